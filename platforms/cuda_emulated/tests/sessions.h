@@ -1,0 +1,55 @@
+// Sessions on the stand-in for the driver, and what it does for them.
+#pragma once
+
+#include "platforms/cuda/emulator/stand_in.h"
+#include "platforms/cuda_emulated/cuda_emulated_backend.h"
+#include "tests/memory/far_models.h"
+
+namespace sinter::cuda {
+
+using sinter::testing::expect_same_bits;
+using sinter::testing::FarModel;
+using sinter::testing::fill_x;
+using sinter::testing::Running;
+
+inline constinit CudaEmulatedBackend emulated;
+inline Backend* const backends[] = {&emulated};
+inline const SessionOptions kOnDevice{.backends = backends};
+
+// What the stand-in has done since this was made.
+class Counted {
+ public:
+  StandInCounts since() const {
+    StandInCounts now = stand_in_counts();
+    for (int64_t StandInCounts::*n :
+         {&StandInCounts::allocations, &StandInCounts::frees, &StandInCounts::bytes,
+          &StandInCounts::staging_allocations, &StandInCounts::staging_frees, &StandInCounts::uploads,
+          &StandInCounts::downloads, &StandInCounts::launches, &StandInCounts::graphs,
+          &StandInCounts::graph_launches, &StandInCounts::synchronizations})
+      now.*n -= before_.*n;
+    return now;
+  }
+
+ private:
+  StandInCounts before_ = stand_in_counts();
+};
+
+// y = x, through `steps` steps of the device; with `host`, halfway through one of the host.
+inline FarModel copies(int steps, bool host = false) {
+  FarModel b({"cuda-emulated"});
+  int at = b.up(b.input("x", DType::kFloat32, {2, 3}));
+  for (int i = 0; i < steps; ++i) {
+    if (host && i == steps / 2) {
+      const int here = b.value(DType::kFloat32, {2, 3});
+      b.step(NegAttrs{}, {b.down(at)}, {here});
+      at = b.up(here);
+    }
+    const int next = b.far_value(DType::kFloat32, {2, 3});
+    b.far_step(CopyAttrs{}, {at}, {next});
+    at = next;
+  }
+  b.output("y", b.down(at));
+  return b;
+}
+
+}  // namespace sinter::cuda
