@@ -25,6 +25,9 @@
 
 namespace sinter::cuda {
 
+// Floats of at least 16 bits, and integers.
+constexpr bool is_number(DType t) { return t >= DType::kFloat32 && t <= DType::kUint64; }
+
 // The device that a step is built for.
 struct DeviceFacts {
   int capability = 75;  // compute capability: 75 to 120

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "platforms/cuda/grid/grid.h"
+#include "platforms/cuda/grid/elements.h"
 #include "runtime/core/dtype.h"
 
 namespace sinter::cuda {
@@ -12,6 +12,29 @@ namespace sinter::cuda {
 template <class T>
 SINTER_DEVICE T load_one(const std::byte* p) {
   return *reinterpret_cast<const T*>(p);
+}
+
+// Calls f(TypeOf<T>) for an integer type.
+template <class F>
+SINTER_DEVICE auto for_integer(DType type, F&& f) {
+  switch (type) {
+    case DType::kInt8:
+      return f(TypeOf<int8_t>{});
+    case DType::kUint8:
+      return f(TypeOf<uint8_t>{});
+    case DType::kInt16:
+      return f(TypeOf<int16_t>{});
+    case DType::kUint16:
+      return f(TypeOf<uint16_t>{});
+    case DType::kInt32:
+      return f(TypeOf<int32_t>{});
+    case DType::kUint32:
+      return f(TypeOf<uint32_t>{});
+    case DType::kInt64:
+      return f(TypeOf<int64_t>{});
+    default:
+      return f(TypeOf<uint64_t>{});
+  }
 }
 
 // Integers of any type as int64_t: unsigned ones of 64 bits keep their bits.

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "platforms/cuda/grid/elements.h"
+#include "platforms/cuda/kernels/element_types.h"
 #include "platforms/cuda/kernels/pool.h"
 
 namespace sinter::cuda {
@@ -228,32 +229,18 @@ SINTER_DEVICE void q_avg_pool(const PoolArguments& a) {
 }
 
 template <class F>
-SINTER_DEVICE void for_type(PoolType type, F&& f) {
+SINTER_DEVICE void for_type(DType type, F&& f) {
   switch (type) {
-    case PoolType::kFloat32:
+    case DType::kFloat32:
       return f(TypeOf<float>{});
-    case PoolType::kFloat64:
+    case DType::kFloat64:
       return f(TypeOf<double>{});
-    case PoolType::kFloat16:
+    case DType::kFloat16:
       return f(TypeOf<Float16>{});
-    case PoolType::kBFloat16:
+    case DType::kBFloat16:
       return f(TypeOf<BFloat16>{});
-    case PoolType::kInt8:
-      return f(TypeOf<int8_t>{});
-    case PoolType::kUint8:
-      return f(TypeOf<uint8_t>{});
-    case PoolType::kInt16:
-      return f(TypeOf<int16_t>{});
-    case PoolType::kUint16:
-      return f(TypeOf<uint16_t>{});
-    case PoolType::kInt32:
-      return f(TypeOf<int32_t>{});
-    case PoolType::kUint32:
-      return f(TypeOf<uint32_t>{});
-    case PoolType::kInt64:
-      return f(TypeOf<int64_t>{});
-    case PoolType::kUint64:
-      return f(TypeOf<uint64_t>{});
+    default:
+      return for_integer(type, f);
   }
 }
 
@@ -269,11 +256,11 @@ SINTER_KERNEL(max_pool_indices, PoolArguments) {
 
 SINTER_KERNEL(avg_pool, PoolArguments) {
   switch (a.type) {
-    case PoolType::kFloat32:
+    case DType::kFloat32:
       return avg_pool<float>(a);
-    case PoolType::kFloat16:
+    case DType::kFloat16:
       return avg_pool<Float16>(a);
-    case PoolType::kBFloat16:
+    case DType::kBFloat16:
       return avg_pool<BFloat16>(a);
     default:
       return avg_pool<double>(a);
@@ -281,7 +268,7 @@ SINTER_KERNEL(avg_pool, PoolArguments) {
 }
 
 SINTER_KERNEL(q_avg_pool, PoolArguments) {
-  if (a.type == PoolType::kInt8)
+  if (a.type == DType::kInt8)
     q_avg_pool<int8_t>(a);
   else
     q_avg_pool<int16_t>(a);

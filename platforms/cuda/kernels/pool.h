@@ -2,23 +2,9 @@
 #pragma once
 
 #include "platforms/cuda/grid/divider.h"
+#include "runtime/core/dtype.h"
 
 namespace sinter::cuda {
-
-enum class PoolType : int32_t {
-  kFloat32,
-  kFloat64,
-  kFloat16,
-  kBFloat16,
-  kInt8,
-  kUint8,
-  kInt16,
-  kUint16,
-  kInt32,
-  kUint32,
-  kInt64,
-  kUint64
-};
 
 // Bytes that a thread loads at once where channels permit it.
 inline constexpr int kPoolBytes = 16;
@@ -35,7 +21,7 @@ struct PoolArguments {
   Divider vector_divider;
   Divider in[3], out[3], dilation[3];
   int32_t kernel[3] = {}, stride[3] = {}, pad[3] = {}, end_pad[3] = {};
-  PoolType type = PoolType::kFloat32;
+  DType type = DType::kFloat32;
   int32_t column_major = 0;    // max_pool_indices
   int32_t counts_padding = 0;  // avg_pool, q_avg_pool
   // q_avg_pool

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "platforms/cuda/grid/elements.h"
+#include "platforms/cuda/kernels/element_types.h"
 #include "platforms/cuda/kernels/resize.h"
 
 namespace sinter::cuda {
@@ -168,11 +169,11 @@ SINTER_DEVICE void q_resize_groups(const QResizeArguments& a) {
 
 SINTER_KERNEL(resize, ResizeArguments) {
   switch (a.type) {
-    case ResizeType::kFloat32:
+    case DType::kFloat32:
       return resize<float>(a);
-    case ResizeType::kFloat16:
+    case DType::kFloat16:
       return resize<Float16>(a);
-    case ResizeType::kBFloat16:
+    case DType::kBFloat16:
       return resize<BFloat16>(a);
     default:
       return;
@@ -181,26 +182,8 @@ SINTER_KERNEL(resize, ResizeArguments) {
 
 // Float64 and integers, whose sums are in double.
 SINTER_KERNEL(resize_in_double, ResizeArguments) {
-  switch (a.type) {
-    case ResizeType::kInt8:
-      return resize_groups<int8_t, 1>(a);
-    case ResizeType::kUint8:
-      return resize_groups<uint8_t, 1>(a);
-    case ResizeType::kInt16:
-      return resize_groups<int16_t, 1>(a);
-    case ResizeType::kUint16:
-      return resize_groups<uint16_t, 1>(a);
-    case ResizeType::kInt32:
-      return resize_groups<int32_t, 1>(a);
-    case ResizeType::kUint32:
-      return resize_groups<uint32_t, 1>(a);
-    case ResizeType::kInt64:
-      return resize_groups<int64_t, 1>(a);
-    case ResizeType::kUint64:
-      return resize_groups<uint64_t, 1>(a);
-    default:
-      return resize_groups<double, 1>(a);
-  }
+  if (a.type == DType::kFloat64) return resize_groups<double, 1>(a);
+  for_integer(a.type, [&](auto type) { resize_groups<typename decltype(type)::type, 1>(a); });
 }
 
 SINTER_KERNEL(resize_nearest, ResizeNearestArguments) {

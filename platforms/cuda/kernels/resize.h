@@ -2,23 +2,9 @@
 #pragma once
 
 #include "platforms/cuda/grid/box.h"
+#include "runtime/core/dtype.h"
 
 namespace sinter::cuda {
-
-enum class ResizeType : int32_t {
-  kFloat32,
-  kFloat64,
-  kFloat16,
-  kBFloat16,
-  kInt8,
-  kUint8,
-  kInt16,
-  kUint16,
-  kInt32,
-  kUint32,
-  kInt64,
-  kUint64
-};
 
 // An axis that changes. Tables, if it has any, are of each element of the result: the `taps` elements of the
 // operand that it reads and their weights (float, or double for the types that are computed in it), and
@@ -41,7 +27,7 @@ struct ResizeArguments {
   int32_t resized[kBoxRank] = {};     // of each axis of the box: which of `tables` it is; -1: it stays
   ResizeTables tables[kResizedAxes];  // the last one is the last axis that changes
   int32_t group = 1;                  // 1 or kResizeGroup: neighbours that one thread computes
-  ResizeType type = ResizeType::kFloat32;
+  DType type = DType::kFloat32;
   double fill = 0;  // of elements that read none
 };
 inline constexpr int kResizeGroup = 4;

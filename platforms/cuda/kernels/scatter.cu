@@ -4,6 +4,7 @@
 
 #include "platforms/cuda/grid/elements.h"
 #include "platforms/cuda/grid/report_fault.h"
+#include "platforms/cuda/kernels/element_types.h"
 #include "platforms/cuda/kernels/scatter.h"
 
 namespace sinter::cuda {
@@ -42,16 +43,16 @@ SINTER_DEVICE int32_t sorted_list(int32_t first, int32_t* next) {
 
 // As the reference kernel: NaN stays; of equal numbers the update; integers wrap; bools are "or" and "and".
 template <class T>
-SINTER_DEVICE T combine(ScatterKind kind, T a, T b) {
-  if (kind == ScatterKind::kMax) return a != a || a > b ? a : b;
-  if (kind == ScatterKind::kMin) return a != a || a < b ? a : b;
+SINTER_DEVICE T combine(ScatterReduction kind, T a, T b) {
+  if (kind == ScatterReduction::kMax) return a != a || a > b ? a : b;
+  if (kind == ScatterReduction::kMin) return a != a || a < b ? a : b;
   if constexpr (std::is_same_v<T, bool>) {
-    return kind == ScatterKind::kAdd ? a || b : a && b;
+    return kind == ScatterReduction::kAdd ? a || b : a && b;
   } else if constexpr (std::is_integral_v<T>) {
     const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
-    return static_cast<T>(kind == ScatterKind::kAdd ? x + y : x * y);
+    return static_cast<T>(kind == ScatterReduction::kAdd ? x + y : x * y);
   } else {
-    return kind == ScatterKind::kAdd ? a + b : a * b;
+    return kind == ScatterReduction::kAdd ? a + b : a * b;
   }
 }
 
@@ -131,28 +132,14 @@ SINTER_KERNEL(scatter_write, ScatterApplyArguments) {
 
 SINTER_KERNEL(scatter_combine, ScatterApplyArguments) {
   switch (a.type) {
-    case ScatterType::kFloat32:
+    case DType::kFloat32:
       return combine_all<float>(a);
-    case ScatterType::kFloat64:
+    case DType::kFloat64:
       return combine_all<double>(a);
-    case ScatterType::kInt8:
-      return combine_all<int8_t>(a);
-    case ScatterType::kUint8:
-      return combine_all<uint8_t>(a);
-    case ScatterType::kInt16:
-      return combine_all<int16_t>(a);
-    case ScatterType::kUint16:
-      return combine_all<uint16_t>(a);
-    case ScatterType::kInt32:
-      return combine_all<int32_t>(a);
-    case ScatterType::kUint32:
-      return combine_all<uint32_t>(a);
-    case ScatterType::kInt64:
-      return combine_all<int64_t>(a);
-    case ScatterType::kUint64:
-      return combine_all<uint64_t>(a);
-    case ScatterType::kBool:
+    case DType::kBool:
       return combine_all<bool>(a);
+    default:
+      return for_integer(a.type, [&](auto type) { combine_all<typename decltype(type)::type>(a); });
   }
 }
 

@@ -8,6 +8,8 @@
 
 #include "platforms/cuda/grid/box.h"
 #include "platforms/cuda/grid/fault.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/op_enums.h"
 
 namespace sinter::cuda {
 
@@ -34,21 +36,6 @@ struct ScatterOrderArguments {
   uint32_t locations = 0;
 };
 
-enum class ScatterKind : int32_t { kNone, kAdd, kMul, kMax, kMin };
-enum class ScatterType : int32_t {
-  kFloat32,
-  kFloat64,
-  kInt8,
-  kUint8,
-  kInt16,
-  kUint16,
-  kInt32,
-  kUint32,
-  kInt64,
-  kUint64,
-  kBool
-};
-
 // to[n] = from[n], combined with the updates of its location.
 struct ScatterApplyArguments {
   std::byte* to = nullptr;
@@ -60,9 +47,9 @@ struct ScatterApplyArguments {
   Box update_box;  // of the updates without their blocks
   Steps update_steps;
   ScatterLists lists;
-  int32_t width = 4;  // scatter_write; kinds and types are scatter_combine's
-  ScatterKind kind = ScatterKind::kNone;
-  ScatterType type = ScatterType::kFloat32;
+  int32_t width = 4;  // scatter_write; kind and type are scatter_combine's
+  ScatterReduction kind = ScatterReduction::kNone;
+  DType type = DType::kFloat32;
 };
 
 }  // namespace sinter::cuda

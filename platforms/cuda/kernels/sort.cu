@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "platforms/cuda/grid/elements.h"
+#include "platforms/cuda/kernels/element_types.h"
 #include "platforms/cuda/kernels/sort.h"
 
 namespace sinter::cuda {
@@ -46,28 +47,15 @@ SINTER_DEVICE uint64_t element_key(const SortChunksArguments& a, int64_t at) {
 
 SINTER_DEVICE uint64_t key_at(const SortChunksArguments& a, int64_t at) {
   switch (a.type) {
-    case SortType::kFloat32:
+    case DType::kFloat32:
       return element_key<float>(a, at);
-    case SortType::kFloat64:
+    case DType::kFloat64:
       return element_key<double>(a, at);
-    case SortType::kInt8:
-      return element_key<int8_t>(a, at);
-    case SortType::kUint8:
-      return element_key<uint8_t>(a, at);
-    case SortType::kInt16:
-      return element_key<int16_t>(a, at);
-    case SortType::kUint16:
-      return element_key<uint16_t>(a, at);
-    case SortType::kInt32:
-      return element_key<int32_t>(a, at);
-    case SortType::kUint32:
-      return element_key<uint32_t>(a, at);
-    case SortType::kInt64:
-      return element_key<int64_t>(a, at);
-    case SortType::kUint64:
-      return element_key<uint64_t>(a, at);
-    default:
+    case DType::kBool:
       return load<uint8_t>(a.x + at) != 0 ? 1 : 0;
+    default:
+      return for_integer(a.type,
+                         [&](auto type) { return element_key<typename decltype(type)::type>(a, at); });
   }
 }
 

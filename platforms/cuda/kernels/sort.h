@@ -7,22 +7,9 @@
 #include <cstddef>
 
 #include "platforms/cuda/grid/divider.h"
+#include "runtime/core/dtype.h"
 
 namespace sinter::cuda {
-
-enum class SortType : int32_t {
-  kFloat32,
-  kFloat64,
-  kInt8,
-  kUint8,
-  kInt16,
-  kUint16,
-  kInt32,
-  kUint32,
-  kInt64,
-  kUint64,
-  kBool
-};
 
 struct SortRecords {
   uint64_t* keys = nullptr;
@@ -40,7 +27,7 @@ struct SortChunksArguments {
   // Either elements: lines of `length`, which are `inner` elements apart from each other, [.., length,
   // inner].
   const std::byte* x = nullptr;
-  SortType type = SortType::kFloat32;
+  DType type = DType::kFloat32;
   int32_t descending = 0;
   Divider inner;
   int32_t filtered = 0;  // an element counts if it exceeds *limit, or, without a limit, if it is a number

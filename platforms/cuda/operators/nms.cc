@@ -26,7 +26,7 @@ Status lower_Nms(Lowering& l) {
   if (box.size == 0 || limit == 0) return ok_status();
 
   SortChunksArguments s;
-  (void)sort_type_of(boxes.dtype, &s.type);
+  s.type = boxes.dtype;
   s.x = scores.data, s.descending = 1, s.filtered = 1;
   s.length = static_cast<uint32_t>(n), s.lines = box.size / s.length;
   if (l.has_input(3)) s.limit = l.in(3).data, s.limit_double = l.in(3).dtype == DType::kFloat64;

@@ -6,43 +6,13 @@
 namespace sinter::cuda {
 namespace {
 
-bool type_of(DType dtype, PoolType* type) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return *type = PoolType::kFloat32, true;
-    case DType::kFloat64:
-      return *type = PoolType::kFloat64, true;
-    case DType::kFloat16:
-      return *type = PoolType::kFloat16, true;
-    case DType::kBFloat16:
-      return *type = PoolType::kBFloat16, true;
-    case DType::kInt8:
-      return *type = PoolType::kInt8, true;
-    case DType::kUint8:
-      return *type = PoolType::kUint8, true;
-    case DType::kInt16:
-      return *type = PoolType::kInt16, true;
-    case DType::kUint16:
-      return *type = PoolType::kUint16, true;
-    case DType::kInt32:
-      return *type = PoolType::kInt32, true;
-    case DType::kUint32:
-      return *type = PoolType::kUint32, true;
-    case DType::kInt64:
-      return *type = PoolType::kInt64, true;
-    case DType::kUint64:
-      return *type = PoolType::kUint64, true;
-    default:
-      return false;
-  }
-}
-
 // All but the attributes of averages. An absent result 0 has the dims of `y`.
 template <class A>
 Status make_pool(Lowering& l, const TensorView& y, PoolArguments* p) {
   constexpr int64_t kMost = int64_t{1} << 30;  // of numbers of a window, so that sums of two are an int32
   const TensorView& x = l.in(0);
-  SINTER_RETURN_UNLESS(type_of(x.dtype, &p->type), unsupported("elements of this type are not pooled"));
+  SINTER_RETURN_UNLESS(is_number(x.dtype), unsupported("elements of this type are not pooled"));
+  p->type = x.dtype;
   SINTER_RETURN_UNLESS(x.rank - 2 <= kMaxWindowAxes, unsupported("more than three spatial axes"));
   int64_t x_step = 0, y_step = 0;
   SINTER_RETURN_UNLESS(x.evenly_spaced(&x_step) && y.evenly_spaced(&y_step),

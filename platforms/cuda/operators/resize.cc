@@ -174,37 +174,6 @@ Status lower_nearest(Lowering& l, const ResizeAttrs& attrs, Layout& layout) {
       {.blocks = {blocks_for(a.box.size, threads_of(Kernel::k_resize_nearest))}}, a);
 }
 
-bool type_of(DType dtype, ResizeType* type) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return *type = ResizeType::kFloat32, true;
-    case DType::kFloat64:
-      return *type = ResizeType::kFloat64, true;
-    case DType::kFloat16:
-      return *type = ResizeType::kFloat16, true;
-    case DType::kBFloat16:
-      return *type = ResizeType::kBFloat16, true;
-    case DType::kInt8:
-      return *type = ResizeType::kInt8, true;
-    case DType::kUint8:
-      return *type = ResizeType::kUint8, true;
-    case DType::kInt16:
-      return *type = ResizeType::kInt16, true;
-    case DType::kUint16:
-      return *type = ResizeType::kUint16, true;
-    case DType::kInt32:
-      return *type = ResizeType::kInt32, true;
-    case DType::kUint32:
-      return *type = ResizeType::kUint32, true;
-    case DType::kInt64:
-      return *type = ResizeType::kInt64, true;
-    case DType::kUint64:
-      return *type = ResizeType::kUint64, true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 Status lower_Resize(Lowering& l) {
@@ -216,8 +185,9 @@ Status lower_Resize(Lowering& l) {
   if (is_nearest(attrs)) return lower_nearest(l, attrs, layout);
   ResizeArguments a;
   SINTER_RETURN_UNLESS(layout.resized <= kResizedAxes, unsupported("more than three axes change"));
-  SINTER_RETURN_UNLESS(type_of(l.call().in(0).dtype, &a.type),
+  SINTER_RETURN_UNLESS(is_number(l.call().in(0).dtype),
                        unsupported("elements of this type are not interpolated"));
+  a.type = l.call().in(0).dtype;
   const TensorView &x = l.in(0), &y = l.out(0);
   const auto width = static_cast<int64_t>(byte_width(x.dtype));
   const bool in_double = sums_in_double(x.dtype);

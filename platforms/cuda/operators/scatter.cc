@@ -6,55 +6,16 @@
 namespace sinter::cuda {
 namespace {
 
-// False: there is nothing that combines elements of the type.
-bool type_of(DType dtype, ScatterType* type) {
-  switch (dtype) {
-    case DType::kFloat32:
-      *type = ScatterType::kFloat32;
-      return true;
-    case DType::kFloat64:
-      *type = ScatterType::kFloat64;
-      return true;
-    case DType::kInt8:
-      *type = ScatterType::kInt8;
-      return true;
-    case DType::kUint8:
-      *type = ScatterType::kUint8;
-      return true;
-    case DType::kInt16:
-      *type = ScatterType::kInt16;
-      return true;
-    case DType::kUint16:
-      *type = ScatterType::kUint16;
-      return true;
-    case DType::kInt32:
-      *type = ScatterType::kInt32;
-      return true;
-    case DType::kUint32:
-      *type = ScatterType::kUint32;
-      return true;
-    case DType::kInt64:
-      *type = ScatterType::kInt64;
-      return true;
-    case DType::kUint64:
-      *type = ScatterType::kUint64;
-      return true;
-    case DType::kBool:
-      *type = ScatterType::kBool;
-      return true;
-    default:
-      return false;
-  }
-}
-
 // What both operations give: link.indices to places, apply.block and all of the updates' places.
 Status launch_scatter(Lowering& l, int64_t reduction, ScatterLinkArguments* link,
                       ScatterApplyArguments* apply) {
   const TensorView &x = l.in(0), &indices = l.in(1), &updates = l.in(2), &y = l.out(0);
   for (const TensorView* v : {&x, &indices, &updates, &y}) SINTER_RETURN_IF_ERROR(check_movable(*v));
   const bool combines = reduction != static_cast<int64_t>(ScatterReduction::kNone);
-  apply->kind = static_cast<ScatterKind>(reduction);
-  SINTER_RETURN_UNLESS(!combines || type_of(x.dtype, &apply->type),
+  apply->kind = static_cast<ScatterReduction>(reduction);
+  apply->type = x.dtype;
+  const bool combinable = is_wide_float(x.dtype) || is_integer(x.dtype) || x.dtype == DType::kBool;
+  SINTER_RETURN_UNLESS(!combines || combinable,
                        unsupported("elements of %A are not combined", static_cast<int64_t>(x.dtype)));
   if (link->box.size == 0) return add_move(l, x, y);
   SINTER_RETURN_IF_ERROR(box_of(y.shape(), &apply->box));

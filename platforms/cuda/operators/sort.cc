@@ -55,35 +55,6 @@ Status sort_lines(Lowering& l, SortChunksArguments a, SortedLines* sorted) {
 
 }  // namespace
 
-bool sort_type_of(DType dtype, SortType* type) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return *type = SortType::kFloat32, true;
-    case DType::kFloat64:
-      return *type = SortType::kFloat64, true;
-    case DType::kInt8:
-      return *type = SortType::kInt8, true;
-    case DType::kUint8:
-      return *type = SortType::kUint8, true;
-    case DType::kInt16:
-      return *type = SortType::kInt16, true;
-    case DType::kUint16:
-      return *type = SortType::kUint16, true;
-    case DType::kInt32:
-      return *type = SortType::kInt32, true;
-    case DType::kUint32:
-      return *type = SortType::kUint32, true;
-    case DType::kInt64:
-      return *type = SortType::kInt64, true;
-    case DType::kUint64:
-      return *type = SortType::kUint64, true;
-    case DType::kBool:
-      return *type = SortType::kBool, true;
-    default:
-      return false;
-  }
-}
-
 Status add_sort(Lowering& l, const SortChunksArguments& elements, int64_t keep, SortedLines* sorted) {
   SINTER_RETURN_UNLESS(elements.length > 0, error(Code::kInternal, "an empty line is sorted"));
   if (elements.length <= kSortChunk || keep > kSortChunk / 2) return sort_lines(l, elements, sorted);
@@ -108,7 +79,8 @@ Status lower_TopK(Lowering& l) {
   const auto axis = static_cast<int>(attrs.axis);
   const TensorView& x = l.in(0);
   SortChunksArguments a;
-  SINTER_RETURN_UNLESS(sort_type_of(x.dtype, &a.type) && x.dtype != DType::kBool,
+  a.type = x.dtype;
+  SINTER_RETURN_UNLESS(is_sorted(x.dtype) && x.dtype != DType::kBool,
                        unsupported("elements of this type are not sorted"));
   SINTER_RETURN_UNLESS(x.dense(), unsupported("the operand is not dense"));
   Box box;

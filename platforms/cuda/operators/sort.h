@@ -5,8 +5,10 @@
 
 namespace sinter::cuda {
 
-// False: elements of the type are not sorted.
-bool sort_type_of(DType dtype, SortType* type);
+// Whether lines of the type's elements can be sorted.
+constexpr bool is_sorted(DType dtype) {
+  return is_wide_float(dtype) || is_integer(dtype) || dtype == DType::kBool;
+}
 
 struct SortedLines {
   SortRecords records;
