@@ -5,6 +5,7 @@
 #include "platforms/cuda/grid/elements.h"
 #include "platforms/cuda/kernels/element_types.h"
 #include "platforms/cuda/kernels/pool.h"
+#include "platforms/cuda/kernels/requantize.h"
 
 namespace sinter::cuda {
 namespace {
@@ -214,10 +215,7 @@ SINTER_DEVICE void q_avg_pool_of(const PoolArguments& a) {
                   Pack<T, V> result;
                   for (int c = 0; c < V; ++c) {
                     const float v = static_cast<float>(sum[c] - zeros) * multiplier;
-                    const float bounded = !(v > a.low) ? a.low : v < a.high ? v : a.high;
-                    constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded
-                    result.at[c] =
-                        static_cast<T>(static_cast<int32_t>((bounded + kMagic) - kMagic) + a.y_zero);
+                    result.at[c] = static_cast<T>(round_clamped(v, a.low, a.high) + a.y_zero);
                   }
                   store(a.y + w.item * a.y_pixel + offset, result);
                 });

@@ -2,6 +2,7 @@
 #include "platforms/cuda/kernels/element_types.h"
 #include "platforms/cuda/kernels/folds.h"
 #include "platforms/cuda/kernels/reduce.h"
+#include "platforms/cuda/kernels/requantize.h"
 #include "platforms/cuda/kernels/saturate_as.h"
 #include "platforms/cuda/kernels/team_folds.h"
 
@@ -126,9 +127,7 @@ SINTER_DEVICE int64_t mean_of(const ReduceArguments& a, uint64_t sum) {
 }
 SINTER_DEVICE int64_t quantized_mean_of(const ReduceArguments& a, uint64_t sum) {
   const float value = static_cast<float>(static_cast<int32_t>(sum) - a.zeros) * a.multiplier;
-  const float v = !(value > a.low) ? a.low : value < a.high ? value : a.high;
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
-  return static_cast<int32_t>((v + kMagic) - kMagic) + a.y_zero;
+  return round_clamped(value, a.low, a.high) + a.y_zero;
 }
 
 SINTER_DEVICE void reduce_integer_sets(const ReduceArguments& a) {

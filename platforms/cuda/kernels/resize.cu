@@ -5,6 +5,7 @@
 
 #include "platforms/cuda/grid/elements.h"
 #include "platforms/cuda/kernels/element_types.h"
+#include "platforms/cuda/kernels/requantize.h"
 #include "platforms/cuda/kernels/resize.h"
 
 namespace sinter::cuda {
@@ -128,15 +129,13 @@ struct Neighbours {
 SINTER_DEVICE int8_t between(int32_t left, int32_t right, int32_t weight, int8_t) {
   constexpr int kShift = 22;
   const int32_t v = (2048 - weight) * left + weight * right;
-  return static_cast<int8_t>((v + (1 << (kShift - 1)) - 1 + (v >> kShift & 1)) >> kShift);
+  return static_cast<int8_t>(shift_right_rne(v, kShift));
 }
 SINTER_DEVICE int16_t between(int32_t left, int32_t right, int32_t weight, int16_t) {
   const float v = (static_cast<float>(left) * static_cast<float>(2048 - weight) +
                    static_cast<float>(right) * static_cast<float>(weight)) *
                   0x1p-22f;
-  const float bounded = !(v > -32768.0f) ? -32768.0f : v < 32767.0f ? v : 32767.0f;
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded
-  return static_cast<int16_t>((bounded + kMagic) - kMagic);
+  return static_cast<int16_t>(round_clamped(v, -32768, 32767));
 }
 
 template <class T, int V>
