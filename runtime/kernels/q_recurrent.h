@@ -1,9 +1,10 @@
-// QLstm and QGru: the numbers that every kernel of them uses (docs/numerics.md), and their operands.
+// QLstm and QGru: the numbers that every kernel of them uses (docs/numerics.md).
 //
 // Hidden values are int16 in units of 2^-13, cells int32 in units of 2^-15, gates int16 in units of 2^-12
 // before their activation and of 2^-15 after it.
 #pragma once
 
+#include "runtime/core/q_recurrent_operands.h"
 #include "runtime/kernels/recurrent.h"
 #include "runtime/kernels/requantize.h"
 
@@ -11,20 +12,6 @@ namespace sinter::recurrent {
 
 inline constexpr int64_t kTableIntervals = 512;  // of an activation, from -8 to 8
 inline constexpr float kHiddenOne = 8192, kCellOne = 32768, kMostCell = 1 << 22;
-
-// Operands of both rows; the numbers are their places among the inputs.
-enum QOperand : size_t {
-  kX,
-  kW,
-  kR,
-  kXMultipliers,
-  kHMultipliers,
-  kBias,
-  kTables,
-  kLengths,
-  kInitialH,
-  kInitialC
-};
 
 // All that flows into a gate, or a part of it: a sum, its multiplier and what is added to the product.
 inline float inflow(int32_t sum, float multiplier, float bias) {

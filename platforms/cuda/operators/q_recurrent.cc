@@ -4,23 +4,12 @@
 #include "platforms/cuda/operators/q_products.h"
 #include "platforms/cuda/operators/window_rows.h"
 #include "runtime/core/op_enums.h"
+#include "runtime/core/q_recurrent_operands.h"
 
 namespace sinter::cuda {
 namespace {
 
-// Inputs of both rows of ops.def.
-enum Operand : size_t {
-  kX,
-  kW,
-  kR,
-  kXMultipliers,
-  kHMultipliers,
-  kBias,
-  kTables,
-  kLengths,
-  kInitialH,
-  kInitialC
-};
+using enum recurrent::QOperand;
 
 struct Rows {
   int64_t columns = 0, depth = 0;
