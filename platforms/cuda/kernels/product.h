@@ -19,8 +19,10 @@ constexpr uint32_t float_tile_bytes(uint32_t rows, uint32_t columns) {
   return 2 * 16 * 4 * (rows + 4 + columns + 4);
 }
 constexpr uint32_t half_tile_bytes(uint32_t rows, uint32_t columns) { return 3 * 40 * 2 * (rows + columns); }
-// Rows that product_rows takes, and columns of a warp.
-inline constexpr int kMostFewRows = 8, kRowsColumns = 2;
+// Products of at most that many rows are computed by warps that stream the weights, narrow ones as well
+// (low_bit.h).
+inline constexpr int kMostFewRows = 8;
+inline constexpr int kRowsColumns = 2;  // columns of a warp of product_rows
 
 struct ProductPart {
   WindowRows window;

@@ -85,8 +85,8 @@ Status lower_LowBitFullyConnected(Lowering& l) {
   a.w = in_place ? l.in(1).data : l.packed(static_cast<size_t>(bytes), pack_rows);
   a.pitch = static_cast<uint32_t>(pitch);
 
-  constexpr int64_t kFewRows = 8, kRowsAtOnce = 4;
-  if (rows <= kFewRows) {
+  constexpr int64_t kRowsAtOnce = 4;
+  if (rows <= kMostFewRows) {
     const int at_once = rows == 1 ? 1 : kRowsAtOnce;
     const Kernel kernel = a.bits == 4 ? (rows == 1 ? Kernel::k_low_bit_4_row : Kernel::k_low_bit_4_rows)
                                       : (rows == 1 ? Kernel::k_low_bit_8_row : Kernel::k_low_bit_8_rows);
