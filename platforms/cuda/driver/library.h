@@ -36,7 +36,7 @@ struct ModuleUnits {
 };
 using ModuleFunction = const ModuleUnits* (*)();
 
-// The kernels and the sizes of their arguments, as text: a module that was built from others is refused.
+// The kernels, the types of their arguments and their threads, as text: a module that has others is refused.
 inline constexpr char kKernelNames[] =
 #define SINTER_CUDA_KERNEL(name, unit, Arguments, threads, cooperation) \
 #unit "/" #name ":" #Arguments "," #threads ";"
