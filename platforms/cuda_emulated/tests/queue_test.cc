@@ -1,8 +1,6 @@
 // Groups of steps as graphs, what is transferred when, and failures of the driver.
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "platforms/cuda_emulated/tests/sessions.h"
 #include "tests/memory/watch.h"
 
@@ -92,21 +90,6 @@ TEST(CudaQueue, RunsStepsOneByOneForAnObserver) {
   expect_same_bits(r, fill_x, 1);
 }
 
-// y = relu(x + 1) * relu(x + 1), z = x + 1
-FarModel elements() {
-  FarModel b({"cuda-emulated"});
-  const int x = b.up(b.input("x", DType::kFloat32, {2, 3}));
-  const int one = b.constant<float>(DType::kFloat32, {}, {1});
-  const int z = b.far_value(DType::kFloat32, {2, 3}), r = b.far_value(DType::kFloat32, {2, 3}),
-            y = b.far_value(DType::kFloat32, {2, 3});
-  b.far_step(AddAttrs{}, {x, one}, {z});
-  b.far_step(testing::relu(), {z}, {r});
-  b.far_step(MulAttrs{}, {r, r}, {y});
-  b.output("y", b.down(y));
-  b.output("z", b.down(z));
-  return b;
-}
-
 TEST(CudaQueue, LaunchesElementWiseStepsInARowAsOne) {
   FarModel b = elements();
   Running r(b, kOnDevice);
@@ -156,18 +139,6 @@ TEST(CudaQueue, KeepsStatesOnTheDevice) {
   fill_x(r.session, 7);
   ASSERT_TRUE(r.session.run().ok());
   EXPECT_EQ(r.get<float>("y"), (std::vector<float>{1, 2, 3, 4}));
-}
-
-TEST(CudaQueue, ServesSessionsOnSeveralThreads) {
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t)
-    threads.emplace_back([t] {
-      FarModel b = copies(2 + t, t == 1);
-      Running r(b, kOnDevice);
-      ASSERT_RUNNING(r);
-      expect_same_bits(r, fill_x, 20);
-    });
-  for (std::thread& t : threads) t.join();
 }
 
 // Whatever call of the driver fails, creation reports it and gives back what it took.

@@ -29,22 +29,6 @@ TEST(CudaQueue, TakesABlockOfTheCallers) {
   emulated.free(block);
 }
 
-// y = x + 0 * constant, in that a step of the device copies the constant.
-FarModel with_constant() {
-  FarModel b({"cuda-emulated"});
-  std::vector<float> numbers(1000);
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
-  const int c = b.constant<float>(DType::kFloat32, {1000}, numbers);
-  const int x = b.up(b.input("x", DType::kFloat32, {4}));
-  const int copied = b.far_value(DType::kFloat32, {1000}), again = b.far_value(DType::kFloat32, {1000});
-  b.far_step(CopyAttrs{}, {c}, {copied});
-  b.far_step(CopyAttrs{}, {c}, {again});
-  b.output("y", b.down(x));
-  b.output("z", b.down(copied));
-  b.output("w", b.down(again));
-  return b;
-}
-
 TEST(CudaQueue, BringsAConstantOnceForStepsAndSessions) {
   FarModel b = with_constant();
   Running alone(b, kOnDevice);

@@ -52,4 +52,35 @@ inline FarModel copies(int steps, bool host = false) {
   return b;
 }
 
+// y = relu(x + 1) * relu(x + 1), z = x + 1
+inline FarModel elements() {
+  FarModel b({"cuda-emulated"});
+  const int x = b.up(b.input("x", DType::kFloat32, {2, 3}));
+  const int one = b.constant<float>(DType::kFloat32, {}, {1});
+  const int z = b.far_value(DType::kFloat32, {2, 3}), r = b.far_value(DType::kFloat32, {2, 3}),
+            y = b.far_value(DType::kFloat32, {2, 3});
+  b.far_step(AddAttrs{}, {x, one}, {z});
+  b.far_step(sinter::testing::relu(), {z}, {r});
+  b.far_step(MulAttrs{}, {r, r}, {y});
+  b.output("y", b.down(y));
+  b.output("z", b.down(z));
+  return b;
+}
+
+// y = x, and z and w, to which steps of the device copy one constant: 0, 1, ... 999.
+inline FarModel with_constant() {
+  FarModel b({"cuda-emulated"});
+  std::vector<float> numbers(1000);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  const int c = b.constant<float>(DType::kFloat32, {1000}, numbers);
+  const int x = b.up(b.input("x", DType::kFloat32, {4}));
+  const int copied = b.far_value(DType::kFloat32, {1000}), again = b.far_value(DType::kFloat32, {1000});
+  b.far_step(CopyAttrs{}, {c}, {copied});
+  b.far_step(CopyAttrs{}, {c}, {again});
+  b.output("y", b.down(x));
+  b.output("z", b.down(copied));
+  b.output("w", b.down(again));
+  return b;
+}
+
 }  // namespace sinter::cuda
