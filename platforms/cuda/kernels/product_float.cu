@@ -139,37 +139,25 @@ SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
   const ProductTile tile = tile_of_block<kRows, kColumns>(a, part);
   if (tile.row >= part.rows) return;  // the whole block
   const Shared<float> room = shared_memory<float>(0, 2 * kStage);
-  const float* from_a = reinterpret_cast<const float*>(a.a) + offset_of(a.products, a.a_steps, tile.product);
-  const float* from_b = reinterpret_cast<const float*>(a.b) + offset_of(a.products, a.b_steps, tile.product);
-  const bool a_vectors = a.a_vectors != 0 && begins_sixteen(a.a);
-  const bool b_vectors = a.b_vectors != 0 && begins_sixteen(a.b);
-  const bool a_across = a.a_across != 0, b_across = a.b_across != 0;
-
+  const TileOperands<float> from = operands_of<float>(a, tile.product);
   WindowStart starts[TileA::kCount];
-  if (!a_across) {
-    SINTER_UNROLL
-    for (int i = 0; i < TileA::kCount; ++i) {
-      const uint32_t row = tile.row + static_cast<uint32_t>(TileA::along_line(i));
-      if (row < part.rows)
-        starts[i] = window_start(w, row);
-      else
-        starts[i].image = -1;
-    }
-  }
+  if (!from.a_across)
+    find_windows(
+        part, tile.row, [](int i) { return TileA::along_line(i); }, starts);
   TileA next_a;
   TileB next_b;
   const auto read = [&](uint32_t depth) {
     if (!TileA::idle()) {
-      if (a_across)
-        read_across(next_a, from_a, a.a_step, tile.row, part.rows, depth, tile.end, a_vectors);
+      if (from.a_across)
+        read_across(next_a, from.a, a.a_step, tile.row, part.rows, depth, tile.end, from.a_vectors);
       else
-        read_windows(next_a, from_a, w, starts, depth, tile.end, a_vectors);
+        read_windows(next_a, from.a, w, starts, depth, tile.end, from.a_vectors);
     }
     if (!TileB::idle()) {
-      if (b_across)
-        read_across(next_b, from_b, a.b_step, tile.column, a.columns, depth, tile.end, b_vectors);
+      if (from.b_across)
+        read_across(next_b, from.b, a.b_step, tile.column, a.columns, depth, tile.end, from.b_vectors);
       else
-        read_filters(next_b, from_b, a, part, tile.column, depth, tile.end, b_vectors);
+        read_filters(next_b, from.b, a, part, tile.column, depth, tile.end, from.b_vectors);
     }
   };
 
@@ -177,8 +165,8 @@ SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
   const int down = thread_index() / kRight4 * 4, right = thread_index() % kRight4 * 4;
   if (tile.begin < tile.end) {
     read(tile.begin);
-    next_a.put(room, a_across);
-    next_b.put(room + TileA::kFloats, b_across);
+    next_a.put(room, from.a_across);
+    next_b.put(room + TileA::kFloats, from.b_across);
   }
   barrier();
   int stage = 0;
@@ -201,8 +189,8 @@ SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
     }
     if (more) {
       const Shared<float> to = room + (stage ^ 1) * kStage;
-      next_a.put(to, a_across);
-      next_b.put(to + TileA::kFloats, b_across);
+      next_a.put(to, from.a_across);
+      next_b.put(to + TileA::kFloats, from.b_across);
     }
     barrier();
   }
@@ -216,8 +204,7 @@ SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
     if (row >= part.rows) continue;
     float* to;
     if (split)
-      to = a.sums +
-           ((static_cast<int64_t>(block_y()) * a.products.size + tile.product) * part.rows + row) * a.columns;
+      to = sums_of_row(a, part, tile.product, row);
     else
       to = reinterpret_cast<float*>(a.y) + tile.product * a.y_product + row_of_result(a, part, row);
     SINTER_UNROLL

@@ -146,34 +146,22 @@ SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
   const ProductTile tile = tile_of_block<kRows, kColumns>(a, part);
   if (tile.row >= part.rows) return;  // the whole block
   const Shared<Half> room = shared_memory<Half>(0, kStages * kStage);
-  const Half* from_a = reinterpret_cast<const Half*>(a.a) + offset_of(a.products, a.a_steps, tile.product);
-  const Half* from_b = reinterpret_cast<const Half*>(a.b) + offset_of(a.products, a.b_steps, tile.product);
-  const bool a_vectors = a.a_vectors != 0 && begins_sixteen(a.a);
-  const bool b_vectors = a.b_vectors != 0 && begins_sixteen(a.b);
-  const bool a_across = a.a_across != 0, b_across = a.b_across != 0;
-
+  const TileOperands<Half> from = operands_of<Half>(a, tile.product);
   WindowStart starts[TileA::kCount];
-  if (!a_across) {
-    SINTER_UNROLL
-    for (int i = 0; i < TileA::kCount; ++i) {
-      const uint32_t row = tile.row + static_cast<uint32_t>(TileA::line(i));
-      if (row < part.rows)
-        starts[i] = window_start(w, row);
-      else
-        starts[i].image = -1;
-    }
-  }
+  if (!from.a_across)
+    find_windows(
+        part, tile.row, [](int i) { return TileA::line(i); }, starts);
   const auto copy = [&](int stage, uint32_t depth) {
     if (depth < tile.end) {
       const Shared<Half> to_a = room + stage * kStage, to_b = to_a + TileA::kElements;
-      if (a_across)
-        TileA::copy_across(to_a, from_a, a.a_step, tile.row, part.rows, depth, tile.end, a_vectors);
+      if (from.a_across)
+        TileA::copy_across(to_a, from.a, a.a_step, tile.row, part.rows, depth, tile.end, from.a_vectors);
       else
-        TileA::copy_windows(to_a, from_a, w, starts, depth, tile.end, a_vectors);
-      if (b_across)
-        TileB::copy_across(to_b, from_b, a.b_step, tile.column, a.columns, depth, tile.end, b_vectors);
+        TileA::copy_windows(to_a, from.a, w, starts, depth, tile.end, from.a_vectors);
+      if (from.b_across)
+        TileB::copy_across(to_b, from.b, a.b_step, tile.column, a.columns, depth, tile.end, from.b_vectors);
       else
-        TileB::copy_filters(to_b, from_b, a, part, tile.column, depth, tile.end, b_vectors);
+        TileB::copy_filters(to_b, from.b, a, part, tile.column, depth, tile.end, from.b_vectors);
     }
     commit_copies();
   };
@@ -194,7 +182,7 @@ SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
       SINTER_UNROLL
       for (int i = 0; i < kDown / 16; ++i) {
         const int row = first_row + i * 16;
-        if (a_across)
+        if (from.a_across)
           load_transposed(x[i], at_a,
                           (k + lane() / 16 * 8 + lane() % 8) * TileA::kAcross + row + lane() / 8 % 2 * 8);
         else
@@ -204,7 +192,7 @@ SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
       for (int j = 0; j < kRight / 16; ++j) {
         const int column = first_column + j * 16;
         uint32_t both[4];
-        if (b_across)
+        if (from.b_across)
           load_transposed(both, at_b, (k + lane() % 16) * TileB::kAcross + column + lane() / 16 * 8);
         else
           load_matrices(both, at_b,
@@ -231,7 +219,7 @@ SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
     float* sums = nullptr;
     T* to = nullptr;
     if (split)
-      sums = a.sums + ((int64_t{block_y()} * a.products.size + tile.product) * part.rows + row) * a.columns;
+      sums = sums_of_row(a, part, tile.product, row);
     else
       to = reinterpret_cast<T*>(a.y) + tile.product * a.y_product + row_of_result(a, part, row);
     SINTER_UNROLL

@@ -22,6 +22,44 @@ SINTER_DEVICE ProductTile tile_of_block(const ProductArguments& a, const Product
   return t;
 }
 
+// The operands of a tile: where its product's begin, and how they are read.
+template <class T>
+struct TileOperands {
+  const T *a, *b;
+  bool a_across, b_across;    // elements of one depth are adjacent
+  bool a_vectors, b_vectors;  // sixteen bytes at a time
+};
+template <class T>
+SINTER_DEVICE TileOperands<T> operands_of(const ProductArguments& a, uint32_t product) {
+  return {reinterpret_cast<const T*>(a.a) + offset_of(a.products, a.a_steps, product),
+          reinterpret_cast<const T*>(a.b) + offset_of(a.products, a.b_steps, product),
+          a.a_across != 0,
+          a.b_across != 0,
+          a.a_vectors != 0 && begins_sixteen(a.a),
+          a.b_vectors != 0 && begins_sixteen(a.b)};
+}
+
+// The windows of the rows that a thread reads, of which line(i) is the i-th, from the tile's first; beyond
+// the last row of the part there is no image.
+template <int kCount, class Line>
+SINTER_DEVICE void find_windows(const ProductPart& part, uint32_t first, Line line,
+                                WindowStart (&starts)[kCount]) {
+  SINTER_UNROLL
+  for (int i = 0; i < kCount; ++i) {
+    const uint32_t row = first + static_cast<uint32_t>(line(i));
+    if (row < part.rows)
+      starts[i] = window_start(part.window, row);
+    else
+      starts[i].image = -1;
+  }
+}
+
+// Where a block that computes a part of the depth leaves the sums of a row.
+SINTER_DEVICE float* sums_of_row(const ProductArguments& a, const ProductPart& part, uint32_t product,
+                                 uint32_t row) {
+  return a.sums + ((int64_t{block_y()} * a.products.size + product) * part.rows + row) * a.columns;
+}
+
 // The element of the result at which a row begins.
 SINTER_DEVICE int64_t row_of_result(const ProductArguments& a, const ProductPart& part, uint32_t row) {
   if (a.phases == 0) return row * a.y_step;
