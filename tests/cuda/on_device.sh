@@ -63,7 +63,8 @@ log=$report.log
 { : >"$report" && : >"$log"; } || { echo "on_device: $report cannot be written" >&2; exit 2; }
 work=$(mktemp -d) || exit 2
 mkdir "$work/device" "$work/reference" || exit 2 # converted networks
-trap 'rm -rf "$work"' EXIT
+watcher=''
+trap 'rm -rf "$work"; [ -z "$watcher" ] || kill "$watcher" 2>/dev/null' EXIT
 trap '' PIPE # the report does not end with the reader of our output
 trap 'say "" "**Interrupted after $SECONDS s.**"; kill $(jobs -p) 2>/dev/null; exit 1' TERM INT HUP
 
@@ -190,6 +191,16 @@ machine() {
   else
     say '- nvidia-smi is not installed'
   fi
+  # As long as a program uses the device, others start quickly; the log has the clocks.
+  if [ "$backend" = cuda ] && command -v nvidia-smi >/dev/null; then
+    timeout $((60 * minutes)) nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,temperature.gpu,utilization.gpu \
+      --format=csv,noheader -l 5 >>"$work/clocks" 2>&1 &
+    watcher=$!
+    disown "$watcher" # nothing waits for it
+    case $(timeout 20 nvidia-smi --query-gpu=compute_mode --format=csv,noheader 2>/dev/null) in
+      Exclusive*) jobs=1 && say '- one program at a time, because the compute mode is exclusive' ;;
+    esac
+  fi
   local tool
   for tool in compute-sanitizer python3 nvcc; do
     say "- $tool: $(command -v $tool || echo 'not installed')"
@@ -198,30 +209,27 @@ machine() {
 
 # Median and minimum of runs from host memory to host memory; the log has the time of each step.
 latencies() {
-  local name out figure line
+  local name out line
   convert_networks
   say '| network | median, us | minimum, us | first result, ms |' '| --- | --- | --- | --- |'
   for name in $(networks_there); do
-    out=$work/latency.$name line="| $name |"
-    if limited 30 "${sinter[@]}" bench "$work/device/$name.sinter" --seconds 0.3 --json >"$out" 2>"$out.errors"; then
-      for figure in median_ms:1000 min_ms:1000 first_ms:1; do
-        line="$line $(number "$out" "${figure%:*}" "${figure#*:}") |"
-      done
-      ! grep -q '"expected":' "$out" || line="$line with fallbacks"
+    out=$work/latency.$name
+    if limited 30 "${sinter[@]}" bench "$work/device/$name.sinter" --seconds 0.3 --profile >"$out" 2>"$out.errors"; then
+      line="$(number "$out" median 1000) | $(number "$out" fastest 1000) | $(number "$out" first 1) |"
+      [ ! -s "$out.errors" ] || line="$line $(tail -n 1 "$out.errors" | cut -c 1-160)"
       : >"$out.passed"
     else
-      line="$line failed: $(tail -n 1 "$out.errors" | cut -c 1-160) |"
+      line="failed: $(tail -n 1 "$out.errors" | cut -c 1-160) |"
       : >"$out.failed"
     fi
-    say "$line"
-    limited 30 "${sinter[@]}" bench "$work/device/$name.sinter" --seconds 0.1 --profile >"$out.steps" 2>&1
-    { printf '\n==== steps of %s\n' "$name"; cat "$out.errors" "$out.steps"; } >>"$log"
+    say "| $name | $line"
+    { printf '\n==== latency.%s\n' "$name"; cat "$out.errors" "$out"; } >>"$log"
   done
   totals latency.
 }
-# number FILE KEY FACTOR: a member of a JSON object, times the factor.
+# number FILE WORD FACTOR: the milliseconds in the line that begins with the word, times the factor.
 number() {
-  sed -n "s/.*\"$2\": *\([-+.0-9e]*\).*/\1/p" "$1" | head -n 1 | awk -v factor="$3" '{ printf "%.2f", $1 * factor }'
+  awk -v word="$2" -v factor="$3" '$1 == word { printf "%.2f", $2 * factor; exit }' "$1"
 }
 
 # On the device against the reference kernels on the host: integers to the bit, float32 closely, float16 by its SQNR.
@@ -270,10 +278,10 @@ sanitizer() {
     say '- not run: compute-sanitizer is not installed'
     return
   fi
-  for tool in memcheck racecheck initcheck; do
-    for suite in Softmax Conv MatMul FullyConnected QConv Attention Transpose Reduce Sort Lstm Scatter; do
+  for suite in Softmax MatMul Conv QConv AttentionTiles Reduce Transpose FullyConnected TopK Lstm ScatterElements GroupNorm Dft; do
+    for tool in memcheck racecheck initcheck; do
       in_turns check "$tool.$suite" 60 "${ours[@]}" SINTER_TEST_BACKENDS=cuda "$found" --tool $tool --error-exitcode 1 \
-        "$bundle/bin/op_tests" --gtest_filter="$suite*"
+        "$bundle/bin/op_tests" --gtest_filter="$suite.*"
     done
   done
   wait
@@ -294,6 +302,9 @@ part operations 'Operations'
 if [ "$backend" = cuda ]; then
   part rivals 'Other runtimes'
   part sanitizer 'compute-sanitizer'
+fi
+if [ -n "$watcher" ]; then
+  { printf '\n==== clocks\n'; cat "$work/clocks"; } >>"$log"
 fi
 bad=$(find "$work" -maxdepth 1 \( -name '*.failed' -o -name '*.stopped' -o -name '*.unstarted' \) | wc -l)
 say '' "Ended after $SECONDS s: $bad of what was asked for has failed, was stopped or was not run."
