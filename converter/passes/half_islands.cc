@@ -79,6 +79,9 @@ class Islands {
       if (rules_.concerns(static_cast<int>(n))) {
         ++summary_.concerned;
         refusals_[n] = rules_.refusal(static_cast<int>(n));
+        if (refusals_[n].empty() && reads_more_than_it_computes(node))
+          refusals_[n] = fmt::format("its keys and values are read once, and would be rounded to {} for that",
+                                     type_.name);
         half_node_[n] = refusals_[n].empty();
       } else if (moves_by_attributes(node.attrs) && graph_.value(node.outputs[0]).dtype == DType::kFloat32) {
         bool all = true, any = false;
@@ -90,6 +93,13 @@ class Islands {
         half_node_[n] = all && any;
       }
     }
+  }
+
+  // Attention of few queries takes the time of reading the keys and values, which Casts would read first.
+  bool reads_more_than_it_computes(const Node& node) const {
+    constexpr int64_t kFewQueries = 16;
+    return node.op() == Op::kAttention && graph_.value(node.inputs[0]).dims[2] <= kFewQueries &&
+           !(is_half(node.inputs[1]) && is_half(node.inputs[2]));
   }
 
   // A chain of element-wise operations alone is not worth its casts.
@@ -108,7 +118,8 @@ class Islands {
     }
     std::vector<bool> worth(graph_.nodes.size());
     for (size_t n = 0; n < graph_.nodes.size(); ++n)
-      if (half_node_[n] && is_product(graph_.nodes[n].op())) worth[at(root(static_cast<int>(n)))] = true;
+      if (half_node_[n] && (is_product(graph_.nodes[n].op()) || graph_.nodes[n].op() == Op::kAttention))
+        worth[at(root(static_cast<int>(n)))] = true;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       if (!half_node_[n] || worth[at(root(static_cast<int>(n)))]) continue;
       half_node_[n] = false;
@@ -217,7 +228,8 @@ class Islands {
   }
 
   void place_half(Node node) {
-    for (ValueId& id : node.inputs) id = narrowed(id, node);
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (!stays_float32(node.op(), i)) node.inputs[i] = narrowed(node.inputs[i], node);
     if (const HalfSplit parts = split_for(type_, node); parts.first) split(node, parts);
     const std::vector<ValueId> wide = node.outputs;
     for (ValueId& id : node.outputs) {

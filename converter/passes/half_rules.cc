@@ -17,6 +17,8 @@ namespace {
 // Of the sum of a filter's magnitudes; rounding normal numbers to float16 changes half of that at most.
 constexpr double kLargestLoss = 0x1p-10;
 
+constexpr char kEntersSoftmax[] = "it enters a softmax, whose operands are not rounded";
+
 float float_at(const std::byte* p) {
   float v;
   std::memcpy(&v, p, sizeof v);
@@ -99,6 +101,8 @@ std::pair<double, double> clamp_of(const Node& node) {
 }
 
 }  // namespace
+
+bool stays_float32(Op op, size_t i) { return (op == Op::kAttention && i == 3) || (op == Op::kRope && i > 0); }
 
 HalfSplit split_for(const HalfType& type, const Node& node) {
   if (!type.composed) return {};
@@ -203,6 +207,12 @@ void HalfRules::find_bounds() {
       case Op::kSoftmax:
         out = node.as<SoftmaxAttrs>()->log != 0 ? kInfinity : 1;
         break;
+      case Op::kAttention:  // a mean of the values
+        out = in(2);
+        break;
+      case Op::kRope:
+        sum = out = std::max(in(0), in(0) * (in(1) + in(2)));
+        break;
       case Op::kAvgPool:
         sum = in(0) * static_cast<double>(terms(graph_, node));
         out = in(0);
@@ -276,9 +286,13 @@ void HalfRules::find_wide() {
   };
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (stays_float32(node.op(), i) && is_float32(graph_, node.inputs[i]) && accepts(node))
+        wide_[static_cast<size_t>(node.inputs[i])] =
+            node.op() == Op::kAttention ? kEntersSoftmax : "a rotation takes its angles in float32";
     const char* why = nullptr;
     if (node.as<SoftmaxAttrs>() != nullptr)
-      why = "it enters a softmax, whose operands are not rounded";
+      why = kEntersSoftmax;
     else if (node.as<TrigAttrs>() != nullptr || node.as<ExpAttrs>() != nullptr)
       why = "an exponential or an angle is computed from it";
     else if (elementwise(node) && !node.outputs.empty() && node.outputs[0] >= 0)
@@ -309,9 +323,11 @@ std::string HalfRules::refusal(int n) const {
   for (const auto& list : {node.inputs, node.outputs})
     for (const ValueId id : list)
       if (id >= 0 && !is_float32(graph_, id)) return "an operand is not floating-point";
-  const bool product = is_product(node.op());
-  for (const ValueId id : product ? node.inputs : node.outputs) {
-    if (id < 0) continue;
+  const bool product = is_product(node.op()) || node.op() == Op::kAttention;
+  const auto& looked_at = product ? node.inputs : node.outputs;
+  for (size_t i = 0; i < looked_at.size(); ++i) {
+    const ValueId id = looked_at[i];
+    if (id < 0 || (product && stays_float32(node.op(), i))) continue;
     if (from_integers_[static_cast<size_t>(id)])
       return fmt::format("it is computed from integers that {} may not hold", type_.name);
     if (!product && wide_[static_cast<size_t>(id)] != nullptr) return wide_[static_cast<size_t>(id)];
@@ -319,11 +335,17 @@ std::string HalfRules::refusal(int n) const {
   if (const int64_t count = terms(graph_, node); count > type_.most_terms)
     return fmt::format("a sum of {} terms is kept in float32", count);
   if (std::string why = refusal_of_operands(node); !why.empty()) return why;
-  for (const auto& list : {node.inputs, node.outputs})
-    for (const ValueId id : list)
-      if (const auto it = reached_.find(id); it != reached_.end() && !(it->second <= 1))
-        return fmt::format("in the trial run {} approaches or exceeds {}'s range",
-                           id == node.outputs[0] ? "the result" : "an operand", type_.name);
+  const auto too_large = [&](ValueId id) {
+    const auto it = reached_.find(id);
+    return it != reached_.end() && !(it->second <= 1);
+  };
+  const auto out_of_range = [&](const char* what) {
+    return fmt::format("in the trial run {} approaches or exceeds {}'s range", what, type_.name);
+  };
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    if (!stays_float32(node.op(), i) && too_large(node.inputs[i])) return out_of_range("an operand");
+  for (const ValueId id : node.outputs)
+    if (too_large(id)) return out_of_range(id == node.outputs[0] ? "the result" : "an operand");
   const HalfSplit split = split_for(type_, node);
   const std::string no_kernel = fmt::format("the target has no {} kernel for it", type_.name);
   if (split.first) {
@@ -338,13 +360,15 @@ std::string HalfRules::refusal(int n) const {
 
 bool HalfRules::accepts(const Node& node) const {
   CallView view(graph_, node);
-  for (auto* list : {&view.inputs, &view.outputs})
-    for (TensorView& v : *list)
-      if (v.present()) {
-        const Dims dims(v.dims, v.dims + v.rank);
-        v.dtype = type_.dtype;
-        v.set_shape(dims);
-      }
+  const auto narrow = [&](TensorView& v) {
+    if (!v.present()) return;
+    const Dims dims(v.dims, v.dims + v.rank);
+    v.dtype = type_.dtype;
+    v.set_shape(dims);
+  };
+  for (size_t i = 0; i < view.inputs.size(); ++i)
+    if (!stays_float32(node.op(), i)) narrow(view.inputs[i]);
+  for (TensorView& v : view.outputs) narrow(v);
   size_t workspace = 0;
   return accept_(view.call, &workspace).ok();
 }
@@ -358,7 +382,7 @@ std::string HalfRules::refusal_of_operands(const Node& node) const {
   if (is_product(node.op()) && !graph_.is_constant(node.inputs[1]))
     return "a product of two computed values is kept in float32";
   for (size_t i = 0; i < node.inputs.size(); ++i)
-    if (graph_.is_constant(node.inputs[i]))
+    if (graph_.is_constant(node.inputs[i]) && !stays_float32(node.op(), i))
       if (std::string why = refusal_of_constant(node, i); !why.empty()) return why;
   return {};
 }

@@ -21,6 +21,10 @@ struct HalfSplit {
 };
 HalfSplit split_for(const HalfType& type, const Node& node);
 
+// Operand i stays float32 where the operation computes in the type: Attention's bias, Rope's cosines and
+// sines.
+bool stays_float32(Op op, size_t i);
+
 class HalfRules {
  public:
   HalfRules(const HalfType& type, const Graph& graph, const AcceptCall& accept, const Reached& reached);

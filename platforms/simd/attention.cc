@@ -1,5 +1,6 @@
 // Attention: per tile of queries the scores of all keys, their softmax, and the weighted values, as two
-// products.
+// products. The second multiplies the values of hidden keys by 0, which is NaN where they are not finite:
+// such results are added up again without them.
 #include <cmath>
 
 #include "platforms/simd/gemm.h"
@@ -106,6 +107,16 @@ void bias_strides(const TensorView& bias, int64_t (&step)[4]) {
   }
 }
 
+// A result of a query that is not finite, from the weights of its visible keys; the values are `step` floats
+// apart. A key of weight 0 takes no part by rule kHides.
+float add_visible(const float* weights, int64_t visible, const float* values, int64_t step,
+                  AttentionRule rule) {
+  float sum = 0;
+  for (int64_t j = 0; j < visible; ++j)
+    if (weights[j] != 0 || rule != AttentionRule::kHides) sum += weights[j] * values[j * step];
+  return sum;
+}
+
 // Queries first .. first + rows - 1 of one head; `scores` holds rows * keys floats.
 void attend(const OpCall& call, const Extent& e, int64_t batch, int64_t head, int64_t first, int64_t rows,
             const float* keys, const float* values, float* scores) {
@@ -120,10 +131,11 @@ void attend(const OpCall& call, const Extent& e, int64_t batch, int64_t head, in
   if (bias != nullptr) bias_strides(call.in(3), step);
   const auto rule = static_cast<AttentionRule>(a.rule);
   float sums[kRowTile];
+  const auto visible_of = [&](int64_t r) {
+    return a.causal != 0 ? std::clamp<int64_t>(first + r + (e.keys - e.queries) + 1, 0, e.keys) : e.keys;
+  };
   for (int64_t r = 0; r < rows; ++r) {
-    const int64_t query = first + r;
-    const int64_t visible =
-        a.causal != 0 ? std::clamp<int64_t>(query + (e.keys - e.queries) + 1, 0, e.keys) : e.keys;
+    const int64_t query = first + r, visible = visible_of(r);
     const float* row = bias != nullptr ? bias + batch * step[0] + head * step[1] + query * step[2] : nullptr;
     sums[r] = HWY_DYNAMIC_DISPATCH(attention_weights)(
         scores + r * e.keys, static_cast<size_t>(visible), static_cast<size_t>(e.keys),
@@ -133,8 +145,14 @@ void attend(const OpCall& call, const Extent& e, int64_t batch, int64_t head, in
   y.a = scores, y.a_stride = e.keys, y.b = values, y.rows = rows, y.columns = e.value_size, y.depth = e.keys;
   y.y = call.out(0).as<float>() + q * e.value_size, y.y_stride = e.value_size;
   gemm_columns(y, 0, e.value_size);
+  const bool hides = a.causal != 0 || (bias != nullptr && rule == AttentionRule::kHides);
+  const float* own =
+      call.in(2).as<const float>() + (batch * e.groups + head / (e.heads / e.groups)) * e.keys * e.value_size;
   for (int64_t r = 0; r < rows; ++r) {
     float* to = y.y + r * e.value_size;
+    for (int64_t d = 0; hides && d < e.value_size; ++d)
+      if (!std::isfinite(to[d]))
+        to[d] = add_visible(scores + r * e.keys, visible_of(r), own + d, e.value_size, rule);
     const float inverse = 1.0f / sums[r];
     const bool zeros = (rule == AttentionRule::kHides && sums[r] == 0.0f) ||
                        (rule == AttentionRule::kAddsNanToZero && std::isnan(sums[r]));

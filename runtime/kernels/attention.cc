@@ -1,4 +1,5 @@
-// Attention: per query, scores of the keys it may see, softmax, weighted sum of the values; all in double.
+// Attention: per query, scores of the keys it may see, softmax, weighted sum of the values; all in double. In
+// 16 bits are the queries, keys, values and results; the bias is float32 then, as a score is.
 //
 // Rule kHides: a key takes part if causality allows it and its bias is not -inf. A query without any such key
 // gives zeros (as ONNX demands since opset 24), whatever the scores are. The other rules do what products,
@@ -46,7 +47,7 @@ Status infer_call(OpCall& call) {
   SINTER_RETURN_UNLESS(e.groups >= 1 ? e.heads % e.groups == 0 : e.heads == 0,
                        invalid("%a query heads are not a multiple of %b key heads", e.heads, e.groups));
   if (call.has_input(3)) {
-    SINTER_RETURN_IF_ERROR(check_same_dtype(call, 3, 0));
+    SINTER_RETURN_IF_ERROR(check_computed_dtype(call, 3));
     const int64_t scores[] = {e.batch, e.heads, e.queries, e.keys};
     SINTER_RETURN_IF_ERROR(check_dims(call.in(3)));
     SINTER_RETURN_IF_ERROR(check_broadcasts_to(call.in(3).shape(), scores));
@@ -74,6 +75,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
 
 template <class T>
 void attend(const OpCall& call, const Extent& e, int64_t row, double* scores) {
+  using Score = Computed<T>;
   const auto& a = call.attrs<AttentionAttrs>();
   const int64_t query = row % e.queries, head = row / e.queries % e.heads,
                 batch = row / (e.queries * e.heads);
@@ -102,16 +104,16 @@ void attend(const OpCall& call, const Extent& e, int64_t row, double* scores) {
   double top = -kInfinity;
   bool any = !hides;
   for (int64_t j = 0; j < visible; ++j) {
-    const T extra = bias != nullptr ? load<T>(bias + j * bias_step) : T{0};
+    const Score extra = bias != nullptr ? load<Score>(bias + j * bias_step) : Score{0};
     const double product = dot(wide, k + j * e.key_size, e.key_size);
     if (hides) {
-      const bool hidden = extra == -std::numeric_limits<T>::infinity();
+      const bool hidden = extra == -std::numeric_limits<Score>::infinity();
       any |= !hidden;
       scores[j] = hidden ? -kInfinity : a.scale * product + static_cast<double>(extra);
     } else {
-      const T score = static_cast<T>(product) * static_cast<T>(a.scale);
-      const bool replaced = rule == AttentionRule::kReplaces && extra != T{0};
-      scores[j] = static_cast<double>(replaced ? extra : static_cast<T>(score + extra));
+      const Score score = static_cast<Score>(product) * static_cast<Score>(a.scale);
+      const bool replaced = rule == AttentionRule::kReplaces && extra != Score{0};
+      scores[j] = static_cast<double>(replaced ? extra : static_cast<Score>(score + extra));
     }
     if (!(scores[j] <= top)) top = scores[j];
   }
@@ -124,7 +126,7 @@ void attend(const OpCall& call, const Extent& e, int64_t row, double* scores) {
       sums[d] += weight * static_cast<double>(v[j * e.value_size + d]);
   }
   if (rule == AttentionRule::kAddsNanToZero && total != total) any = false;
-  for (int64_t d = 0; d < e.value_size; ++d) y[d] = any ? static_cast<T>(sums[d] / total) : T{0};
+  for (int64_t d = 0; d < e.value_size; ++d) y[d] = any ? static_cast<T>(sums[d] / total) : T(0);
 }
 
 Status run(const OpCall& call, RunContext& context) {
@@ -137,7 +139,7 @@ Status run(const OpCall& call, RunContext& context) {
   const int64_t threads = threads_of(context.threads);
   const int64_t most = each == 0 ? threads : static_cast<int64_t>(context.workspace.size() / each);
   const int64_t slots = std::min(rows, std::clamp<int64_t>(threads, 1, most));
-  return for_float(call.in(0).dtype, [&](auto tag) {
+  return for_float_or_half(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     parallel_slots(context.threads, slots, rows, [&](int64_t slot, int64_t begin, int64_t end) {
       auto* scores = reinterpret_cast<double*>(context.workspace.data() + slot * static_cast<int64_t>(each));

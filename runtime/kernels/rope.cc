@@ -1,4 +1,5 @@
-// Rope: rotates pairs of the last axis by angles given as cosines and sines.
+// Rope: rotates pairs of the last axis by angles given as cosines and sines, which are float32 where x has 16
+// bits.
 #include "runtime/kernels/linear.h"
 #include "runtime/kernels/reference.h"
 
@@ -23,7 +24,7 @@ Status infer_call(OpCall& call) {
   Dims pairs(x.shape());
   pairs.d[x.rank - 1] = r / 2;
   for (size_t i = 1; i < 3; ++i) {
-    SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
+    SINTER_RETURN_IF_ERROR(check_computed_dtype(call, i));
     SINTER_RETURN_IF_ERROR(linear::check_dims(call.in(i)));
     SINTER_RETURN_IF_ERROR(check_broadcasts_to(call.in(i).shape(), pairs.span()));
   }
@@ -47,7 +48,8 @@ void rope(const OpCall& call) {
         T* y = reinterpret_cast<T*>(at[0]);
         const T* from = reinterpret_cast<const T*>(at[1]);
         for (int64_t i = 0; i < half; ++i) {
-          const double c = load<T>(at[2] + i * cos_step), s = load<T>(at[3] + i * sin_step);
+          const double c = load<Computed<T>>(at[2] + i * cos_step),
+                       s = load<Computed<T>>(at[3] + i * sin_step);
           const int64_t first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + half;
           const double a = from[first], b = from[second];
           y[first] = static_cast<T>(c * a - s * b);
@@ -59,8 +61,8 @@ void rope(const OpCall& call) {
 
 Status run(const OpCall& call, RunContext&) {
   if (call.out(0).size() == 0) return ok_status();
-  return for_float(call.in(0).dtype,
-                   [&](auto tag) { return rope<typename decltype(tag)::type>(call), ok_status(); });
+  return for_float_or_half(call.in(0).dtype,
+                           [&](auto tag) { return rope<typename decltype(tag)::type>(call), ok_status(); });
 }
 
 }  // namespace

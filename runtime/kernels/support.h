@@ -405,7 +405,19 @@ inline Status check_same_dtype(const OpCall& call, size_t i, size_t j) {
 constexpr bool is_compute_float(DType t) {
   return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kFloat16 || t == DType::kBFloat16;
 }
+// The type in which elements of a type are computed: Computed<T>.
+constexpr DType computed_dtype(DType t) {
+  return t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat32 : t;
+}
 constexpr bool is_number(DType t) { return is_compute_float(t) || is_integer(t); }
+// Of an operand that is not rounded to the 16 bits of operand 0.
+inline Status check_computed_dtype(const OpCall& call, size_t i) {
+  const DType t = computed_dtype(call.in(0).dtype);
+  SINTER_RETURN_UNLESS(call.in(i).dtype == t, invalid("input %a is not %B, in which the operation computes",
+                                                      static_cast<int64_t>(i), static_cast<int64_t>(t))
+                                                  .at(Where::kInput, static_cast<int32_t>(i)));
+  return ok_status();
+}
 inline Status check_dtype(const OpCall& call, size_t i, bool allowed) {
   SINTER_RETURN_UNLESS(allowed, unsupported("its type %A is not one that the operation takes",
                                             static_cast<int64_t>(call.in(i).dtype))

@@ -173,6 +173,19 @@ Tolerance float32_tolerance(Op op, const void* attrs, const std::vector<Tensor>&
   }
 }
 
+// Attention in 16 bits, of which u is half a unit: docs/numerics.md. A weight is rounded to u of itself where
+// a kernel multiplies it with 16-bit values, which changes a result by u of the largest value at most, as the
+// weights' sum is 1. An error of all scores by e changes weights, and their sum, by that part of themselves.
+// Scores are float32 sums, which tensor cores may cut off where float32 rounds: twice the error. The result
+// is rounded, as is the expected one.
+Tolerance half_attention_tolerance(const AttentionAttrs& a, const std::vector<Tensor>& in, double u) {
+  const double score = 2 * std::fabs(a.scale) *
+                       float32_sum({static_cast<double>(in[0].dims.back()), largest(in[0]) * largest(in[1])});
+  const Tolerance of_float32{.relative = 2e-5, .absolute = 2e-5};
+  return {.relative = 2 * u + of_float32.relative,
+          .absolute = (u + 2 * score) * largest(in[2]) + of_float32.absolute};
+}
+
 constexpr double kUlp = 0x1p-10;             // of float16, relative
 constexpr double kSmallestNormal = 0x1p-14;  // below it float16 rounds to multiples of 2^-24
 
@@ -185,6 +198,8 @@ bool rounds_nothing(Op op) {
 Tolerance float16_tolerance(Op op, const void* attrs, const std::vector<Tensor>& in, const Tensor& want) {
   if (rounds_nothing(op)) return {};
   switch (op) {
+    case Op::kAttention:
+      return half_attention_tolerance(*static_cast<const AttentionAttrs*>(attrs), in, kUlp / 2);
     case Op::kSigmoid:  // below -9.7 it may be 0
       return {.relative = 4 * kUlp, .absolute = kSmallestNormal};
     case Op::kTanh:
@@ -213,6 +228,8 @@ Tolerance float16_tolerance(Op op, const void* attrs, const std::vector<Tensor>&
 Tolerance bfloat16_tolerance(Op op, const void* attrs, const std::vector<Tensor>& in, const Tensor& want) {
   constexpr double kUnit = 0x1p-7, kSmallest = 0x1p-126;  // normal; the products' instructions flush others
   if (rounds_nothing(op) || op == Op::kAdd || op == Op::kSub || op == Op::kMul) return {};
+  if (op == Op::kAttention)
+    return half_attention_tolerance(*static_cast<const AttentionAttrs*>(attrs), in, 0x1p-8);
   const Tolerance wide = float32_tolerance(op, attrs, in, want);
   const double terms = std::max(terms_of(op, attrs, in).count, 1.0);
   return {.relative = kUnit, .absolute = wide.absolute + terms * kSmallest};

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "runtime/core/op_enums.h"
+#include "tests/op_harness/half_test.h"
 #include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
@@ -68,6 +69,27 @@ TEST(Attention, AgreesWithTheFormula) {
                                   naive(s, q, k, v, with_bias ? &bias : nullptr, a)),
                     1e-6, 1e-7);
       }
+}
+
+// Of 16-bit operands and a float32 bias, which 16 bits would not hold: the formula's result, rounded once.
+TEST(Attention, In16Bits) {
+  const Sizes s{1, 2, 1, 3, 7, 9, 4};
+  for (const DType type : kHalves) {
+    const Tensor q = halved(noise<float>({1, 2, 3, 9}, -2, 2, 1), type),
+                 k = halved(noise<float>({1, 1, 7, 9}, -2, 2, 2), type),
+                 v = halved(noise<float>({1, 1, 7, 4}, -2, 2, 3), type);
+    auto numbers = noise<float>({3, 7}, -1, 1, 4).values<float>();
+    for (size_t i = 0; i < numbers.size(); i += 4) numbers[i] = -1e6f;
+    const Tensor bias = tensor<float>({3, 7}, numbers);
+    const AttentionAttrs a{.scale = 0.35};
+    RunOptions options{.taken_by = {"cuda-emulated"}};
+    const Tensor y = run_op(a, {q, k, v, bias}, options)[0];
+    ASSERT_EQ(y.dtype, type);
+    const Tensor want = tensor<float>(
+        {1, 2, 3, 4}, naive(s, unhalved<float>(q), unhalved<float>(k), unhalved<float>(v), &bias, a));
+    expect_near(unhalved<float>(y), want, type == DType::kFloat16 ? 0x1.01p-11 : 0x1.01p-8, 1e-7);
+    expect_refused(a, {q, k, v, halved(bias, type)});
+  }
 }
 
 TEST(Attention, QueriesThatSeeNoKeyGiveZeros) {
@@ -169,6 +191,20 @@ TEST(Rope, BothOrders) {
                tensor<float>({1, 2, 6}, {-2, 1, 3, 4, 5, 6, 3.5f - 24, 21 + 4, 18 + 10, -9 + 20, 11, 12}));
   const Tensor one = full<float>({1}, 1), zero = full<float>({}, 0);
   expect_equal(run_op(RopeAttrs{}, {x, one, zero})[0], x);
+}
+
+TEST(Rope, In16Bits) {
+  for (const DType type : kHalves)
+    for (const int64_t interleaved : {0, 1}) {
+      const Tensor x = halved(noise<float>({2, 5, 10}, -2, 2, 1), type), c = noise<float>({5, 4}, -1, 1, 2),
+                   s = noise<float>({5, 4}, -1, 1, 3);
+      const RopeAttrs a{.interleaved = interleaved, .rotary_dim = 8};
+      const Tensor y = run_op(a, {x, c, s}, {.taken_by = {"cuda-emulated"}})[0];
+      ASSERT_EQ(y.dtype, type);
+      const Tensor want = halved(run_op(a, {unhalved<float>(x), c, s})[0], type);
+      expect_near(unhalved<float>(y), unhalved<float>(want), 1e-7, 1e-5);
+      expect_refused(a, {x, halved(c, type), s});
+    }
 }
 
 TEST(Rope, Refuses) {

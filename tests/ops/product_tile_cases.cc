@@ -1,9 +1,7 @@
-// Products and attention of the sizes at which kernels that compute tiles change from one way to another: few
+// Products of the sizes at which kernels that compute tiles change from one way to another: few
 // rows, few columns, much depth, many products; elements that are not a multiple of what is read at a time.
-#include <array>
 #include <string>
 
-#include "tests/op_harness/backends.h"
 #include "tests/op_harness/half_test.h"
 #include "tests/op_harness/op_test.h"
 
@@ -77,49 +75,6 @@ TEST_P(Tiles, DepthwiseLines) {
               .strides = {stride, stride}, .dilations = {1, 1}, .pads = {2, 1, 0, 1}, .act_min = -0.5},
           {noise<float>({2, 9, 11, 16}, -1, 1, 1), noise<float>({kernel, kernel, 16}, -1, 1, 2),
            noise<float>({16}, -1, 1, 3)});
-}
-
-TEST(AttentionTiles, EdgesOfTiles) {
-  // heads, queries, keys, key size, value size
-  for (const auto& [heads, queries, keys, size, values] : {std::array<int64_t, 5>{2, 65, 70, 17, 150},
-                                                           {1, 17, 64, 64, 64},
-                                                           {2, 70, 3, 8, 1},
-                                                           {1, 64, 65, 4, 65}})
-    for (const int64_t causal : {0, 1}) {
-      const AttentionAttrs a{.scale = 0.3, .causal = causal};
-      const Tensor q = noise<float>({2, heads, queries, size}, -2, 2, 1),
-                   k = noise<float>({2, 1, keys, size}, -2, 2, 2);
-      const Tensor v = noise<float>({2, 1, keys, values}, -2, 2, 3);
-      check_taken_by("cuda-emulated", a, {q, k, v});
-      check_taken_by("cuda-emulated", a, {q, k, v, noise<float>({heads, 1, keys}, -1, 1, 4)});
-    }
-}
-
-// What is hidden from a query may be anything.
-// A product with the weight 0 would make NaN of them.
-TEST(AttentionTiles, HiddenValuesAreNotRead) {
-  if (tested_backend("cuda-emulated") == nullptr) GTEST_SKIP() << "devices are not tested";
-  for (const int64_t queries : {3, 20}) {
-    std::vector<float> values = noise<float>({90, 4}, -1, 1, 3).values<float>(), bias(90, 0.5f);
-    for (size_t j = 60; j < 90; ++j) {
-      bias[j] = -kInf;
-      values[j * 4] = j % 2 == 0 ? kInf : kNan;
-    }
-    const Tensor q = noise<float>({1, 1, queries, 4}, -1, 1, 1), k = noise<float>({1, 1, 90, 4}, -1, 1, 2);
-    check_taken_by("cuda-emulated", AttentionAttrs{},
-                   {q, k, tensor<float>({1, 1, 90, 4}, values), tensor<float>({90}, bias)});
-  }
-}
-
-TEST(AttentionTiles, RulesForBiases) {
-  for (const int64_t rule : {0, 1, 2, 3})
-    for (const float low : {-kInf, -1e30f, kNan}) {
-      std::vector<float> bias(20 * 70);
-      for (size_t i = 0; i < bias.size(); ++i) bias[i] = i / 70 % 3 == 0 ? low : i % 2 == 0 ? low : 0.25f;
-      check_taken_by("cuda-emulated", AttentionAttrs{.scale = 0.5, .rule = rule},
-                     {noise<float>({1, 2, 20, 4}, -2, 2, 1), noise<float>({1, 2, 70, 4}, -2, 2, 2),
-                      noise<float>({1, 2, 70, 6}, -2, 2, 3), tensor<float>({20, 70}, bias)});
-    }
 }
 
 }  // namespace

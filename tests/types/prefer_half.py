@@ -104,6 +104,38 @@ def gelu(kind):
     return nodes, "x", "y", c, {"x": (2, 16), "y": (2, 16)}
 
 
+QUERIES, WIDTH, HEADS = 24, 32, 4
+
+
+def transformer(kind):
+    """Rotated queries and keys and values of four heads, scores with a mask that hides later keys, weighted values, a product,
+    a residual."""
+    c = {f"w{n}": weights(kind, WIDTH, WIDTH, seed=i) for i, n in enumerate("qkvo")}
+    c["split"] = np.array([0, 0, HEADS, WIDTH // HEADS], np.int64)
+    c["join"] = np.array([0, 0, WIDTH], np.int64)
+    c["scale"] = np.array((WIDTH // HEADS) ** -0.5, kind)
+    c["mask"] = np.where(np.tri(QUERIES), 0, -np.inf).astype(kind)
+    pairs = WIDTH // HEADS // 2
+    angles = np.arange(QUERIES)[:, None] * 100.0 ** (-np.arange(pairs) / pairs)
+    c["cos"], c["sin"] = (np.tile(f(angles), 2).astype(kind) for f in (np.cos, np.sin))
+    nodes = []
+    for n in "qkv":
+        nodes += [node("MatMul", ["x", "w" + n], n + "1", name="linear_" + n),
+                  node("Reshape", [n + "1", "split"], n + "2"),
+                  node("Transpose", n + "2", n + "3", perm=[0, 2, 1, 3])]
+    for n in "qk":
+        nodes += [node("Split", n + "3", f"{n}a {n}b", axis=-1), node("Neg", n + "b", n + "c"),
+                  node("Concat", [n + "c", n + "a"], n + "d", axis=-1), node("Mul", [n + "3", "cos"], n + "e"),
+                  node("Mul", [n + "d", "sin"], n + "f"), node("Add", [n + "e", n + "f"], n + "4", name="rope_" + n)]
+    nodes += [node("Transpose", "k4", "k5", perm=[0, 1, 3, 2]),
+              node("MatMul", ["q4", "k5"], "s1", name="scores"), node("Mul", ["s1", "scale"], "s2"),
+              node("Add", ["s2", "mask"], "s3"), node("Softmax", "s3", "p", axis=-1),
+              node("MatMul", ["p", "v3"], "a1", name="attention"), node("Transpose", "a1", "a2", perm=[0, 2, 1, 3]),
+              node("Reshape", ["a2", "join"], "a3"), node("MatMul", ["a3", "wo"], "o", name="linear_o"),
+              node("Add", ["o", "x"], "y", name="residual")]
+    return nodes, "x", "y", c, {"x": (2, QUERIES, WIDTH), "y": (2, QUERIES, WIDTH)}
+
+
 def model(network, kind, public=None):
     nodes, inputs, outputs, constants, shapes = network(kind)
     letter = LETTER[public or kind]
@@ -179,9 +211,9 @@ def expect(condition, outcome):
         raise AssertionError(outcome)
 
 
-def close(sinter, work, m, shapes, kind, tolerance, *flags, half=f16):
+def close(sinter, work, m, shapes, kind, tolerance, *flags, half=f16, target=None):
     """Converts, compares with float64, replays the ledger; gives the Converted."""
-    c = Converted(sinter, work, m, *flags, half=half)
+    c = Converted(sinter, work, m, *flags, half=half, target=target)
     expect(c.answer.code == 0, c.answer.why())
     feeds = {i.name: rng(1).uniform(-1, 1, shapes[i.name]).astype(kind) for i in m.graph.input}
     want = dict(zip([o.name for o in m.graph.output],
@@ -303,6 +335,40 @@ def test_bfloat16_has_the_range_of_float32(sinter, work):
     for network, kind in ((large, bf16), (long_sum, f32)):
         c = close(sinter, work, *model(network, kind, public=f32), f32, FOUR_OF_BF16, half=bf16)
         expect(set(c.computed().values()) == {"bfloat16"}, c.computed())
+
+
+ON_CUDA = ["--backends", "cuda-emulated"]
+
+
+def attention_steps(c):
+    return [s for s in c.steps if s["op"] == "Attention"]
+
+
+def test_attention_on_cuda(sinter, work):
+    """Attention computes in the type with its mask in float32, and nothing is widened in between."""
+    probe = Converted(sinter, work, model(transformer, f32)[0], *ON_CUDA, target="cuda")
+    if probe.answer.code != 0 and "has no such backend" in probe.answer.err:
+        return
+    for half, tolerance in ((f16, FOUR_ROUNDINGS), (bf16, FOUR_OF_BF16)):
+        for kind in (f32, half):
+            c = close(sinter, work, *model(transformer, kind, public=f32), f32, tolerance, *ON_CUDA,
+                      half=half, target="cuda")
+            steps = attention_steps(c)
+            name = "float16" if half is f16 else "bfloat16"
+            expect(len(steps) == 1 and steps[0]["outputs"][0].split(" ")[-1].startswith(name), steps)
+            expect(steps[0]["backend"] == "cuda-emulated", steps[0])
+            expect(len([s for s in c.steps if s["op"] == "Rope"]) == 2, [s["op"] for s in c.steps])
+            expect(set(c.computed().values()) == {name}, c.computed())
+            expect(len(c.casts()) == 2, [s["name"] for s in c.casts()])  # of the input and of the output
+
+
+def test_attention_elsewhere(sinter, work):
+    """Targets without kernels for it keep it in float32."""
+    for half in (f16, bf16):
+        c = close(sinter, work, *model(transformer, f32), f32, FOUR_ROUNDINGS if half is f16 else FOUR_OF_BF16, half=half)
+        steps = attention_steps(c)
+        expect(len(steps) == 1 and " float32" in steps[0]["outputs"][0], steps)
+        expect("no " in c.reason(steps[0]["name"])[0], c.reason(steps[0]["name"]))
 
 
 def test_float16_is_not_made_bfloat16(sinter, work):

@@ -21,6 +21,15 @@ SINTER_DEVICE float widen(Float16 v) { return __half2float(__ushort_as_half(v.bi
 SINTER_DEVICE float widen(BFloat16 v) { return __uint_as_float(static_cast<uint32_t>(v.bits) << 16); }
 SINTER_DEVICE void narrow(float v, Float16* to) { to->bits = __half_as_ushort(__float2half_rn(v)); }
 SINTER_DEVICE void narrow(float v, BFloat16* to) { to->bits = __bfloat16_as_ushort(__float2bfloat16_rn(v)); }
+// Two numbers in a word, the first in its low half.
+SINTER_DEVICE void narrow_both(float low, float high, uint32_t* to, Float16) {
+  const __half2 v = __floats2half2_rn(low, high);
+  *to = *reinterpret_cast<const uint32_t*>(&v);
+}
+SINTER_DEVICE void narrow_both(float low, float high, uint32_t* to, BFloat16) {
+  const __nv_bfloat162 v = __floats2bfloat162_rn(low, high);
+  *to = *reinterpret_cast<const uint32_t*>(&v);
+}
 SINTER_DEVICE uint32_t bits_of(float v) { return __float_as_uint(v); }
 SINTER_DEVICE float float_of(uint32_t v) { return __uint_as_float(v); }
 SINTER_DEVICE uint64_t bits_of(double v) { return static_cast<uint64_t>(__double_as_longlong(v)); }
@@ -30,6 +39,13 @@ inline float widen(Float16 v) { return float16_value(v.bits); }
 inline float widen(BFloat16 v) { return bfloat16_value(v.bits); }
 inline void narrow(float v, Float16* to) { to->bits = float16_bits(v); }
 inline void narrow(float v, BFloat16* to) { to->bits = bfloat16_bits(v); }
+template <class T>
+inline void narrow_both(float low, float high, uint32_t* to, T) {
+  T a, b;
+  narrow(low, &a);
+  narrow(high, &b);
+  *to = a.bits | static_cast<uint32_t>(b.bits) << 16;
+}
 inline uint32_t bits_of(float v) { return std::bit_cast<uint32_t>(v); }
 inline float float_of(uint32_t v) { return std::bit_cast<float>(v); }
 inline uint64_t bits_of(double v) { return std::bit_cast<uint64_t>(v); }
@@ -88,8 +104,19 @@ SINTER_MATH_1(fabs, fabsf)
 SINTER_MATH_2(pow, powf)
 SINTER_MATH_2(fmod, fmodf)
 SINTER_MATH_2(copysign, copysignf)
+SINTER_MATH_2(fmax, fmaxf)
 #undef SINTER_MATH_1
 #undef SINTER_MATH_2
+// 2^x within 2^-22 of it; 0 below 2^-126. For results that are rounded to 16 bits.
+#ifdef __CUDACC__
+SINTER_DEVICE float m_exp2_short(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+#else
+inline float m_exp2_short(float x) { return x < -126 ? 0 : std::exp2(x); }
+#endif
 SINTER_DEVICE bool m_isnan(float x) { return x != x; }
 SINTER_DEVICE bool m_isnan(double x) { return x != x; }
 

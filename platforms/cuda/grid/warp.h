@@ -43,6 +43,24 @@ SINTER_DEVICE float add_bfloat16_products(uint32_t a, uint32_t b, float d) {
   d = fmaf(__uint_as_float(a << 16), __uint_as_float(b << 16), d);
   return fmaf(__uint_as_float(a & 0xffff0000u), __uint_as_float(b & 0xffff0000u), d);
 }
+// multiply_bfloat16 below. Called, as a kernel of many products would be large; a template, as most have
+// none.
+template <class Sum>
+SINTER_CALLED Sum multiply_bfloat16_words(Sum d, uint4 a, uint2 b) {
+  const int g = static_cast<int>(threadIdx.x & 31) / 4, t = static_cast<int>(threadIdx.x & 3);
+  for (int half = 0; half < 2; ++half)
+    for (int word = 0; word < 4; ++word) {
+      const uint32_t low = __shfl_sync(0xffffffffu, half == 0 ? a.x : a.z, g * 4 + word);
+      const uint32_t high = __shfl_sync(0xffffffffu, half == 0 ? a.y : a.w, g * 4 + word);
+      const uint32_t left = __shfl_sync(0xffffffffu, half == 0 ? b.x : b.y, 2 * t * 4 + word);
+      const uint32_t right = __shfl_sync(0xffffffffu, half == 0 ? b.x : b.y, (2 * t + 1) * 4 + word);
+      d.x = add_bfloat16_products(low, left, d.x);
+      d.y = add_bfloat16_products(low, right, d.y);
+      d.z = add_bfloat16_products(high, left, d.z);
+      d.w = add_bfloat16_products(high, right, d.w);
+    }
+  return d;
+}
 }  // namespace device
 #endif
 
@@ -56,18 +74,9 @@ SINTER_DEVICE void multiply_bfloat16(float (&d)[4], const uint32_t (&a)[4], cons
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
-  const int g = static_cast<int>(threadIdx.x & 31) / 4, t = static_cast<int>(threadIdx.x & 3);
-  for (int half = 0; half < 2; ++half)
-    for (int word = 0; word < 4; ++word) {
-      const uint32_t low = __shfl_sync(0xffffffffu, a[2 * half], g * 4 + word);
-      const uint32_t high = __shfl_sync(0xffffffffu, a[2 * half + 1], g * 4 + word);
-      const uint32_t left = __shfl_sync(0xffffffffu, b[half], 2 * t * 4 + word);
-      const uint32_t right = __shfl_sync(0xffffffffu, b[half], (2 * t + 1) * 4 + word);
-      d[0] = device::add_bfloat16_products(low, left, d[0]);
-      d[1] = device::add_bfloat16_products(low, right, d[1]);
-      d[2] = device::add_bfloat16_products(high, left, d[2]);
-      d[3] = device::add_bfloat16_products(high, right, d[3]);
-    }
+  const float4 sum = device::multiply_bfloat16_words(
+      make_float4(d[0], d[1], d[2], d[3]), make_uint4(a[0], a[1], a[2], a[3]), make_uint2(b[0], b[1]));
+  d[0] = sum.x, d[1] = sum.y, d[2] = sum.z, d[3] = sum.w;
 #endif
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "platforms/cuda/grid/divider.h"
+#include "runtime/core/dtype.h"
 
 namespace sinter::cuda {
 
@@ -20,15 +21,38 @@ struct AttentionArguments {
   int32_t heads_per_group = 1, groups = 1;
   int32_t causal = 0, rule = 0;  // AttentionRule
   double scale = 1;
+
+  // attention_rows_*. The queries of the heads that share keys are rows of one matrix; a block takes some of
+  // them. Keys are cut into `splits` pieces of `split_keys`, whose results attention_sums combines.
+  Divider row_blocks, values;  // of a matrix; of a row, in attention_sums
+  int32_t rows_of_matrix = 1;  // heads_per_group * queries_of_head
+  int32_t value_lanes = 32;    // lanes that read a key's values: 4, 8, 16 or 32
+  int32_t splits = 1, split_keys = 0;
+  std::byte* sums = nullptr;  // [split][row][value_size], in the type of sums
+  std::byte* weights =
+      nullptr;  // [split][row][kAttentionWeights]: the largest score, the sum of weights, any key
+  DType dtype = DType::kFloat32;  // of results, in attention_sums
 };
 
-// Values of a block, and what it takes of shared memory, in elements of its sums' type.
-inline constexpr int kAttentionValues = 128;
-constexpr int attention_rows_elements(int key_size) {
-  return (key_size + 3) / 4 * 4 + 8 * (kAttentionValues + 4);
+// attention_rows_*: rows of a block, where it takes several; numbers that a split keeps of a row's weights;
+// and what a block of `rows` rows and `values` values takes of shared memory, in elements of its sums' type.
+inline constexpr int kAttentionRows = 4, kAttentionWeights = 3;
+inline constexpr int kAttentionWarps = 8;
+constexpr int attention_query_room(int key_size) { return (key_size + 63) / 64 * 64; }
+constexpr int attention_rows_elements(int rows, int key_size, int values) {
+  return rows * (attention_query_room(key_size) + kAttentionWarps * (32 + values + 4));
 }
 
-// Queries of a tile, and shared memory: two tiles of 16 elements by depth, and the weights.
+// attention_float16_* and attention_bfloat16_*: queries of a block are kAttentionQueries, too. Shared memory:
+// keys and values, or the queries before them.
+inline constexpr int kMostHalfKeySize = 256;
+constexpr uint32_t attention_half_elements(int depth, int values, int keys) {
+  const int queries = 64 * (depth + 8), tiles = keys * (depth + 8 + values + 8);
+  return static_cast<uint32_t>(queries > tiles ? queries : tiles);
+}
+
+// attention_tiles_*: queries of a tile, and shared memory: two tiles of 16 elements by depth, and the
+// weights.
 inline constexpr int kAttentionQueries = 64;
 inline constexpr uint32_t kAttentionTileBytes = (2 * 16 + 64) * (64 + 4) * 4;
 

@@ -11,6 +11,7 @@
 namespace sinter::cuda {
 
 inline constexpr int kRuleHides = 0, kRuleReplaces = 2, kRuleAddsNanToZero = 3;
+inline constexpr int kAbsentKey = -1;  // the weight of a key that takes no part: its value is not used
 
 // The type of sums.
 template <class T>
@@ -58,6 +59,18 @@ SINTER_DEVICE R weight_of(R score, R top) {
 template <class R>
 SINTER_DEVICE R rescale(R top, R higher) {
   return top == higher ? R(1) : m_exp(top - higher);
+}
+
+// Adds what was found of other keys (RunningWeights' numbers and a sum of weighted values) to `all` and
+// `sum`.
+template <class R>
+SINTER_DEVICE void combine(R top, R total, R any, R other, RunningWeights<R>* all, R* sum) {
+  const R higher = top > all->top ? top : all->top;
+  const R mine = rescale(all->top, higher), others = rescale(top, higher);
+  *sum = *sum * mine + other * others;
+  all->total = all->total * mine + total * others;
+  all->any |= any != R(0);
+  all->top = higher;
 }
 
 // The sum of weighted values as a result. Where only scores of -infinity are left, it is NaN: 0 / 0.

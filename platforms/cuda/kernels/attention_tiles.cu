@@ -10,7 +10,6 @@ constexpr int kQueries = kAttentionQueries, kKeys = kAttentionQueries;
 constexpr int kDepth = 16;           // of queries and keys at a time
 constexpr int kStep = kQueries + 4;  // floats from one depth, or key, to the next
 constexpr int kLanes = 16;           // threads of a row of 4x4 scores
-constexpr float kAbsent = -1;        // the weight of a key that takes no part: its value is not used
 
 template <class T>
 struct alignas(4 * sizeof(T)) Four {
@@ -134,7 +133,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
       for (int j = 0; j < 4; ++j) {
         const float weight = weight_of(score[i][j], higher);
         total += weight;
-        score[i][j] = hidden[j] || (a.rule == kRuleHides && weight == 0) ? kAbsent : weight;
+        score[i][j] = hidden[j] || (a.rule == kRuleHides && weight == 0) ? kAbsentKey : weight;
       }
       SINTER_UNROLL
       for (int mask = kLanes / 2; mask > 0; mask /= 2) total += shuffle_xor(total, mask);
@@ -164,7 +163,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
       }
       SINTER_UNROLL
       for (int i = 0; i < 4; ++i)
-        if (x.v[i] != kAbsent) {
+        if (x.v[i] != kAbsentKey) {
           SINTER_UNROLL
           for (int j = 0; j < kRight; ++j) sum[i][j] = m_fma(x.v[i], z[j], sum[i][j]);
         }

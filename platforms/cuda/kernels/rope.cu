@@ -7,6 +7,7 @@ namespace {
 
 template <class T>
 SINTER_DEVICE void rotate(const RopeArguments& a) {
+  using Angle = decltype(widen(T{}));
   for (int64_t n = global_thread(); n < a.threads; n += global_threads()) {
     uint32_t at;
     const uint32_t row = a.columns.divide(static_cast<uint32_t>(n), &at);
@@ -17,10 +18,10 @@ SINTER_DEVICE void rotate(const RopeArguments& a) {
       y[column + a.pairs] = x[column + a.pairs];
       continue;
     }
-    const auto c =
-        widen(*reinterpret_cast<const T*>(a.cos + offset_of(a.rows, a.cos_steps, row) + column * a.cos_step));
-    const auto s =
-        widen(*reinterpret_cast<const T*>(a.sin + offset_of(a.rows, a.sin_steps, row) + column * a.sin_step));
+    const Angle c =
+        *reinterpret_cast<const Angle*>(a.cos + offset_of(a.rows, a.cos_steps, row) + column * a.cos_step);
+    const Angle s =
+        *reinterpret_cast<const Angle*>(a.sin + offset_of(a.rows, a.sin_steps, row) + column * a.sin_step);
     const int32_t first = a.interleaved != 0 ? 2 * column : column;
     const int32_t second = a.interleaved != 0 ? first + 1 : column + a.pairs;
     const auto p = widen(x[first]), q = widen(x[second]);
@@ -32,8 +33,16 @@ SINTER_DEVICE void rotate(const RopeArguments& a) {
 }  // namespace
 
 SINTER_KERNEL(rope, RopeArguments) {
-  if (a.is_double != 0) return rotate<double>(a);
-  rotate<float>(a);
+  switch (a.dtype) {
+    case DType::kFloat64:
+      return rotate<double>(a);
+    case DType::kFloat16:
+      return rotate<Float16>(a);
+    case DType::kBFloat16:
+      return rotate<BFloat16>(a);
+    default:
+      return rotate<float>(a);
+  }
 }
 
 }  // namespace sinter::cuda

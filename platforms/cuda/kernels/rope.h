@@ -2,6 +2,7 @@
 #pragma once
 
 #include "platforms/cuda/grid/box.h"
+#include "runtime/core/dtype.h"
 
 namespace sinter::cuda {
 
@@ -17,7 +18,7 @@ struct RopeArguments {
   Divider columns;
   uint32_t threads = 0;
   int32_t pairs = 0, size = 0, interleaved = 0;
-  int32_t is_double = 0;  // 1: elements are float64, 0: float32
+  DType dtype = DType::kFloat32;  // of x and y; of 16 bits: cos and sin are float32
 };
 
 }  // namespace sinter::cuda

@@ -7,9 +7,7 @@ Status lower_Rope(Lowering& l) {
   const auto& attrs = l.attrs<RopeAttrs>();
   const TensorView& x = l.call().in(0);
   RopeArguments a;
-  a.is_double = x.dtype == DType::kFloat64;
-  SINTER_RETURN_UNLESS(a.is_double != 0 || x.dtype == DType::kFloat32,
-                       unsupported("rotations are computed in float32 and float64"));
+  a.dtype = x.dtype;
   SINTER_RETURN_UNLESS((x.constant || x.dense()) && l.out(0).dense(), unsupported("an operand is not dense"));
   if (x.size() == 0) return ok_status();
   const int64_t size = x.dims[x.rank - 1];
