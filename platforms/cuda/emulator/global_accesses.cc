@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 
 #include "platforms/cuda/emulator/block.h"
 #include "platforms/cuda/emulator/device_memory.h"
@@ -56,6 +57,18 @@ SINTER_ACCESSES(8)
 SINTER_ACCESSES(16)
 void __tsan_read_range(void* at, size_t bytes) { sinter::cuda::emulator::read(at, bytes); }
 void __tsan_write_range(void* at, size_t bytes) { sinter::cuda::emulator::write(at, bytes); }
+void* __tsan_memcpy(void* to, const void* from, size_t bytes) {
+  sinter::cuda::emulator::read(from, bytes), sinter::cuda::emulator::write(to, bytes);
+  return std::memcpy(to, from, bytes);
+}
+void* __tsan_memmove(void* to, const void* from, size_t bytes) {
+  sinter::cuda::emulator::read(from, bytes), sinter::cuda::emulator::write(to, bytes);
+  return std::memmove(to, from, bytes);
+}
+void* __tsan_memset(void* to, int value, size_t bytes) {
+  sinter::cuda::emulator::write(to, bytes);
+  return std::memset(to, value, bytes);
+}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 void __tsan_func_entry(void*) {}
