@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kLibraryName[] = "libsinter_cuda_emulated.so", kLibraryVariable[] = "SINTER_CUDA_EMULATOR";
 
-Status open_stand_in(const EntryPoints** entries) {
+Status open_emulator(const StandIn** all) {
   static char why[256];
   void* library = open_library(kLibraryName, kLibraryVariable, why);
   SINTER_RETURN_UNLESS(library != nullptr,
@@ -23,10 +23,16 @@ Status open_stand_in(const EntryPoints** entries) {
                                    "with tests only",
                                    name_of(why)));
   const auto function = reinterpret_cast<StandInFunction>(dlsym(library, kStandInFunction));
-  const StandIn* all = function != nullptr ? function() : nullptr;
+  *all = function != nullptr ? function() : nullptr;
   SINTER_RETURN_UNLESS(
-      all != nullptr && std::strcmp(all->kernels, kKernelNames) == 0,
+      *all != nullptr && std::strcmp((*all)->kernels, kKernelNames) == 0,
       unsupported("%s is of another version of Sinter; build both together", name_of(kLibraryName)));
+  return ok_status();
+}
+
+Status give_entries(const EntryPoints** entries) {
+  const StandIn* all = nullptr;
+  SINTER_RETURN_IF_ERROR(open_emulator(&all));
   *entries = all->entries;
   return ok_status();
 }
@@ -41,7 +47,12 @@ Status give_no_images(const void* const** images, int* toolkit) {
 
 }  // namespace
 
-constinit const Provider kEmulated = {open_stand_in, give_no_images};
+constinit const Provider kEmulated = {give_entries, give_no_images};
+
+const StandIn* open_stand_in() {
+  const StandIn* all = nullptr;
+  return open_emulator(&all).ok() ? all : nullptr;
+}
 
 }  // namespace cuda
 }  // namespace sinter

@@ -8,6 +8,9 @@ namespace sinter {
 
 namespace cuda {
 extern const Provider kEmulated;
+// Opens the library. Null: there is none, or it is of another version.
+struct StandIn;
+const StandIn* open_stand_in();
 }  // namespace cuda
 
 class CudaEmulatedBackend final : public cuda::DeviceBackend {

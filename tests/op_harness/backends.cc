@@ -48,6 +48,8 @@ bool check_settings(TestedBackend& tested, const Call& call, const RunOptions& o
   }
   if (tested.has_device_memory() && operand_bytes(call) > kMostBytesInAllLayouts) return true;
   const OpInfo& info = *op_info(call.op);
+  if (tested.has_device_memory())
+    same({.text = "shifted", .in = Layout::kShifted, .out = Layout::kShifted, .constants = constants});
   if (options.strided && info.in_strides != Strides::kDense) {
     using enum Layout;
     for (const bool threads : {false, true}) {

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "tests/op_harness/device_fence.h"
+
 namespace sinter::test {
 namespace {
 
@@ -56,6 +58,12 @@ TensorView OnDevice::bring(const Operand& operand) {
   expect_ok(queue_->upload(there, window.data(), window.size()));
   expect_ok(queue_->finish());
   brought_.push_back({window, there});
+  if (const DeviceFence* fence = DeviceFence::of(backend_.name())) {
+    fence->set(there, window.size(), true);
+    operand.each([&](const std::byte* at, size_t bytes, size_t) {
+      fence->set(there + (at - window.data()), bytes, false);
+    });
+  }
   view.data = there + (view.data - window.data());
   view.memory = 1;
   return view;
@@ -64,6 +72,24 @@ TensorView OnDevice::bring(const Operand& operand) {
 void OnDevice::take_back() {
   for (const Brought& b : brought_) expect_ok(queue_->download(b.window.data(), b.there, b.window.size()));
   expect_ok(queue_->finish());
+}
+
+// A list that static objects of other files fill.
+namespace {
+std::vector<const DeviceFence*>& all_fences() {
+  static std::vector<const DeviceFence*> fences;
+  return fences;
+}
+}  // namespace
+
+DeviceFence::DeviceFence(const char* backend, Set set) : backend_(backend), set_(set) {
+  all_fences().push_back(this);
+}
+
+const DeviceFence* DeviceFence::of(std::string_view backend) {
+  for (const DeviceFence* fence : all_fences())
+    if (backend == fence->backend_) return fence;
+  return nullptr;
 }
 
 }  // namespace sinter::test

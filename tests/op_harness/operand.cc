@@ -31,31 +31,17 @@ TensorView laid_out(DType dtype, const Shape& dims, Layout layout, int64_t* firs
 }
 
 Operand::Operand(DType dtype, const Shape& dims, Layout layout)
-    : dense_(is_dense(layout) || byte_width(dtype) == 0) {
+    : dense_(is_dense(layout) || byte_width(dtype) == 0), alone_(dense_ && layout != Layout::kShifted) {
   int64_t first = 0, span = 0;
   view_ = laid_out(dtype, dims, layout, &first, &span);
+  if (layout == Layout::kShifted) {
+    first = static_cast<int64_t>(byte_width(dtype));
+    span += first;
+  }
   const bool front = layout == Layout::kFront || layout == Layout::kGaps || layout == Layout::kPixels;
   memory_ = Guarded(static_cast<size_t>(span), front ? Flush::kStart : Flush::kEnd,
                     layout == Layout::kTight ? 0 : kReadPadding);
   view_.data = memory_.data() + first;
-}
-
-template <class F>
-void Operand::each(F f) const {
-  const size_t width = byte_width(view_.dtype);
-  if (dense_ || width == 0) {
-    if (const auto bytes = static_cast<size_t>(view_.dense_bytes()); bytes > 0)
-      f(view_.data, bytes, size_t{0});
-    return;
-  }
-  int64_t index[kMaxRank] = {};
-  const int64_t n = view_.size();
-  for (int64_t i = 0; i < n; ++i) {
-    std::byte* p = view_.data;
-    for (int k = 0; k < view_.rank; ++k) p += index[k] * view_.strides[k];
-    f(p, width, static_cast<size_t>(i) * width);
-    for (int k = view_.rank - 1; k >= 0 && ++index[k] == view_.dims[k]; --k) index[k] = 0;
-  }
 }
 
 void Operand::write(const Tensor& t) {
@@ -71,7 +57,7 @@ Tensor Operand::read() const {
 }
 
 bool Operand::clean() const {
-  if (dense_) return memory_.clean();
+  if (alone_) return memory_.clean();
   const std::span<std::byte> window = memory_.window();
   std::vector<std::byte> others(window.begin(), window.end());
   each([&](const std::byte* p, size_t bytes, size_t) {

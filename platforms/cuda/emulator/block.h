@@ -12,14 +12,14 @@ struct Position {
   int thread = 0, threads = 0;
   uint32_t block[3] = {}, blocks[3] = {};
 };
-extern thread_local const Position* here;
+extern const Position* here;
 
 // What grid/host_grid.h calls. A breach of its rules ends the launch: the first one is kept (run.h).
 
 void barrier();
 void warp_barrier();
 // Gives `bytes` of this lane to its warp, and returns where lane i's are, at i * kExchangeBytes, until this
-// thread's second exchange from now.
+// thread's second exchange from now. It orders no accesses to memory.
 inline constexpr size_t kExchangeBytes = 32;
 const std::byte* exchange(const void* mine, size_t bytes);
 
@@ -32,5 +32,9 @@ void claim_shared(int at, int bytes);
 void copy_async(int to, const void* from, int bytes);
 void commit_copies();
 void wait_for_copies(int under_way);
+
+// The two accesses of an atomic operation on device memory.
+void load_atomic(const void* at, void* value, size_t bytes);
+void store_atomic(void* at, const void* value, size_t bytes);
 
 }  // namespace sinter::cuda::emulator

@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 #include "platforms/cuda/emulator/block.h"
+#include "platforms/cuda/emulator/device_memory.h"
 #include "platforms/cuda/emulator/shared_memory.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -25,7 +27,8 @@
 
 namespace sinter::cuda::emulator {
 
-thread_local const Position* here = nullptr;
+const Position* here = nullptr;
+constinit Order order;
 
 namespace {
 
@@ -39,7 +42,7 @@ constexpr size_t kStackBytes = size_t{1} << 18;
 constexpr size_t kStackBytes = size_t{1} << 16;
 #endif
 
-enum class State : uint8_t { kReady, kAtBarrier, kInWarp, kDone };
+enum class State : uint8_t { kReady, kAtBarrier, kAtWarpBarrier, kExchanges, kDone };
 
 // A copy that goes on while its thread does.
 struct Copy {
@@ -60,10 +63,9 @@ struct Fiber {
 
 struct Warp {
   alignas(16) std::byte values[2][kWarpThreads * kExchangeBytes] = {};
-  uint32_t epoch = 0;  // how often its threads have met
 };
 
-// The stacks of all fibers of a host thread.
+// The stacks of all fibers.
 class Stacks {
  public:
   Stacks() {
@@ -81,7 +83,7 @@ class Stacks {
   std::byte* at_ = nullptr;
 };
 
-// What runs on this host thread.
+// The launch that runs.
 class Running {
  public:
   const char* run(const Grid& grid, void (*kernel)(const void*), const void* arguments);
@@ -90,22 +92,18 @@ class Running {
   Fiber& fiber() { return fibers_[static_cast<size_t>(current_)]; }
   Warp& warp() { return warps_[static_cast<size_t>(current_ / kWarpThreads)]; }
   bool cooperates() const { return grid_.cooperates; }
-  void breach(const char* text);
   void note(const char* text);
-  Accessor accessor() {
-    return {static_cast<uint16_t>(current_), static_cast<uint16_t>(current_ / kWarpThreads), epoch_,
-            grid_.cooperates ? warp().epoch : 0};
-  }
   SharedMemory& shared() { return shared_; }
-  bool failed() const { return failed_; }
 
  private:
   static void enter(fibers::transfer_t from);
   void run_block_apart();
   void run_block_together();
-  void start_fibers();
+  void start_fiber(int fiber);
   void resume(int fiber);
   bool run_warp(int warp);
+  void go_to(int thread);
+  int in_state(State state, int first, int end) const;
 
   Stacks stacks_;
   std::vector<Fiber> fibers_ = std::vector<Fiber>(kMostThreads);
@@ -116,17 +114,18 @@ class Running {
   const void* arguments_ = nullptr;
   fibers::fcontext_t scheduler_ = nullptr;
   int current_ = 0;
-  uint32_t epoch_ = 0;  // how often the block's threads have met
+  uint32_t rounds_ = 0;  // of all warps, from barrier to barrier
   bool failed_ = false;
-  char text_[256] = {};
+  char text_[320] = {};
 #ifdef SINTER_ASAN
   const void* scheduler_stack_ = nullptr;
   size_t scheduler_stack_bytes_ = 0;
 #endif
 };
 
+// Never destroyed.
 Running& running() {
-  static thread_local Running all;
+  static Running& all = *new Running();
   return all;
 }
 
@@ -138,21 +137,18 @@ void Running::note(const char* text) {
                 p.block[1], p.block[2]);
 }
 
-// Ends this fiber: its kernel cannot go on.
-void Running::breach(const char* text) {
-  note(text);
-  wait(State::kDone);
-  std::abort();  // a fiber that is done is not resumed
-}
-
+// On the fiber that runs: a thread, or all threads of a block in turn where they are apart.
 void Running::enter(fibers::transfer_t from) {
   Running& r = *static_cast<Running*>(from.data);
 #ifdef SINTER_ASAN
   __sanitizer_finish_switch_fiber(nullptr, &r.scheduler_stack_, &r.scheduler_stack_bytes_);
 #endif
   r.scheduler_ = from.fctx;
-  r.kernel_(r.arguments_);
-  if (r.fiber().copy_count > 0) r.note("a kernel ends with copies that it did not wait for");
+  for (int t = r.current_, end = r.cooperates() ? t + 1 : r.grid_.threads; t < end; ++t) {
+    r.go_to(t);
+    r.kernel_(r.arguments_);
+    if (r.fiber().copy_count > 0) breach("a kernel ends with copies that it did not wait for");
+  }
   r.wait(State::kDone);
 }
 
@@ -171,9 +167,14 @@ void Running::wait(State state) {
   scheduler_ = back.fctx;
 }
 
-void Running::resume(int index) {
-  current_ = index;
+void Running::go_to(int thread) {
+  current_ = thread;
   here = &fiber().position;
+  order.run(thread);
+}
+
+void Running::resume(int index) {
+  go_to(index);
 #ifdef SINTER_ASAN
   void* fake = nullptr;
   __sanitizer_start_switch_fiber(&fake, stacks_.bottom(index), kStackBytes);
@@ -185,60 +186,56 @@ void Running::resume(int index) {
   fibers_[static_cast<size_t>(index)].context = back.fctx;
 }
 
+int Running::in_state(State state, int first, int end) const {
+  int count = 0;
+  for (int t = first; t < end; ++t) count += fibers_[static_cast<size_t>(t)].state == state;
+  return count;
+}
+
 // Until all threads of the warp are at a barrier or done; false: some are and some are not.
 bool Running::run_warp(int warp) {
   const int first = warp * kWarpThreads, end = std::min(first + kWarpThreads, grid_.threads);
   for (;;) {
-    int in_warp = 0;
-    for (int t = first; t < end && !failed_; ++t) {
+    for (int t = first; t < end && !failed_; ++t)
       if (fibers_[static_cast<size_t>(t)].state == State::kReady) resume(t);
-      in_warp += fibers_[static_cast<size_t>(t)].state == State::kInWarp;
-    }
-    if (failed_ || in_warp == 0) return true;
+    const int exchanging = in_state(State::kExchanges, first, end);
+    const int waiting = in_state(State::kAtWarpBarrier, first, end);
+    if (failed_ || exchanging + waiting == 0) return true;
     current_ = first;
-    if (in_warp != end - first)
+    if (exchanging != end - first && waiting != end - first)
       return note("threads of one warp are apart where all must exchange values"), false;
     for (int t = first; t < end; ++t) fibers_[static_cast<size_t>(t)].state = State::kReady;
-    ++warps_[static_cast<size_t>(warp)].epoch;
+    if (waiting > 0) order.meet_warp(warp);
   }
 }
 
-void Running::start_fibers() {
-  for (int t = 0; t < grid_.threads; ++t) {
-    Fiber& f = fibers_[static_cast<size_t>(t)];
-    f.context = fibers::make_fcontext(stacks_.top(t), kStackBytes, enter);
-    f.state = State::kReady;
-    f.exchange = f.batch = f.copy_count = 0;
-  }
+void Running::start_fiber(int fiber) {
+  Fiber& f = fibers_[static_cast<size_t>(fiber)];
+  f.context = fibers::make_fcontext(stacks_.top(fiber), kStackBytes, enter);
+  f.state = State::kReady;
 }
 
 void Running::run_block_together() {
-  start_fibers();
+  for (int t = 0; t < grid_.threads; ++t) start_fiber(t);
   const int warps = (grid_.threads + kWarpThreads - 1) / kWarpThreads;
-  for (bool done = false; !done && !failed_;) {
+  for (;;) {
     // The last warp first every other time, so that a result that depends on the order is found.
-    for (int i = 0; i < warps && !failed_; ++i) run_warp(epoch_ % 2 == 0 ? i : warps - 1 - i);
-    if (failed_) break;
-    int at_barrier = 0;
-    for (int t = 0; t < grid_.threads; ++t)
-      at_barrier += fibers_[static_cast<size_t>(t)].state == State::kAtBarrier;
-    if (at_barrier != 0 && at_barrier != grid_.threads) {
+    for (int i = 0; i < warps && !failed_; ++i) run_warp(rounds_ % 2 == 0 ? i : warps - 1 - i);
+    ++rounds_;
+    const int at_barrier = in_state(State::kAtBarrier, 0, grid_.threads);
+    if (failed_ || at_barrier == 0) return;
+    if (at_barrier != grid_.threads) {
       current_ = 0;
       return note("some threads of a block wait at a barrier that others have passed by");
     }
-    done = at_barrier == 0;
-    ++epoch_;
-    for (int t = 0; t < grid_.threads && !done; ++t) fibers_[static_cast<size_t>(t)].state = State::kReady;
+    for (int t = 0; t < grid_.threads; ++t) fibers_[static_cast<size_t>(t)].state = State::kReady;
+    order.meet();
   }
 }
 
 void Running::run_block_apart() {
-  ++epoch_;
-  for (int t = 0; t < grid_.threads && !failed_; ++t) {
-    current_ = t;
-    here = &fiber().position;
-    kernel_(arguments_);
-  }
+  start_fiber(0);
+  resume(0);
 }
 
 const char* Running::run(const Grid& grid, void (*kernel)(const void*), const void* arguments) {
@@ -246,8 +243,11 @@ const char* Running::run(const Grid& grid, void (*kernel)(const void*), const vo
   kernel_ = kernel;
   arguments_ = arguments;
   failed_ = false;
+  order.begin_launch();
   for (int t = 0; t < grid.threads; ++t) {
-    Position& p = fibers_[static_cast<size_t>(t)].position;
+    Fiber& f = fibers_[static_cast<size_t>(t)];
+    f.exchange = f.batch = f.copy_count = 0;
+    Position& p = f.position;
     p.thread = t, p.threads = grid.threads;
     for (int i = 0; i < 3; ++i) p.blocks[i] = grid.blocks[i];
   }
@@ -258,6 +258,7 @@ const char* Running::run(const Grid& grid, void (*kernel)(const void*), const vo
           Position& p = fibers_[static_cast<size_t>(t)].position;
           p.block[0] = x, p.block[1] = y, p.block[2] = z;
         }
+        order.begin_block();
         shared_.begin(grid.shared_bytes);
         if (grid.cooperates)
           run_block_together();
@@ -265,76 +266,105 @@ const char* Running::run(const Grid& grid, void (*kernel)(const void*), const vo
           run_block_apart();
       }
   here = nullptr;
+  end_launch_on_device();
   return failed_ ? text_ : nullptr;
 }
 
-// A breach where there is no fiber to leave: noted, and the kernel goes on.
-void fail(const char* text) {
-  if (running().cooperates())
-    running().breach(text);
-  else
-    running().note(text);
+void need_cooperation() {
+  if (!running().cooperates())
+    breach("a kernel whose threads are apart (kernels.def) waits for other threads");
 }
 
 void finish(const Copy& copy) {
   std::byte bytes[16] = {};
+  if (in_device_range(copy.source))
+    if (const char* fault = read_device(copy.source, static_cast<size_t>(copy.bytes)))
+      breach_global(fault, copy.source);
   std::memcpy(bytes, copy.source, static_cast<size_t>(copy.bytes));
   std::memcpy(write_shared(copy.to, 16, 16), bytes, 16);
+}
+
+[[noreturn]] void breach_shared(const char* fault, int at) {
+  char text[160];
+  std::snprintf(text, sizeof(text), "shared memory %s: byte %d of %zu", fault, at,
+                running().shared().bytes());
+  breach(text);
 }
 
 }  // namespace
 
 const char* run_grid(const Grid& grid, void (*kernel)(const void* arguments), const void* arguments) {
+  static constinit std::mutex turns;
+  const std::lock_guard<std::mutex> turn(turns);
   return running().run(grid, kernel, arguments);
 }
 
+void be_ready() { (void)running(); }
+
+void breach(const char* text) {
+  running().note(text);
+  running().wait(State::kDone);
+  std::abort();  // a fiber that is done is not resumed
+}
+
+void breach_global(const char* fault, const void* at) {
+  char text[256];
+  size_t byte = 0, bytes = 0;
+  if (find_on_device(at, &byte, &bytes))
+    std::snprintf(text, sizeof(text), "global memory %s: byte %zu of the %zu allocated at %p", fault, byte,
+                  bytes, static_cast<const void*>(static_cast<const std::byte*>(at) - byte));
+  else
+    std::snprintf(text, sizeof(text), "global memory %s: %p", fault, at);
+  breach(text);
+}
+
 void barrier() {
-  if (!running().cooperates()) return fail("a barrier in a kernel whose threads are apart (kernels.def)");
+  need_cooperation();
   running().wait(State::kAtBarrier);
 }
 
 void warp_barrier() {
-  if (!running().cooperates()) return fail("a barrier in a kernel whose threads are apart (kernels.def)");
-  running().wait(State::kInWarp);
+  need_cooperation();
+  running().wait(State::kAtWarpBarrier);
 }
 
 const std::byte* exchange(const void* mine, size_t bytes) {
+  need_cooperation();
   Running& r = running();
   Fiber& f = r.fiber();
   std::byte* values = r.warp().values[f.exchange];
   f.exchange ^= 1;
-  if (!r.cooperates()) return fail("an exchange in a kernel whose threads are apart (kernels.def)"), values;
   std::memcpy(values + static_cast<size_t>(f.position.thread % kWarpThreads) * kExchangeBytes, mine, bytes);
-  r.wait(State::kInWarp);
+  r.wait(State::kExchanges);
   return values;
 }
 
 const std::byte* read_shared(int at, size_t bytes, size_t alignment) {
-  Running& r = running();
-  const char* fault = r.shared().read(r.accessor(), at, bytes, alignment);
-  if (fault != nullptr) fail(fault);
-  return r.shared().data(at, bytes);
+  const char* fault = nullptr;
+  const std::byte* data = running().shared().read(at, bytes, alignment, &fault);
+  if (fault != nullptr) breach_shared(fault, at);
+  return data;
 }
 
 std::byte* write_shared(int at, size_t bytes, size_t alignment) {
-  Running& r = running();
-  const char* fault = r.shared().write(r.accessor(), at, bytes, alignment);
-  if (fault != nullptr) fail(fault);
-  return r.shared().data(at, bytes);
+  const char* fault = nullptr;
+  std::byte* data = running().shared().write(at, bytes, alignment, &fault);
+  if (fault != nullptr) breach_shared(fault, at);
+  return data;
 }
 
 void claim_shared(int at, int bytes) {
-  Running& r = running();
   if (at < 0 || at % 16 != 0 || bytes < 0 ||
-      static_cast<size_t>(at) + static_cast<size_t>(bytes) > r.shared().bytes())
-    fail("shared memory beyond what the launch has");
+      static_cast<size_t>(at) + static_cast<size_t>(bytes) > running().shared().bytes())
+    breach("a kernel claims shared memory beyond what the launch has");
 }
 
 void copy_async(int to, const void* from, int bytes) {
   Fiber& f = running().fiber();
   if (bytes < 0 || bytes > 16 || to % 16 != 0 || (bytes > 0 && reinterpret_cast<uintptr_t>(from) % 16 != 0))
-    return fail("a copy that is not of up to 16 aligned bytes");
-  if (f.copy_count == kMostCopies) return fail("more copies under way than the emulator keeps");
+    breach("a copy to shared memory is not of up to 16 aligned bytes");
+  if (f.copy_count == kMostCopies)
+    breach("more copies to shared memory are under way than the emulator keeps");
   f.copies[f.copy_count++] = {to, bytes, f.batch, from};
 }
 
@@ -348,6 +378,13 @@ void wait_for_copies(int under_way) {
   f.copy_count -= done;
 }
 
-void be_ready() { (void)running(); }
+void load_atomic(const void* at, void* value, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(at) % bytes != 0)
+    breach_global("is changed atomically at an address that is not aligned", at);
+  if (in_device_range(at))
+    if (const char* fault = change_device_atomically(at, bytes)) breach_global(fault, at);
+  std::memcpy(value, at, bytes);
+}
+void store_atomic(void* at, const void* value, size_t bytes) { std::memcpy(at, value, bytes); }
 
 }  // namespace sinter::cuda::emulator

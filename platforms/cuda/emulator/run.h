@@ -13,11 +13,15 @@ struct Grid {
   bool cooperates = false;  // its threads meet at barriers or exchange values
 };
 
-// Returns null, or the first breach of the language's rules (grid/grid.h): the text lives until the next
-// call.
+// Returns null, or the first breach of the language's rules (grid/grid.h), which ends the launch: the text
+// lives until the next call. Launches of several threads take turns.
 const char* run_grid(const Grid& grid, void (*kernel)(const void* arguments), const void* arguments);
 
-// Takes the memory that this thread needs for it: run_grid then allocates nothing.
+// Takes the memory that this needs: run_grid then allocates nothing.
 void be_ready();
+
+// Ends the launch that runs: it breaks a rule. The second one: in an access to global memory.
+[[noreturn]] void breach(const char* text);
+[[noreturn]] void breach_global(const char* fault, const void* at);
 
 }  // namespace sinter::cuda::emulator

@@ -1,9 +1,5 @@
 #include "platforms/cuda/emulator/stand_in.h"
 
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -14,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "platforms/cuda/emulator/device_memory.h"
 #include "platforms/cuda/emulator/kernels.h"
 #include "platforms/cuda/emulator/run.h"
+#include "platforms/cuda/emulator/stream.h"
 
 // The driver's opaque types.
 struct CUfunc_st {
@@ -26,61 +24,7 @@ struct CUmod_st {
   std::map<std::string, CUfunc_st> functions;
 };
 
-namespace sinter::cuda {
-namespace {
-
-constexpr DriverResult kInvalidValue = 1, kInvalidContext = 201, kNotFound = 500, kIllegalAddress = 700,
-                       kLaunchFailed = 719, kStreamCaptureInvalid = 901;
-constexpr size_t kMostArguments = 4096;
-
-// What a stream does.
-struct Job {
-  enum class Kind : uint8_t { kUpload, kDownload, kCopy, kFill, kLaunch, kGraph, kWait };
-  Kind kind = Kind::kFill;
-  std::byte* to = nullptr;
-  const std::byte* from = nullptr;
-  size_t bytes = 0;
-  unsigned char fill = 0;
-  const emulator::HostKernel* kernel = nullptr;
-  emulator::Grid grid;
-  const std::vector<Job>* graph = nullptr;
-  StreamHandle other = nullptr;  // kWait: until this many of its jobs are done
-  size_t other_jobs = 0;
-  alignas(16) std::byte arguments[kMostArguments];
-};
-
-struct Block {
-  std::byte* mapped = nullptr;
-  size_t mapped_bytes = 0, bytes = 0;
-};
-
-size_t page() {
-  static const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
-
-}  // namespace
-}  // namespace sinter::cuda
-
-struct CUgraph_st {
-  std::vector<sinter::cuda::Job> jobs;
-};
-struct CUgraphExec_st {
-  std::vector<sinter::cuda::Job> jobs;
-};
-struct CUstream_st {
-  // Room for the jobs of a run; a run beyond it waits for what was started.
-  static constexpr size_t kRoom = 256;
-  sinter::cuda::Job* jobs = nullptr;
-  size_t begin = 0, end = 0;  // those that are to be done
-  size_t done = 0;            // of all jobs since the stream was created
-  CUgraph_st* captured = nullptr;
-};
 struct CUctx_st {};
-struct CUevent_st {
-  CUstream_st* stream = nullptr;  // in which it was recorded last
-  size_t jobs = 0;                // how many of its jobs came before
-};
 
 namespace sinter::cuda {
 namespace {
@@ -88,11 +32,8 @@ namespace {
 // All state of the stand-in. Never destroyed: sessions may live until the program ends.
 struct State {
   std::mutex mutex;
-  std::map<std::byte*, Block> blocks;  // by address
   std::map<void*, size_t> staging;
   std::vector<std::unique_ptr<CUmod_st>> modules;  // as long as the program runs
-  StandInCounts counts;
-  int working = 0;  // threads that do jobs
   CUctx_st context;
   std::atomic<const char*> failing{nullptr};
   DriverResult failing_with = kDriverSuccess;
@@ -120,107 +61,10 @@ DriverResult in_context() { return current_contexts > 0 ? kDriverSuccess : kInva
 
 std::byte* pointer(DeviceAddress a) { return reinterpret_cast<std::byte*>(a); }
 
-bool allocated(const void* p, size_t bytes) {
-  const std::lock_guard<std::mutex> lock(state().mutex);
-  auto* at = static_cast<std::byte*>(const_cast<void*>(p));
-  auto it = state().blocks.upper_bound(at);
-  if (it == state().blocks.begin()) return false;
-  --it;
-  return at >= it->first && bytes <= it->second.bytes &&
-         static_cast<size_t>(at - it->first) <= it->second.bytes - bytes;
-}
-
-// Gives the host access to device memory while a stream's jobs are done, those of other threads included.
-void open_memory(bool open) {
-  const std::lock_guard<std::mutex> lock(state().mutex);
-  state().working += open ? 1 : -1;
-  if (!open && state().working > 0) return;
-  for (const auto& [at, block] : state().blocks)
-    // Not mprotect(), which tests count as what a session does.
-    if (syscall(SYS_mprotect, block.mapped, block.mapped_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE) !=
-        0)
-      std::abort();
-}
-void count(int64_t StandInCounts::*what) {
-  const std::lock_guard<std::mutex> lock(state().mutex);
-  ++(state().counts.*what);
-}
-
-// ---- jobs
-
-DriverResult do_jobs(StreamHandle stream, size_t count);
-
-DriverResult do_job(const Job& job) {
-  switch (job.kind) {
-    case Job::Kind::kUpload:
-      count(&StandInCounts::uploads);
-      std::memcpy(job.to, job.from, job.bytes);
-      return kDriverSuccess;
-    case Job::Kind::kDownload:
-      count(&StandInCounts::downloads);
-      std::memcpy(job.to, job.from, job.bytes);
-      return kDriverSuccess;
-    case Job::Kind::kCopy:
-      std::memcpy(job.to, job.from, job.bytes);
-      return kDriverSuccess;
-    case Job::Kind::kFill:
-      std::memset(job.to, job.fill, job.bytes);
-      return kDriverSuccess;
-    case Job::Kind::kLaunch: {
-      count(&StandInCounts::launches);
-      const char* breach = emulator::run_grid(job.grid, job.kernel->run, job.arguments);
-      if (breach == nullptr) return kDriverSuccess;
-      std::fprintf(stderr, "kernel %s: %s\n", job.kernel->name, breach);
-      return kLaunchFailed;
-    }
-    case Job::Kind::kGraph:
-      for (const Job& inner : *job.graph)
-        if (const DriverResult done = do_job(inner); done != kDriverSuccess) return done;
-      return kDriverSuccess;
-    case Job::Kind::kWait:
-      return job.other->done >= job.other_jobs ? kDriverSuccess
-                                               : do_jobs(job.other, job.other_jobs - job.other->done);
-  }
-  return kInvalidValue;
-}
-
-// The first jobs of a stream. One of them may wait for jobs of another stream, which wait for earlier ones of
-// this.
-DriverResult do_jobs(StreamHandle stream, size_t count) {
-  DriverResult first = kDriverSuccess;
-  for (size_t i = 0; i < count; ++i) {
-    const Job& job = stream->jobs[stream->begin++];
-    if (first == kDriverSuccess) first = do_job(job);
-    ++stream->done;
-  }
-  if (stream->begin == stream->end) stream->begin = stream->end = 0;
-  return first;
-}
-
-DriverResult finish(StreamHandle stream) {
-  if (stream->begin == stream->end) return kDriverSuccess;
-  open_memory(true);
-  const DriverResult first = do_jobs(stream, stream->end - stream->begin);
-  open_memory(false);
-  return first;
-}
-
-// Where the next job is put; the previous ones are done first where there is no room.
-DriverResult next_job(StreamHandle stream, Job** job) {
-  if (stream->captured != nullptr) {
-    *job = &stream->captured->jobs.emplace_back();
-    return kDriverSuccess;
-  }
-  if (stream->end == CUstream_st::kRoom)
-    if (const DriverResult done = finish(stream); done != kDriverSuccess) return done;
-  *job = new (stream->jobs + stream->end++) Job;
-  return kDriverSuccess;
-}
-
 DriverResult move_job(Job::Kind kind, void* to, const void* from, size_t bytes, StreamHandle stream) {
   if (stream == nullptr || bytes == 0) return kInvalidValue;
-  if (kind != Job::Kind::kDownload && !allocated(to, bytes)) return kIllegalAddress;
-  if (kind != Job::Kind::kUpload && !allocated(from, bytes)) return kIllegalAddress;
+  if (kind != Job::Kind::kDownload && !emulator::is_on_device(to, bytes)) return kIllegalAddress;
+  if (kind != Job::Kind::kUpload && !emulator::is_on_device(from, bytes)) return kIllegalAddress;
   Job* job = nullptr;
   if (const DriverResult done = next_job(stream, &job); done != kDriverSuccess) return done;
   job->kind = kind;
@@ -317,32 +161,18 @@ DriverResult set_function_attribute(FunctionHandle function, FunctionAttribute a
 DriverResult allocate(DeviceAddress* address, size_t bytes) {
   SINTER_IN_CONTEXT(allocate);
   if (bytes == 0) return kInvalidValue;
-  // A page that nobody can access before and behind; the block ends where the last of its pages does, but for
-  // the alignment that the driver guarantees.
-  constexpr size_t kAlignment = 256;
-  const size_t inner = (bytes + page() - 1) / page() * page(), all = inner + 2 * page();
-  void* mapped = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) return kDriverOutOfMemory;
-  auto* begin = static_cast<std::byte*>(mapped) + page();
-  if (mprotect(begin, inner, PROT_READ | PROT_WRITE) != 0) return munmap(mapped, all), kDriverOutOfMemory;
-  std::byte* at = begin + (inner - bytes) / kAlignment * kAlignment;
-  std::memset(begin, 0xa5, inner);
-  if (mprotect(begin, inner, PROT_NONE) != 0) std::abort();
-  const std::lock_guard<std::mutex> lock(state().mutex);
-  state().blocks[at] = {begin, inner, bytes};
-  ++state().counts.allocations;
-  state().counts.bytes += static_cast<int64_t>(bytes);
-  *address = reinterpret_cast<DeviceAddress>(at);
+  std::byte* block = emulator::allocate_device(bytes);
+  if (block == nullptr) return kDriverOutOfMemory;
+  count(&StandInCounts::allocations);
+  count(&StandInCounts::bytes, static_cast<int64_t>(bytes));
+  *address = reinterpret_cast<DeviceAddress>(block);
   return kDriverSuccess;
 }
 DriverResult free(DeviceAddress address) {
-  const std::lock_guard<std::mutex> lock(state().mutex);
-  const auto it = state().blocks.find(pointer(address));
-  if (it == state().blocks.end()) return kInvalidValue;
-  munmap(it->second.mapped - page(), it->second.mapped_bytes + 2 * page());
-  ++state().counts.frees;
-  state().counts.bytes -= static_cast<int64_t>(it->second.bytes);
-  state().blocks.erase(it);
+  const size_t bytes = emulator::free_device(pointer(address));
+  if (bytes == 0) return kInvalidValue;
+  count(&StandInCounts::frees);
+  count(&StandInCounts::bytes, -static_cast<int64_t>(bytes));
   return kDriverSuccess;
 }
 DriverResult allocate_host(void** at, size_t bytes, unsigned) {
@@ -350,14 +180,14 @@ DriverResult allocate_host(void** at, size_t bytes, unsigned) {
   *at = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (*at == nullptr) return kDriverOutOfMemory;
   const std::lock_guard<std::mutex> lock(state().mutex);
-  ++state().counts.staging_allocations;
+  count(&StandInCounts::staging_allocations);
   state().staging[*at] = bytes;
   return kDriverSuccess;
 }
 DriverResult free_host(void* at) {
   const std::lock_guard<std::mutex> lock(state().mutex);
   if (state().staging.erase(at) == 0) return kInvalidValue;
-  ++state().counts.staging_frees;
+  count(&StandInCounts::staging_frees);
   std::free(at);
   return kDriverSuccess;
 }
@@ -377,7 +207,7 @@ DriverResult copy(DeviceAddress to, DeviceAddress from, size_t bytes, StreamHand
 DriverResult fill(DeviceAddress to, unsigned char value, size_t bytes, StreamHandle stream) {
   SINTER_IN_CONTEXT(fill);
   if (stream == nullptr || bytes == 0) return kInvalidValue;
-  if (!allocated(pointer(to), bytes)) return kIllegalAddress;
+  if (!emulator::is_on_device(pointer(to), bytes)) return kIllegalAddress;
   Job* job = nullptr;
   if (const DriverResult done = next_job(stream, &job); done != kDriverSuccess) return done;
   job->kind = Job::Kind::kFill;
@@ -488,11 +318,9 @@ constexpr EntryPoints kEntries = {
 #undef SINTER_CUDA_ENTRY
 };
 
-constexpr StandIn kStandIn = {kKernelNames, &kEntries};
+constexpr StandIn kStandIn = {kKernelNames, &kEntries, emulator::fence_off};
 
 }  // namespace
-
-const StandInCounts& stand_in_counts() { return state().counts; }
 
 void fail_next(const char* entry, DriverResult result) {
   state().failing_with = result;

@@ -14,6 +14,8 @@ namespace sinter::cuda {
 struct StandIn {
   const char* kernels = nullptr;  // kKernelNames of the sources that it was built from
   const EntryPoints* entries = nullptr;
+  // For tests: kernels must not access these bytes of device memory from now on, or, not `on`, may again.
+  void (*fence)(const void* at, size_t bytes, bool on) = nullptr;
 };
 inline constexpr char kStandInFunction[] = "sinter_cuda_stand_in";
 using StandInFunction = const StandIn* (*)();

@@ -1,7 +1,8 @@
 // grid.h for the host: what the emulator (platforms/cuda/emulator) provides to a kernel that it runs.
 //
 // Accesses to shared memory are checked: they stay within what the launch stated, read only what was written,
-// and meet no access of another thread that no barrier separates from them.
+// and meet no access of another thread that no barrier separates from them. Those to global memory are
+// ordinary ones, which the compiler reports to the emulator (emulator/global_accesses.cc).
 #pragma once
 
 #include <bit>
@@ -158,28 +159,32 @@ inline uint32_t select_bytes(uint32_t a, uint32_t b, uint32_t selector) {
 
 // ---- atomic operations on global memory: one thread runs at a time
 
+namespace host {
+// Puts f(what is there) in its place, and returns what was there.
+template <class T, class F>
+inline T change(T* at, F f) {
+  T old;
+  emulator::load_atomic(at, &old, sizeof(T));
+  const T changed = f(old);
+  emulator::store_atomic(at, &changed, sizeof(T));
+  return old;
+}
+}  // namespace host
+
 template <class T>
 inline T atomic_add(T* at, T v) {
-  const T old = *at;
-  *at = static_cast<T>(old + v);
-  return old;
+  return host::change(at, [v](T old) { return static_cast<T>(old + v); });
 }
 template <class T>
 inline T atomic_min(T* at, T v) {
-  const T old = *at;
-  if (v < old) *at = v;
-  return old;
+  return host::change(at, [v](T old) { return v < old ? v : old; });
 }
 template <class T>
 inline T atomic_max(T* at, T v) {
-  const T old = *at;
-  if (v > old) *at = v;
-  return old;
+  return host::change(at, [v](T old) { return v > old ? v : old; });
 }
 inline int32_t atomic_exchange(int32_t* at, int32_t v) {
-  const int32_t old = *at;
-  *at = v;
-  return old;
+  return host::change(at, [v](int32_t) { return v; });
 }
 
 }  // namespace sinter::cuda

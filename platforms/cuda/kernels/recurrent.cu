@@ -146,6 +146,7 @@ SINTER_DEVICE void lstm_unit(const RecurrentArguments& a, const Unit<V, Room>& u
   const V last = activated<V>(a.activations[u.direction * a.per_direction + (lane() == 0 ? 0 : 2)],
                               lane() == 0 ? clipped : next);
   const V h = shuffle(last, 0) * shuffle(last, 1);
+  warp_barrier();  // all lanes have read the cell
   if (lane() == 0) u.c[i] = next;
   finish_unit(a, u, i, h);
 }

@@ -198,8 +198,8 @@ SINTER_KERNEL(resize_nearest, ResizeNearestArguments) {
         from += (a.index[i] != nullptr ? a.index[i][at] : at) * a.steps.of[i];
         outside = outside || (a.outside[i] != nullptr && a.outside[i][at] != 0);
       }
-      const void* source = outside ? static_cast<const void*>(a.fill) : a.from + from;
-      store(a.to + n * static_cast<int>(sizeof(T)), *static_cast<const T*>(source));
+      const std::byte* source = outside ? reinterpret_cast<const std::byte*>(a.fill) : a.from + from;
+      store(a.to + n * static_cast<int>(sizeof(T)), load<T>(source));
     }
   });
 }

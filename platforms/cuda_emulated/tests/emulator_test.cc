@@ -131,7 +131,8 @@ TEST(Emulator, CopiesWhileThreadsGoOn) {
 // ---- breaches
 
 TEST(EmulatorFinds, RacesBetweenBarriers) {
-  EXPECT_BREACH("behind another thread's write", [] { shared_memory<int>(0, 1)[0] = thread_index(); });
+  EXPECT_BREACH("written without a barrier behind another thread's write",
+                [] { shared_memory<int>(0, 1)[0] = thread_index(); });
   EXPECT_BREACH("read without a barrier behind another thread's write", [] {
     const Shared<int> all = shared_memory<int>(0, 64);
     all[thread_index()] = 1;
@@ -144,23 +145,28 @@ TEST(EmulatorFinds, RacesBetweenBarriers) {
     if (lane() < 31) (void)static_cast<int>(all[thread_index() + 1]);
     all[thread_index()] = 2;
   });
-  // Within a warp, what it does together is as good as a barrier; among warps it is not.
-  const auto through_warp = [](int distance) {
-    return [distance] {
+  // Within a warp, its own barrier suffices; an exchange does not, and among warps neither does.
+  const auto through_warp = [](int distance, bool exchange = false) {
+    return [distance, exchange] {
       const Shared<int> all = shared_memory<int>(0, 64);
       all[thread_index()] = 1;
-      warp_barrier();
+      if (exchange)
+        (void)shuffle(1, 0);
+      else
+        warp_barrier();
       (void)static_cast<int>(all[thread_index() ^ distance]);
     };
   };
   EXPECT_EQ(breach(through_warp(1)), "");
+  EXPECT_NE(breach(through_warp(1, true)), "");
   EXPECT_NE(breach(through_warp(32)), "");
 }
 
 TEST(EmulatorFinds, AccessesOutsideOfSharedMemory) {
-  EXPECT_BREACH("beyond the shared memory", [] { shared_memory<int>(0, 256)[256] = 1; });
-  EXPECT_BREACH("beyond the shared memory", [] { shared_memory<int>(0, 256)[-1] = 1; });
-  EXPECT_BREACH("beyond what the launch has", [] { (void)shared_memory<int>(0, 257); });
+  EXPECT_BREACH("accessed beyond what the launch has: byte 1024 of 1024",
+                [] { shared_memory<int>(0, 256)[256] = 1; });
+  EXPECT_BREACH("accessed beyond what the launch has: byte -4", [] { shared_memory<int>(0, 256)[-1] = 1; });
+  EXPECT_BREACH("claims shared memory beyond what the launch has", [] { (void)shared_memory<int>(0, 257); });
   EXPECT_BREACH(
       "not aligned", [] { shared_memory<float>(0, 256).store(1, int64_t{0}); }, 32, 1024);
   EXPECT_BREACH("before it is written", [] { (void)static_cast<int>(shared_memory<int>(0, 1)[0]); });
@@ -172,6 +178,12 @@ TEST(EmulatorFinds, ThreadsThatDoNotMeet) {
   });
   EXPECT_BREACH("one warp are apart", [] {
     if (lane() < 31) (void)shuffle(1, 0);
+  });
+  EXPECT_BREACH("one warp are apart", [] {
+    if (lane() < 31)
+      (void)shuffle(1, 0);
+    else
+      warp_barrier();
   });
   EXPECT_BREACH(
       "threads are apart", [] { barrier(); }, 64, 0, false);

@@ -1,0 +1,233 @@
+#include "platforms/cuda/emulator/device_memory.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+namespace sinter::cuda::emulator {
+
+DeviceRange device_range;
+
+namespace {
+
+constexpr size_t kRangeBytes = size_t{1} << 33;
+constexpr size_t kAlignment = 256;  // that the driver guarantees
+// With more memory than this, what launches used is forgotten after each.
+constexpr size_t kMostKept = size_t{64} << 20;
+constexpr size_t kMostLeft = size_t{1} << 20;
+
+struct Block {
+  size_t begin = 0, end = 0;  // its pages, in the range
+  size_t bytes = 0;
+};
+
+struct Blocks {
+  std::mutex mutex;
+  std::map<std::byte*, Block> all;  // by address
+  size_t bytes = 0;
+  int working = 0;  // threads that do jobs
+};
+// Never destroyed: sessions may live until the program ends.
+Blocks& blocks() {
+  static Blocks& made = *new Blocks();
+  return made;
+}
+
+size_t page() {
+  static const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+void* reserve(size_t bytes, int protection) {
+  void* at = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at != MAP_FAILED ? at : nullptr;
+}
+bool reserve_range() {
+  if (device_range.bytes != 0) return true;
+  auto* begin = static_cast<std::byte*>(reserve(kRangeBytes, PROT_NONE));
+  auto* marks = static_cast<Mark*>(reserve(kRangeBytes, PROT_READ | PROT_WRITE));
+  auto* uses = static_cast<Uses*>(reserve(kRangeBytes * sizeof(Uses), PROT_READ | PROT_WRITE));
+  if (begin == nullptr || marks == nullptr || uses == nullptr) return false;
+  device_range = {begin, kRangeBytes, marks, uses};
+  return true;
+}
+
+// Not libc's functions, which tests count as what a session does.
+void protect(const Block& b, int protection) {
+  if (syscall(SYS_mprotect, device_range.begin + b.begin, b.end - b.begin, protection) != 0) std::abort();
+}
+void discard(void* at, size_t bytes) {
+  if (syscall(SYS_madvise, at, bytes, MADV_DONTNEED) != 0) std::abort();
+}
+
+size_t offset_of(const void* at) {
+  return static_cast<size_t>(static_cast<const std::byte*>(at) - device_range.begin);
+}
+
+// The first gap, with a page on both sides; 0: there is none.
+size_t find_gap(size_t bytes) {
+  size_t at = page();
+  for (const auto& [address, block] : blocks().all) {
+    if (block.begin >= at + bytes + page()) break;
+    at = block.end + page();
+  }
+  return at + bytes + page() <= kRangeBytes ? at : 0;
+}
+
+// The block that this is in.
+const std::pair<std::byte* const, Block>* block_of(const void* p) {
+  auto* at = static_cast<std::byte*>(const_cast<void*>(p));
+  auto it = blocks().all.upper_bound(at);
+  if (it == blocks().all.begin()) return nullptr;
+  --it;
+  return static_cast<size_t>(at - it->first) < it->second.bytes ? &*it : nullptr;
+}
+
+}  // namespace
+
+std::byte* allocate_device(size_t bytes) {
+  Blocks& b = blocks();
+  const std::lock_guard<std::mutex> lock(b.mutex);
+  if (bytes == 0 || bytes > kRangeBytes || !reserve_range()) return nullptr;
+  const size_t inner = (bytes + page() - 1) / page() * page();
+  const size_t begin = find_gap(inner);
+  if (begin == 0) return nullptr;
+  const Block made{begin, begin + inner, bytes};
+  protect(made, PROT_READ | PROT_WRITE);
+  std::memset(device_range.begin + begin, 0xa5, inner);
+  if (b.working == 0) protect(made, PROT_NONE);
+  const size_t at = begin + (inner - bytes) / kAlignment * kAlignment;
+  std::memset(device_range.marks + at, kAllocated, bytes);
+  b.all[device_range.begin + at] = made;
+  b.bytes += bytes;
+  return device_range.begin + at;
+}
+
+size_t free_device(std::byte* block) {
+  Blocks& b = blocks();
+  const std::lock_guard<std::mutex> lock(b.mutex);
+  const auto it = b.all.find(block);
+  if (it == b.all.end()) return 0;
+  const Block freed = it->second;
+  b.all.erase(it);
+  b.bytes -= freed.bytes;
+  if (b.working > 0) protect(freed, PROT_NONE);
+  const size_t bytes = freed.end - freed.begin;
+  // Small blocks leave their pages to the next ones: stamps of earlier launches do not matter.
+  if (bytes <= kMostLeft) {
+    std::memset(device_range.marks + freed.begin, 0, bytes);
+    return freed.bytes;
+  }
+  discard(device_range.begin + freed.begin, bytes);
+  discard(device_range.marks + freed.begin, bytes);
+  discard(device_range.uses + freed.begin, bytes * sizeof(Uses));
+  return freed.bytes;
+}
+
+bool is_on_device(const void* at, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(blocks().mutex);
+  const auto* block = block_of(at);
+  return block != nullptr && bytes <= block->second.bytes &&
+         static_cast<size_t>(static_cast<const std::byte*>(at) - block->first) <= block->second.bytes - bytes;
+}
+
+void open_device_memory(bool open) {
+  Blocks& b = blocks();
+  const std::lock_guard<std::mutex> lock(b.mutex);
+  b.working += open ? 1 : -1;
+  if (!open && b.working > 0) return;
+  for (const auto& [at, block] : b.all) protect(block, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+// ---- marks
+
+void note_written(const void* at, size_t bytes) {
+  Mark* marks = device_range.marks + offset_of(at);
+  for (size_t i = 0; i < bytes; ++i) marks[i] |= kWritten;
+}
+
+void note_copied(const void* to, const void* from, size_t bytes) {
+  Mark* marks = device_range.marks + offset_of(to);
+  const Mark* sources = device_range.marks + offset_of(from);
+  for (size_t i = 0; i < bytes; ++i)
+    marks[i] = static_cast<Mark>((marks[i] & ~kWritten) | (sources[i] & kWritten));
+}
+
+bool is_written(const void* at, size_t bytes) {
+  if (!kReportsAccesses) return true;
+  const Mark* marks = device_range.marks + offset_of(at);
+  return std::all_of(marks, marks + bytes, [](Mark m) { return (m & kWritten) != 0; });
+}
+
+void fence_off(const void* at, size_t bytes, bool on) {
+  Mark* marks = device_range.marks + offset_of(at);
+  for (size_t i = 0; i < bytes; ++i)
+    marks[i] = static_cast<Mark>(on ? marks[i] | kFenced : marks[i] & ~kFenced);
+}
+
+// ---- accesses of kernels
+
+namespace {
+
+// How an access is wrong where a mark is not what it should be.
+const char* fault_of(Mark mark) {
+  if ((mark & kAllocated) == 0) return "is accessed where nothing is allocated";
+  return (mark & kFenced) != 0 ? "is accessed beside an operand" : "is read before it is written";
+}
+
+}  // namespace
+
+const char* read_device(const void* p, size_t bytes) {
+  if (!kReportsAccesses) return nullptr;
+  const size_t at = offset_of(p), end = std::min(at + bytes, device_range.bytes);
+  for (size_t i = at; i < end; ++i) {
+    if (const Mark mark = device_range.marks[i]; mark != (kAllocated | kWritten)) return fault_of(mark);
+    if (Meeting m = order.read(device_range.uses[i])) return m;
+  }
+  return nullptr;
+}
+
+const char* write_device(const void* p, size_t bytes) {
+  const size_t at = offset_of(p), end = std::min(at + bytes, device_range.bytes);
+  for (size_t i = at; i < end; ++i) {
+    Mark& mark = device_range.marks[i];
+    if ((mark | kWritten) != (kAllocated | kWritten)) return fault_of(mark);
+    mark |= kWritten;
+    if (Meeting m = order.write(device_range.uses[i])) return m;
+  }
+  return nullptr;
+}
+
+const char* change_device_atomically(const void* p, size_t bytes) {
+  if (!kReportsAccesses) return nullptr;
+  const size_t at = offset_of(p);
+  for (size_t i = at; i < at + bytes; ++i) {
+    if (const Mark mark = device_range.marks[i]; mark != (kAllocated | kWritten)) return fault_of(mark);
+    if (Meeting m = order.change_atomically(device_range.uses[i])) return m;
+  }
+  return nullptr;
+}
+
+bool find_on_device(const void* at, size_t* byte, size_t* bytes) {
+  const std::lock_guard<std::mutex> lock(blocks().mutex);
+  const auto* block = block_of(at);
+  if (block == nullptr) return false;
+  *byte = static_cast<size_t>(static_cast<const std::byte*>(at) - block->first);
+  *bytes = block->second.bytes;
+  return true;
+}
+
+void end_launch_on_device() {
+  const std::lock_guard<std::mutex> lock(blocks().mutex);
+  if (blocks().bytes <= kMostKept) return;
+  for (const auto& [at, block] : blocks().all)
+    discard(device_range.uses + block.begin, (block.end - block.begin) * sizeof(Uses));
+}
+
+}  // namespace sinter::cuda::emulator

@@ -1,0 +1,64 @@
+// Device memory: a range of addresses that only kernels and transfers can access, and what is known of each
+// of its bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "platforms/cuda/emulator/order.h"
+
+namespace sinter::cuda::emulator {
+
+// Whether kernels report their accesses (global_accesses.cc). Where they do not, what they write is not known.
+#ifdef SINTER_CUDA_REPORTS_ACCESSES
+inline constexpr bool kReportsAccesses = true;
+#else
+inline constexpr bool kReportsAccesses = false;
+#endif
+
+// What is known of a byte.
+using Mark = uint8_t;
+inline constexpr Mark kAllocated = 1, kWritten = 2, kFenced = 4;  // fenced: kernels must not access it
+
+// The range, and beside it, for each of its bytes, a mark and what used it in the last launch.
+struct DeviceRange {
+  std::byte* begin = nullptr;
+  size_t bytes = 0;
+  Mark* marks = nullptr;
+  Uses* uses = nullptr;
+};
+extern DeviceRange device_range;
+
+// Null: there is no room. The block ends at a page that nobody can access, but for the driver's alignment.
+std::byte* allocate_device(size_t bytes);
+// Returns the block's bytes; 0: there is none at this address.
+size_t free_device(std::byte* block);
+// Whether all of these bytes are of one block.
+bool is_on_device(const void* at, size_t bytes);
+// Gives the host access to all blocks while a stream's jobs are done, those of other threads included.
+void open_device_memory(bool open);
+
+// ---- marks
+
+void note_written(const void* at, size_t bytes);
+// As their sources.
+void note_copied(const void* to, const void* from, size_t bytes);
+bool is_written(const void* at, size_t bytes);
+void fence_off(const void* at, size_t bytes, bool on);
+
+// ---- accesses of kernels. Null, or how the access breaks the rules.
+
+const char* read_device(const void* at, size_t bytes);
+const char* write_device(const void* at, size_t bytes);
+const char* change_device_atomically(const void* at, size_t bytes);
+// Where this is, for messages: the byte within its block and the block's bytes.
+bool find_on_device(const void* at, size_t* byte, size_t* bytes);
+// Forgets what a launch used where keeping it would take much memory.
+void end_launch_on_device();
+
+inline bool in_device_range(const void* at) {
+  return reinterpret_cast<uintptr_t>(at) - reinterpret_cast<uintptr_t>(device_range.begin) <
+         device_range.bytes;
+}
+
+}  // namespace sinter::cuda::emulator

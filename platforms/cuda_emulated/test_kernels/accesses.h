@@ -1,0 +1,13 @@
+// Accesses to memory that are compiled as those of kernels are: the emulator checks them.
+#pragma once
+
+#include <cstddef>
+
+namespace sinter::cuda::test_kernels {
+
+int get(const int* from);
+void put(int* to, int value);
+double get_double(const void* from);
+void put_bytes(std::byte* to, size_t count);
+
+}  // namespace sinter::cuda::test_kernels
