@@ -15,7 +15,7 @@ namespace {
 const bool registered = [] {
   device::cap_instruction_sets();
   for (const OpCase& c : op_cases())
-    for (Backend* backend : all_backends())
+    for (Backend* backend : default_backends())
       benchmark::RegisterBenchmark(
           ("op/" + std::string(op_name(c.op)) + "/" + c.name + "/" + backend->name()).c_str(),
           [&c, backend](benchmark::State& state) {

@@ -90,7 +90,7 @@ double time_of(const OpCase& c, Backend& backend, int runs) {
 // Of the backend that is faster; infinite: none computes it.
 double fastest(const OpCase& c, int runs) {
   double lowest = INFINITY;
-  for (Backend* backend : all_backends()) lowest = std::min(lowest, time_of(c, *backend, runs));
+  for (Backend* backend : default_backends()) lowest = std::min(lowest, time_of(c, *backend, runs));
   return lowest;
 }
 
@@ -102,7 +102,7 @@ int64_t winograd_tile(const OpCall& call) {
 // Of the backend that uses Winograd's algorithm.
 double winograd_time(const OpCase& c, int runs) {
   for (const Platform* platform : all_platforms())
-    for (Backend* backend : all_backends())
+    for (Backend* backend : default_backends())
       if (platform->computes_winograd && std::strcmp(platform->name, backend->name()) == 0)
         return time_of(c, *backend, runs);
   return INFINITY;
@@ -194,7 +194,7 @@ int main(int argc, char** argv) {
   for (const OpCase& c : bench::op_cases()) {
     const convert::IntegerRow integers = convert::integer_row(c.op);
     std::unique_ptr<PreparedCase> prepared;
-    for (Backend* backend : all_backends())
+    for (Backend* backend : default_backends())
       if (prepared == nullptr) prepared = c.prepare(*backend);
     if (prepared == nullptr || prepared->call().in(0).dtype != DType::kFloat32) continue;
     if (const int64_t tile = winograd_tile(prepared->call()); tile != 0) {

@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     std::printf("with public key  %10.1f us\n", open_with(keyed));
   }
 
-  const sinter::SessionOptions options{.backends = sinter::all_backends()};
+  const sinter::SessionOptions options{.backends = sinter::default_backends()};
   const sinter::Model model = must(argv[1], sinter::Model::open(map.bytes(), memory, checked));
   const std::span<std::byte> own = take(must(argv[1], sinter::Session::requirements(model, options)).bytes);
   std::printf("session created  %10.1f us\n", median_us(std::max(runs / 10, 3), [&] {

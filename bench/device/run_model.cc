@@ -24,7 +24,7 @@ void count_backends(const sinter::Session& session, uint32_t steps) {
     for (uint32_t i = 0; i < steps; ++i) n += std::strcmp(session.step_backend(i), name) == 0 ? 1 : 0;
     if (n > 0) std::printf("%s %u  ", name, n);
   };
-  for (const sinter::Backend* backend : sinter::all_backends()) count(backend->name());
+  for (const sinter::Backend* backend : sinter::default_backends()) count(backend->name());
   count("reference");
   std::printf("of %u steps\n", steps);
 }
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   const sinter::Model model =
       must("the model was refused", sinter::Model::open(map.bytes(), take(open_bytes), options));
 
-  const sinter::SessionOptions session_options{.backends = sinter::all_backends()};
+  const sinter::SessionOptions session_options{.backends = sinter::default_backends()};
   const sinter::Requirements need =
       must("the session was refused", sinter::Session::requirements(model, session_options));
   sinter::Session session =

@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   });
   if (!status.ok()) fail("the model was refused", status);
 
-  sinter::SessionOptions options{.backends = sinter::all_backends()};
+  sinter::SessionOptions options{.backends = sinter::default_backends()};
   if (argc > 2) options.backend = argv[2];
   size_t bytes = 0;
   const size_t measuring = stack.used([&] {

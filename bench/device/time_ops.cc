@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   }
   for (const auto& c : sinter::bench::op_cases()) {
     if (std::strcmp(sinter::op_name(c.op), argv[1]) != 0 || c.name != argv[2]) continue;
-    for (sinter::Backend* backend : sinter::all_backends())
+    for (sinter::Backend* backend : sinter::default_backends())
       if (std::strcmp(backend->name(), argv[3]) == 0)
         return time_case(c, *backend, std::max(1L, std::atol(argv[4])));
     return 3;

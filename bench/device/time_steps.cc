@@ -31,7 +31,7 @@ struct Timed {
   std::map<std::pair<uint32_t, uint32_t>, double> run, lowest;
 
   Timed(const sinter::Model& model, const char* name) : backend(name) {
-    const sinter::SessionOptions options{.backends = sinter::all_backends(), .backend = name};
+    const sinter::SessionOptions options{.backends = sinter::default_backends(), .backend = name};
     const sinter::Requirements need =
         must("the session was refused", sinter::Session::requirements(model, options));
     session = must("the session was refused", sinter::Session::create(model, take(need.bytes), options));
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   const size_t bytes = must(argv[1], sinter::Model::open_bytes(map.bytes(), options));
   const sinter::Model model = must(argv[1], sinter::Model::open(map.bytes(), take(bytes), options));
   std::vector<std::unique_ptr<Timed>> sessions;
-  for (sinter::Backend* backend : sinter::all_backends())
+  for (sinter::Backend* backend : sinter::default_backends())
     if (backend->memory() == nullptr) sessions.push_back(std::make_unique<Timed>(model, backend->name()));
   for (long run = 0; run < runs; ++run)
     for (const auto& timed : sessions) timed->once();

@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "there is no case '%s' of %s\n", wanted.name, op_name(wanted.op));
       return 1;
     }
-    for (Backend* backend : all_backends()) {
+    for (Backend* backend : default_backends()) {
       const auto prepared = found->prepare(*backend);
       if (prepared == nullptr) continue;
       const OpCall& call = prepared->call();

@@ -13,7 +13,7 @@ WrittenCheck check_written(const std::filesystem::path& file, std::span<const Pl
                            const CheckOptions& options, Diagnostics& diagnostics) {
   const LoadedModel loaded(file, options.signer, LoadedModel::Reading::kInPieces);
   SessionOptions session_options;
-  session_options.backends = all_backends();
+  session_options.backends = default_backends();
   const std::string backend = backend_here(loaded.model(), loaded.model().default_profile());
   if (!backend.empty()) session_options.backend = backend.c_str();
   const Result<Requirements> need = Session::requirements(loaded.model(), session_options);

@@ -12,7 +12,7 @@ namespace sinter::convert {
 namespace {
 
 Backend* find_backend(const std::string& name) {
-  for (Backend* b : all_backends())
+  for (Backend* b : default_backends())
     if (name == b->name()) return b;
   return nullptr;
 }

@@ -23,16 +23,8 @@ namespace sinter::convert {
 
 std::string describe(const Status& status, const Model* model) {
   char buffer[400];
-  format_status(status, buffer);
-  std::string text = buffer;
-  if (model != nullptr && model->valid() && status.where == Where::kStep && status.index >= 0 &&
-      status.program < model->program_count() &&
-      static_cast<uint32_t>(status.index) < model->step_count(status.program)) {
-    const auto step = static_cast<uint32_t>(status.index);
-    text += fmt::format(" ({} '{}')", model->step_op(step, status.program),
-                        model->step_name(step, status.program));
-  }
-  return text;
+  (model != nullptr ? *model : Model()).format(status, buffer);
+  return buffer;
 }
 
 namespace {
@@ -133,13 +125,13 @@ std::vector<Backend*> host_backends(const std::string& name) {
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
     throw UsageError(fmt::format("--backend {}: this build has no such backend; give one of {}", name,
                                  fmt::join(names, ", ")));
-  const auto all = all_backends();
+  const auto all = default_backends();
   return {all.begin(), all.end()};
 }
 
 std::vector<std::string> host_backend_names() {
   std::vector<std::string> names;
-  for (const Backend* b : all_backends()) names.emplace_back(b->name());
+  for (const Backend* b : default_backends()) names.emplace_back(b->name());
   names.emplace_back("reference");
   return names;
 }

@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   if (!model.ok()) return fail("the model was refused", model.status());
 
   const std::span<std::byte> rest = std::span<std::byte>(arena).subspan(model->retained_bytes());
-  sinter::SessionOptions session_options{.backends = sinter::all_backends()};
+  sinter::SessionOptions session_options{.backends = sinter::default_backends()};
   auto need = sinter::Session::requirements(*model, session_options);
   if (!need.ok()) return fail("the session was refused", need.status());
   if (need->bytes > rest.size()) {

@@ -43,8 +43,6 @@ const char* place_name(Where where) {
       return "input ";
     case Where::kOutput:
       return "output ";
-    case Where::kAttribute:
-      return "attribute ";
     case Where::kSegment:
       return "segment ";
     case Where::kProgram:
@@ -57,7 +55,7 @@ const char* place_name(Where where) {
 
 }  // namespace
 
-size_t format_status(const Status& status, std::span<char> buffer) {
+size_t format_status(const Status& status, std::span<char> buffer, const PlaceNames& names) {
   if (buffer.empty()) return 0;
   Text text{buffer};
   if (status.ok()) text.put("ok");
@@ -68,8 +66,14 @@ size_t format_status(const Status& status, std::span<char> buffer) {
       text.put(" of program ");
       text.put(static_cast<int64_t>(status.program));
     }
-    text.put(": ");
+    if (names.name[0] != '\0') text.put(" '"), text.put(names.name), text.put("'");
+    if (names.kind[0] != '\0') text.put(" ("), text.put(names.kind), text.put(")");
   }
+  if (status.operand >= 0) {
+    text.put(status.where != Where::kNone ? ", input " : "input ");
+    text.put(static_cast<int64_t>(status.operand));
+  }
+  if (status.where != Where::kNone || status.operand >= 0) text.put(": ");
   for (const char* p = status.message ? status.message : ""; *p; ++p) {
     if (p[0] == '%' && (p[1] == 'a' || p[1] == 'b')) {
       text.put(p[1] == 'a' ? status.a : status.b);

@@ -1,6 +1,7 @@
 // Status: an error or success as a small value that can be copied anywhere and needs no memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -22,9 +23,8 @@ enum class Where : uint8_t {
   kStep,
   kPrepareStep,  // of a program's prepare list
   kValue,
-  kInput,
-  kOutput,
-  kAttribute,
+  kInput,   // of the model
+  kOutput,  // of the model
   kSegment,
   kProgram,
   kBackend
@@ -38,6 +38,7 @@ struct [[nodiscard]] Status {
   Where where = Where::kNone;
   uint16_t program = 0;  // whose step it is; 65535: that program or a later one
   int32_t index = -1;
+  int32_t operand = -1;  // the input of the operation, if the message is about one
   const char* message = nullptr;
   int64_t a = 0;
   int64_t b = 0;
@@ -47,6 +48,12 @@ struct [[nodiscard]] Status {
   constexpr Status at(Where place, int32_t i) const {
     Status s = *this;
     if (s.where == Where::kNone && !s.ok()) s.where = place, s.index = i;
+    return s;
+  }
+  // The same status, of this input of the operation (keeps an earlier one).
+  constexpr Status of_input(size_t i) const {
+    Status s = *this;
+    if (s.operand < 0 && !s.ok()) s.operand = static_cast<int32_t>(i);
     return s;
   }
   // The same for a step, or a step of the prepare list, of a program.
@@ -60,7 +67,7 @@ struct [[nodiscard]] Status {
 
 constexpr Status ok_status() { return {}; }
 constexpr Status error(Code code, const char* message, int64_t a = 0, int64_t b = 0) {
-  return {code, Where::kNone, 0, -1, message, a, b};
+  return {code, Where::kNone, 0, -1, -1, message, a, b};
 }
 constexpr Status invalid(const char* message, int64_t a = 0, int64_t b = 0) {
   return error(Code::kInvalidArgument, message, a, b);
@@ -79,9 +86,15 @@ constexpr Status corrupt(const char* message, int64_t a = 0, int64_t b = 0) {
 // A text as one of a status's numbers.
 inline int64_t name_of(const char* text) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(text)); }
 
-// Writes the sentence for `status` into `buffer` (always terminated), without names. Returns the length
-// written.
-size_t format_status(const Status& status, std::span<char> buffer);
+// The names of what a status locates: "step 3 'conv1' (Conv)".
+struct PlaceNames {
+  const char* name = "";
+  const char* kind = "";
+};
+
+// Writes the sentence for `status` into `buffer`, always terminated and cut to its size. Returns the length
+// written. Model::format() finds the names.
+size_t format_status(const Status& status, std::span<char> buffer, const PlaceNames& names = {});
 
 // A value or the status that explains its absence. T must be default-constructible.
 template <class T>
@@ -94,7 +107,9 @@ class [[nodiscard]] Result {
   T& value() { return value_; }
   const T& value() const { return value_; }
   T& operator*() { return value_; }
+  const T& operator*() const { return value_; }
   T* operator->() { return &value_; }
+  const T* operator->() const { return &value_; }
 
  private:
   Status status_;

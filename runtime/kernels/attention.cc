@@ -31,8 +31,7 @@ Status infer_call(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_code(a.causal, 2));
   SINTER_RETURN_IF_ERROR(check_code(a.rule, 4));
   for (size_t i = 0; i < 3; ++i) {
-    SINTER_RETURN_UNLESS(call.in(i).rank == 4,
-                         invalid("input %a has rank %b, not 4", static_cast<int64_t>(i), call.in(i).rank));
+    SINTER_RETURN_UNLESS(call.in(i).rank == 4, invalid("its rank is %a, not 4", call.in(i).rank).of_input(i));
     SINTER_RETURN_IF_ERROR(check_dims(call.in(i)));
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
   }

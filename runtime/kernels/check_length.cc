@@ -12,8 +12,7 @@ Status infer_check_length(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_code(call.attrs<CheckLengthAttrs>().rule, kLengthRules));
   for (size_t i = 0; i < 3; ++i) {
     SINTER_RETURN_IF_ERROR(check_dtype(call, i, call.in(i).dtype == DType::kInt64));
-    SINTER_RETURN_UNLESS(call.in(i).rank == 0, invalid("input %a is not a scalar", static_cast<int64_t>(i))
-                                                   .at(Where::kInput, static_cast<int32_t>(i)));
+    SINTER_RETURN_UNLESS(call.in(i).rank == 0, invalid("it is not a scalar").of_input(i));
   }
   return give_output(call, 0, DType::kInt64, {});
 }

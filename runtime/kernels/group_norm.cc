@@ -29,9 +29,8 @@ Status infer_group_norm(OpCall& call) {
   SINTER_RETURN_UNLESS(a.epsilon >= 0, invalid("epsilon is negative or not a number"));
   for (size_t i = 1; i < 3; ++i) {
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
-    SINTER_RETURN_UNLESS(
-        call.in(i).rank == 1 && call.in(i).dims[0] == c,
-        invalid("input %a is not one number for each of %b channels", static_cast<int64_t>(i), c));
+    SINTER_RETURN_UNLESS(call.in(i).rank == 1 && call.in(i).dims[0] == c,
+                         invalid("it is not one number for each of %a channels", c).of_input(i));
   }
   return infer_like_input(call);
 }

@@ -10,10 +10,8 @@ Status check_shape(const OpCall& call, size_t i, DType dtype, std::initializer_l
   if (!call.has_input(i)) return ok_status();
   SINTER_RETURN_IF_ERROR(check_dtype(call, i, call.in(i).dtype == dtype));
   const auto shape = call.in(i).shape();
-  SINTER_RETURN_UNLESS(
-      std::equal(shape.begin(), shape.end(), dims.begin(), dims.end()),
-      invalid("input %a does not have the shape that X, W and hidden_size require", static_cast<int64_t>(i))
-          .at(Where::kInput, static_cast<int32_t>(i)));
+  SINTER_RETURN_UNLESS(std::equal(shape.begin(), shape.end(), dims.begin(), dims.end()),
+                       invalid("it does not have the shape that X, W and hidden_size require").of_input(i));
   return ok_status();
 }
 

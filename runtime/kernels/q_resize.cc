@@ -12,9 +12,8 @@ Status infer_resize(OpCall& call) {
   SINTER_RETURN_UNLESS(x.rank == 4, invalid("x has rank %a, not 4", x.rank));
   for (size_t i : {1, 2}) {
     SINTER_RETURN_IF_ERROR(check_dtype(call, i, call.in(i).dtype == DType::kInt32));
-    SINTER_RETURN_UNLESS(
-        call.in(i).rank == 2 && call.in(i).dims[1] == 2,
-        invalid("input %a is not a pair of numbers for each element", static_cast<int64_t>(i)));
+    SINTER_RETURN_UNLESS(call.in(i).rank == 2 && call.in(i).dims[1] == 2,
+                         invalid("it is not a pair of numbers for each element").of_input(i));
     SINTER_RETURN_UNLESS(x.dims[i] > 0 || call.in(i).dims[0] == 0,
                          invalid("an empty axis cannot become longer"));
   }

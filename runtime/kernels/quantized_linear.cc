@@ -17,7 +17,7 @@ Status check_per_column(const OpCall& call, size_t i, DType dtype, int64_t colum
   const TensorView& v = call.in(i);
   SINTER_RETURN_IF_ERROR(check_dtype(call, i, v.dtype == dtype));
   SINTER_RETURN_UNLESS(v.rank == 1 && (v.dims[0] == columns || v.dims[0] == 1),
-                       invalid("input %a is not one value per output channel", static_cast<int64_t>(i)));
+                       invalid("it is not one value for each output channel").of_input(i));
   return ok_status();
 }
 

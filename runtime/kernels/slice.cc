@@ -39,15 +39,15 @@ Status infer_concat(OpCall& call) {
   Dims dims(first.shape());
   for (size_t i = 1; i < call.inputs.size(); ++i) {
     const TensorView& x = call.in(i);
-    SINTER_RETURN_UNLESS(x.present(), invalid("input %a is missing", static_cast<int64_t>(i)));
+    SINTER_RETURN_UNLESS(x.present(), invalid("it is missing").of_input(i));
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
     SINTER_RETURN_UNLESS(x.rank == first.rank,
                          invalid("rank %a cannot be joined with rank %b", x.rank, first.rank));
     for (int k = 0; k < x.rank; ++k) {
       if (k == a.axis) continue;
-      SINTER_RETURN_UNLESS(x.dims[k] == first.dims[k],
-                           invalid("dims %a and %b differ and cannot be joined", x.dims[k], first.dims[k])
-                               .at(Where::kInput, static_cast<int32_t>(i)));
+      SINTER_RETURN_UNLESS(
+          x.dims[k] == first.dims[k],
+          invalid("dims %a and %b differ and cannot be joined", x.dims[k], first.dims[k]).of_input(i));
     }
     SINTER_RETURN_UNLESS(checked_add(dims.d[a.axis], x.dims[a.axis], &dims.d[a.axis]),
                          invalid("the result is too large"));

@@ -396,9 +396,9 @@ inline Status check_code(int64_t value, int64_t count) {
 }
 inline Status check_same_dtype(const OpCall& call, size_t i, size_t j) {
   SINTER_RETURN_UNLESS(call.in(i).dtype == call.in(j).dtype,
-                       invalid("input %a has another element type than input %b", static_cast<int64_t>(i),
-                               static_cast<int64_t>(j))
-                           .at(Where::kInput, static_cast<int32_t>(i)));
+                       invalid("its type %A differs from that of input %b",
+                               static_cast<int64_t>(call.in(i).dtype), static_cast<int64_t>(j))
+                           .of_input(i));
   return ok_status();
 }
 // Float types that activations may have in a graph (they compute after widening).
@@ -421,7 +421,7 @@ inline Status check_computed_dtype(const OpCall& call, size_t i) {
 inline Status check_dtype(const OpCall& call, size_t i, bool allowed) {
   SINTER_RETURN_UNLESS(allowed, unsupported("its type %A is not one that the operation takes",
                                             static_cast<int64_t>(call.in(i).dtype))
-                                    .at(Where::kInput, static_cast<int32_t>(i)));
+                                    .of_input(i));
   return ok_status();
 }
 

@@ -212,4 +212,17 @@ const char* Model::step_name(uint32_t step, uint32_t program) const {
   return name_of(state_, program_of(state_, program)->steps()->Get(step)->name());
 }
 
+size_t Model::format(const Status& status, std::span<char> buffer) const {
+  const auto i = static_cast<uint32_t>(status.index);
+  PlaceNames names;
+  if (state_ == nullptr || status.index < 0) return format_status(status, buffer);
+  if (status.where == Where::kStep && status.program < program_count() && i < step_count(status.program))
+    names = {step_name(i, status.program), step_op(i, status.program)};
+  else if (status.where == Where::kInput && i < input_count())
+    names.name = input(i).name;
+  else if (status.where == Where::kOutput && i < output_count())
+    names.name = output(i).name;
+  return format_status(status, buffer, names);
+}
+
 }  // namespace sinter

@@ -12,7 +12,6 @@
 namespace sinter::detail {
 
 inline constexpr size_t kMaxBackends = 16;  // of a profile, and given by the application
-inline constexpr size_t kMaxBindings = 64;
 // Creation has computed a size that differs from that of requirements().
 inline constexpr Status kDisagree = error(Code::kInternal, "measuring and creating disagree");
 

@@ -178,7 +178,7 @@ int run(const Arguments& a) {
   Result<Model> model = Model::open(file->bytes(), {held.get(), *need}, open);
   if (!model.ok()) fail(a.file, model.status());
   SessionOptions options;
-  options.backends = all_backends();
+  options.backends = default_backends();
   options.backend = a.backend;
 #ifdef SINTER_WITH_XNNPACK
   if (a.threads > 1) options.threads = &pool;

@@ -57,23 +57,48 @@ application classify "$root/examples/classify" -DARENA_BYTES=$((bytes - 1))
 classify "$work/digits.sinter"
 [ $code -eq 3 ] || { echo "one byte less: exit code $code"; cat "$work/said"; exit 1; }
 
-# The README's example: the text between ```cpp and ```, called by readme_main.cc.
+# The same in C.
+application classify_c "$root/examples/classify_c"
+"$work/classify_c/classify_c" "$work/digits.sinter" > "$work/said"
+expect "$work/said" '^class 2, probability 0\.9'
+code=0
+"$work/classify_c/classify_c" "$work/cut.sinter" > "$work/said" 2>&1 || code=$?
+[ $code -eq 1 ] || { echo "classify_c with a cut file: exit code $code"; cat "$work/said"; exit 1; }
+application classify_c "$root/examples/classify_c" -DARENA_BYTES=4096
+code=0
+"$work/classify_c/classify_c" "$work/digits.sinter" > "$work/said" 2>&1 || code=$?
+[ $code -eq 3 ] || { echo "classify_c with too little memory: exit code $code"; cat "$work/said"; exit 1; }
+expect "$work/said" '[0-9]+ bytes of memory are needed but [0-9]+ were given|needs [0-9]+ bytes'
+
+# The examples of README.md (Runner) and docs/application.md (C, and Session): the texts between ``` and ```, called by
+# readme_main.cc and documented.c.
+# example FILE LANGUAGE TEXT: the block of that language which has the text.
+example() {
+  awk -v language="\`\`\`$2" -v text="$3" '
+    $0 == language { block = ""; inside = 1; next }
+    /^```$/ && inside { if (index(block, text)) printf "%s", block; inside = 0 }
+    inside { block = block $0 "\n" }' "$1"
+}
 mkdir "$work/readme-source"
-sed -n '/^```cpp$/,/^```$/p' "$root/README.md" | sed '/^```/d' > "$work/readme-source/example.h"
-[ "$(wc -l < "$work/readme-source/example.h")" -ge 8 ] || { echo "no C++ example in README.md"; exit 1; }
-grep -q '\.backends' "$work/readme-source/example.h" || { echo "the README's example runs on the reference kernels alone"; exit 1; }
-cp "$here/readme_main.cc" "$work/readme-source/"
+example "$root/README.md" cpp 'best_class' > "$work/readme-source/runner_example.h"
+example "$root/docs/application.md" cpp 'sinter::Status classify' > "$work/readme-source/session_example.h"
+example "$root/docs/application.md" c 'sinter_model_open' > "$work/readme-source/c_example.h"
+for file in "$work/readme-source"/*; do
+  [ "$(wc -l < "$file")" -ge 8 ] || { echo "an example is missing: $file"; exit 1; }
+done
+grep -q '\.backends' "$work/readme-source/session_example.h" || { echo "the example of Session runs on the reference kernels alone"; exit 1; }
+cp "$here/readme_main.cc" "$here/documented.c" "$work/readme-source/"
 cp "$here/readme.cmake" "$work/readme-source/CMakeLists.txt"
 application readme "$work/readme-source"
-"$work/readme/readme" "$work/digits.sinter" > "$work/said"
-expect "$work/said" '^0\.9'
+(cd "$work" && "$work/readme/readme" digits.sinter) > "$work/said"
+expect "$work/said" '^0\.9[0-9]* 0\.9[0-9]* 2$'
 # A plan for a GPU runs where there is one, and is refused in one line elsewhere.
 "$sinter" convert "$root/examples/digits/digits.onnx" -o "$work/gpu.sinter" --target cuda --quiet
-if ! "$work/readme/readme" "$work/gpu.sinter" > "$work/said" 2>&1; then
+if ! (cd "$work" && "$work/readme/readme" gpu.sinter) > "$work/said" 2>&1; then
   [ "$(wc -l < "$work/said")" -eq 1 ] || { echo 'a refusal takes one line:'; cat "$work/said"; exit 1; }
   expect "$work/said" 'CUDA (driver|device|kernels)'
 else
   expect "$work/said" '^0\.9'
 fi
 strip -o "$work/stripped" "$work/readme/readme"
-echo "the README's example compiles and runs, and takes $(stat -c %s "$work/stripped") bytes without symbols"
+echo "the documented examples compile and run, and take $(stat -c %s "$work/stripped") bytes without symbols"

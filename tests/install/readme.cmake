@@ -1,6 +1,6 @@
 cmake_minimum_required(VERSION 3.22)
-project(readme LANGUAGES CXX)
+project(readme LANGUAGES C CXX)
 find_package(Sinter REQUIRED)
-add_executable(readme readme_main.cc)
+add_executable(readme readme_main.cc documented.c)
 target_compile_features(readme PRIVATE cxx_std_20)
 target_link_libraries(readme PRIVATE Sinter::sinter)

@@ -1,13 +1,23 @@
-// Calls the function that README.md shows (extracted to example.h) on a drawn two, and prints that class's
-// probability, and on an image of the wrong size. Built by applications.sh alone.
+// Calls the functions that README.md and docs/application.md show (extracted to runner_example.h,
+// session_example.h and c_example.h) on a drawn two, and on images of the wrong size. Prints that class's
+// probability by Session and in C, and the best class by Runner. Built by applications.sh alone, run where
+// digits.sinter is.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <vector>
 
-#include "example.h"
+#include "sinter/backends.h"
+#include "sinter/sinter.h"
+//
+#include "runner_example.h"
+#include "session_example.h"
+
+extern "C" float probability_in_c(const float* image);
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
@@ -41,6 +51,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "an image of 63 pixels is accepted\n");
     return 1;
   }
-  std::printf("%.4f\n", probabilities[2]);
+  if (best_class(argv[1], std::span(kTwo).first(63)) != -1 || best_class("nothing.sinter", kTwo) != -1) {
+    std::fprintf(stderr, "Runner accepts what is wrong\n");
+    return 1;
+  }
+  std::printf("%.4f %.4f %d\n", probabilities[2], probability_in_c(kTwo), best_class(argv[1], kTwo));
   return 0;
 }

@@ -51,7 +51,7 @@ class Backends {
   static std::vector<const char*> names() {
     std::vector<const char*> all{"reference", nullptr};
     // Those with device memory have nothing to compute in a plan for the host.
-    for (Backend* backend : all_backends())
+    for (Backend* backend : default_backends())
       if (backend->memory() == nullptr) all.insert(all.begin() + 1, backend->name());
     return all;
   }
@@ -59,7 +59,7 @@ class Backends {
 #ifdef SINTER_WITH_XNNPACK
   PthreadPool pool_{2}, pool_of_3_{3}, pool_of_8_{8};
 #endif
-  std::span<Backend* const> list_ = all_backends();
+  std::span<Backend* const> list_ = default_backends();
   std::vector<const char*> names_ = names();
 };
 

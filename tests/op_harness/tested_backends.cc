@@ -39,7 +39,7 @@ std::vector<std::string> names_in(const char* list) {
 std::vector<TestedBackend> all_open() {
   std::vector<TestedBackend> all;
   const std::vector<std::string> names = names_in(std::getenv("SINTER_TEST_BACKENDS"));
-  for (Backend* backend : all_backends())
+  for (Backend* backend : default_backends())
     for (const Platform* platform : all_platforms()) {
       if (std::string_view(platform->name) != backend->name()) continue;
       const Target device{.architecture = Architecture::kCuda};

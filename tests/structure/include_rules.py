@@ -64,11 +64,12 @@ AREAS = [
     ("converter/", BASE + ("converter/",)),
     ("bench/", ("",)),
     ("tests/", ("",)),
-    # An application uses the public headers.
+    # Runner and the C API are built from the public headers, as an application is.
+    ("application/", ("runtime/include/",)),
     ("examples/", ("runtime/include/",)),
 ]
 
-DEVICE = ("schemas/", "runtime/", "platforms/")
+DEVICE = ("schemas/", "runtime/", "platforms/", "application/")
 NOT_ON_DEVICE = set("""
     iostream istream ostream fstream sstream iomanip streambuf locale regex filesystem string vector deque list map set
     unordered_map unordered_set queue stack functional memory_resource thread mutex shared_mutex condition_variable future
@@ -89,7 +90,7 @@ THIRD_PARTY = [
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 # Applications include these, so macros need names that theirs do not have.
-PUBLIC = ("runtime/include/", "runtime/core/", "runtime/backend/", "schemas/")
+PUBLIC = ("runtime/include/", "application/include/", "runtime/core/", "runtime/backend/", "schemas/")
 MACRO = re.compile(r"^\s*#\s*define\s+(?!SINTER_)(\w+)")
 OURS = re.compile(r"^(schemas|runtime|platforms|converter|tests|bench)/")
 
@@ -142,7 +143,7 @@ def breaches_of(path, text):
 def check(root):
     root = Path(root)
     count, found = 0, []
-    for top in ("schemas", "runtime", "platforms", "converter", "tests", "bench", "examples"):
+    for top in ("schemas", "runtime", "platforms", "application", "converter", "tests", "bench", "examples"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in (".h", ".cc", ".def", ".inc") or "generated" in file.parts:
                 continue
@@ -184,6 +185,9 @@ def self_test():
         ("converter/import/lower/a.cc", '#include "converter/types/promote.h"', True),
         ("converter/import/a.cc", '#include "converter/types/settle.h"', False),
         ("runtime/model/a.cc", '#include "converter/import/onnx.pb.h"', True),
+        ("application/runner.cc", '#include "sinter/session.h"', False),
+        ("application/runner.cc", '#include "runtime/session/creator.h"', True),
+        ("application/runner.cc", "#include <string>", True),
         ("examples/classify/main.cc", "#include <sinter/model.h>", False),
         ("examples/classify/main.cc", '#include "runtime/core/status.h"', True),
     ]

@@ -19,7 +19,7 @@ namespace {
 
 using testing::Sketch;
 
-std::vector<Backend*> backends() { return {all_backends().begin(), all_backends().end()}; }
+std::vector<Backend*> backends() { return {default_backends().begin(), default_backends().end()}; }
 
 // Steps that cost nothing (View, Slice, Concat of whole parts), steps in place and two outputs.
 struct NetOfViews {

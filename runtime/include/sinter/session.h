@@ -43,6 +43,7 @@ struct Binding {
   std::span<std::byte> buffer;
   const char* device = nullptr;  // null: host memory
 };
+inline constexpr size_t kMaxBindings = 64;  // of one session
 
 // A step that is not computed by the expected backend: the first that the plan names for it or, with
 // SessionOptions::backend, that one. Neither elided steps nor If and Loop themselves are fallbacks; a step of

@@ -1,0 +1,24 @@
+// sinter_session_options as the C++ options.
+#pragma once
+
+#include "application/c/handles.h"
+
+namespace sinter::c {
+
+inline constexpr size_t kMaxBackends = 16;
+
+// SessionOptions and what they refer to, for one call.
+struct Converted {
+  sinter_session_options given = {};
+  SessionOptions options;
+  Backend* backends[kMaxBackends];
+  Binding bindings[kMaxBindings];
+  DeviceBlock devices[kMaxDevices];
+  OwnPool own_pool;
+  const Model* model = nullptr;
+  bool reports = false;
+
+  Status convert(const Model& of, const sinter_session_options* from);
+};
+
+}  // namespace sinter::c

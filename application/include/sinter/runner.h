@@ -1,0 +1,192 @@
+// Runner: a model file with its memory, threads and session in one object, for applications that may
+// allocate.
+//
+//   auto net = sinter::Runner::open("net.sinter");
+//   net.set("image", pixels);                            // std::vector<float>, std::array, std::span, ...
+//   net.run();
+//   for (float p : net.get<float>("probabilities")) ...  // a view, until the next run or set()
+//   if (!net.ok()) std::fprintf(stderr, "%s\n", net.error());
+//
+// A Runner keeps its first failure: calls after it do nothing and return false or nothing, so that one check
+// at the end suffices. clear_error() resumes after a failure of set(), run() or get().
+//
+// Applications that must not allocate, or place memory themselves, use Model and Session (sinter/session.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <ranges>
+#include <span>
+#include <type_traits>
+
+#include "sinter/packed_weights.h"
+#include "sinter/session.h"
+
+namespace sinter {
+
+struct RunnerOptions {
+  // The number of threads that a run uses, with the caller's; 0: one for each processor.
+  int threads = 1;
+  // The application's own pool instead, which outlives the Runner.
+  ThreadPool* pool = nullptr;
+  // The backends to use; empty: all that this build of Sinter has (default_backends()).
+  std::span<Backend* const> backends = {};
+  const char* backend = nullptr;  // as SessionOptions::backend
+  const char* profile = nullptr;  // as SessionOptions::profile
+  uint32_t entry = 0;             // as SessionOptions::entry
+  bool require_planned = false;   // as SessionOptions::require_planned
+  // Buffers of the application for inputs and outputs, which outlive the Runner (Binding). They need not be
+  // passed to set() or get().
+  std::span<const Binding> bindings = {};
+  // Read the file into memory instead of mapping it; it may then be changed or removed.
+  bool copy_file = false;
+  bool check_digests = true;                 // as OpenOptions::check_digests
+  std::span<const uint8_t> public_key = {};  // as OpenOptions::public_key
+};
+
+// One caller at a time. Another Runner of the same model (another()) runs at the same time on another thread.
+class Runner {
+ public:
+  Runner() = default;  // empty: ok() is false
+  Runner(Runner&& other) noexcept : state_(other.state_) { other.state_ = nullptr; }
+  Runner& operator=(Runner&& other) noexcept;
+  ~Runner();
+
+  // Opens the file. On failure ok() is false and error() states the reason.
+  static Runner open(const char* path, const RunnerOptions& options = {});
+  // The same for a file in memory: aligned to kBufferAlignment, unchanged as long as a Runner of it exists.
+  static Runner open(std::span<const std::byte> file, const RunnerOptions& options = {});
+  // A second session of the same model, which shares its file, its memory and its packed weights. Options of
+  // opening a file have no effect.
+  Runner another(const RunnerOptions& options = {}) const;
+
+  bool ok() const;
+  explicit operator bool() const { return ok(); }
+  // A sentence with the names of what failed; "" if nothing has. Lives as long as the Runner.
+  const char* error() const;
+  Code code() const;
+  void clear_error();
+
+  // Copies `values` into the input: a contiguous range, or one value, of the input's element type, with as
+  // many elements as the input has. Elements of 16-bit floats are given as their bits in uint16_t, bools as
+  // bool.
+  template <class Values>
+  bool set(const char* name, const Values& values);
+  // Copies the output to `values`, a contiguous range. The same rules.
+  template <class Values>
+  bool copy(const char* name, Values&& values);
+  // The output in place: valid until the next run() or set(). Empty on failure.
+  template <class T>
+  std::span<const T> get(const char* name);
+  // The input in place, to be written before a run. Empty on failure.
+  template <class T>
+  std::span<T> input(const char* name);
+
+  // Computes the outputs; returns when they are ready.
+  bool run();
+  // Sets state back to its initial values.
+  bool reset();
+
+  // The dims of an input or output; empty if there is none of that name.
+  std::span<const int64_t> shape(const char* name) const;
+  DType dtype(const char* name) const;  // kNone if there is none
+  // The entries of an output's axis that the last run used (Session::output_length).
+  int64_t output_length(const char* name, int axis) const;
+
+  // Bytes of memory in total: the model's, the packed weights and this session's, without the file.
+  size_t bytes() const;
+  // For what this class does not offer. Valid if the Runner was opened.
+  Session& session();
+  const Model& model() const;
+
+ private:
+  struct State;
+  explicit Runner(State* state) : state_(state) {}
+  static Runner with_state();
+  TensorView port(const char* name) const;
+  enum class Port { kInput, kOutput };
+  // The memory of the input or output if it has one of these types, and `count` elements of `width` bytes
+  // unless that is kAnyCount; its own count then. Null after a failure.
+  std::byte* memory_of(const char* name, Port port, uint32_t types, size_t width, size_t* count);
+
+  State* state_ = nullptr;
+};
+
+namespace detail {
+
+inline constexpr size_t kAnyCount = SIZE_MAX;
+
+template <class T>
+constexpr bool kIsElement = std::is_arithmetic_v<T> || std::is_same_v<T, std::byte>;
+
+// The element types that Ts hold, one bit each; all for std::byte, of which a tensor has as many as bytes.
+template <class T>
+requires kIsElement<T>
+constexpr uint32_t element_types() {
+  constexpr auto bit = [](DType type) { return uint32_t{1} << static_cast<int>(type); };
+  if (std::is_same_v<T, std::byte>) return UINT32_MAX;
+  if (std::is_same_v<T, bool>) return bit(DType::kBool);
+  if (std::is_floating_point_v<T>)
+    return sizeof(T) == 4 ? bit(DType::kFloat32) : sizeof(T) == 8 ? bit(DType::kFloat64) : 0;
+  const bool is_signed = std::is_signed_v<T>;
+  switch (sizeof(T)) {
+    case 1:
+      return bit(is_signed ? DType::kInt8 : DType::kUint8);
+    case 2:
+      return is_signed ? bit(DType::kInt16)
+                       : bit(DType::kUint16) | bit(DType::kFloat16) | bit(DType::kBFloat16);
+    case 4:
+      return bit(is_signed ? DType::kInt32 : DType::kUint32);
+    default:
+      return bit(is_signed ? DType::kInt64 : DType::kUint64);
+  }
+}
+
+template <class Range>
+using Element = std::remove_cv_t<std::ranges::range_value_t<Range>>;
+template <class Range>
+concept Elements =
+    std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> && kIsElement<Element<Range>>;
+
+}  // namespace detail
+
+template <class Values>
+bool Runner::set(const char* name, const Values& values) {
+  if constexpr (detail::kIsElement<Values>) {
+    return set(name, std::span<const Values>(&values, 1));
+  } else {
+    static_assert(detail::Elements<const Values>, "give numbers in a contiguous range, or one number");
+    using T = detail::Element<const Values>;
+    size_t count = std::ranges::size(values);
+    std::byte* to = memory_of(name, Port::kInput, detail::element_types<T>(), sizeof(T), &count);
+    if (to != nullptr && count > 0) std::memcpy(to, std::ranges::data(values), count * sizeof(T));
+    return to != nullptr;
+  }
+}
+
+template <class Values>
+bool Runner::copy(const char* name, Values&& values) {
+  static_assert(detail::Elements<Values>, "give a contiguous range of numbers");
+  using T = detail::Element<Values>;
+  size_t count = std::ranges::size(values);
+  const std::byte* from = memory_of(name, Port::kOutput, detail::element_types<T>(), sizeof(T), &count);
+  if (from != nullptr && count > 0) std::memcpy(std::ranges::data(values), from, count * sizeof(T));
+  return from != nullptr;
+}
+
+template <class T>
+std::span<const T> Runner::get(const char* name) {
+  size_t count = detail::kAnyCount;
+  const std::byte* from = memory_of(name, Port::kOutput, detail::element_types<T>(), sizeof(T), &count);
+  return from != nullptr ? std::span<const T>(reinterpret_cast<const T*>(from), count) : std::span<const T>();
+}
+
+template <class T>
+std::span<T> Runner::input(const char* name) {
+  size_t count = detail::kAnyCount;
+  std::byte* to = memory_of(name, Port::kInput, detail::element_types<T>(), sizeof(T), &count);
+  return to != nullptr ? std::span<T>(reinterpret_cast<T*>(to), count) : std::span<T>();
+}
+
+}  // namespace sinter

@@ -1,0 +1,328 @@
+/* Sinter's C API: all that the C++ headers offer, for C and for any language that calls C.
+ *
+ *   sinter_error error;
+ *   sinter_model* model = NULL;
+ *   sinter_session* session = NULL;
+ *   if (sinter_model_open("net.sinter", NULL, &model, &error) ||
+ *       sinter_session_create(model, NULL, &session, &error) ||
+ *       sinter_set(session, "image", SINTER_UINT8, pixels, sizeof pixels, &error) ||
+ *       sinter_run(session, &error) ||
+ *       sinter_get(session, "probabilities", SINTER_FLOAT32, p, sizeof p, &error))
+ *     fprintf(stderr, "%s\n", error.text);
+ *   sinter_session_destroy(session);
+ *   sinter_model_close(model);
+ *
+ * Functions that can fail return a sinter_code, SINTER_OK being 0, and write a sentence with the names of
+ * what failed to `error`, which may be NULL. Handles are opaque. A result is written only on success.
+ *
+ * Structures of options begin with their size, so that a program which was compiled with an older header
+ * goes on working; initialise them by SINTER_..._INIT. A NULL for options means the defaults.
+ *
+ * Memory: by default functions allocate what they need. A program without a heap gives memory, whose size
+ * sinter_model_memory() and sinter_session_requirements() state exactly; nothing is allocated then.
+ *
+ * Threads: a model may be used by any number of threads, a session by one at a time. */
+#ifndef SINTER_SINTER_C_H_
+#define SINTER_SINTER_C_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(SINTER_SHARED) && defined(__GNUC__)
+#define SINTER_API __attribute__((visibility("default")))
+#else
+#define SINTER_API
+#endif
+
+/* Grows when a program that was compiled before would no longer work. */
+#define SINTER_ABI_VERSION 1
+SINTER_API uint32_t sinter_abi_version(void); /* of the library */
+SINTER_API const char* sinter_version(void);  /* "0.1.0" */
+
+/* ---- Errors ---- */
+
+typedef enum sinter_code {
+  SINTER_OK = 0,
+  SINTER_INVALID_ARGUMENT = 1, /* the caller's mistake: wrong name, shape, type, buffer */
+  SINTER_CORRUPT = 2,          /* the model file is damaged or hostile */
+  SINTER_UNSUPPORTED = 3,      /* a valid request that this build or kernel cannot serve */
+  SINTER_OUT_OF_MEMORY = 4,    /* too little memory was given or is available */
+  SINTER_OUT_OF_RANGE = 5,     /* a value found in a run (an index, a length) is outside its domain */
+  SINTER_INTERNAL = 6          /* a bug */
+} sinter_code;
+
+#define SINTER_ERROR_TEXT 508
+typedef struct sinter_error {
+  int32_t code; /* a sinter_code */
+  char text[SINTER_ERROR_TEXT];
+} sinter_error;
+
+/* ---- Tensors ---- */
+
+/* The element types of inputs and outputs; the numbers are those of the file. */
+typedef enum sinter_type {
+  SINTER_NONE = 0,
+  SINTER_FLOAT32 = 1,
+  SINTER_FLOAT64 = 2,
+  SINTER_FLOAT16 = 3,
+  SINTER_BFLOAT16 = 4,
+  SINTER_INT8 = 5,
+  SINTER_UINT8 = 6,
+  SINTER_INT16 = 7,
+  SINTER_UINT16 = 8,
+  SINTER_INT32 = 9,
+  SINTER_UINT32 = 10,
+  SINTER_INT64 = 11,
+  SINTER_UINT64 = 12,
+  SINTER_BOOL = 13 /* one byte, 0 or 1 */
+} sinter_type;
+
+#define SINTER_MAX_RANK 8
+#define SINTER_ALIGNMENT 64    /* of memory that the caller gives, in bytes */
+#define SINTER_READ_PADDING 64 /* readable bytes behind a bound buffer */
+
+/* An input or output. */
+typedef struct sinter_tensor {
+  const char* name;
+  int32_t type; /* a sinter_type */
+  int32_t rank;
+  int64_t dims[SINTER_MAX_RANK]; /* dense, the last axis varies fastest */
+  size_t bytes;
+  void* data; /* NULL where there is no session */
+} sinter_tensor;
+
+/* ---- Models ---- */
+
+typedef struct sinter_model sinter_model;
+
+typedef struct sinter_open_options {
+  size_t size;
+  int32_t copy_file;    /* not 0: read the file into memory instead of mapping it */
+  int32_t skip_digests; /* not 0: trust the storage; the structure is always verified */
+  int32_t stable;       /* not 0: the bytes are in memory that cannot change (flash) */
+  int32_t reserved;
+  const uint8_t* public_key; /* 32 bytes, or NULL: refuse what is not signed with this Ed25519 key */
+  void* memory;              /* aligned to SINTER_ALIGNMENT, or NULL: allocate */
+  size_t memory_bytes;
+} sinter_open_options;
+#define SINTER_OPEN_OPTIONS_INIT \
+  { sizeof(sinter_open_options), 0, 0, 0, 0, NULL, NULL, 0 }
+
+/* Maps and verifies a file. */
+SINTER_API sinter_code sinter_model_open(const char* path, const sinter_open_options* options,
+                                         sinter_model** model, sinter_error* error);
+/* The same for a file in memory, aligned to SINTER_ALIGNMENT, which stays unchanged as long as the model. */
+SINTER_API sinter_code sinter_model_open_bytes(const void* file, size_t bytes,
+                                               const sinter_open_options* options, sinter_model** model,
+                                               sinter_error* error);
+/* The bytes of memory that sinter_model_open_bytes() needs for this file. */
+SINTER_API sinter_code sinter_model_memory(const void* file, size_t bytes, const sinter_open_options* options,
+                                           size_t* needed, sinter_error* error);
+/* How many of these the model keeps; the rest is free after opening. A multiple of SINTER_ALIGNMENT. */
+SINTER_API size_t sinter_model_retained(const sinter_model* model);
+/* Sessions and packed weights of it must be destroyed before. NULL is ignored. */
+SINTER_API void sinter_model_close(sinter_model* model);
+
+/* `entry`: which of the model's shape sets. 0 on success; SINTER_INVALID_ARGUMENT if there is none of that
+ * number. */
+SINTER_API uint32_t sinter_model_entry_count(const sinter_model* model);
+SINTER_API uint32_t sinter_model_input_count(const sinter_model* model, uint32_t entry);
+SINTER_API uint32_t sinter_model_output_count(const sinter_model* model, uint32_t entry);
+SINTER_API sinter_code sinter_model_input(const sinter_model* model, uint32_t entry, uint32_t index,
+                                          sinter_tensor* input);
+SINTER_API sinter_code sinter_model_output(const sinter_model* model, uint32_t entry, uint32_t index,
+                                           sinter_tensor* output);
+/* The index of an input or output; -1 if there is none of that name. */
+SINTER_API int32_t sinter_model_find_input(const sinter_model* model, uint32_t entry, const char* name);
+SINTER_API int32_t sinter_model_find_output(const sinter_model* model, uint32_t entry, const char* name);
+
+/* Plans of the model for different targets. Names are NULL if there is none of that number. */
+SINTER_API uint32_t sinter_model_profile_count(const sinter_model* model);
+SINTER_API const char* sinter_model_profile_name(const sinter_model* model, uint32_t profile);
+SINTER_API const char* sinter_model_profile_target(const sinter_model* model, uint32_t profile);
+SINTER_API uint32_t sinter_model_default_profile(const sinter_model* model);
+SINTER_API const char* sinter_model_producer(const sinter_model* model);
+
+/* Programs: each entry of a profile, and each body of its control flow. */
+SINTER_API uint32_t sinter_model_program_count(const sinter_model* model);
+SINTER_API uint32_t sinter_model_entry_program(const sinter_model* model, uint32_t entry, uint32_t profile);
+SINTER_API uint32_t sinter_model_step_count(const sinter_model* model, uint32_t program);
+SINTER_API const char* sinter_model_step_op(const sinter_model* model, uint32_t program, uint32_t step);
+SINTER_API const char* sinter_model_step_name(const sinter_model* model, uint32_t program, uint32_t step);
+
+/* ---- Threads ---- */
+
+typedef struct sinter_pool sinter_pool;
+
+/* `threads` with the caller's, 0: one for each processor. Sessions that do not run at the same time may share
+ * a pool. NULL without memory. */
+SINTER_API sinter_pool* sinter_pool_create(int32_t threads);
+SINTER_API void sinter_pool_destroy(sinter_pool* pool);
+SINTER_API int32_t sinter_pool_threads(const sinter_pool* pool);
+
+/* A pool of the application's own, which sessions copy. `parallel_for` calls task(task_context, begin, end)
+ * for all of 0 .. count - 1 in pieces of at most `grain`, on any of its `threads` threads, and returns when
+ * all are done. */
+typedef void (*sinter_task)(void* task_context, int64_t begin, int64_t end);
+typedef struct sinter_own_pool {
+  void* context;
+  void (*parallel_for)(void* context, sinter_task task, void* task_context, int64_t count, int64_t grain);
+  int32_t threads;
+} sinter_own_pool;
+
+/* ---- Sessions ---- */
+
+typedef struct sinter_session sinter_session;
+typedef struct sinter_packed_weights sinter_packed_weights;
+
+/* Places an input or output in the caller's memory: aligned to SINTER_ALIGNMENT, with SINTER_READ_PADDING
+ * readable bytes behind the tensor's. `device`: the name of the backend in whose device memory it is, or
+ * NULL: the host's. */
+typedef struct sinter_binding {
+  const char* name;
+  void* data;
+  size_t bytes;
+  const char* device;
+} sinter_binding;
+
+/* A block of a device's memory that the caller owns. */
+typedef struct sinter_device_block {
+  const char* backend;
+  void* data;
+  size_t bytes;
+} sinter_device_block;
+
+/* A step that another backend computes than the plan or the caller expects. */
+typedef struct sinter_fallback {
+  uint32_t program;
+  uint32_t step;
+  const char* expected;
+  const char* backend;
+  const char* reason;
+} sinter_fallback;
+
+typedef struct sinter_session_options {
+  size_t size;
+  const char* const* backends; /* names of those to use, in order; NULL: all of this build */
+  size_t backend_count;
+  sinter_pool* pool;               /* NULL: the caller's thread only */
+  const sinter_own_pool* own_pool; /* or this one */
+  const char* profile;             /* by name; NULL: the default one */
+  const char* backend; /* NULL: as planned; else this one, and the reference kernels for what it refuses */
+  uint32_t entry;
+  int32_t require_planned; /* not 0: refuse a session that has fallbacks */
+  const sinter_binding* bindings;
+  size_t binding_count;
+  const sinter_device_block* devices;
+  size_t device_count;
+  const sinter_packed_weights* packed_weights; /* of the same model, or NULL: the session packs its own */
+  void (*on_fallback)(void* context, const sinter_fallback* fallback);
+  void* on_fallback_context;
+  void* memory; /* aligned to SINTER_ALIGNMENT, or NULL: allocate */
+  size_t memory_bytes;
+} sinter_session_options;
+#define SINTER_SESSION_OPTIONS_INIT                                                                      \
+  {                                                                                                      \
+    sizeof(sinter_session_options), NULL, 0, NULL, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, NULL, NULL, \
+        NULL, NULL, 0                                                                                    \
+  }
+
+#define SINTER_MAX_DEVICES 8
+typedef struct sinter_device_requirements {
+  const char* backend;
+  size_t bytes; /* of one block, aligned to SINTER_ALIGNMENT: arena and prepared */
+  size_t arena;
+  size_t prepared;
+  size_t staging; /* besides, of the host's memory, page-locked */
+} sinter_device_requirements;
+
+typedef struct sinter_requirements {
+  size_t size;  /* set by the caller, to sizeof(sinter_requirements) */
+  size_t bytes; /* all of the following, and the handle */
+  size_t control;
+  size_t arena;
+  size_t prepared;
+  size_t packed; /* of `prepared`: weights that this session packs */
+  uint32_t device_count;
+  sinter_device_requirements devices[SINTER_MAX_DEVICES];
+} sinter_requirements;
+
+/* The exact memory that sinter_session_create() needs with the same options on this machine. */
+SINTER_API sinter_code sinter_session_requirements(const sinter_model* model,
+                                                   const sinter_session_options* options,
+                                                   sinter_requirements* requirements, sinter_error* error);
+SINTER_API sinter_code sinter_session_create(const sinter_model* model, const sinter_session_options* options,
+                                             sinter_session** session, sinter_error* error);
+/* NULL is ignored. */
+SINTER_API void sinter_session_destroy(sinter_session* session);
+
+/* Weights packed once for any number of sessions; the options are those of the sessions. `memory` as for
+ * sessions, with the bytes of sinter_packed_requirements(). */
+SINTER_API sinter_code sinter_packed_requirements(const sinter_model* model,
+                                                  const sinter_session_options* options,
+                                                  sinter_requirements* requirements, sinter_error* error);
+SINTER_API sinter_code sinter_packed_create(const sinter_model* model, const sinter_session_options* options,
+                                            sinter_packed_weights** packed, sinter_error* error);
+SINTER_API void sinter_packed_destroy(sinter_packed_weights* packed);
+
+/* Inputs and outputs in place: inputs are written before each run, outputs are valid until the next run or
+ * until an input is written. */
+SINTER_API sinter_code sinter_session_input(const sinter_session* session, const char* name,
+                                            sinter_tensor* input, sinter_error* error);
+SINTER_API sinter_code sinter_session_output(const sinter_session* session, const char* name,
+                                             sinter_tensor* output, sinter_error* error);
+SINTER_API sinter_code sinter_session_input_at(const sinter_session* session, uint32_t index,
+                                               sinter_tensor* input, sinter_error* error);
+SINTER_API sinter_code sinter_session_output_at(const sinter_session* session, uint32_t index,
+                                                sinter_tensor* output, sinter_error* error);
+/* The entries of an output's axis that the last run used, at most its dim. */
+SINTER_API int64_t sinter_session_output_length(const sinter_session* session, const char* name,
+                                                int32_t axis);
+
+/* Copy a whole input in and a whole output out. The type and the number of bytes must be the tensor's. */
+SINTER_API sinter_code sinter_set(sinter_session* session, const char* name, sinter_type type,
+                                  const void* data, size_t bytes, sinter_error* error);
+SINTER_API sinter_code sinter_get(const sinter_session* session, const char* name, sinter_type type,
+                                  void* data, size_t bytes, sinter_error* error);
+
+/* Computes the outputs; returns when they are ready. */
+SINTER_API sinter_code sinter_run(sinter_session* session, sinter_error* error);
+/* Session::run_async() and wait(): `stream` is a CUstream. */
+SINTER_API sinter_code sinter_run_async(sinter_session* session, void* stream, sinter_error* error);
+SINTER_API sinter_code sinter_wait(sinter_session* session, sinter_error* error);
+/* Sets state back to its initial values. */
+SINTER_API void sinter_reset(sinter_session* session);
+
+SINTER_API uint32_t sinter_session_profile(const sinter_session* session);
+SINTER_API uint32_t sinter_session_fallbacks(const sinter_session* session);
+/* The backend that computes a step of the entry program. */
+SINTER_API const char* sinter_session_step_backend(const sinter_session* session, uint32_t step);
+
+/* Called before and after every step that runs. */
+typedef struct sinter_step {
+  uint32_t program;
+  uint32_t step;
+  const char* backend;
+  int32_t in_body; /* of a branch or a loop */
+} sinter_step;
+typedef struct sinter_observer {
+  size_t size;
+  void* context;
+  void (*before)(void* context, const sinter_step* step);
+  void (*after)(void* context, const sinter_step* step);
+} sinter_observer;
+/* NULL: none. The structure is copied. */
+SINTER_API void sinter_session_observe(sinter_session* session, const sinter_observer* observer);
+
+/* Names of the backends of this build, best first; NULL for the number behind the last. */
+SINTER_API const char* sinter_backend_name(uint32_t index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SINTER_SINTER_C_H_ */
