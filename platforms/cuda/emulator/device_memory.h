@@ -9,6 +9,14 @@
 
 namespace sinter::cuda::emulator {
 
+// Whether kernels report their accesses (global_accesses.cc). Where they do not, what they write is not
+// known.
+#ifdef SINTER_CUDA_REPORTS_ACCESSES
+inline constexpr bool kReportsAccesses = true;
+#else
+inline constexpr bool kReportsAccesses = false;
+#endif
+
 // What is known of a byte.
 using Mark = uint8_t;
 inline constexpr Mark kAllocated = 1, kWritten = 2, kFenced = 4;  // fenced: kernels must not access it
