@@ -33,9 +33,8 @@ class GlobalMemory : public ::testing::Test {
     EXPECT_EQ(emulator::free_device(block_), kInts * sizeof(int));
   }
   void SetUp() override {
-#ifndef SINTER_CUDA_REPORTS_ACCESSES
-    GTEST_SKIP() << "kernels of this build report their accesses to a sanitizer";
-#endif
+    if (!emulator::kReportsAccesses)
+      GTEST_SKIP() << "kernels of this build report their accesses to a sanitizer";
   }
   // The first breach; empty: none.
   static std::string breach(const Body& body, uint32_t blocks = 1, bool cooperates = true) {
