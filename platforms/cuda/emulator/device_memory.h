@@ -9,7 +9,8 @@
 
 namespace sinter::cuda::emulator {
 
-// Whether kernels report their accesses (global_accesses.cc). Where they do not, what they write is not known.
+// Whether kernels report their accesses (global_accesses.cc). Where they do not, what they write is not
+// known.
 #ifdef SINTER_CUDA_REPORTS_ACCESSES
 inline constexpr bool kReportsAccesses = true;
 #else
