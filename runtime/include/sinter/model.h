@@ -92,7 +92,8 @@ class Model {
   const char* step_name(uint32_t step) const { return step_name(step, entry_program()); }
 
   // Writes the sentence for a status of this model or of its sessions, with the model's names for what it
-  // locates: "step 3 'conv1' (Conv), input 1: ...". As format_status() otherwise; an empty model has no names.
+  // locates: "step 3 'conv1' (Conv), input 1: ...". As format_status() otherwise; an empty model has no
+  // names.
   size_t format(const Status& status, std::span<char> buffer) const;
 
   const detail::ModelState* state() const { return state_; }
