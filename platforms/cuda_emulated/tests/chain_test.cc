@@ -59,7 +59,7 @@ class Machine {
   StreamHandle stream_ = nullptr;
 };
 
-class Chains : public testing::Test {
+class Chains : public ::testing::Test {
  protected:
   TensorView view(size_t offset, std::initializer_list<int64_t> dims, DType dtype = DType::kFloat32) {
     TensorView v;
@@ -244,7 +244,7 @@ TEST_F(Chains, HaveStepsOfOneSizeAndOneClass) {
 TEST_F(Chains, WriteNothingThatIsStillRead) {
   for (const size_t place : {size_t{512}, size_t{1536}, size_t{2560}})
     for (const int by : {-256, -4, 4, 256}) {
-      SCOPED_TRACE(testing::Message() << place << " " << by);
+      SCOPED_TRACE(::testing::Message() << place << " " << by);
       made_.clear();
       step(AddAttrs{}, {view(512, {65}), view(1536, {65})}, view(2560, {65}));
       step(NegAttrs{}, {view(2560, {65})}, view(place + static_cast<size_t>(by), {65}));
