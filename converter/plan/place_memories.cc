@@ -245,9 +245,9 @@ class Transferring {
 };
 
 // In its body the condition of a loop holds.
-void know_conditions(Graph& graph) {
+void fix_conditions(Graph& graph) {
   for (Node& node : graph.nodes) {
-    for (const auto& body : node.bodies) know_conditions(*body);
+    for (const auto& body : node.bodies) fix_conditions(*body);
     if (node.as<LoopAttrs>() == nullptr) continue;
     Graph& body = *node.bodies[0];
     const ValueId condition = body.inputs[1];
@@ -267,7 +267,7 @@ void know_conditions(Graph& graph) {
 void place_memories(Graph& graph, const PlanOptions& options) {
   const auto& all = options.platforms;
   if (std::none_of(all.begin(), all.end(), [](const Platform* p) { return p->own_memory; })) return;
-  know_conditions(graph);
+  fix_conditions(graph);
   MemoryChoice choice = choose_memories(graph, options);
   Transferring(graph, choice, options).run({});
 }

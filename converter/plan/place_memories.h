@@ -9,9 +9,9 @@
 // An island (steps of one memory that values of that memory connect) of only element-wise work and
 // movement stays on the host if its steps touch no more than twice the bytes that would have to be moved.
 //
-// Bodies of control steps are placed likewise (memory_choice.h). A captured value is captured in each memory that
-// it is read in, so that it is moved outside of the body, once. A body that would take little time on the host stays
-// there.
+// Bodies of control steps are placed likewise (memory_choice.h). A captured value is captured in each memory
+// that it is read in, so that it is moved outside of the body, once. A body that would take little time on
+// the host stays there.
 #pragma once
 
 #include "converter/plan/planner.h"

@@ -13,6 +13,7 @@
 #include "converter/plan/place_memories.h"
 #include "tests/common/source_dir.h"
 #include "tests/memory/far_backend.h"
+#include "tests/unit/random_bodies.h"
 #include "tests/unit/running.h"
 
 namespace sinter::convert {
@@ -121,17 +122,11 @@ bool in_bodies(const PlannedModel& plan) {
   return false;
 }
 
-void check_network(const fs::path& onnx, bool islands, Totals* totals) {
-  SCOPED_TRACE(onnx.string());
-  Diagnostics diagnostics;
-  std::optional<Graph> graph = load_graph(onnx, {}, diagnostics);
-  if (!graph) return;
-  run_passes(*graph, {});
-  compact_values(*graph);
+void check_graph(std::shared_ptr<Graph> graph, bool islands, Totals* totals) {
   PlanOptions options;
   options.platforms = {&far_platform};
   options.islands = islands, options.thorough = totals->graphs % 4 == 0;
-  const PlannedModel plan = plan_model(std::make_shared<Graph>(std::move(*graph)), options);
+  const PlannedModel plan = plan_model(std::move(graph), options);
   const PlannedProgram& program = plan.programs[0];
   const fs::path file =
       fs::path(::testing::TempDir()) / ("far_network_" + std::to_string(getpid()) + ".sinter");
@@ -200,6 +195,16 @@ void check_network(const fs::path& onnx, bool islands, Totals* totals) {
   }
 }
 
+void check_network(const fs::path& onnx, bool islands, Totals* totals) {
+  SCOPED_TRACE(onnx.string());
+  Diagnostics diagnostics;
+  std::optional<Graph> graph = load_graph(onnx, {}, diagnostics);
+  if (!graph) return;
+  run_passes(*graph, {});
+  compact_values(*graph);
+  check_graph(std::make_shared<Graph>(std::move(*graph)), islands, totals);
+}
+
 std::vector<fs::path> models_below(const fs::path& folder, uintmax_t most_bytes) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -228,6 +233,21 @@ TEST(FarNetworks, EveryOperatorsCases) {
       static_cast<long long>(totals.transfers));
   EXPECT_GT(totals.on_device, totals.graphs / 2);
   EXPECT_GT(totals.bodies, 3);
+}
+
+// Loops and branches in one another.
+TEST(FarNetworks, RandomBodies) {
+  std::minstd_rand random(23);
+  Totals totals;
+  for (uint32_t round = 0; round < 300; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    if (round % 3 == 0)
+      taken = everything;
+    else
+      taken = some(round);
+    check_graph(RandomBodies(random).make(1 + static_cast<int>(round % 3)), round % 2 == 0, &totals);
+  }
+  EXPECT_GT(totals.bodies, 80);
 }
 
 class RealNetworks : public ::testing::TestWithParam<const char*> {};
