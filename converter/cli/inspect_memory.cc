@@ -24,6 +24,11 @@ nlohmann::json drawn(const FileView& view) {
                      {"workspace_region", chosen.workspace_region()},
                      {"workspace_offset", chosen.workspace_offset()},
                      {"workspace_bytes", chosen.workspace_bytes()}});
+    for (uint32_t i = 0; i < detail::length(chosen.device_workspaces()); ++i) {
+      const fb::DeviceWorkspace& w = *chosen.device_workspaces()->Get(i);
+      steps.back()["device_workspaces"].push_back(
+          {{"region", w.region()}, {"offset", w.offset()}, {"bytes", w.bytes()}});
+    }
   }
   for (uint32_t v = 0; v < detail::length(program.values()); ++v) {
     const fb::Value& value = *program.values()->Get(v);

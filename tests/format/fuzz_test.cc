@@ -84,6 +84,7 @@ void fuzz(const AlignedBytes& file, bool run) {
 TEST(Fuzz, PlainModel) { fuzz(plain_model().build(), true); }
 // Loops may have become long, so these are not run.
 TEST(Fuzz, ControlFlow) { fuzz(control_model().build(), false); }
+TEST(Fuzz, BodiesInMemories) { fuzz(bodies_model().build(), false); }
 TEST(Fuzz, Profiles) { fuzz(portable_profiles_model().build(), true); }
 
 }  // namespace

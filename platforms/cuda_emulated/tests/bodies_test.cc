@@ -16,6 +16,7 @@
 #include "platforms/cuda_emulated/platform.h"
 #include "runtime/core/op_enums.h"
 #include "runtime/kernels/reference.h"
+#include "sinter/packed_weights.h"
 #include "sinter/session.h"
 #include "tests/common/source_dir.h"
 #include "tests/format/model_builder.h"
@@ -305,6 +306,52 @@ TEST(CudaBodies, BothBranchesOfAnIfGiveTheirResult) {
     both.set<uint8_t>("q", {taken});
     both.run_both();
   }
+}
+
+// A constant is brought to the device once: for a step of the entry, that of a body in all trips, and
+// sessions.
+TEST(CudaBodies, ConstantsAreBroughtOnce) {
+  constexpr int64_t kWide = 96;
+  Made entry, body;
+  const ValueId n = entry.input(DType::kInt64, {}, "n"), x = entry.input(DType::kFloat32, {64, kWide}, "x");
+  const ValueId before = entry.emit(MatMulAttrs{}, {x, entry.weights({kWide, kWide}, 0.1f)});
+  body.input(DType::kInt64, {}), body.input(DType::kBool, {});
+  const ValueId h = body.input(DType::kFloat32, {64, kWide});
+  const ConstantPtr same = entry.graph->value(entry.graph->nodes[0].inputs[1]).constant;
+  const ValueId next = body.emit(MatMulAttrs{}, {h, body.graph->add_constant(same)});
+  body.graph->outputs = {body.yes(), next};
+  Both both(entry.finish({entry.loop(body, 1, {n, kAbsent, before}, 5)[0]}), true);
+  ASSERT_MADE(both);
+  EXPECT_EQ(both.in_bodies().device, 1);
+  both.set("x", numbers(64 * kWide, 1)), both.set<int64_t>("n", {5});
+  both.run_both();
+  static Backend* const backends[] = {&device};
+  const SessionOptions alone{.backends = backends};
+  const auto weights = static_cast<size_t>(kWide * kWide) * sizeof(float);
+  auto needs = Session::requirements(both.model, alone);
+  ASSERT_TRUE(needs.ok());
+  EXPECT_GE(needs->devices[0].prepared, weights);
+  EXPECT_LT(needs->devices[0].prepared, 2 * weights);
+  auto shared = PackedWeights::requirements(both.model, alone);
+  ASSERT_TRUE(shared.ok());
+  std::byte* block = nullptr;
+  ASSERT_TRUE(device.allocate(shared->devices[0].bytes, kBufferAlignment, &block).ok());
+  const DeviceBlock given[] = {{"cuda-emulated", {block, shared->devices[0].bytes}}};
+  AlignedBytes memory(shared->bytes);
+  auto packed = PackedWeights::create(both.model, memory.span(), {.backends = backends, .devices = given});
+  ASSERT_TRUE(packed.ok());
+  EXPECT_EQ(packed->count(), 1u);
+  const SessionOptions sharing{.backends = backends, .packed_weights = &*packed};
+  needs = Session::requirements(both.model, sharing);
+  ASSERT_TRUE(needs.ok());
+  EXPECT_LT(needs->devices[0].prepared, weights);
+  both.there.destroy();
+  both.there = both.create(sharing, &both.there_memory);
+  ASSERT_MADE(both);
+  both.set("x", numbers(64 * kWide, 1, 5)), both.set<int64_t>("n", {3});
+  both.run_both();
+  both.there.destroy();
+  device.free(block);
 }
 
 TEST(CudaBodies, AFaultIsThatOfTheFirstStepThatFails) {

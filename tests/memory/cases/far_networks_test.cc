@@ -143,6 +143,7 @@ void check_graph(std::shared_ptr<Graph> graph, bool islands, Totals* totals) {
   ASSERT_TRUE(opened.ok()) << text;
 
   FarBackend far;
+  far.work = totals->graphs % 2 == 0 ? test::Work::kAtOnce : test::Work::kHeld;
   Backend* const backends[] = {&far};
   SessionOptions with{.backends = backends}, without{.backend = "reference"};
   Ran there(*opened, with), here(*opened, without);
