@@ -54,15 +54,11 @@ class MemoryChoosing {
       else if (!stays_with_operand(node))
         first_[n] = first_choice(node);
     }
-    for (size_t i = 0; i < carried_; ++i) set_carried(i, follow(graph_.inputs[2 + i]));
     settle();
     if (options_.islands) return std::move(choice_);
-    drop_islands();
-    settle();
-    if (body_ && host_time() < kTripNanoseconds) {
-      dropped_.assign(dropped_.size(), true);
-      settle();
-    }
+    drop(islands());
+    if (body_ && !bodies_on_devices() && host_time() < kTripNanoseconds)
+      drop(std::vector<bool>(dropped_.size(), true));
     return std::move(choice_);
   }
 
@@ -147,8 +143,15 @@ class MemoryChoosing {
 
   void set_carried(size_t i, uint8_t memory) { choice_.parameters[2 + i] = choice_.results[1 + i] = memory; }
 
+  void drop(const std::vector<bool>& nodes) {
+    for (size_t n = 0; n < nodes.size(); ++n)
+      if (nodes[n]) dropped_[n] = true, first_[n] = 0;
+    settle();
+  }
+
   // The memories of all steps and borders, from where the other ones are.
   void settle() {
+    for (size_t i = 0; i < carried_; ++i) set_carried(i, follow(graph_.inputs[2 + i]));
     for (int round = 0; round < kMostRounds; ++round) {
       for (size_t n = 0; n < first_.size(); ++n) {
         const Node& node = graph_.nodes[n];
@@ -171,17 +174,20 @@ class MemoryChoosing {
       const uint8_t memory = home(graph_.outputs[i]);
       choice_.results[i] = loop && memory == kOpen ? uint8_t{0} : memory;
     }
+    // A value that the body hands on unchanged is not read by that.
+    const auto unchanged = [&](size_t i) { return graph_.outputs[1 + i] == graph_.inputs[2 + i]; };
+    for (size_t i = 0; i < carried_; ++i)
+      if (unchanged(i)) choice_.results[1 + i] = kOpen;
     const std::vector<std::set<uint8_t>> read = memories_read(graph_, choice_);
     for (size_t i = 0; i < carried_; ++i) {
-      const ValueId parameter = graph_.inputs[2 + i], result = graph_.outputs[1 + i];
-      const uint8_t made = result == parameter ? kOpen : home(result);
+      const std::set<uint8_t>& readers = read[static_cast<size_t>(graph_.inputs[2 + i])];
+      const uint8_t made = unchanged(i) ? kOpen : home(graph_.outputs[1 + i]);
       // Transfers of a trip.
       const auto transfers = [&](uint8_t memory) {
-        const std::set<uint8_t>& readers = read[static_cast<size_t>(parameter)];
         return readers.size() - readers.count(memory) + (made != kOpen && made != memory ? 1 : 0);
       };
-      uint8_t best = made != kOpen ? made : choice_.parameters[2 + i];
-      for (const uint8_t memory : read[static_cast<size_t>(parameter)])
+      uint8_t best = made != kOpen ? made : readers.empty() ? uint8_t{0} : *readers.begin();
+      for (const uint8_t memory : readers)
         if (transfers(memory) < transfers(best)) best = memory;
       set_carried(i, best);
     }
@@ -197,7 +203,8 @@ class MemoryChoosing {
     std::set<ValueId> brought;
   };
 
-  void drop_islands() {
+  // The steps of islands that are not worth their transfers.
+  std::vector<bool> islands() const {
     const std::vector<uint8_t>& where = choice_.where;
     const std::vector<std::set<uint8_t>> read = memories_read(graph_, choice_);
     std::vector<size_t> island(where.size());
@@ -237,11 +244,13 @@ class MemoryChoosing {
         w.cheap &= !read_by_control(id, where[n]);
       }
     }
+    std::vector<bool> dropped(where.size());
     for (size_t n = 0; n < where.size(); ++n) {
       if (where[n] == 0) continue;
       const Worth& w = worth[find(n)];
-      dropped_[n] = w.cheap && w.touched <= 2 * w.crossing;
+      dropped[n] = w.cheap && w.touched <= 2 * w.crossing;
     }
+    return dropped;
   }
   bool read_by_control(ValueId id, uint8_t memory) const {
     for (const int r : uses_.readers[static_cast<size_t>(id)]) {
@@ -258,6 +267,19 @@ class MemoryChoosing {
     return false;
   }
 
+  // Whether a control step hands anything to its bodies, or takes anything from them, on a device.
+  bool bodies_on_devices() const {
+    for (size_t n = 0; n < first_.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (node.bodies.empty()) continue;
+      for (const auto& memories : captured_memories(node, choice_.bodies[n]))
+        if (*memories.rbegin() > 0) return true;
+      for (const MemoryChoice& body : choice_.bodies[n])
+        for (const auto* borders : {&body.parameters, &body.results})
+          if (std::ranges::any_of(*borders, [](uint8_t memory) { return memory > 0; })) return true;
+    }
+    return false;
+  }
   // That the steps on devices would take on the host, in one trip.
   double host_time() const {
     const Cpu cpu = cpu_of(options_.target);

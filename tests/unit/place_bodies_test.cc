@@ -258,6 +258,35 @@ TEST_F(PlaceBodies, SmallBodiesStayOnTheHost) {
   EXPECT_EQ(model.programs[0].regions.size(), 1u);
 }
 
+// Also where results are parameters, unchanged or exchanged.
+TEST_F(PlaceBodies, SmallBodiesLeaveNothingOnTheDevice) {
+  options.islands = false;
+  const ValueId x = input(*entry, DType::kFloat32, {16, 16});
+  auto body = loop_body(4);
+  const ValueId product = emit(*body, MatMulAttrs{}, {body->inputs[2], body->inputs[3]});
+  const ValueId sum = emit(*body, AddAttrs{}, {product, body->inputs[4]});
+  body->outputs = {yes(*body), body->inputs[2], emit(*body, CopyAttrs{}, {body->inputs[4]}),
+                   emit(*body, CopyAttrs{}, {body->inputs[3]}), sum};
+  plan(loop(*entry, body, 4, {kAbsent, kAbsent, x, x, x, x}));
+  EXPECT_EQ(steps(), "Loop");
+  EXPECT_EQ(model.programs[0].regions.size(), 1u);
+}
+
+// A step between large bodies does not bring what they exchange to the host.
+TEST_F(PlaceBodies, SmallStepsStayBetweenLargeBodies) {
+  options.islands = false;
+  const ValueId x = input(*entry, DType::kFloat32, {16, 16});
+  auto inner = loop_body(1), outer = loop_body(1);
+  ValueId v = inner->inputs[2];
+  for (int i = 0; i < 100; ++i) v = emit(*inner, MatMulAttrs{}, {v, inner->inputs[2]});
+  inner->outputs = {yes(*inner), emit(*inner, ExpAttrs{}, {v})};
+  const ValueId before = emit(*outer, ExpAttrs{}, {outer->inputs[2]});
+  outer->outputs = {yes(*outer), loop(*outer, inner, 1, {kAbsent, kAbsent, before})[0]};
+  plan(loop(*entry, outer, 1, {kAbsent, kAbsent, x}));
+  EXPECT_EQ(steps(), ">1 Loop <1");
+  EXPECT_EQ(steps(1), "Exp1 Loop");
+}
+
 TEST_F(PlaceBodies, LargeBodiesDoNot) {
   options.islands = false;
   const ValueId x = input(*entry, DType::kFloat32, {16, 16});
