@@ -40,7 +40,9 @@ struct Frame {
 //
 // Walked along the steps in their order: everything that a device has started and not been waited for since
 // is in `started`, in `transfers` if a transfer is among it. A step on the host waits for all transfers; so
-// does a transfer, but for those of its own device, which come before it in any case.
+// does a transfer, but for those of its own device, which come before it in any case. A control step is one
+// on the host, and a body ends with a wait for its transfers, so that none is in progress where the next trip
+// begins.
 struct Waits {
   uint32_t started = 0, transfers = 0;
 
