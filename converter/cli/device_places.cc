@@ -85,18 +85,21 @@ std::string why_on_host(const FileView& view, uint32_t program, uint32_t s) {
   const fb::Step& step = *view.program(program).steps()->Get(s);
   const fb::StepPlan& plan = *view.plan(program).steps()->Get(s);
   if (device == nullptr || plan.elided()) return "";
-  if (program != view.entry()) return "bodies of If and Loop run on the host";
   if (detail::is_control(step)) return "";
   for (const auto* list : {step.inputs(), step.outputs()})
     for (const int32_t id : detail::items(list))
-      if (const std::string memory = view.value_memory(id); !memory.empty() && memory != "host") return "";
+      if (const std::string memory = view.value_memory(program, id); !memory.empty() && memory != "host")
+        return "";
   std::string fault;
   const std::optional<Target> target = parse_target(view.profile().target()->str(), &fault);
   if (!target) return "";
   const StepCall made(view.program(program), step);
   size_t workspace = 0;
   const Status status = device->accept(*target, made.call, 1, &workspace);
-  return status.ok() ? "the transfers would take longer than the step" : describe(status);
+  if (!status.ok()) return describe(status);
+  return program == view.entry()
+             ? "the transfers would take longer than the step"
+             : "the transfers, or starting the device in every trip, would take longer than the step";
 }
 
 }  // namespace sinter::convert

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -68,11 +69,26 @@ class FileView {
   std::string region_memory(uint32_t region) const {
     return memory(entry_plan().regions()->Get(region)->memory_kind());
   }
-  // The place of a value of the entry program; empty: it has none there.
-  std::string value_memory(int32_t id) const {
-    const fb::Placement* at =
-        id < 0 ? nullptr : detail::find_placement(entry_plan(), static_cast<uint32_t>(id));
-    return at != nullptr ? region_memory(at->region()) : std::string();
+  // The memory of a program's value, where it is captured that of its owner's; empty: it has no place (a
+  // constant).
+  std::string value_memory(uint32_t program, int32_t id) const {
+    if (id < 0) return "";
+    const auto value = static_cast<uint32_t>(id);
+    if (const fb::Placement* at = detail::find_placement(plan(program), value); at != nullptr)
+      return memory(plan(program).regions()->Get(at->region())->memory_kind());
+    const fb::Program& body = this->program(program);
+    if (body.values()->Get(value)->kind() != fb::ValueKind::Input) return "";
+    for (const uint32_t p : programs())
+      for (uint32_t s = 0; s < detail::length(this->program(p).steps()); ++s) {
+        const fb::Step& step = *this->program(p).steps()->Get(s);
+        const auto subs = detail::items(step.subprograms());
+        if (std::find(subs.begin(), subs.end(), program) == subs.end()) continue;
+        const detail::ControlShape shape = detail::control_shape(step);
+        uint32_t i = shape.own;
+        while (body.inputs()->Get(i)->value() != value) ++i;
+        return value_memory(p, detail::items(step.inputs())[shape.captured + (i - shape.own)]);
+      }
+    return "";
   }
 
  private:

@@ -24,6 +24,11 @@ nlohmann::json drawn(const FileView& view) {
                      {"workspace_region", chosen.workspace_region()},
                      {"workspace_offset", chosen.workspace_offset()},
                      {"workspace_bytes", chosen.workspace_bytes()}});
+    for (uint32_t i = 0; i < detail::length(chosen.device_workspaces()); ++i) {
+      const fb::DeviceWorkspace& w = *chosen.device_workspaces()->Get(i);
+      steps.back()["device_workspaces"].push_back(
+          {{"region", w.region()}, {"offset", w.offset()}, {"bytes", w.bytes()}});
+    }
   }
   for (uint32_t v = 0; v < detail::length(program.values()); ++v) {
     const fb::Value& value = *program.values()->Get(v);
@@ -89,6 +94,7 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
           {{"program", p},
            {"value", view.value(program, static_cast<int32_t>(at.value()))},
            {"region", p == view.entry() ? nlohmann::json(at.region()) : nlohmann::json()},
+           {"memory", view.memory(plan.regions()->Get(at.region())->memory_kind())},
            {"offset", at.offset()},
            {"bytes", at.bytes()},
            {"first_step", at.first_step()},
@@ -141,12 +147,9 @@ std::string memory_text(const FileView& view, const Requirements& need) {
   const auto& regions = m["regions"];
   const bool several = regions.size() > 1;
   for (const auto& p : m["placements"]) {
-    // A subprogram's values are in its step's workspace.
+    // A subprogram's values are in its step's workspaces.
     const std::string memory =
-        !several ? ""
-        : p["region"].is_null()
-            ? fmt::format("{:<10} ", "host")
-            : fmt::format("{:<10} ", regions[p["region"].get<size_t>()]["memory"].get<std::string>());
+        several ? fmt::format("{:<10} ", p["memory"].get<std::string>()) : std::string();
     text += fmt::format("{}{:>10} +{:<10} steps {:>4} .. {:<4} {}{}\n", memory, p["offset"].dump(),
                         p["bytes"].dump(), p["first_step"].dump(), p["last_step"].dump(),
                         p["value"].get<std::string>(),

@@ -67,12 +67,17 @@ void add_operands(const FileView& view, const fb::Program& program, const fb::St
 }
 
 // The memory that the step works in, and where from and to if it moves a value between two.
-void add_memories(const FileView& view, const fb::Step& step, const fb::StepPlan& plan, nlohmann::json* out) {
+void add_memories(const FileView& view, uint32_t program, const fb::Step& step, const fb::StepPlan& plan,
+                  nlohmann::json* out) {
   std::string in, result;
+  if (detail::is_control(step)) {
+    (*out)["memory"] = "host";
+    return;
+  }
   for (const int32_t id : detail::items(step.inputs()))
-    if (id >= 0 && in.empty()) in = view.value_memory(id);
+    if (id >= 0 && in.empty()) in = view.value_memory(program, id);
   for (const int32_t id : detail::items(step.outputs()))
-    if (id >= 0 && result.empty()) result = view.value_memory(id);
+    if (id >= 0 && result.empty()) result = view.value_memory(program, id);
   (*out)["memory"] = result.empty() ? in.empty() ? "host" : in : result;
   if (static_cast<Op>(step.op()) == Op::kCopy && !plan.elided() && !in.empty() && in != result)
     (*out)["transfer"] = {{"from", in}, {"to", result}};
@@ -120,7 +125,7 @@ nlohmann::json steps_json(const FileView& view, const HostSession& host) {
                            {"max_threads", chosen.max_threads()}};
       add_operands(view, program, step, &entry);
       if (const int64_t tile = winograd_tile(step); tile != 0) entry["winograd"] = tile;
-      if (p == view.entry()) add_memories(view, step, chosen, &entry);
+      add_memories(view, p, step, chosen, &entry);
       entry["backend"] = host.step_backend(p, s);
       if (const std::string why = why_on_host(view, p, s); !why.empty()) entry["on_host"] = why;
       if (const FallbackStep* f = host.fallback(p, s)) entry["fallback"] = fallback_json(*f);

@@ -10,8 +10,8 @@ namespace sinter::convert {
 
 void StepProfile::attach(Session& session) {
   observer_.context = this;
-  observer_.before = [](void* self, const StepInfo&) {
-    static_cast<StepProfile*>(self)->start_ = std::chrono::steady_clock::now();
+  observer_.before = [](void* self, const StepInfo& info) {
+    if (!info.in_body) static_cast<StepProfile*>(self)->start_ = std::chrono::steady_clock::now();
   };
   observer_.after = [](void* self, const StepInfo& info, const OpCall&) {
     static_cast<StepProfile*>(self)->add(info);

@@ -21,7 +21,8 @@ class StepProfile {
   // Observes the session's runs from now on; must outlive them.
   void attach(Session& session);
 
-  // One line, or one object, for each step that ran; the longest step comes first.
+  // One line, or one object, for each step of the entry that ran, an If or Loop with its bodies; the longest
+  // step comes first.
   [[nodiscard]] std::string text(const HostSession& host, const Model& model) const;
   [[nodiscard]] nlohmann::json json(const HostSession& host, const Model& model) const;
 

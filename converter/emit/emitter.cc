@@ -185,8 +185,15 @@ class ModelWriter {
     std::vector<Offset<fb::StepPlan>> steps;
     for (const PlannedStep& s : planned.steps) {
       const auto candidates = builder_.CreateVector(s.candidates);
+      Offset<flatbuffers::Vector<Offset<fb::DeviceWorkspace>>> there = 0;
+      if (!s.device_workspaces.empty()) {
+        std::vector<Offset<fb::DeviceWorkspace>> list;
+        for (const PlannedDeviceWorkspace& w : s.device_workspaces)
+          list.push_back(fb::CreateDeviceWorkspace(builder_, w.region, w.offset, w.bytes));
+        there = builder_.CreateVector(list);
+      }
       steps.push_back(fb::CreateStepPlan(builder_, candidates, s.workspace_region, s.workspace_offset,
-                                         s.workspace_bytes, s.max_threads, s.elided, s.in_order));
+                                         s.workspace_bytes, s.max_threads, s.elided, s.in_order, there));
     }
     std::vector<Offset<fb::Placement>> placements;
     for (size_t i = 0; i < planned.values.size(); ++i) {

@@ -28,8 +28,12 @@ bool overlap(const Interval& a, const Interval& b) {
 
 class ProgramCheck {
  public:
-  ProgramCheck(const PlannedProgram& program, bool entry)
-      : program_(program), entry_(entry), graph_(*program.graph), data_(graph_.values.size()) {
+  ProgramCheck(const PlannedModel& model, const PlannedProgram& program)
+      : model_(model),
+        program_(program),
+        entry_(&program == &model.programs[0]),
+        graph_(*program.graph),
+        data_(graph_.values.size()) {
     for (size_t i = 0; i < data_.size(); ++i) data_[i] = static_cast<ValueId>(i);
     for (size_t n = 0; n < graph_.nodes.size(); ++n)
       if (program.steps[n].elided)
@@ -57,6 +61,8 @@ class ProgramCheck {
       if (s.workspace_bytes > 0)
         all.push_back({s.workspace_region, s.workspace_offset, s.workspace_offset + s.workspace_bytes, step,
                        step, kAbsent, step});
+      for (const PlannedDeviceWorkspace& w : s.device_workspaces)
+        all.push_back({w.region, w.offset, w.offset + w.bytes, step, step, kAbsent, step});
     }
     std::sort(all.begin(), all.end(), [](const Interval& a, const Interval& b) {
       return std::pair(a.region, a.begin) < std::pair(b.region, b.begin);
@@ -82,34 +88,40 @@ class ProgramCheck {
     }
     if (program_.regions.empty() || program_.regions.size() > kMostRegions)
       return "too few or too many regions";
-    if (!entry_ && program_.regions.size() > 1) return "a subprogram is in several memories";
     return sum == program_.arena_bytes ? "" : "the arena is not the sum of the regions";
   }
 
+  // Captured values are their owner's.
   uint8_t memory(ValueId id) const {
-    return id >= 0 && program_.values[static_cast<size_t>(id)].placed
-               ? program_.regions[program_.values[static_cast<size_t>(id)].region].memory
-               : 0;
+    return placed(id) ? program_.regions[program_.values[static_cast<size_t>(id)].region].memory
+           : id >= 0  ? graph_.value(id).memory
+                      : uint8_t{0};
   }
   bool placed(ValueId id) const { return id >= 0 && program_.values[static_cast<size_t>(id)].placed; }
+  // Constants are brought to where a step reads them.
+  bool touched(ValueId id) const { return id >= 0 && !graph_.is_constant(id); }
 
   // Everything is in memory that its users can reach.
   std::string check_memories() const {
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       if (program_.values[i].region >= program_.regions.size())
         return fmt::format("value {} has no region", i);
-      if (memory(static_cast<ValueId>(i)) != graph_.values[i].memory)
+      if (memory(static_cast<ValueId>(i)) != graph_.values[i].memory ||
+          (graph_.values[i].constant && graph_.values[i].memory != 0))
         return fmt::format("value {} is in the wrong memory", i);
       for (const auto& [axis, count] : graph_.values[i].bounded_dims)
         if (memory(count) != 0) return fmt::format("value {} has a length that the host does not see", i);
     }
     for (const auto* list : {&graph_.inputs, &graph_.outputs})
       for (const ValueId id : *list)
-        if (memory(id) != 0) return fmt::format("port {} is not in host memory", id);
+        if (entry_ && memory(id) != 0) return fmt::format("port {} is not in host memory", id);
     for (size_t n = 0; n < program_.steps.size(); ++n) {
       if (program_.steps[n].workspace_region >= program_.regions.size())
         return fmt::format("the workspace of step {} has no region", n);
-      if (std::string fault = check_step(graph_.nodes[n], program_.steps[n]); !fault.empty())
+      const bool control = !graph_.nodes[n].bodies.empty();
+      if (std::string fault = control ? check_control(graph_.nodes[n], program_.steps[n])
+                                      : check_step(graph_.nodes[n], program_.steps[n]);
+          !fault.empty())
         return fmt::format("step {}: {}", n, fault);
     }
     return {};
@@ -119,26 +131,68 @@ class ProgramCheck {
     std::vector<uint8_t> seen;  // memories of its operands
     for (const auto* list : {&node.inputs, &node.outputs})
       for (const ValueId id : *list)
-        if (placed(id)) seen.push_back(memory(id));
+        if (touched(id)) seen.push_back(memory(id));
     const uint8_t most = seen.empty() ? uint8_t{0} : *std::max_element(seen.begin(), seen.end());
     const bool mixed = std::count(seen.begin(), seen.end(), most) != static_cast<ptrdiff_t>(seen.size());
     if (mixed) {
       // A transfer.
-      const auto fits = [&](ValueId id) { return placed(id) && (memory(id) == 0 || memory(id) == most); };
+      const auto fits = [&](ValueId id) { return touched(id) && (memory(id) == 0 || memory(id) == most); };
       if (node.op() != Op::kCopy || step.elided || !fits(node.inputs[0]) || !fits(node.outputs[0]))
         return "operands in different memories";
       if (step.workspace_bytes > 0) return "a transfer has a workspace";
     } else if (step.workspace_bytes > 0 && program_.regions[step.workspace_region].memory != most) {
       return "the workspace is in another memory than the operands";
     }
-    if (most > 0 && !node.bodies.empty()) return "a control step works on memory that the host does not see";
     if (most > 0 && step.candidates != std::vector<uint8_t>{static_cast<uint8_t>(most - 1)})
       return "another backend's candidates";
-    for (const PlannedRegion& region : program_.regions)
-      if (most == 0 && region.memory > 0 &&
+    return most == 0 ? check_host_step(step) : std::string();
+  }
+
+  std::string check_host_step(const PlannedStep& step) const {
+    for (const PlannedRegion& region : model_.programs[0].regions)
+      if (region.memory > 0 &&
           std::count(step.candidates.begin(), step.candidates.end(), region.memory - 1) > 0)
         return "a candidate that does not see host memory";
     return {};
+  }
+
+  // What the session copies into bodies and out of them stays in its memory, and the bodies' regions fit.
+  std::string check_control(const Node& node, const PlannedStep& step) const {
+    const auto* loop = node.as<LoopAttrs>();
+    const auto carried = loop != nullptr ? static_cast<size_t>(loop->carried) : 0;
+    if (memory(node.inputs[0]) != 0 || (loop != nullptr && memory(node.inputs[1]) != 0))
+      return "a condition that the host does not see";
+    for (const PlannedDeviceWorkspace& w : step.device_workspaces)
+      if (w.region >= program_.regions.size() || program_.regions[w.region].memory != w.memory ||
+          w.offset + w.bytes + kReadPadding > program_.regions[w.region].bytes)
+        return "a workspace on a device leaves its region";
+    for (const uint32_t sub : step.subprograms) {
+      const PlannedProgram& body = model_.programs[sub];
+      for (const PlannedRegion& region : body.regions) {
+        uint64_t room = region.memory == 0 ? step.workspace_bytes : 0;
+        for (const PlannedDeviceWorkspace& w : step.device_workspaces)
+          if (w.memory == region.memory) room = w.bytes;
+        if (region.bytes > room) return "a body leaves the workspace";
+      }
+      const auto inside = [&](ValueId id) { return body.graph->value(id).memory; };
+      const auto &parameters = body.graph->inputs, &results = body.graph->outputs;
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const size_t from = i < body.own_inputs ? i : node.inputs.size() - parameters.size() + i;
+        if (loop != nullptr && i < 2 ? inside(parameters[i]) != 0
+                                     : memory(node.inputs[from]) != inside(parameters[i]))
+          return "a body's parameter is in another memory than what it is given";
+      }
+      for (size_t i = 0; i < results.size(); ++i) {
+        const uint8_t place = inside(results[i]);
+        if (loop != nullptr && i == 0 ? place != 0
+                                      : i <= carried && loop != nullptr && place != inside(parameters[i + 1]))
+          return "a body's result is in another memory than its parameter";
+        const size_t to = loop != nullptr ? i - 1 : i;
+        if ((loop == nullptr || i > 0) && node.outputs[to] >= 0 && memory(node.outputs[to]) != place)
+          return "a body's result is in another memory than the step's";
+      }
+    }
+    return check_host_step(step);
   }
 
   ValueId find(ValueId v) {
@@ -179,6 +233,7 @@ class ProgramCheck {
            std::find(node.inputs.begin(), node.inputs.end(), earlier.value) != node.inputs.end();
   }
 
+  const PlannedModel& model_;
   const PlannedProgram& program_;
   const bool entry_;
   const Graph& graph_;
@@ -189,8 +244,7 @@ class ProgramCheck {
 
 std::string check_plan(const PlannedModel& model) {
   for (const PlannedProgram& program : model.programs)
-    if (std::string fault = ProgramCheck(program, &program == &model.programs[0]).run(); !fault.empty())
-      return fault;
+    if (std::string fault = ProgramCheck(model, program).run(); !fault.empty()) return fault;
   return {};
 }
 

@@ -12,6 +12,13 @@
 
 namespace sinter::convert {
 
+// What a control step's bodies take of a device's memory.
+struct PlannedDeviceWorkspace {
+  uint8_t memory = 0;   // as in Value::memory
+  uint32_t region = 0;  // index into PlannedProgram::regions
+  uint64_t offset = 0, bytes = 0;
+};
+
 struct PlannedStep {
   std::vector<uint8_t> candidates;  // indices into PlannedModel::backends, in order of preference
   std::vector<uint64_t> needs;      // workspace of each candidate on one thread
@@ -27,6 +34,7 @@ struct PlannedStep {
   static constexpr uint64_t kNever = UINT64_MAX;
   uint64_t lead = kNever;
   std::vector<uint32_t> subprograms;
+  std::vector<PlannedDeviceWorkspace> device_workspaces;  // ascending by memory
 };
 
 // A value's place; steps are node indices, -1: before the first, nodes.size(): after the last.

@@ -274,7 +274,10 @@ class ModelPlanner {
       for (const auto& body : node.bodies) {
         const uint32_t sub = plan(body, loop ? 2 + carried : 0, loop ? 2 : 0, carried);
         step.subprograms.push_back(sub);
-        step.workspace_bytes = std::max(step.workspace_bytes, model_.programs[sub].arena_bytes);
+        for (const PlannedRegion& region : model_.programs[sub].regions) {
+          uint64_t& bytes = region.memory == 0 ? step.workspace_bytes : device_workspace(step, region.memory);
+          bytes = std::max(bytes, region.bytes);
+        }
       }
       step.candidates = {reference};
       return;
@@ -315,6 +318,13 @@ class ModelPlanner {
     if (options_.overlap && step.candidates.size() == 1 && kernel->lead != nullptr &&
         kernel->lead(view.call, &lead).ok())
       step.lead = lead;
+  }
+
+  static uint64_t& device_workspace(PlannedStep& step, uint8_t memory) {
+    auto& all = step.device_workspaces;
+    auto at = std::find_if(all.begin(), all.end(), [&](const auto& w) { return w.memory >= memory; });
+    if (at == all.end() || at->memory != memory) at = all.insert(at, {memory});
+    return at->bytes;
   }
 
   // On one thread.

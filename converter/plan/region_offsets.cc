@@ -26,6 +26,8 @@ class RegionOffsets {
     std::set<uint8_t> memories{0};
     for (size_t i = 0; i < graph_.values.size(); ++i)
       if (program_.values[i].placed) memories.insert(graph_.values[i].memory);
+    for (const PlannedStep& step : program_.steps)
+      for (const PlannedDeviceWorkspace& w : step.device_workspaces) memories.insert(w.memory);
     program_.regions.clear();
     program_.arena_bytes = program_.lower_bound = 0;
     program_.proved = true;
@@ -118,30 +120,39 @@ class RegionOffsets {
   void place(uint32_t index) {
     PlannedRegion& region = program_.regions[index];
     std::vector<MemoryBlock> memory;
-    std::vector<std::pair<bool, size_t>> owner;  // (is a workspace, step or root value)
+    struct Owner {
+      size_t value = SIZE_MAX;     // a root; or
+      uint64_t* offset = nullptr;  // of a workspace
+    };
+    std::vector<Owner> owner;
+    const auto add_workspace = [&](size_t n, uint64_t bytes, uint64_t* offset) {
+      memory.push_back({bytes, static_cast<int>(n), static_cast<int>(n), 0});
+      owner.push_back({SIZE_MAX, offset});
+    };
     for (size_t i = 0; i < members_.size(); ++i) {
       if (members_[i].empty() || graph_.values[i].memory != region.memory) continue;
       memory.push_back(block_of(static_cast<ValueId>(i)));
-      owner.emplace_back(false, i);
+      owner.push_back({i});
     }
     for (size_t n = 0; n < program_.steps.size(); ++n) {
+      PlannedStep& step = program_.steps[n];
+      for (PlannedDeviceWorkspace& w : step.device_workspaces)
+        if (w.memory == region.memory) w.region = index, add_workspace(n, w.bytes, &w.offset);
       if (memory_of(graph_, graph_.nodes[n]) != region.memory) continue;
-      program_.steps[n].workspace_region = index;
-      if (program_.steps[n].workspace_bytes == 0) continue;
-      memory.push_back({program_.steps[n].workspace_bytes, static_cast<int>(n), static_cast<int>(n), 0});
-      owner.emplace_back(true, n);
+      step.workspace_region = index;
+      if (step.workspace_bytes > 0) add_workspace(n, step.workspace_bytes, &step.workspace_offset);
     }
     const OffsetResult offsets = assign_offsets(memory, options_);
     region.bytes = offsets.bytes + kReadPadding;
     region.lower_bound = offsets.lower_bound + kReadPadding;
     region.proved = offsets.proved;
     for (size_t b = 0; b < memory.size(); ++b) {
-      if (owner[b].first) {
-        program_.steps[owner[b].second].workspace_offset = memory[b].offset;
+      if (owner[b].offset != nullptr) {
+        *owner[b].offset = memory[b].offset;
         continue;
       }
-      const uint64_t start = at(static_cast<ValueId>(owner[b].second)).offset;
-      for (const ValueId m : members_[owner[b].second]) {
+      const uint64_t start = at(static_cast<ValueId>(owner[b].value)).offset;
+      for (const ValueId m : members_[owner[b].value]) {
         at(m).region = index;
         at(m).offset = at(m).offset - start + memory[b].offset;
       }

@@ -114,6 +114,9 @@ nlohmann::json details_json(const ConversionReport& r) {
                      {"workspace_offset", step.workspace_offset},
                      {"workspace_bytes", step.workspace_bytes},
                      {"subprograms", step.subprograms.size()}});
+    for (const PlannedDeviceWorkspace& w : step.device_workspaces)
+      steps.back()["device_workspaces"].push_back(
+          {{"region", w.region}, {"offset", w.offset}, {"bytes", w.bytes}});
   }
   json["target"] = r.plan->target;
   json["regions"] = nlohmann::json::array();

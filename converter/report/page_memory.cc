@@ -23,6 +23,20 @@ double step_of(double whole, int parts) {
   return 10 * power;
 }
 
+struct Workspace {
+  uint32_t region = 0;
+  uint64_t offset = 0, bytes = 0;
+};
+// A step's own, and those of its bodies in device memory.
+std::vector<Workspace> workspaces_of(const nlohmann::json& step) {
+  std::vector<Workspace> all{
+      {step.at("workspace_region"), step.at("workspace_offset"), step.at("workspace_bytes")}};
+  if (step.contains("device_workspaces"))
+    for (const auto& w : step.at("device_workspaces"))
+      all.push_back({w.at("region"), w.at("offset"), w.at("bytes")});
+  return all;
+}
+
 }  // namespace
 
 std::vector<uint64_t> live_bytes(const nlohmann::json& report, uint32_t region) {
@@ -31,7 +45,8 @@ std::vector<uint64_t> live_bytes(const nlohmann::json& report, uint32_t region) 
     const auto now = static_cast<int64_t>(live.size());
     std::vector<std::pair<uint64_t, uint64_t>> spans;
     const auto add = [&](uint64_t offset, uint64_t bytes) { spans.emplace_back(offset, offset + bytes); };
-    if (step.at("workspace_region") == region) add(step.at("workspace_offset"), step.at("workspace_bytes"));
+    for (const Workspace& w : workspaces_of(step))
+      if (w.region == region) add(w.offset, w.bytes);
     for (const auto& p : report.at("placements"))
       if (p.at("region") == region && p.at("first_step").get<int64_t>() <= now &&
           now <= p.at("last_step").get<int64_t>())
@@ -112,12 +127,13 @@ std::string memory_drawing(const nlohmann::json& report, uint32_t region) {
         name);
   }
   for (size_t s = 0; s < steps.size(); ++s)
-    if (const double bytes = steps[s].at("workspace_bytes");
-        bytes > 0 && steps[s].at("workspace_region") == region)
-      box("work", static_cast<double>(s), static_cast<double>(s), steps[s].at("workspace_offset"), bytes,
-          fmt::format("workspace of step {} ({} '{}')\n{}", s, steps[s].at("op").get<std::string>(),
-                      steps[s].at("node").get<std::string>(), bytes_words(bytes)),
-          "workspace");
+    for (const Workspace& w : workspaces_of(steps[s]))
+      if (w.bytes > 0 && w.region == region)
+        box("work", static_cast<double>(s), static_cast<double>(s), static_cast<double>(w.offset),
+            static_cast<double>(w.bytes),
+            fmt::format("workspace of step {} ({} '{}')\n{}", s, steps[s].at("op").get<std::string>(),
+                        steps[s].at("node").get<std::string>(), bytes_words(static_cast<double>(w.bytes))),
+            "workspace");
   return out + "</svg>\n";
 }
 

@@ -148,7 +148,7 @@ Status DeviceBackend::prepare(const OpCall& call, const Preparation& with, Prepa
   (void)with.prepared.allocate(0, kBufferAlignment);
   // Only its addresses: pack_on_device() has filled it.
   BumpArena constants({const_cast<std::byte*>(with.packed.data()), with.packed.size()});
-  Lowering l(call, device_.facts(), queue.fault_of(with.step), with.workspace, with.prepared, constants);
+  Lowering l(call, device_.facts(), queue.fault_place(), with.workspace, with.prepared, constants);
   SINTER_RETURN_IF_ERROR(lower(l));
   step->actions = l.first_action();
   size_t arguments = 0;
@@ -160,6 +160,8 @@ Status DeviceBackend::prepare(const OpCall& call, const Preparation& with, Prepa
     step->chain->arguments = room;
   }
   step->can_fail = l.can_fail();
+  step->program = with.program;
+  step->number = static_cast<uint32_t>(with.step);
   for (const Action* a = step->actions; a != nullptr; a = Lowering::next(a)) {
     FunctionHandle function = nullptr;
     if (a->kind == Action::Kind::kLaunch) SINTER_RETURN_IF_ERROR(device_.function(a->kernel, &function));

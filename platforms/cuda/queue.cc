@@ -124,8 +124,11 @@ Status Queue::finish() {
   const auto code = static_cast<FaultCode>(key & ((1u << kFaultCodeBits) - 1));
   const auto position =
       static_cast<int64_t>((key >> kFaultCodeBits) & ((FaultKey{1} << kFaultPositionBits) - 1));
-  return error(Code::kOutOfRange, text_of(code), position)
-      .at(Where::kStep, static_cast<int32_t>(key >> (kFaultCodeBits + kFaultPositionBits)));
+  const Step* failed = first_failing_;
+  for (FaultKey n = key >> (kFaultCodeBits + kFaultPositionBits); n > 0 && failed != nullptr; --n)
+    failed = failed->next_failing;
+  const Status fault = error(Code::kOutOfRange, text_of(code), position);
+  return failed != nullptr ? fault.at_step(failed->number, failed->program) : fault;
 }
 
 // ---- streams of callers
@@ -179,6 +182,11 @@ Status Queue::add(Step* step) {
   if (step->kind == Step::Kind::kUpload && downloads_) SINTER_RETURN_IF_ERROR(end_group());
   downloads_ = downloads_ || step->kind == Step::Kind::kDownload;
   step->queue = this;
+  if (step->can_fail) {
+    (last_failing_ != nullptr ? last_failing_->next_failing : first_failing_) = step;
+    last_failing_ = step;
+    ++failing_;
+  }
   if (first_ == nullptr)
     first_ = step;
   else

@@ -32,6 +32,9 @@ struct Step {
   std::byte *host = nullptr, *staging = nullptr, *device = nullptr;  // transfers
   size_t bytes = 0;
   Step* next_pending = nullptr;
+  // Where the plan has the step, for faults; the next that can fail.
+  uint32_t program = 0, number = 0;
+  Step* next_failing = nullptr;
 };
 
 class Queue final : public DeviceQueue {
@@ -41,7 +44,8 @@ class Queue final : public DeviceQueue {
   void close();
 
   Device& device() { return device_; }
-  FaultPlace fault_of(int32_t step) const { return {key_, static_cast<uint32_t>(step < 0 ? 0 : step)}; }
+  // Where the next step that can fail reports to: steps are counted in the order of a run.
+  FaultPlace fault_place() const { return {key_, failing_}; }
   // The next step of the current group.
   Status add(Step* step);
   // Destroys the graph that begins with this step, if one does.
@@ -77,6 +81,8 @@ class Queue final : public DeviceQueue {
   Status order(StreamHandle first, StreamHandle second);
   Step *first_ = nullptr, *last_ = nullptr;  // of the group that is being prepared
   Step *first_pending_ = nullptr, *last_pending_ = nullptr;
+  Step *first_failing_ = nullptr, *last_failing_ = nullptr;
+  uint32_t failing_ = 0;    // steps that can fail
   bool downloads_ = false;  // a step of this group downloads
   bool stepwise_ = false;
   bool busy_ = false;  // something was started since the last finish()

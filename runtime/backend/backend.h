@@ -57,12 +57,13 @@ struct Preparation {
                                // be constructed there)
   std::span<std::byte> workspace;  // what run() will be given
   ThreadPool* threads = nullptr;
-  int32_t step = -1;  // its number, for errors that are found after run() has returned (Where::kStep)
+  int32_t step = -1;  // its number, for errors that are found after run() has returned (Status::at_step)
   std::span<const std::byte> packed = {};  // StepNeeds::packing, as pack() made it; other steps and sessions
                                            // read it as well, on any thread
   std::span<std::byte> scratch = {};       // StepNeeds::scratch bytes
   DeviceQueue* queue = nullptr;            // for steps in device memory, and
   BumpArena* staging = nullptr;            // StepNeeds::staging bytes
+  uint32_t program = 0;                    // whose step it is
 };
 
 // A step ready to run. `state` is in prepared memory.
@@ -102,7 +103,8 @@ class DeviceQueue {
   virtual Status finish() = 0;
   // While a session is created: the steps prepared since the last call, or the first, are started by every
   // run one right behind the other, in this order, with no wait or host access in
-  // between. A backend may start them as one.
+  // between. A backend may start them as one. Those of a body are started in every trip, and a trip ends with
+  // finish() if it has transfers.
   virtual Status end_group() { return ok_status(); }
   // For callers with a stream of the device's library, such as a CUstream: what is started next begins when
   // all that is in the stream now is done.

@@ -128,6 +128,9 @@ const T* find_sorted(const flatbuffers::Vector<flatbuffers::Offset<T>>* list, ui
   return nullptr;
 }
 const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value);
+// What a control step of `plan` has of the device memory `kind` for its subprograms; null: nothing.
+const fb::DeviceWorkspace* find_device_workspace(const fb::ProgramPlan& plan, const fb::StepPlan& step,
+                                                 uint8_t kind);
 const fb::ProgramPlan* find_plan(const fb::Profile& profile, uint32_t program);
 
 }  // namespace sinter::detail

@@ -28,15 +28,15 @@ struct PlanScratch {
   uint8_t* written;  // per value: a step that is not elided, or a caller, writes it
   uint8_t* state;    // per placement, while blocks are found
 
-  PlanScratch(uint32_t values, uint32_t steps, BumpArena& arena)
-      : boxes(arena.allocate_array<Box>(size_t{values} + steps)),
+  PlanScratch(uint32_t values, size_t workspaces, BumpArena& arena)
+      : boxes(arena.allocate_array<Box>(values + workspaces)),
         block(arena.allocate_array<int32_t>(values)),
         order(arena.allocate_array<uint32_t>(values)),
         active(arena.allocate_array<uint32_t>(values)),
         written(arena.allocate_array<uint8_t>(values)),
         state(arena.allocate_array<uint8_t>(values)) {
     BumpArena sweep = arena;
-    if (arena.measuring()) measure_disjoint(size_t{values} + steps, sweep);
+    if (arena.measuring()) measure_disjoint(values + workspaces, sweep);
     rest = arena;
     needed = sweep.used();
   }
@@ -49,6 +49,7 @@ struct PlanView {
   const fb::Profile& profile;
   const fb::ProgramPlan& plan;
   const fb::ProgramPlan& entry_plan;  // of the entry program that this one is or is a part of
+  std::span<const ProgramFacts> all;
   const ProgramFacts& facts;
   PlanScratch& scratch;
   int64_t budget = 20'000'000;  // pairs that are compared one by one

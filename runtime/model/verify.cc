@@ -69,7 +69,8 @@ Status check_total_lengths(const fb::Model& root, uint64_t flatbuffer_bytes) {
       add(uint64_t{length(plan->regions())} + length(plan->steps()) + length(plan->placements()));
       if (total > flatbuffer_bytes) break;
       if (plan->steps() != nullptr)
-        for (const fb::StepPlan* s : *plan->steps()) add(length(s->candidates()));
+        for (const fb::StepPlan* s : *plan->steps())
+          add(uint64_t{length(s->candidates())} + length(s->device_workspaces()));
       if (plan->placements() != nullptr)
         for (const fb::Placement* q : *plan->placements()) add(length(q->strides()));
     }
@@ -168,10 +169,19 @@ uint64_t open_scratch_bytes(const fb::Model* root) {
   BumpArena arena;
   Scratch{*root, arena};
   size_t most = 0;
-  for (const fb::Program* p : *root->programs()) {
+  const auto measure = [&](const fb::Program& p, size_t more) {
     BumpArena plan = arena;
-    measure_plan(length(p->values()), length(p->steps()), plan);
+    measure_plan(length(p.values()), length(p.steps()) + more, plan);
     if (plan.used() > most) most = plan.used();
+  };
+  for (const fb::Program* p : *root->programs()) measure(*p, 0);
+  if (root->profiles() == nullptr) return most;
+  for (const fb::Profile* profile : *root->profiles()) {
+    if (profile->plans() == nullptr) continue;
+    for (const fb::ProgramPlan* plan : *profile->plans())
+      if (const size_t more = device_workspaces(*plan);
+          more > 0 && plan->program() < root->programs()->size())
+        measure(*root->programs()->Get(plan->program()), more);
   }
   return most;
 }

@@ -39,8 +39,9 @@ struct ProgramFacts {
   uint32_t listed = 0;   // the last profile that has it as an entry, likewise
   // Inputs before this are the program's own, the others captured (entry programs own all).
   uint32_t own_inputs = 0;
-  std::span<Life> lives;        // per value
-  std::span<uint8_t> ports;     // per value: bit 0 captured
+  std::span<Life> lives;  // per value
+  // Per value: bit 0 captured; the bits above, where the profile that is being verified has what is captured.
+  std::span<uint8_t> ports;
   TensorView* views = nullptr;  // room for the operands of one step, the same for all programs
 };
 
@@ -53,8 +54,20 @@ Status verify_program(const ModelState& model, ProgramFacts& facts);
 Status verify_profile(const ModelState& model, uint32_t index, std::span<ProgramFacts> facts,
                       BumpArena scratch);
 // Checks the profile's plan of a program. The profile plans the programs that it must plan.
-Status verify_plan(const ModelState& model, const fb::Profile& profile, const ProgramFacts& facts,
-                   BumpArena scratch);
-void measure_plan(uint32_t values, uint32_t steps, BumpArena& scratch);
+Status verify_plan(const ModelState& model, const fb::Profile& profile, std::span<const ProgramFacts> all,
+                   uint32_t program, BumpArena scratch);
+// For `workspaces`: of steps, one each, and device_workspaces() more.
+void measure_plan(uint32_t values, size_t workspaces, BumpArena& scratch);
+size_t device_workspaces(const fb::ProgramPlan& plan);
+
+// Where a value is: in host memory (0), in that of a backend (as Region.memory_kind), or nowhere, because it
+// is a constant.
+inline constexpr uint8_t kNowhere = 127;
+inline constexpr uint8_t kMostMemoryKind = 126;
+// The places of all captured values, from the outside inwards, into ProgramFacts::ports. No plan of the
+// profile needs to be verified.
+void locate_captured(const fb::Profile& profile, std::span<ProgramFacts> facts);
+// By a plan of the program that need not be verified: the place of a value that exists.
+uint8_t location_of(const fb::ProgramPlan& plan, const ProgramFacts& facts, uint32_t value);
 
 }  // namespace sinter::detail

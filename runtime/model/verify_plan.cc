@@ -29,15 +29,17 @@ class PlanVerifier : PlanView {
   // The regions, and that what is given here fits what surrounds it.
   Status check_frame() const {
     SINTER_RETURN_UNLESS(length(plan.steps()) == steps_, corrupt("a plan does not belong to its program"));
-    SINTER_RETURN_UNLESS(length(plan.regions()) <= (entry() ? kMaxRegions : 1),
-                         entry() ? unsupported("a program has more than %a regions", kMaxRegions)
-                                 : corrupt("a subprogram has more than one region"));
+    SINTER_RETURN_UNLESS(length(plan.regions()) <= kMaxRegions,
+                         unsupported("a program has more than %a regions", kMaxRegions));
     uint64_t sum = 0;
     for (uint32_t i = 0; i < length(plan.regions()); ++i) {
       const fb::Region& r = *plan.regions()->Get(i);
       SINTER_RETURN_UNLESS(r.memory_kind() <= length(profile.backends()),
                            corrupt("a region is in the memory of a backend that the profile does not list"));
       SINTER_RETURN_UNLESS(r.memory_kind() == 0 || i > 0, corrupt("the first region is not host memory"));
+      SINTER_RETURN_UNLESS(
+          r.memory_kind() <= kMostMemoryKind,
+          unsupported("a region is in the memory of a backend after the first %a", int64_t{kMostMemoryKind}));
       SINTER_RETURN_UNLESS(
           r.bytes() >= kReadPadding && r.bytes() % kBufferAlignment == 0,
           corrupt("a region has %a bytes, which leave no padding or are not a multiple of %b",
@@ -47,10 +49,46 @@ class PlanVerifier : PlanView {
           corrupt("the regions are too large"));
     }
     if (entry()) return ok_status();
+    return check_fit();
+  }
+
+  // A subprogram's regions within the workspaces of its step.
+  Status check_fit() const {
     const fb::ProgramPlan& outer = *find_plan(profile, f_.owner_index);
-    SINTER_RETURN_UNLESS(f_.owner_step_index < length(outer.steps()) &&
-                             outer.steps()->Get(f_.owner_step_index)->workspace_bytes() >= sum,
-                         corrupt("a subprogram does not fit its step's workspace"));
+    const fb::StepPlan* step =
+        f_.owner_step_index < length(outer.steps()) ? outer.steps()->Get(f_.owner_step_index) : nullptr;
+    for (uint32_t i = 0; i < length(plan.regions()); ++i) {
+      const fb::Region& r = *plan.regions()->Get(i);
+      SINTER_RETURN_UNLESS(i == 0 || r.memory_kind() > plan.regions()->Get(i - 1)->memory_kind(),
+                           corrupt("a subprogram has two regions of one memory, or out of order"));
+      const fb::DeviceWorkspace* there = step != nullptr && r.memory_kind() != 0
+                                             ? find_device_workspace(outer, *step, r.memory_kind())
+                                             : nullptr;
+      const uint64_t room = r.memory_kind() == 0 && step != nullptr ? step->workspace_bytes()
+                            : there != nullptr                      ? there->bytes()
+                                                                    : 0;
+      SINTER_RETURN_UNLESS(r.bytes() <= room, corrupt("a subprogram does not fit its step's workspace"));
+    }
+    return ok_status();
+  }
+
+  // Those of a control step, ascending by memory.
+  Status check_device_workspaces(const fb::Step& step, const fb::StepPlan& p, int32_t s) {
+    uint8_t last = 0;
+    for (uint32_t i = 0; i < length(p.device_workspaces()); ++i) {
+      const fb::DeviceWorkspace& w = *p.device_workspaces()->Get(i);
+      SINTER_RETURN_UNLESS(is_control(step),
+                           corrupt("a step that is not a control step has a workspace for subprograms"));
+      SINTER_RETURN_UNLESS(w.offset() % kBufferAlignment == 0 && inside(w.region(), w.offset(), w.bytes()),
+                           corrupt("a workspace extends beyond its region"));
+      const uint8_t kind = plan.regions()->Get(w.region())->memory_kind();
+      SINTER_RETURN_UNLESS(kind > last,
+                           corrupt("the device workspaces of a step are not of different devices, in order"));
+      last = kind;
+      const uint64_t begin = base(w.region()) + w.offset();
+      s_.boxes[boxes_++] = {
+          begin, begin + w.bytes(), s, s, static_cast<int32_t>(placements() + steps_ + more_++), -1};
+    }
     return ok_status();
   }
 
@@ -156,6 +194,7 @@ class PlanVerifier : PlanView {
       s_.boxes[boxes_++] = {begin, begin + p.workspace_bytes(), s, s, static_cast<int32_t>(placements()) + s,
                             -1};
     }
+    SINTER_RETURN_IF_ERROR(check_device_workspaces(step, p, s));
     if (p.elided()) return check_elided(step);
     const OpInfo& info = *op_info(step_op(step));
     const auto usable = [&](int32_t v, Strides row, bool first) {
@@ -252,6 +291,12 @@ class PlanVerifier : PlanView {
       const Place target = place_of(to(i)), result = place_of(from(i));
       if (target.placement == nullptr) return corrupt("a parameter has no placement");
       if (result.placement != nullptr && result.begin == target.begin) continue;
+      // The device copies between places that are apart.
+      SINTER_RETURN_UNLESS(result.placement == nullptr || result.end <= target.begin ||
+                               target.end <= result.begin ||
+                               plan.regions()->Get(target.placement->region())->memory_kind() == 0,
+                           corrupt("value %a would be copied over a part of itself in device memory",
+                                   result.placement->value()));
       for (uint32_t k = i + 1; k < n; ++k) {
         SINTER_RETURN_UNLESS(budget-- > 0, unsupported("the plan is too entangled to verify"));
         const Place other = place_of(from(k));
@@ -285,22 +330,31 @@ class PlanVerifier : PlanView {
   const ProgramFacts& f_;
   const uint32_t steps_;
   size_t boxes_ = 0;
+  uint32_t more_ = 0;  // workspaces beside the steps' own
 };
 
 }  // namespace
 
-void measure_plan(uint32_t values, uint32_t steps, BumpArena& scratch) {
-  const PlanScratch s(values, steps, scratch);
+void measure_plan(uint32_t values, size_t workspaces, BumpArena& scratch) {
+  const PlanScratch s(values, workspaces, scratch);
   scratch.allocate(s.needed - scratch.used(), 1);
 }
 
-Status verify_plan(const ModelState& model, const fb::Profile& profile, const ProgramFacts& facts,
-                   BumpArena arena) {
-  PlanScratch scratch(length(facts.program->values()), length(facts.program->steps()), arena);
+size_t device_workspaces(const fb::ProgramPlan& plan) {
+  size_t count = 0;
+  for (uint32_t s = 0; s < length(plan.steps()); ++s)
+    count += length(plan.steps()->Get(s)->device_workspaces());
+  return count;
+}
+
+Status verify_plan(const ModelState& model, const fb::Profile& profile, std::span<const ProgramFacts> all,
+                   uint32_t program, BumpArena arena) {
+  const ProgramFacts& facts = all[program];
+  const fb::ProgramPlan& plan = *find_plan(profile, program);
+  PlanScratch scratch(length(facts.program->values()),
+                      length(facts.program->steps()) + device_workspaces(plan), arena);
   SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file states too little scratch memory"));
-  return PlanVerifier({model, profile, *find_plan(profile, facts.index), *find_plan(profile, facts.entry),
-                       facts, scratch})
-      .run();
+  return PlanVerifier({model, profile, plan, *find_plan(profile, facts.entry), all, facts, scratch}).run();
 }
 
 }  // namespace sinter::detail

@@ -110,8 +110,9 @@ Status verify_profile(const ModelState& model, uint32_t index, std::span<Program
                       BumpArena scratch) {
   SINTER_RETURN_IF_ERROR(ProfileVerifier(model, index, facts).run());
   const fb::Profile& profile = *model.root->profiles()->Get(index);
+  locate_captured(profile, facts);
   for (const fb::ProgramPlan* plan : *profile.plans()) {
-    const Status status = verify_plan(model, profile, facts[plan->program()], scratch);
+    const Status status = verify_plan(model, profile, facts, plan->program(), scratch);
     if (!status.ok()) return status.at(Where::kProgram, static_cast<int32_t>(plan->program()));
   }
   return ok_status();

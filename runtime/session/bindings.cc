@@ -76,9 +76,7 @@ Status Creator::resolve_binding(const Binding& b) {
 // Whether a step other than a transfer of this device reads or computes the value, or one that shares its
 // memory.
 bool Creator::host_uses(uint32_t value, uint32_t device) const {
-  Frame frame;
-  frame.program = program_;
-  frame.plan = plan_;
+  const Frame frame = entry_frame();
   for (uint32_t i = 0; i < length(plan_->placements()); ++i) {
     const fb::Placement& p = *plan_->placements()->Get(i);
     if (p.value() != value && root_of(*plan_, p).value() == value) return true;
@@ -111,10 +109,9 @@ Status Creator::resolve_device_binding(const Binding& b, uint32_t value, uint8_t
 
 // The memory of a placed value.
 uint8_t Creator::memory_of(const Frame& frame, const fb::Placement& p) const {
-  if (frame.parent != nullptr) return 0;
-  for (size_t k = 0; k < bound_count_; ++k)
+  for (size_t k = 0; frame.parent == nullptr && k < bound_count_; ++k)
     if (bound_kind_[k] != 0 && bound_[k] == p.value()) return bound_kind_[k];
-  return kinds_[p.region()];
+  return frame.kinds[p.region()];
 }
 
 // Of the value that the kth binding is for.

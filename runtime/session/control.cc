@@ -1,21 +1,39 @@
-// If and Loop: bodies run inside the step's workspace; captured values are the owner's own buffers.
+// If and Loop: bodies run inside the step's workspaces; captured values are the owner's own buffers. What is
+// in device memory is copied there, by the device's queue, behind what was started before. A list of steps
+// ends with a wait if the host reads or writes what its transfers do.
 #include <cstring>
 
 #include "runtime/session/session_state.h"
 
 namespace sinter::detail {
 
-void copy_all(std::span<const CopyItem> items) {
-  for (const CopyItem& item : items)
-    if (item.from != item.to && item.bytes > 0) std::memmove(item.to, item.from, item.bytes);
+namespace {
+
+Status copy(const CopyItem& item) {
+  if (item.from == item.to || item.bytes == 0) return ok_status();
+  if (item.queue != nullptr) return item.queue->copy(item.to, item.from, item.bytes);
+  std::memmove(item.to, item.from, item.bytes);
+  return ok_status();
+}
+
+Status zero(const CopyItem& item, std::byte* at, size_t bytes) {
+  if (item.queue != nullptr) return item.queue->zero(at, bytes);
+  std::memset(at, 0, bytes);
+  return ok_status();
+}
+
+}  // namespace
+
+Status copy_all(std::span<const CopyItem> items) {
+  for (const CopyItem& item : items) SINTER_RETURN_IF_ERROR(copy(item));
+  return ok_status();
 }
 
 Status run_if(void* state, const OpCall&, RunContext&) {
   IfState& s = *static_cast<IfState*>(state);
   const int branch = *s.condition != std::byte{0} ? 0 : 1;
   SINTER_RETURN_IF_ERROR(run_steps(*s.session, *s.steps[branch]));
-  copy_all(s.results[branch]);
-  return ok_status();
+  return copy_all(s.results[branch]);
 }
 
 Status run_loop(void* state, const OpCall&, RunContext&) {
@@ -23,7 +41,7 @@ Status run_loop(void* state, const OpCall&, RunContext&) {
   int64_t trip_count = INT64_MAX;
   if (s.trip_count != nullptr) std::memcpy(&trip_count, s.trip_count, sizeof(trip_count));
   bool condition = s.condition == nullptr || *s.condition != std::byte{0};
-  copy_all(s.initial);
+  SINTER_RETURN_IF_ERROR(copy_all(s.initial));
   int64_t i = 0;
   for (; i < trip_count && condition; ++i) {
     SINTER_RETURN_UNLESS(
@@ -34,14 +52,15 @@ Status run_loop(void* state, const OpCall&, RunContext&) {
     SINTER_RETURN_IF_ERROR(run_steps(*s.session, *s.steps));
     condition = *s.condition_result != std::byte{0};
     for (const CopyItem& item : s.scanned)
-      if (item.bytes > 0) std::memcpy(item.to + static_cast<size_t>(i) * item.bytes, item.from, item.bytes);
-    copy_all(s.carry);
+      SINTER_RETURN_IF_ERROR(
+          copy({item.from, item.to + static_cast<size_t>(i) * item.bytes, item.bytes, item.queue}));
+    SINTER_RETURN_IF_ERROR(copy_all(s.carry));
   }
-  copy_all(s.finals);
+  SINTER_RETURN_IF_ERROR(copy_all(s.finals));
   for (const CopyItem& item : s.scanned)
     if (item.bytes > 0 && i < s.max_trips)
-      std::memset(item.to + static_cast<size_t>(i) * item.bytes, 0,
-                  static_cast<size_t>(s.max_trips - i) * item.bytes);
+      SINTER_RETURN_IF_ERROR(zero(item, item.to + static_cast<size_t>(i) * item.bytes,
+                                  static_cast<size_t>(s.max_trips - i) * item.bytes));
   if (s.trips != nullptr) std::memcpy(s.trips, &i, sizeof(i));
   return ok_status();
 }

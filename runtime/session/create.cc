@@ -1,5 +1,6 @@
 // Creates a session: its inputs, and the two passes. The walk over the programs is in walk.cc, the
 // choice of a backend for each step in choose.cc.
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/session/creator.h"
@@ -61,6 +62,16 @@ Status Creator::resolve() {
       invalid("the packed weights belong to another model; pack them with the same Model"));
   SINTER_RETURN_IF_ERROR(resolve_devices());
   return resolve_bindings();
+}
+
+Frame Creator::entry_frame() const {
+  Frame frame;
+  frame.program = program_;
+  frame.plan = plan_;
+  frame.index = program_index_;
+  std::copy(std::begin(regions_), std::end(regions_), frame.regions);
+  std::copy(std::begin(kinds_), std::end(kinds_), frame.kinds);
+  return frame;
 }
 
 size_t Creator::used_slots() const {

@@ -15,7 +15,7 @@
 
 namespace sinter::detail {
 
-// A program while its steps are created: the entry, or a subprogram inside its owner's workspace.
+// A program while its steps are created: the entry, or a subprogram inside its owner's workspaces.
 struct Frame {
   const fb::Program* program = nullptr;
   const fb::ProgramPlan* plan = nullptr;
@@ -24,7 +24,8 @@ struct Frame {
   const fb::Step* owner = nullptr;
   uint32_t owner_index = 0;  // its number in the parent
   ControlShape shape;
-  std::byte* base = nullptr;  // subprograms: the owner's workspace
+  std::byte* regions[kMaxRegions] = {};  // where those of the plan begin
+  uint8_t kinds[kMaxRegions] = {};       // of their memory; 0: the host's
   // Per prepare step: the permanent address of its value, null if it has none; and, during a walk, which have
   // one.
   std::byte** prepared = nullptr;
@@ -39,7 +40,9 @@ struct Frame {
 //
 // Walked along the steps in their order: everything that a device has started and not been waited for since
 // is in `started`, in `transfers` if a transfer is among it. A step on the host waits for all transfers; so
-// does a transfer, but for those of its own device, which come before it in any case.
+// does a transfer, but for those of its own device, which come before it in any case. A control step is one
+// on the host, and a body ends with a wait for its transfers, so that none is in progress where the next trip
+// begins.
 struct Waits {
   uint32_t started = 0, transfers = 0;
 
@@ -136,6 +139,7 @@ class Creator {
   Status resolve_device_binding(const Binding& binding, uint32_t value, uint8_t* kind) const;
   bool host_uses(uint32_t value, uint32_t device) const;
   uint8_t memory_of(const Frame& frame, const fb::Placement& p) const;
+  Frame entry_frame() const;
   Status check_blocks() const;
   Status check_memory(std::span<const std::byte> memory) const;
   Status resolve_devices();
@@ -146,6 +150,9 @@ class Creator {
   size_t used_slots() const;
   // Devices (devices.cc).
   StepPlace place_of(const Frame& frame, const fb::Step& step, const fb::StepPlan& plan) const;
+  int planned_memory(const Frame& frame, uint32_t value) const;
+  uint32_t devices_of(const Frame& frame, const fb::Step& step, const fb::StepPlan& plan) const;
+  DeviceQueue* queue_of(const TensorView& view) const;
   Status missing(uint8_t kind, const char* why) const;
   uint32_t states_on(uint32_t device, bool updates) const;
   uint32_t with_states(bool updates) const;
@@ -210,10 +217,9 @@ class Creator {
   // Leaves a step to the backend's run of the one right before it, if that takes it (fuse.cc).
   void fuse(Frame& frame, RunStep* next) const;
   Status walk_control(Frame& frame, uint32_t s, RunStep* run);
-  Status walk_if(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run);
-  Status walk_loop(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run);
-  Status walk_body(Frame& owner, uint32_t s, uint32_t program, std::byte* workspace, Frame& frame,
-                   StepList& measured);
+  Status walk_if(Frame& frame, uint32_t s, RunStep* run);
+  Status walk_loop(Frame& frame, uint32_t s, RunStep* run);
+  Status walk_body(Frame& owner, uint32_t s, uint32_t program, Frame& frame, StepList& measured);
   Frame body_of(const Frame& owner, uint32_t s, uint32_t program) const;
 
   // Fills the operands of a step and decodes its attributes.
@@ -221,6 +227,7 @@ class Creator {
   OpCall make_call(const Frame& frame, const fb::Step& step, StepRoom* room) const {
     return make_call(frame, step, room->views, &room->attributes);
   }
+  uint32_t outer_of(const Frame& frame, uint32_t value) const;
   Operand operand_of(const Frame& frame, uint32_t value) const;
   TensorView view_of(const Frame& frame, uint32_t value) const;
   TensorView view_of(const Frame& frame, int32_t value) const;  // -1: absent

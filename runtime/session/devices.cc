@@ -72,15 +72,15 @@ void reset_devices(SessionState& session) {
 Status Creator::missing(uint8_t kind, const char* why) const {
   const Status status = unsupported(why, name_of(profile_->backends()->Get(kind - 1u)->c_str()));
   const fb::Program& program = *program_;
-  Frame frame;
-  frame.program = &program;
-  frame.plan = plan_;
   for (uint32_t s = 0; s < length(program.steps()); ++s) {
-    const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
+    const fb::StepPlan& plan = *plan_->steps()->Get(s);
     if (plan.elided()) continue;
+    for (uint32_t i = 0; i < length(plan.device_workspaces()); ++i)
+      if (kinds_[plan.device_workspaces()->Get(i)->region()] == kind)
+        return status.at_step(s, program_index_);
     for (const auto* list : {program.steps()->Get(s)->inputs(), program.steps()->Get(s)->outputs()})
       for (const int32_t v : items(list)) {
-        const fb::Placement* p = v >= 0 ? find_placement(*frame.plan, static_cast<uint32_t>(v)) : nullptr;
+        const fb::Placement* p = v >= 0 ? find_placement(*plan_, static_cast<uint32_t>(v)) : nullptr;
         if (p != nullptr && kinds_[p->region()] == kind) return status.at_step(s, program_index_);
       }
   }
@@ -136,21 +136,50 @@ Status Creator::resolve_devices() {
 Creator::StepPlace Creator::place_of(const Frame& frame, const fb::Step& step,
                                      const fb::StepPlan& plan) const {
   StepPlace place;
-  if (device_count_ == 0 || frame.parent != nullptr || is_control(step)) return place;
+  if (device_count_ == 0 || is_control(step)) return place;
   bool host = false;
-  uint8_t kind = plan.workspace_bytes() > 0 ? kinds_[plan.workspace_region()] : uint8_t{0};
+  uint8_t kind = plan.workspace_bytes() > 0 ? frame.kinds[plan.workspace_region()] : uint8_t{0};
   for (const auto* list : {step.inputs(), step.outputs()})
     for (const int32_t v : items(list)) {
-      const fb::Placement* p = v >= 0 ? find_placement(*frame.plan, static_cast<uint32_t>(v)) : nullptr;
-      if (p == nullptr) continue;
-      if (kinds_[p->region()] == 0)
-        host = true;
-      else
-        kind = kinds_[p->region()];
+      const int memory = v >= 0 ? planned_memory(frame, static_cast<uint32_t>(v)) : -1;
+      if (memory == 0) host = true;
+      if (memory > 0) kind = static_cast<uint8_t>(memory);
     }
   for (uint32_t d = 0; d < device_count_; ++d)
     if (kind != 0 && devices_[d].kind == kind) place = {static_cast<int>(d), host};
   return place;
+}
+
+// Where the plan has a value, whatever is bound; -1: nowhere (a constant).
+int Creator::planned_memory(const Frame& frame, uint32_t value) const {
+  if (const fb::Placement* p = find_placement(*frame.plan, value); p != nullptr)
+    return frame.kinds[p->region()];
+  if (frame.parent == nullptr || frame.program->values()->Get(value)->kind() != fb::ValueKind::Input)
+    return -1;
+  return planned_memory(*frame.parent, outer_of(frame, value));
+}
+
+// Those that a control step uses, for the other steps of its bodies or for copies.
+uint32_t Creator::devices_of(const Frame& frame, const fb::Step& step, const fb::StepPlan& plan) const {
+  if (device_count_ == 0 || !is_control(step)) return 0;
+  uint32_t devices = 0;
+  const auto add = [&](int kind) {
+    for (uint32_t d = 0; d < device_count_; ++d)
+      if (kind > 0 && devices_[d].kind == kind) devices |= bit(d);
+  };
+  for (uint32_t i = 0; i < length(plan.device_workspaces()); ++i)
+    add(frame.kinds[plan.device_workspaces()->Get(i)->region()]);
+  for (const auto* list : {step.inputs(), step.outputs()})
+    for (const int32_t v : items(list))
+      if (v >= 0) add(planned_memory(frame, static_cast<uint32_t>(v)));
+  return devices;
+}
+
+// Of the device in whose memory the view is; null: in host memory, or while measuring.
+DeviceQueue* Creator::queue_of(const TensorView& view) const {
+  for (uint32_t d = 0; d < device_count_; ++d)
+    if (view.memory != 0 && devices_[d].kind == view.memory) return queues_[d];
+  return nullptr;
 }
 
 // The number of states that are placed on the device, or are updated there.
@@ -175,15 +204,18 @@ uint32_t Creator::with_states(bool updates) const {
 
 // Steps that walk() adds: it goes the same way.
 uint32_t Creator::extra_steps(const Frame& frame) const {
-  if (device_count_ == 0 || frame.parent != nullptr) return 0;
+  if (device_count_ == 0) return 0;
   Waits waits;
-  int extra = std::popcount(with_states(true));
+  int extra = 0;
   for (uint32_t s = 0; s < length(frame.program->steps()); ++s) {
     const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
     if (plan.elided()) continue;
     const StepPlace place = place_of(frame, *frame.program->steps()->Get(s), plan);
     extra += std::popcount(waits.before(place.device, place.transfer));
+    waits.started |= devices_of(frame, *frame.program->steps()->Get(s), plan);
   }
+  if (frame.parent != nullptr) return static_cast<uint32_t>(extra + std::popcount(waits.transfers));
+  extra += std::popcount(with_states(true));
   return static_cast<uint32_t>(extra + std::popcount(waits.started | with_states(false)));
 }
 

@@ -63,17 +63,14 @@ struct Creator::Search {
   uint32_t program = 0, step = 0;
 };
 
-// A number for a constant operand: the model's constant, or, negative, a prepared value.
+// A number for an operand: the model's constant, or, negative, a value of a program.
 int64_t Creator::constant_of(const Frame& frame, int32_t v) const {
   const fb::Value& value = *frame.program->values()->Get(static_cast<uint32_t>(v));
   if (value.kind() == fb::ValueKind::Constant) return value.constant();
-  if (value.kind() == fb::ValueKind::Prepared || frame.parent == nullptr)
+  if (value.kind() != fb::ValueKind::Input || frame.parent == nullptr ||
+      find_placement(*frame.plan, static_cast<uint32_t>(v)) != nullptr)
     return -1 - (static_cast<int64_t>(frame.index) << 32) - v;
-  // Captured: the owner's operand.
-  uint32_t i = frame.shape.own;
-  while (frame.program->inputs()->Get(i)->value() != static_cast<uint32_t>(v)) ++i;
-  return constant_of(*frame.parent,
-                     items(frame.owner->inputs())[frame.shape.captured + (i - frame.shape.own)]);
+  return constant_of(*frame.parent, static_cast<int32_t>(outer_of(frame, static_cast<uint32_t>(v))));
 }
 
 // False: the packing reads more operands than a key has room for, and is not shared.

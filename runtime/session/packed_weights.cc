@@ -56,10 +56,7 @@ Status Creator::walk_packings() {
   prepared_peak_ = 0;
   arena_bytes_ = 0;
   forget_packed();
-  Frame frame;
-  frame.program = program_;
-  frame.plan = plan_;
-  frame.index = program_index_;
+  Frame frame = entry_frame();
   return pack_program(frame);
 }
 

@@ -95,8 +95,7 @@ Status Session::run() {
     (void)detail::finish_devices(*state_);  // what is under way; the first error counts
     return status;
   }
-  detail::copy_all({state_->copies + state_->states, state_->updates});
-  return status;
+  return detail::copy_all({state_->copies + state_->states, state_->updates});
 }
 
 Status Session::run_async(void* stream) {

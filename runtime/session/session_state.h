@@ -102,6 +102,7 @@ struct CopyItem {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   size_t bytes = 0;
+  DeviceQueue* queue = nullptr;  // both places are on its device; null: in host memory
 };
 
 // The address of the used length of an output's axis (int64).
@@ -167,8 +168,8 @@ void reset_devices(SessionState& session);
 // RunStep::run of steps that the plan has none for; the state is a DeviceState.
 Status run_wait(void* state, const OpCall& call, RunContext& context);
 Status run_updates(void* state, const OpCall& call, RunContext& context);
-// Copies so that sources may overlap their own target, not others.
-void copy_all(std::span<const CopyItem> items);
+// Copies so that sources in host memory may overlap their own target, not others.
+Status copy_all(std::span<const CopyItem> items);
 
 // The state of an If or Loop step. run_if and run_loop are RunStep::run.
 struct IfState {

@@ -66,7 +66,9 @@ Status run_observed(SessionState& session, const StepList& list, const StepObser
     RunContext context = context_of(session, step);
     OpCall call = call_of(session, step, model);
     Status status = step.run(step.state, call, context);
-    if (status.ok() && !control) status = finish_devices_of(session, *session.backends[step.backend]);
+    if (status.ok())
+      status =
+          control ? finish_devices(session) : finish_devices_of(session, *session.backends[step.backend]);
     if (!status.ok()) return status.at_step(step.step, list.program);
     if (control) call = call_of(session, step, model);  // its own steps have used the room
     if (observer.after != nullptr) observer.after(observer.context, info, call);

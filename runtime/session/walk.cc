@@ -18,25 +18,31 @@ uint32_t steps_to_run(const fb::ProgramPlan& plan) {
 
 std::byte* Creator::address(const Frame& frame, const fb::Placement& p) const {
   if (!building() || packs_only_) return nullptr;
-  if (frame.parent != nullptr) return frame.base + p.offset();
-  if (bound_count_ > 0) {
+  if (frame.parent == nullptr && bound_count_ > 0) {
     const fb::Placement* root = &p;
     while (root->alias_of() >= 0) root = find_placement(*frame.plan, static_cast<uint32_t>(root->alias_of()));
     for (size_t i = 0; i < bound_count_; ++i)
       if (bound_[i] == root->value())
         return options_.bindings[i].buffer.data() + (p.offset() - root->offset());
   }
-  return regions_[p.region()] + p.offset();
+  return frame.regions[p.region()] + p.offset();
 }
 
 std::byte* Creator::workspace_of(const Frame& frame, const fb::StepPlan& plan) const {
-  if (!building() || plan.workspace_bytes() == 0) return nullptr;  // without bytes the region is not verified
-  std::byte* base = frame.parent != nullptr ? frame.base : regions_[plan.workspace_region()];
-  return base + plan.workspace_offset();
+  // Without bytes the region is not verified.
+  if (!building() || packs_only_ || plan.workspace_bytes() == 0) return nullptr;
+  return frame.regions[plan.workspace_region()] + plan.workspace_offset();
 }
 
 uint32_t Creator::offset_of(const void* part) const {
   return static_cast<uint32_t>(static_cast<const std::byte*>(part) - model_.state()->flatbuffer);
+}
+
+// The owner's operand that the program captures as this value.
+uint32_t Creator::outer_of(const Frame& frame, uint32_t v) const {
+  uint32_t i = frame.shape.own;
+  while (frame.program->inputs()->Get(i)->value() != v) ++i;
+  return static_cast<uint32_t>(items(frame.owner->inputs())[frame.shape.captured + (i - frame.shape.own)]);
 }
 
 Operand Creator::operand_of(const Frame& frame, uint32_t v) const {
@@ -63,11 +69,7 @@ Operand Creator::operand_of(const Frame& frame, uint32_t v) const {
     operand.memory = memory_of(frame, *p);
     return operand;
   }
-  // Captured: the owner's operand.
-  uint32_t i = frame.shape.own;
-  while (frame.program->inputs()->Get(i)->value() != v) ++i;
-  const int32_t outer = items(frame.owner->inputs())[frame.shape.captured + (i - frame.shape.own)];
-  return operand_of(*frame.parent, static_cast<uint32_t>(outer));
+  return operand_of(*frame.parent, outer_of(frame, v));
 }
 
 TensorView Creator::view_of(const Frame& frame, uint32_t v) const {
@@ -88,7 +90,7 @@ OpCall Creator::make_call(const Frame& frame, const fb::Step& step, TensorView* 
 }
 
 CopyItem Creator::copy_item(const TensorView& from, const TensorView& to) const {
-  return {from.data, to.data, static_cast<size_t>(from.dense_bytes())};
+  return {from.data, to.data, static_cast<size_t>(from.dense_bytes()), queue_of(to)};
 }
 
 Status Creator::walk_entry() {
@@ -100,10 +102,7 @@ Status Creator::walk_entry() {
     control_.allocate_array<DeviceState>(device_count_);
   }
 
-  Frame frame;
-  frame.program = &program;
-  frame.plan = plan_;
-  frame.index = program_index_;
+  Frame frame = entry_frame();
   frame.steps = building() ? &session_->main : &list;
   SINTER_RETURN_IF_ERROR(walk(frame));
 
@@ -170,7 +169,7 @@ CopyItem* Creator::describe_states(const Frame& frame, int device, bool updates,
       *items++ = copy_item(view_of(frame, static_cast<uint32_t>(value.update())), state);
       continue;
     }
-    *items = {nullptr, state.data, static_cast<size_t>(state.dense_bytes())};
+    *items = {nullptr, state.data, static_cast<size_t>(state.dense_bytes()), queue_of(state)};
     if (value.initial() >= 0)
       items->from = constant_data(
           *model_.state(), *model_.state()->root->constants()->Get(static_cast<uint32_t>(value.initial())));
@@ -209,6 +208,7 @@ Status Creator::walk(Frame& frame) {
     SINTER_RETURN_IF_ERROR(end_group(&group, first != 0 ? -1 : place.device));
     add_extra(first, run_wait, frame, &at, &run);
     group = place.device;
+    waits.started |= devices_of(frame, step, plan);
     const Status status = is_control(step) ? walk_control(frame, s, run)
                           : building()     ? build_step_at(frame, s, place, at, run)
                                            : measure_step_at(frame, s, place, at);
@@ -218,7 +218,9 @@ Status Creator::walk(Frame& frame) {
     if (building()) fuse(frame, run), ++run, ++frame.steps->count;
   }
   SINTER_RETURN_IF_ERROR(end_group(&group, -1));
-  if (frame.parent == nullptr) {
+  if (frame.parent != nullptr) {
+    add_extra(waits.transfers, run_wait, frame, &at, &run);
+  } else {
     add_extra(with_states(true), run_updates, frame, &at, &run);
     // Those that have states may have been reset.
     add_extra(waits.started | with_states(false), run_wait, frame, &at, &run);
@@ -409,7 +411,8 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const Choice& choice
                                            packed,
                                            {brought.scratch, choice.scratch},
                                            device >= 0 ? session_->devices[device].queue : nullptr,
-                                           &staging},
+                                           &staging,
+                                           frame.index},
                                           &prepared));
   run->backend = slots_[choice.slot].index;
   run->run = prepared.run;

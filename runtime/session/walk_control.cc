@@ -12,15 +12,24 @@ Frame Creator::body_of(const Frame& owner, uint32_t s, uint32_t program) const {
   frame.owner = owner.program->steps()->Get(s);
   frame.owner_index = s;
   frame.shape = control_shape(*frame.owner);
+  const fb::StepPlan& plan = *owner.plan->steps()->Get(s);
+  for (uint32_t r = 0; r < length(frame.plan->regions()); ++r) {
+    const uint8_t kind = frame.plan->regions()->Get(r)->memory_kind();
+    if (kind == 0) {
+      frame.regions[r] = workspace_of(owner, plan);
+      continue;
+    }
+    const fb::DeviceWorkspace& there = *find_device_workspace(*owner.plan, plan, kind);  // verified
+    frame.kinds[r] = owner.kinds[there.region()];
+    if (building() && !packs_only_) frame.regions[r] = owner.regions[there.region()] + there.offset();
+  }
   return frame;
 }
 
-Status Creator::walk_body(Frame& owner, uint32_t s, uint32_t program, std::byte* workspace, Frame& frame,
-                          StepList& measured) {
+Status Creator::walk_body(Frame& owner, uint32_t s, uint32_t program, Frame& frame, StepList& measured) {
   StepList* list = control_.allocate_array<StepList>(1);
   SINTER_RETURN_UNLESS(!building() || list != nullptr, kDisagree);
   frame = body_of(owner, s, program);
-  frame.base = workspace;
   frame.steps = building() ? list : &measured;
   if (building()) {
     list->next = session_->main.next;
@@ -33,18 +42,20 @@ Status Creator::walk_control(Frame& frame, uint32_t s, RunStep* run) {
   const fb::Step& step = *frame.program->steps()->Get(s);
   StepParts parts;
   SINTER_RETURN_IF_ERROR(take_parts(step, CallUse::kUnused, &parts));
-  if (building()) describe(frame, s, CallUse::kUnused, RunStep::kOneThread, parts, run);
-  std::byte* workspace = workspace_of(frame, *frame.plan->steps()->Get(s));
-  return step_op(step) == Op::kIf ? walk_if(frame, s, workspace, run) : walk_loop(frame, s, workspace, run);
+  if (building()) {
+    describe(frame, s, CallUse::kUnused, RunStep::kOneThread, parts, run);
+    session_->host_takes_part = true;
+  }
+  return step_op(step) == Op::kIf ? walk_if(frame, s, run) : walk_loop(frame, s, run);
 }
 
-Status Creator::walk_if(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run) {
+Status Creator::walk_if(Frame& frame, uint32_t s, RunStep* run) {
   const fb::Step& step = *frame.program->steps()->Get(s);
   IfState* state = control_.allocate_array<IfState>(1);
   for (uint32_t b = 0; b < 2; ++b) {
     Frame branch;
     StepList measured;
-    SINTER_RETURN_IF_ERROR(walk_body(frame, s, items(step.subprograms())[b], workspace, branch, measured));
+    SINTER_RETURN_IF_ERROR(walk_body(frame, s, items(step.subprograms())[b], branch, measured));
     const auto outs = items(step.outputs());
     CopyItem* copies = control_.allocate_array<CopyItem>(outs.size());
     if (!building()) continue;
@@ -64,12 +75,12 @@ Status Creator::walk_if(Frame& frame, uint32_t s, std::byte* workspace, RunStep*
   return ok_status();
 }
 
-Status Creator::walk_loop(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run) {
+Status Creator::walk_loop(Frame& frame, uint32_t s, RunStep* run) {
   const fb::Step& step = *frame.program->steps()->Get(s);
   LoopState* state = control_.allocate_array<LoopState>(1);
   Frame body;
   StepList measured;
-  SINTER_RETURN_IF_ERROR(walk_body(frame, s, items(step.subprograms())[0], workspace, body, measured));
+  SINTER_RETURN_IF_ERROR(walk_body(frame, s, items(step.subprograms())[0], body, measured));
   const uint32_t carried = control_shape(step).carried;
   const auto outs = items(step.outputs());
   const auto scans = static_cast<uint32_t>(outs.size()) - carried - 1;

@@ -36,6 +36,9 @@ struct ProgramBuilder;
 struct Region;
 struct RegionBuilder;
 
+struct DeviceWorkspace;
+struct DeviceWorkspaceBuilder;
+
 struct StepPlan;
 struct StepPlanBuilder;
 
@@ -761,6 +764,67 @@ inline ::flatbuffers::Offset<Region> CreateRegion(
   return builder_.Finish();
 }
 
+struct DeviceWorkspace FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
+  typedef DeviceWorkspaceBuilder Builder;
+  enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
+    VT_REGION = 4,
+    VT_OFFSET = 6,
+    VT_BYTES = 8
+  };
+  uint32_t region() const {
+    return GetField<uint32_t>(VT_REGION, 0);
+  }
+  uint64_t offset() const {
+    return GetField<uint64_t>(VT_OFFSET, 0);
+  }
+  uint64_t bytes() const {
+    return GetField<uint64_t>(VT_BYTES, 0);
+  }
+  bool Verify(::flatbuffers::Verifier &verifier) const {
+    return VerifyTableStart(verifier) &&
+           VerifyField<uint32_t>(verifier, VT_REGION, 4) &&
+           VerifyField<uint64_t>(verifier, VT_OFFSET, 8) &&
+           VerifyField<uint64_t>(verifier, VT_BYTES, 8) &&
+           verifier.EndTable();
+  }
+};
+
+struct DeviceWorkspaceBuilder {
+  typedef DeviceWorkspace Table;
+  ::flatbuffers::FlatBufferBuilder &fbb_;
+  ::flatbuffers::uoffset_t start_;
+  void add_region(uint32_t region) {
+    fbb_.AddElement<uint32_t>(DeviceWorkspace::VT_REGION, region, 0);
+  }
+  void add_offset(uint64_t offset) {
+    fbb_.AddElement<uint64_t>(DeviceWorkspace::VT_OFFSET, offset, 0);
+  }
+  void add_bytes(uint64_t bytes) {
+    fbb_.AddElement<uint64_t>(DeviceWorkspace::VT_BYTES, bytes, 0);
+  }
+  explicit DeviceWorkspaceBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
+        : fbb_(_fbb) {
+    start_ = fbb_.StartTable();
+  }
+  ::flatbuffers::Offset<DeviceWorkspace> Finish() {
+    const auto end = fbb_.EndTable(start_);
+    auto o = ::flatbuffers::Offset<DeviceWorkspace>(end);
+    return o;
+  }
+};
+
+inline ::flatbuffers::Offset<DeviceWorkspace> CreateDeviceWorkspace(
+    ::flatbuffers::FlatBufferBuilder &_fbb,
+    uint32_t region = 0,
+    uint64_t offset = 0,
+    uint64_t bytes = 0) {
+  DeviceWorkspaceBuilder builder_(_fbb);
+  builder_.add_bytes(bytes);
+  builder_.add_offset(offset);
+  builder_.add_region(region);
+  return builder_.Finish();
+}
+
 struct StepPlan FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   typedef StepPlanBuilder Builder;
   enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
@@ -770,7 +834,8 @@ struct StepPlan FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_WORKSPACE_BYTES = 10,
     VT_MAX_THREADS = 12,
     VT_ELIDED = 14,
-    VT_IN_ORDER = 16
+    VT_IN_ORDER = 16,
+    VT_DEVICE_WORKSPACES = 18
   };
   const ::flatbuffers::Vector<uint8_t> *candidates() const {
     return GetPointer<const ::flatbuffers::Vector<uint8_t> *>(VT_CANDIDATES);
@@ -793,6 +858,9 @@ struct StepPlan FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   bool in_order() const {
     return GetField<uint8_t>(VT_IN_ORDER, 0) != 0;
   }
+  const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::DeviceWorkspace>> *device_workspaces() const {
+    return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::DeviceWorkspace>> *>(VT_DEVICE_WORKSPACES);
+  }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_CANDIDATES) &&
@@ -803,6 +871,9 @@ struct StepPlan FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            VerifyField<uint32_t>(verifier, VT_MAX_THREADS, 4) &&
            VerifyField<uint8_t>(verifier, VT_ELIDED, 1) &&
            VerifyField<uint8_t>(verifier, VT_IN_ORDER, 1) &&
+           VerifyOffset(verifier, VT_DEVICE_WORKSPACES) &&
+           verifier.VerifyVector(device_workspaces()) &&
+           verifier.VerifyVectorOfTables(device_workspaces()) &&
            verifier.EndTable();
   }
 };
@@ -832,6 +903,9 @@ struct StepPlanBuilder {
   void add_in_order(bool in_order) {
     fbb_.AddElement<uint8_t>(StepPlan::VT_IN_ORDER, static_cast<uint8_t>(in_order), 0);
   }
+  void add_device_workspaces(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::DeviceWorkspace>>> device_workspaces) {
+    fbb_.AddOffset(StepPlan::VT_DEVICE_WORKSPACES, device_workspaces);
+  }
   explicit StepPlanBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -851,10 +925,12 @@ inline ::flatbuffers::Offset<StepPlan> CreateStepPlan(
     uint64_t workspace_bytes = 0,
     uint32_t max_threads = 0,
     bool elided = false,
-    bool in_order = false) {
+    bool in_order = false,
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::DeviceWorkspace>>> device_workspaces = 0) {
   StepPlanBuilder builder_(_fbb);
   builder_.add_workspace_bytes(workspace_bytes);
   builder_.add_workspace_offset(workspace_offset);
+  builder_.add_device_workspaces(device_workspaces);
   builder_.add_max_threads(max_threads);
   builder_.add_workspace_region(workspace_region);
   builder_.add_candidates(candidates);
@@ -871,8 +947,10 @@ inline ::flatbuffers::Offset<StepPlan> CreateStepPlanDirect(
     uint64_t workspace_bytes = 0,
     uint32_t max_threads = 0,
     bool elided = false,
-    bool in_order = false) {
+    bool in_order = false,
+    const std::vector<::flatbuffers::Offset<sinter::fb::DeviceWorkspace>> *device_workspaces = nullptr) {
   auto candidates__ = candidates ? _fbb.CreateVector<uint8_t>(*candidates) : 0;
+  auto device_workspaces__ = device_workspaces ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::DeviceWorkspace>>(*device_workspaces) : 0;
   return sinter::fb::CreateStepPlan(
       _fbb,
       candidates__,
@@ -881,7 +959,8 @@ inline ::flatbuffers::Offset<StepPlan> CreateStepPlanDirect(
       workspace_bytes,
       max_threads,
       elided,
-      in_order);
+      in_order,
+      device_workspaces__);
 }
 
 struct Placement FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {

@@ -914,6 +914,30 @@ class Memories(Case):
         self.expect(0, "inspect", self.FILE, "--memory", "--html", page)
         self.assertIn(b"far", contents(page))
 
+    def test_bodies_of_loops_are_placed_by_what_they_cost(self):
+        """A trip of large products is the device's, and only that: what it needs is moved outside."""
+        for width, memory in ((512, "cuda"), (4, "host")):
+            body = helper.make_graph(
+                [helper.make_node("MatMul", ["h", "w"], ["m"]), helper.make_node("Tanh", ["m"], ["next"]),
+                 helper.make_node("Identity", ["c"], ["more"])], "body",
+                [value("i", (), TensorProto.INT64), value("c", (), TensorProto.BOOL), value("h", (64, width))],
+                [value("more", (), TensorProto.BOOL), value("next", (64, width))])
+            onnx.save(model_of([helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)], [value("x", (64, width))],
+                            [value("y", (64, width))],
+                            [onnx.numpy_helper.from_array(np.array(30, np.int64), "n"),
+                             onnx.numpy_helper.from_array(np.ones((width, width), np.float32), "w")]),
+                      self.path("trips.onnx"))
+            out = self.path("trips.sinter")
+            self.expect(0, "convert", self.path("trips.onnx"), "-o", out, "--target", "cuda")
+            steps = json.loads(self.expect(0, "inspect", out, "--steps", "--json").out)["steps"]
+            inside = [s for s in steps if s["program"] != 0]
+            products = [s for s in inside if s["op"] in ("MatMul", "FullyConnected")]
+            self.assertEqual([s["memory"] for s in products], [memory])
+            self.assertFalse([s for s in inside if "transfer" in s])
+            self.assertEqual(len([s for s in steps if "transfer" in s]), 2 if memory == "cuda" else 0)
+            self.assertEqual("starting the device in every trip" in products[0].get("on_host", ""), memory == "host")
+            self.expect(0, "inspect", out, "--memory", words=("host", *(("cuda ",) if memory == "cuda" else ())))
+
     def test_run_needs_the_backend(self):
         np.savez(self.path("far.npz"), x=np.arange(6, dtype=np.float32).reshape(2, 3) - 2)
         inputs = ("--inputs", self.path("far.npz"))

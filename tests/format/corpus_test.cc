@@ -84,6 +84,18 @@ TEST(Corpus, MemoriesOfVersion3) {
   EXPECT_THAT(std::vector<float>(y, y + 6), ElementsAre(-4, -2, 0, -2, -4, -6));
 }
 
+TEST(Corpus, BodiesInMemoriesOfVersion3) {
+  FromFile f("v3_bodies.sinter", bodies_model, {.backend = "reference"});
+  ASSERT_TRUE(f.session.valid());
+  *f.session.input("n").as<int64_t>() = 2;
+  float* x = f.session.input("x").as<float>();
+  for (int i = 0; i < 4; ++i) x[i] = static_cast<float>(i) - 2;
+  ASSERT_TRUE(f.session.run().ok());
+  const float *y = f.session.output("y").as<float>(), *all = f.session.output("all").as<float>();
+  EXPECT_THAT(std::vector<float>(y, y + 4), ElementsAre(2, 1, 0, 3));
+  EXPECT_THAT(std::vector<float>(all, all + 12), ElementsAre(4, 2, 0, 2, 2, 1, 0, 3, 0, 0, 0, 0));
+}
+
 // As on a machine that only the second profile is planned for.
 TEST(Corpus, ProfilesOfVersion3) {
   FromFile f("v3_profiles.sinter", portable_profiles_model);

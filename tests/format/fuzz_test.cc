@@ -14,7 +14,7 @@ struct Tally {
   int opened = 0, refused = 0, ran = 0;
 };
 
-void try_file(const AlignedBytes& file, bool run, Tally& tally) {
+void try_file(const AlignedBytes& file, bool run, Tally& tally, const char* backend) {
   const OpenOptions options{.kernels = reference_kernels(), .check_digests = false};
   const auto bytes = Model::open_bytes(file.span(), options);
   ASSERT_TRUE(bytes.ok());
@@ -22,13 +22,13 @@ void try_file(const AlignedBytes& file, bool run, Tally& tally) {
   const auto model = Model::open(file.span(), memory.span(), options);
   if (!model.ok()) return void(++tally.refused);
   ++tally.opened;
-  const auto needs = Session::requirements(model.value(), {});
+  const auto needs = Session::requirements(model.value(), {.backend = backend});
   if (tally.opened == 1) {
     EXPECT_TRUE(needs.ok()) << needs.status().message;
   }
   if (!needs.ok() || needs.value().bytes > (size_t{1} << 24)) return;
   const AlignedBytes own(needs.value().bytes);
-  auto session = Session::create(model.value(), own.span(), {});
+  auto session = Session::create(model.value(), own.span(), {.backend = backend});
   if (tally.opened == 1) {
     EXPECT_TRUE(session.ok()) << session.status().message << " " << session.status().index;
   }
@@ -37,11 +37,12 @@ void try_file(const AlignedBytes& file, bool run, Tally& tally) {
   (void)session->run();
 }
 
-void fuzz(const AlignedBytes& file, bool run) {
+// `backend`: on which sessions run; null: as planned.
+void fuzz(const AlignedBytes& file, bool run, const char* backend = nullptr) {
   const char* asked = std::getenv("SINTER_FUZZ_ROUNDS");
   const int rounds = asked != nullptr ? std::atoi(asked) : 20000;
   Tally tally;
-  try_file(file, run, tally);
+  try_file(file, run, tally, backend);
   ASSERT_EQ(tally.opened, 1);
   format::Header h;
   std::memcpy(&h, file.data(), sizeof(h));
@@ -71,7 +72,7 @@ void fuzz(const AlignedBytes& file, bool run) {
         }
       }
     }
-    try_file(bad, run, tally);
+    try_file(bad, run, tally, backend);
   }
   std::printf("opened %d, refused %d, ran %d\n", tally.opened, tally.refused, tally.ran);
   EXPECT_GT(tally.refused, rounds / 4);
@@ -84,6 +85,7 @@ void fuzz(const AlignedBytes& file, bool run) {
 TEST(Fuzz, PlainModel) { fuzz(plain_model().build(), true); }
 // Loops may have become long, so these are not run.
 TEST(Fuzz, ControlFlow) { fuzz(control_model().build(), false); }
+TEST(Fuzz, BodiesInMemories) { fuzz(bodies_model().build(), false, "reference"); }
 TEST(Fuzz, Profiles) { fuzz(portable_profiles_model().build(), true); }
 
 }  // namespace

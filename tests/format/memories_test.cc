@@ -152,13 +152,12 @@ TEST(Memories, ControlStepsAreTheHosts) {
     b.output("", out);
   }
   b.enter(0);
-  EXPECT_REFUSED(b, "an operand of a control step is not host memory");
+  EXPECT_REFUSED(b, "must name it alone");  // a host's step reads what is captured on the device
   b.program().steps.back().candidates = {0};
-  EXPECT_REFUSED(b, "an operand of a control step is not host memory");
+  EXPECT_REFUSED(b, "is a candidate for a step on the host");
   b.program().steps.back().candidates = {};
   b.program().steps.back().inputs = {condition, m.d};
   EXPECT_TRUE(opened(b).ok()) << opened(b).message;
-  // Its bodies' steps are, too.
   b.programs[1].steps[0].candidates = {0};
   EXPECT_REFUSED(b, "is a candidate for a step on the host");
 }

@@ -12,6 +12,7 @@
 // are entries; b.profiles states which of which profile.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -97,6 +98,13 @@ struct ValueSpec {
   float scale = 0;
   std::vector<fb::BoundedDim> bounded_dims;
 };
+// Of a control step, in device memory; raised to what its subprograms need there unless it is exact.
+struct WorkspaceSpec {
+  uint32_t region = 1;
+  uint64_t bytes = 0;
+  int64_t offset = -1;  // -1: where there is room
+  bool exact = false;
+};
 struct StepSpec {
   uint16_t op = 0, version = 1;
   std::vector<int32_t> inputs, outputs;
@@ -108,6 +116,7 @@ struct StepSpec {
   bool elided = false;
   uint32_t workspace_region = 0;
   bool in_order = false;
+  std::vector<WorkspaceSpec> device_workspaces;  // one is added where a subprogram needs it
 };
 struct PortSpec {
   std::string name;
@@ -118,8 +127,9 @@ struct ProgramSpec {
   std::vector<ValueSpec> values;
   std::vector<StepSpec> steps, prepare;
   std::vector<PortSpec> inputs, outputs;
-  uint32_t own_inputs = UINT32_MAX;  // inputs from here on are captured
-  std::vector<uint64_t> regions;     // result of planning: their bytes
+  uint32_t own_inputs = UINT32_MAX;     // inputs from here on are captured
+  std::vector<uint8_t> memories = {0};  // of a subprogram's regions
+  std::vector<uint64_t> regions;        // result of planning: their bytes
 };
 struct ProfileSpec {
   std::string name = "test", target = "portable";
@@ -245,7 +255,7 @@ class ModelBuilder {
 inline flatbuffers::Offset<fb::ProgramPlan> ModelBuilder::plan(flatbuffers::FlatBufferBuilder& fbb,
                                                                uint32_t index) {
   ProgramSpec& p = programs[index];
-  const std::vector<uint8_t> kinds = is_entry(index) ? regions : std::vector<uint8_t>{0};
+  const std::vector<uint8_t> kinds = is_entry(index) ? regions : p.memories;
   std::vector<uint64_t> ends(kinds.size(), 0);
   const auto end_of = [&](uint32_t region) -> uint64_t& { return ends[region < ends.size() ? region : 0]; };
   const auto take = [&](uint64_t bytes, uint32_t region) {
@@ -293,12 +303,28 @@ inline flatbuffers::Offset<fb::ProgramPlan> ModelBuilder::plan(flatbuffers::Flat
   }
   std::vector<flatbuffers::Offset<fb::StepPlan>> steps;
   for (StepSpec& s : p.steps) {
-    for (const uint32_t sub : s.subprograms)
-      if (sub < programs.size() && !programs[sub].regions.empty())
-        s.workspace = std::max(s.workspace, programs[sub].regions[0]);
+    for (const uint32_t sub : s.subprograms) {
+      if (sub >= programs.size() || programs[sub].regions.empty()) continue;
+      s.workspace = std::max(s.workspace, programs[sub].regions[0]);
+      for (size_t r = 1; r < programs[sub].memories.size(); ++r) {
+        const auto region = static_cast<uint32_t>(
+            std::find(kinds.begin(), kinds.end(), programs[sub].memories[r]) - kinds.begin());
+        auto at = std::find_if(s.device_workspaces.begin(), s.device_workspaces.end(),
+                               [&](const WorkspaceSpec& w) { return w.exact || w.region == region; });
+        if (at == s.device_workspaces.end()) at = s.device_workspaces.insert(at, {region});
+        if (!at->exact) at->bytes = std::max(at->bytes, programs[sub].regions[r]);
+      }
+    }
     const uint64_t at = s.workspace > 0 ? take(s.workspace, s.workspace_region) : 0;
-    steps.push_back(fb::CreateStepPlan(fbb, fbb.CreateVector(s.candidates), s.workspace_region, at,
-                                       s.workspace, s.max_threads, s.elided, s.in_order));
+    std::vector<flatbuffers::Offset<fb::DeviceWorkspace>> there;
+    for (const WorkspaceSpec& w : s.device_workspaces)
+      there.push_back(fb::CreateDeviceWorkspace(
+          fbb, w.region, w.offset >= 0 ? static_cast<uint64_t>(w.offset) : take(w.bytes, w.region), w.bytes));
+    steps.push_back(fb::CreateStepPlan(
+        fbb, fbb.CreateVector(s.candidates), s.workspace_region, at, s.workspace, s.max_threads, s.elided,
+        s.in_order,
+        there.empty() ? flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::DeviceWorkspace>>>()
+                      : fbb.CreateVector(there)));
   }
   p.regions = ends;
   for (uint64_t& bytes : p.regions) bytes += padding;
@@ -316,8 +342,16 @@ inline flatbuffers::Offset<fb::Profile> ModelBuilder::profile(flatbuffers::FlatB
   for (const uint32_t p : spec.programs.empty() ? spec.entries : spec.programs)
     spec.programs.empty() ? add_parts(p, &parts) : void(parts[p] = true);
   std::vector<flatbuffers::Offset<fb::ProgramPlan>> plans(programs.size());
-  for (size_t i = programs.size(); i-- > 0;)  // bodies before their owners
-    if (parts[i]) plans[i] = plan(fbb, static_cast<uint32_t>(i));
+  std::vector<bool> begun(programs.size(), false);
+  const auto make = [&](const auto& self, size_t i) {  // bodies before their owners
+    if (!parts[i] || begun[i]) return;
+    begun[i] = true;
+    for (const StepSpec& s : programs[i].steps)
+      for (const uint32_t sub : s.subprograms)
+        if (sub < programs.size()) self(self, sub);
+    plans[i] = plan(fbb, static_cast<uint32_t>(i));
+  };
+  for (size_t i = programs.size(); i-- > 0;) make(make, i);
   std::erase_if(plans, [](const auto& p) { return p.IsNull(); });
   return fb::CreateProfile(fbb, fbb.CreateString(spec.name), fbb.CreateString(spec.target),
                            static_cast<uint8_t>(spec.architecture), fbb.CreateVectorOfStrings(backends),

@@ -114,6 +114,40 @@ inline ModelBuilder memories_model() {
   return b;
 }
 
+// n trips, three at most, of p = |p + x| in the memory of a backend called "far"; p starts as x. y is the
+// last p, all has those of all trips.
+inline ModelBuilder bodies_model() {
+  ModelBuilder b;
+  b.backends = {"far"};
+  b.regions = {0, 1};
+  const auto far = [&b](std::vector<int64_t> dims) {
+    const int v = b.value(DType::kFloat32, std::move(dims));
+    b.place(v).region = 1;
+    return v;
+  };
+  const int x = b.input("x", DType::kFloat32, {4}), n = b.input("n", DType::kInt64, {});
+  const int there = far({4}), last = far({4}), list = far({3, 4});
+  const int y = b.value(DType::kFloat32, {4}), all = b.value(DType::kFloat32, {3, 4});
+  b.step(CopyAttrs{}, {x}, {there}).candidates = {0};
+  b.step(LoopAttrs{3, 1}, {n, -1, there, there}, {last, list, -1}, {1});
+  b.step(CopyAttrs{}, {last}, {y}).candidates = {0};
+  b.step(CopyAttrs{}, {list}, {all}).candidates = {0};
+  b.output("y", y), b.output("all", all);
+  b.enter(1);
+  b.program().memories = {0, 1};
+  b.input("", DType::kInt64, {}), b.input("", DType::kBool, {});
+  const int p = b.input("", DType::kFloat32, {4});
+  b.place(p).region = 1;
+  const int added = b.captured(DType::kFloat32, {4});
+  const int sum = far({4}), next = far({4});
+  const int yes = b.constant<uint8_t>(DType::kBool, {}, {1});
+  b.step(AddAttrs{}, {p, added}, {sum}).candidates = {0};
+  b.step(AbsAttrs{}, {sum}, {next}).candidates = {0};
+  b.output("", yes), b.output("", next), b.output("", next);
+  b.enter(0);
+  return b;
+}
+
 // y = choice ? x + c : x * c, in two profiles that compute it by programs of their own: an If, and a Where.
 // The second one is planned for this machine, the first one for no machine that there is.
 inline ModelBuilder profiles_model() {

@@ -39,6 +39,8 @@ const TableType kProgram{"Program",
                           {"inputs", Type::kTable, true, &kPort},
                           {"outputs", Type::kTable, true, &kPort}}};
 const TableType kRegion{"Region", {{"bytes", Type::kU64}, {"memory_kind", Type::kU8}}};
+const TableType kDeviceWorkspace{"DeviceWorkspace",
+                                 {{"region", Type::kU32}, {"offset", Type::kU64}, {"bytes", Type::kU64}}};
 const TableType kStepPlan{"StepPlan",
                           {{"candidates", Type::kU8, true},
                            {"workspace_region", Type::kU32},
@@ -46,7 +48,8 @@ const TableType kStepPlan{"StepPlan",
                            {"workspace_bytes", Type::kU64},
                            {"max_threads", Type::kU32},
                            {"elided", Type::kBool},
-                           {"in_order", Type::kBool}}};
+                           {"in_order", Type::kBool},
+                           {"device_workspaces", Type::kTable, true, &kDeviceWorkspace}}};
 const TableType kPlacement{"Placement",
                            {{"value", Type::kU32},
                             {"region", Type::kU32},

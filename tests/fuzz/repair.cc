@@ -2,6 +2,8 @@
 // rest of it: a file that the verifier refuses at the first step would not test the second.
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "runtime/core/tensor_view.h"
 #include "runtime/kernels/reference.h"
@@ -211,15 +213,21 @@ class Repair {
     profile.set_list("entries", entries);
     std::vector<bool> parts(programs.size());
     for (const int64_t e : entries) mark_parts(static_cast<size_t>(e), &parts);
-    std::vector<uint64_t> arenas(programs.size());
+    std::vector<Arenas> arenas(programs.size());
     // Bodies come after their owners, so backwards.
     for (size_t i = programs.size(); i-- > 0;) {
-      plan_regions(profile, plans[i], !owned[i]);
+      std::set<int64_t> needed;  // memories of bodies
+      for (Table& s : programs[i].tables("steps"))
+        for (const int64_t sub : s.list("subprograms"))
+          if (sub >= 0 && static_cast<size_t>(sub) < arenas.size())
+            for (const auto& [memory, bytes] : arenas[static_cast<size_t>(sub)]) needed.insert(memory);
+      plan_regions(profile, plans[i], !owned[i], needed);
       std::vector<Table>& regions = plans[i].tables("regions");
-      const std::vector<uint64_t> ends =
-          plan_program(programs[i], plans[i], i, !owned[i], regions.size(), arenas);
-      arenas[i] = ends[0];
-      for (size_t r = 0; r < ends.size(); ++r) regions[r].set("bytes", static_cast<int64_t>(ends[r]));
+      const std::vector<uint64_t> ends = plan_program(programs[i], plans[i], i, !owned[i], arenas);
+      for (size_t r = 0; r < ends.size(); ++r) {
+        regions[r].set("bytes", static_cast<int64_t>(ends[r]));
+        arenas[i][regions[r].get("memory_kind")] = ends[r];
+      }
     }
     std::vector<Table>& kept = profile.tables("plans");
     kept.clear();
@@ -236,23 +244,45 @@ class Repair {
         if (sub >= 0 && static_cast<size_t>(sub) < parts->size()) mark_parts(static_cast<size_t>(sub), parts);
   }
 
-  // One of the host's; of an entry others as they are, if they are memory of a device.
-  static void plan_regions(Table& profile, Table& plan, bool entry) {
+  using Arenas = std::map<int64_t, uint64_t>;  // a program's bytes by memory
+
+  // One of the host's; others as they are, if they are memory of a device, of a body's one of each,
+  // ascending; and those that its own bodies need.
+  static void plan_regions(Table& profile, Table& plan, bool entry, const std::set<int64_t>& needed) {
     std::vector<Table>& regions = plan.tables("regions");
     plan["regions"].present = true;
     if (regions.empty()) regions.emplace_back(plan.type->fields[plan.type->id("regions")].table);
-    regions.resize(std::min<size_t>(regions.size(), entry ? 16 : 1), regions[0]);
+    regions.resize(std::min<size_t>(regions.size(), 16), regions[0]);
     regions[0].set("memory_kind", 0);
     const auto backends = static_cast<int64_t>(profile["backends"].texts.size());
-    for (size_t r = 1; r < regions.size(); ++r)
-      if (const int64_t memory = regions[r].get("memory_kind"); memory < 1 || memory > backends)
-        return regions.resize(r, regions[0]);
+    std::set<int64_t> seen;
+    for (size_t r = 1; r < regions.size(); ++r) {
+      const int64_t memory = regions[r].get("memory_kind");
+      if (memory < 1 || memory > backends)
+        regions.resize(r, regions[0]);
+      else
+        seen.insert(memory);
+    }
+    if (!entry) {
+      seen.insert(needed.begin(), needed.end());
+      seen.erase(0);
+      regions.resize(1 + std::min<size_t>(seen.size(), 15), regions[0]);
+      size_t r = 1;
+      for (const int64_t memory : seen)
+        if (r < regions.size()) regions[r++].set("memory_kind", memory);
+      return;
+    }
+    for (const int64_t memory : needed) {
+      if (memory == 0 || seen.count(memory) > 0 || regions.size() == 16) continue;
+      regions.push_back(regions[0]);
+      regions.back().set("memory_kind", memory);
+    }
   }
 
-  // Everything side by side, in the region where it was. Returns the bytes of each region: one region for
-  // what is not an entry.
-  std::vector<uint64_t> plan_program(Table& program, Table& plan, size_t index, bool entry, size_t regions,
-                                     const std::vector<uint64_t>& arenas) {
+  // Everything side by side, in the region where it was. Returns the bytes of each region.
+  std::vector<uint64_t> plan_program(Table& program, Table& plan, size_t index, bool entry,
+                                     const std::vector<Arenas>& arenas) {
+    const size_t regions = plan.tables("regions").size();
     const TableType* place_type = plan.type->fields[plan.type->id("placements")].table;
     const TableType* step_type = plan.type->fields[plan.type->id("steps")].table;
     const auto end = static_cast<int64_t>(program.tables("steps").size());
@@ -289,14 +319,18 @@ class Repair {
     steps.resize(static_cast<size_t>(end), Table(step_type));
     for (size_t s = 0; s < steps.size(); ++s) {
       uint64_t workspace = s < workspaces_[index].size() ? workspaces_[index][s] : 0;
+      Arenas bodies;
       for (const int64_t sub : program.tables("steps")[s].list("subprograms"))
         if (sub >= 0 && static_cast<size_t>(sub) < arenas.size())
-          workspace = std::max(workspace, arenas[static_cast<size_t>(sub)]);
+          for (const auto& [memory, bytes] : arenas[static_cast<size_t>(sub)])
+            bodies[memory] = std::max(bodies[memory], bytes);
+      workspace = std::max(workspace, bodies[0]);
       workspace = padded(workspace + 1024);
       // Places of the results; a copy, which may be a transfer, takes none.
       size_t region = 0;
+      const bool control = !program.tables("steps")[s].list("subprograms").empty();
       for (const int64_t v : program.tables("steps")[s].list("outputs"))
-        if (v >= 0 && static_cast<size_t>(v) < home.size()) region = home[static_cast<size_t>(v)];
+        if (!control && v >= 0 && static_cast<size_t>(v) < home.size()) region = home[static_cast<size_t>(v)];
       if (regions > 1 && program.tables("steps")[s].get("op") == static_cast<int64_t>(Op::kCopy))
         workspace = 0;
       uint64_t& at = ends[region];
@@ -306,9 +340,28 @@ class Repair {
       steps[s].set("workspace_offset", static_cast<int64_t>(at));
       steps[s].set("workspace_bytes", static_cast<int64_t>(workspace));
       at += workspace;
+      plan_device_workspaces(plan, steps[s], bodies, &ends);
     }
     for (uint64_t& end : ends) end += 64;
     return ends;
+  }
+
+  static void plan_device_workspaces(Table& plan, Table& step, const Arenas& bodies,
+                                     std::vector<uint64_t>* ends) {
+    std::vector<Table> there;
+    for (const auto& [memory, bytes] : bodies)
+      for (size_t r = 1; memory > 0 && r < ends->size(); ++r) {
+        if (plan.tables("regions")[r].get("memory_kind") != memory) continue;
+        Table workspace(step.type->fields[step.type->id("device_workspaces")].table);
+        workspace.set("region", static_cast<int64_t>(r));
+        workspace.set("offset", static_cast<int64_t>((*ends)[r]));
+        workspace.set("bytes", static_cast<int64_t>(bytes));
+        there.push_back(std::move(workspace));
+        (*ends)[r] += bytes;
+        break;
+      }
+    step["device_workspaces"].present = !there.empty();
+    step["device_workspaces"].tables = std::move(there);
   }
 
   void mark_captured(size_t index, Table& program, std::vector<bool>* captured) {

@@ -44,8 +44,14 @@ void DeadMemory::place(uint32_t p, std::byte* base, size_t bytes, std::vector<si
     const auto& plan = *home.plan->steps()->Get(s);
     const size_t region =
         home.regions.empty() || plan.workspace_bytes() == 0 ? 0 : home.regions[plan.workspace_region()];
-    for (const uint32_t body : items(step.subprograms()))
-      place(body, base + region + plan.workspace_offset(), static_cast<size_t>(plan.workspace_bytes()), {});
+    for (const uint32_t body : items(step.subprograms())) {
+      const auto* list = detail::find_plan(*profile_, body)->regions();
+      std::vector<size_t> inside;
+      for (uint32_t r = 0; r < length(list); ++r)
+        inside.push_back(list->Get(r)->memory_kind() == 0 ? 0 : kElsewhere);
+      place(body, base + region + plan.workspace_offset(), static_cast<size_t>(plan.workspace_bytes()),
+            std::move(inside));
+    }
   }
 }
 

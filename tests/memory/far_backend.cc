@@ -48,6 +48,7 @@ struct FarBackend::Step {
   OpCall call;  // with addresses that the worker can use
   RunContext context;
   int32_t number = -1;
+  uint32_t program = 0;
 };
 
 FarBackend::FarBackend(const char* name, size_t most) : capacity(most), name_(name) {
@@ -219,6 +220,7 @@ Status FarBackend::prepare(const OpCall& call, const Preparation& with, Prepared
   step->call = {
       call.op, attributes, {views, call.inputs.size()}, {views + call.inputs.size(), call.outputs.size()}};
   step->number = with.step;
+  step->program = with.program;
   if (!with.workspace.empty()) {
     SINTER_RETURN_UNLESS(within_block(with.workspace.data(), with.workspace.size()),
                          wrong("a workspace of the host"));
@@ -293,7 +295,8 @@ void FarBackend::work_through() {
     if (!failure_.ok()) {
       // Left out.
     } else if (job.step != nullptr) {
-      failure_ = job.step->kernel->run(job.step->call, job.step->context).at(Where::kStep, job.step->number);
+      failure_ = job.step->kernel->run(job.step->call, job.step->context)
+                     .at_step(static_cast<uint32_t>(job.step->number), job.step->program);
     } else if (job.from != nullptr) {
       std::memcpy(job.to, job.from, job.bytes);
     } else {

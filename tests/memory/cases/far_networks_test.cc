@@ -13,6 +13,7 @@
 #include "converter/plan/place_memories.h"
 #include "tests/common/source_dir.h"
 #include "tests/memory/far_backend.h"
+#include "tests/unit/random_bodies.h"
 #include "tests/unit/running.h"
 
 namespace sinter::convert {
@@ -83,23 +84,49 @@ void fill(const TensorView& view, uint32_t seed) {
   }
 }
 
+// What the plan has the device do for the steps that a run on the host goes through, once or in every trip.
+struct Expected {
+  const PlannedModel& plan;
+  FarBackend::Counts counts;
+  int64_t on_host = 0;
+
+  void add(const StepInfo& info) {
+    const Graph& graph = *plan.programs[info.program].graph;
+    const Node& node = graph.nodes[info.step];
+    if (memory_of(graph, node) == 0) {
+      ++on_host;
+      return;
+    }
+    const Value& in = graph.value(node.inputs[0]);
+    const auto moved = static_cast<int64_t>(dense_bytes(in.dtype, in.dims));
+    if (!is_transfer(graph, node))
+      ++counts.steps;
+    else if (in.memory == 0)
+      ++counts.uploads, counts.bytes_up += moved;
+    else
+      ++counts.downloads, counts.bytes_down += moved;
+  }
+};
+
 // What all runs together did.
 struct Totals {
-  int graphs = 0, on_device = 0, mixed = 0;
+  int graphs = 0, on_device = 0, mixed = 0, bodies = 0;
   int64_t transfers = 0, steps = 0;
 };
 
-void check_network(const fs::path& onnx, bool islands, Totals* totals) {
-  SCOPED_TRACE(onnx.string());
-  Diagnostics diagnostics;
-  std::optional<Graph> graph = load_graph(onnx, {}, diagnostics);
-  if (!graph) return;
-  run_passes(*graph, {});
-  compact_values(*graph);
+// Whether a step of a body is on a device.
+bool in_bodies(const PlannedModel& plan) {
+  for (size_t p = 1; p < plan.programs.size(); ++p)
+    for (const Node& node : plan.programs[p].graph->nodes)
+      if (memory_of(*plan.programs[p].graph, node) > 0) return true;
+  return false;
+}
+
+void check_graph(std::shared_ptr<Graph> graph, bool islands, Totals* totals) {
   PlanOptions options;
   options.platforms = {&far_platform};
   options.islands = islands, options.thorough = totals->graphs % 4 == 0;
-  const PlannedModel plan = plan_model(std::make_shared<Graph>(std::move(*graph)), options);
+  const PlannedModel plan = plan_model(std::move(graph), options);
   const PlannedProgram& program = plan.programs[0];
   const fs::path file =
       fs::path(::testing::TempDir()) / ("far_network_" + std::to_string(getpid()) + ".sinter");
@@ -116,31 +143,13 @@ void check_network(const fs::path& onnx, bool islands, Totals* totals) {
   ASSERT_TRUE(opened.ok()) << text;
 
   FarBackend far;
+  far.work = totals->graphs % 2 == 0 ? test::Work::kAtOnce : test::Work::kHeld;
   Backend* const backends[] = {&far};
   SessionOptions with{.backends = backends}, without{.backend = "reference"};
   Ran there(*opened, with), here(*opened, without);
   ASSERT_TRUE(there.status.ok()) << there.why();
   ASSERT_TRUE(here.status.ok()) << here.why();
 
-  // What was planned.
-  FarBackend::Counts expected;
-  int64_t on_host = 0;
-  for (size_t n = 0; n < program.steps.size(); ++n) {
-    const Node& node = program.graph->nodes[n];
-    if (program.steps[n].elided) continue;
-    if (memory_of(*program.graph, node) == 0) {
-      ++on_host;
-      continue;
-    }
-    const Value& in = program.graph->value(node.inputs[0]);
-    const auto moved = static_cast<int64_t>(dense_bytes(in.dtype, in.dims));
-    if (!is_transfer(*program.graph, node))
-      ++expected.steps;
-    else if (in.memory == 0)
-      ++expected.uploads, expected.bytes_up += moved;
-    else
-      ++expected.downloads, expected.bytes_down += moved;
-  }
   const auto devices = there.needs.on_devices();
   EXPECT_EQ(there.needs.arena, program.regions[0].bytes);
   ASSERT_EQ(devices.size(), program.regions.size() - 1);
@@ -148,20 +157,27 @@ void check_network(const fs::path& onnx, bool islands, Totals* totals) {
     EXPECT_EQ(devices[0].arena, program.regions[1].bytes);
     EXPECT_EQ(far.allocated(), devices[0].bytes);
   }
+  Expected planned{plan, {}};
+  const StepObserver observer{&planned, nullptr, [](void* self, const StepInfo& info, const OpCall&) {
+                                static_cast<Expected*>(self)->add(info);
+                              }};
+  here.session.set_observer(&observer);
   ++totals->graphs;
-  totals->on_device += expected.steps > 0;
-  totals->mixed += expected.steps > 0 && on_host > 0;
-
   for (uint32_t run = 0; run < 2; ++run) {
     for (uint32_t i = 0; i < here.session.input_count(); ++i) {
       fill(there.session.input(i), run * 31 + i);
       fill(here.session.input(i), run * 31 + i);
     }
     far.forget_counts();
+    planned.counts = {}, planned.on_host = 0;
     const Status a = there.session.run(), b = here.session.run();
     ASSERT_EQ(a.code, b.code);
     if (!a.ok()) break;  // an index out of range, say
     const FarBackend::Counts& counts = far.counts();
+    const FarBackend::Counts& expected = planned.counts;
+    totals->on_device += run == 0 && expected.steps > 0;
+    totals->mixed += run == 0 && expected.steps > 0 && planned.on_host > 0;
+    totals->bodies += run == 0 && in_bodies(plan);
     EXPECT_EQ(counts.wrong, 0);
     EXPECT_EQ(counts.steps, expected.steps);
     EXPECT_EQ(counts.uploads, expected.uploads);
@@ -178,6 +194,16 @@ void check_network(const fs::path& onnx, bool islands, Totals* totals) {
           << "output " << o << " differs";
     }
   }
+}
+
+void check_network(const fs::path& onnx, bool islands, Totals* totals) {
+  SCOPED_TRACE(onnx.string());
+  Diagnostics diagnostics;
+  std::optional<Graph> graph = load_graph(onnx, {}, diagnostics);
+  if (!graph) return;
+  run_passes(*graph, {});
+  compact_values(*graph);
+  check_graph(std::make_shared<Graph>(std::move(*graph)), islands, totals);
 }
 
 std::vector<fs::path> models_below(const fs::path& folder, uintmax_t most_bytes) {
@@ -202,10 +228,27 @@ TEST(FarNetworks, EveryOperatorsCases) {
       taken = everything;
     check_network(models[i], true, &totals);
   }
-  std::printf("%d graphs, %d on the device, %d mixed; %lld steps there, %lld transfers\n", totals.graphs,
-              totals.on_device, totals.mixed, static_cast<long long>(totals.steps),
-              static_cast<long long>(totals.transfers));
+  std::printf(
+      "%d graphs, %d on the device, %d mixed, %d with bodies there; %lld steps there, %lld transfers\n",
+      totals.graphs, totals.on_device, totals.mixed, totals.bodies, static_cast<long long>(totals.steps),
+      static_cast<long long>(totals.transfers));
   EXPECT_GT(totals.on_device, totals.graphs / 2);
+  EXPECT_GT(totals.bodies, 3);
+}
+
+// Loops and branches in one another.
+TEST(FarNetworks, RandomBodies) {
+  std::minstd_rand random(23);
+  Totals totals;
+  for (uint32_t round = 0; round < 300; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    if (round % 3 == 0)
+      taken = everything;
+    else
+      taken = some(round);
+    check_graph(RandomBodies(random).make(1 + static_cast<int>(round % 3)), round % 2 == 0, &totals);
+  }
+  EXPECT_GT(totals.bodies, 80);
 }
 
 class RealNetworks : public ::testing::TestWithParam<const char*> {};
