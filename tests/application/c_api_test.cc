@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-const float kX[6] = {-4, 0, 1, 2, -8, 3};
+const float kInput[6] = {-4, 0, 1, 2, -8, 3};
 
 // y[2,3] = relu(x[2,3] + {1, 2, 3})
 class CApi : public ::testing::Test {
@@ -38,7 +38,7 @@ class CApi : public ::testing::Test {
 void expect_results(sinter_session* session) {
   sinter_error error = {};
   float y[6] = {};
-  ASSERT_EQ(sinter_set(session, "x", SINTER_FLOAT32, kX, sizeof kX, &error), SINTER_OK) << error.text;
+  ASSERT_EQ(sinter_set(session, "x", SINTER_FLOAT32, kInput, sizeof kInput, &error), SINTER_OK) << error.text;
   ASSERT_EQ(sinter_run(session, &error), SINTER_OK) << error.text;
   ASSERT_EQ(sinter_get(session, "y", SINTER_FLOAT32, y, sizeof y, &error), SINTER_OK) << error.text;
   EXPECT_THAT(y, ElementsAre(0, 2, 4, 3, 0, 6));
@@ -58,7 +58,7 @@ TEST_F(CApi, RunsAModel) {
   EXPECT_EQ(x.type, SINTER_FLOAT32);
   EXPECT_EQ(x.rank, 2);
   EXPECT_EQ(x.dims[1], 3);
-  EXPECT_EQ(x.bytes, sizeof kX);
+  EXPECT_EQ(x.bytes, sizeof kInput);
   static_cast<float*>(x.data)[0] = 9;
   ASSERT_EQ(sinter_run(session, nullptr), SINTER_OK);
   EXPECT_EQ(static_cast<const float*>(y.data)[0], 10);
@@ -95,13 +95,15 @@ TEST_F(CApi, DescribesTheModel) {
 TEST_F(CApi, ReportsWithNames) {
   sinter_session* session = nullptr;
   ASSERT_EQ(sinter_session_create(model_, nullptr, &session, &error_), SINTER_OK);
-  EXPECT_EQ(sinter_set(session, "x", SINTER_INT8, kX, sizeof kX, &error_), SINTER_INVALID_ARGUMENT);
+  EXPECT_EQ(sinter_set(session, "x", SINTER_INT8, kInput, sizeof kInput, &error_), SINTER_INVALID_ARGUMENT);
   EXPECT_STREQ(error_.text, "input 0 'x': its type is float32 but the values are int8");
   EXPECT_EQ(sinter_get(session, "y", SINTER_FLOAT32, &error_, 3, &error_), SINTER_INVALID_ARGUMENT);
   EXPECT_STREQ(error_.text, "output 0 'y': it has 24 bytes but the values have 3");
-  EXPECT_EQ(sinter_set(session, "z", SINTER_FLOAT32, kX, sizeof kX, &error_), SINTER_INVALID_ARGUMENT);
+  EXPECT_EQ(sinter_set(session, "z", SINTER_FLOAT32, kInput, sizeof kInput, &error_),
+            SINTER_INVALID_ARGUMENT);
   EXPECT_STREQ(error_.text, "the model does not have an input 'z'");
-  EXPECT_EQ(sinter_set(nullptr, "x", SINTER_FLOAT32, kX, sizeof kX, &error_), SINTER_INVALID_ARGUMENT);
+  EXPECT_EQ(sinter_set(nullptr, "x", SINTER_FLOAT32, kInput, sizeof kInput, &error_),
+            SINTER_INVALID_ARGUMENT);
   EXPECT_STREQ(error_.text, "a required argument is NULL");
   EXPECT_EQ(sinter_run(nullptr, nullptr), SINTER_INVALID_ARGUMENT);
   sinter_session_destroy(session);
