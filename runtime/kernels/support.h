@@ -413,9 +413,10 @@ constexpr bool is_number(DType t) { return is_compute_float(t) || is_integer(t);
 // Of an operand that is not rounded to the 16 bits of operand 0.
 inline Status check_computed_dtype(const OpCall& call, size_t i) {
   const DType t = computed_dtype(call.in(0).dtype);
-  SINTER_RETURN_UNLESS(call.in(i).dtype == t, invalid("input %a is not %B, in which the operation computes",
-                                                      static_cast<int64_t>(i), static_cast<int64_t>(t))
-                                                  .at(Where::kInput, static_cast<int32_t>(i)));
+  SINTER_RETURN_UNLESS(call.in(i).dtype == t,
+                       invalid("its type %A is not %B, in which the operation computes",
+                               static_cast<int64_t>(call.in(i).dtype), static_cast<int64_t>(t))
+                           .of_input(i));
   return ok_status();
 }
 inline Status check_dtype(const OpCall& call, size_t i, bool allowed) {

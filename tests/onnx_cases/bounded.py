@@ -107,8 +107,8 @@ def slices():
     # Near the end there are fewer elements.
     yield simple("bounded_running_start", [*cut, node("Relu", "cut", "y")], start[0], constants=three, more=start[1:])
     # ... which what follows does not take: the run fails, and names the step.
-    few = "fewer than the required 3 elements (CheckLength 'cut_out')"
-    ends = [(feed, f"a slice that starts at {k} has {few}") for feed in start for k in feed["at"] if k in (9, 10, -1, -12, 99)]
+    few = "'cut_out' (CheckLength): a slice that starts at {} has fewer than the required 3 elements"
+    ends = [(feed, few.format(k)) for feed in start for k in feed["at"] if k in (9, 10, -1, -12, 99)]
     for name, needs, constants in (
             ("add", node("Add", "cut c", "y"), {"c": floats("c", 3, 3)}),
             ("reshape", node("Reshape", "cut s", "y"), {"s": arr64(9)}),
@@ -121,11 +121,11 @@ def slices():
     yield simple("bounded_running_start_fixed_later", [*cut, node("Exp", "cut", "e"), node("Mul", "e two", "m"),
                                                        node("Trilu", "m", "y", name="upper")], start[0],
                  constants={**three, "two": np.float32(2)}, more=start[1:3],
-                 fails=[(start[3], "1 elements do not fit a shape of 3 elements (CheckLength 'upper')")])
+                 fails=[(start[3], "'upper' (CheckLength): 1 elements do not fit a shape of 3 elements")])
     yield simple("bounded_running_start_fixed_conv", [*cut, node("Unsqueeze", "cut a", "u"),
                                                       node("Conv", "u w", "y", name="along")], start[0],
                  constants={**three, "w": floats("w", 2, 3, 2)}, more=start[1:3],
-                 fails=[(start[3], "1 elements do not fit a shape of 3 elements (CheckLength 'along')")])
+                 fails=[(start[3], "'along' (CheckLength): 1 elements do not fit a shape of 3 elements")])
     step = [{"x": floats("rs", 10, 3), "at": np.array([k], np.int64)} for k in (0, 4, 6, 8, -6)]
     yield simple("bounded_running_start_step", [node("Add", "at four", "end"), node("Slice", "x at end a k", "y")], step[0],
                  constants={"four": arr64(4), "a": arr64(0), "k": arr64(3)}, more=step[1:])
@@ -276,7 +276,7 @@ def control():
     yield rows("loop_that_grows_to_a_bound", [*count, loop("", [*row, node("Concat", "a_in one one", "a", axis=0)],
                                                            {"front": arr64(0)}, ["a"], [], "n", ["start"])],
                "ya", empty, keeps={k: v for k, v in KEEPS.items() if k != "all"}, flags=("--bound", "around=7"),
-               fails=[(feeds("loop_that_grows_to_a_bound")[4], "--bound NODE=N (CheckLength 'around')")])
+               fails=[(feeds("loop_that_grows_to_a_bound")[4], "'around' (CheckLength): a length of 9 is outside")])
     # Slices from running starts in bodies: what needs their size behind them takes it.
     x = {"x": floats("windows", 8, 3)}
     window = [node("Unsqueeze", "i front", "s"), node("Add", "s two", "e"), node("Slice", "x s e front", "w")]
@@ -333,14 +333,14 @@ def refusals():
     more = [{"n": np.array(k, np.int64)} for k in (0, 1, 8)]
     yield simple("bounded_flag", body, free, "y:l", numbers, flags=("--bound", "count_up=8"), more=more)
     yield simple("bounded_flag_exceeded", body, free, "y:l", numbers, flags=("--bound", "count_up=8"),
-                 fails=[({"n": np.array(9, np.int64)}, "a length of 9 is outside the planned 0 to 8; convert with a larger --bound "
-                         "NODE=N (CheckLength 'count_up')")])
+                 fails=[({"n": np.array(9, np.int64)}, "'count_up' (CheckLength): a length of 9 is outside the planned 0 to 8; "
+                         "convert with a larger --bound NODE=N")])
     yield rows("lengths_differ", node("Add", "rows c", "y", name="meets"), constants={"c": floats("fixed", N, 4)},
-               keeps={"all": KEEPS["all"]}, fails=[(feeds("lengths_differ")[3], "lengths 3 and 6 of one axis differ (CheckLength 'meets')")])
+               keeps={"all": KEEPS["all"]}, fails=[(feeds("lengths_differ")[3], "'meets' (CheckLength): lengths 3 and 6 of one axis differ")])
     yield rows("gather_beyond", node("Gather", "rows i", "y"), constants={"i": arr64(2)}, keeps={"some": KEEPS["some"]},
                fails=[(feeds("gather_beyond")[1], "outside an axis")])
     yield rows("topk_beyond", node("TopK", "rows k", "y z", axis=0, name="top"), "y z:l", {"k": arr64(2)}, keeps={"some": KEEPS["some"]},
-               fails=[(feeds("topk_beyond")[1], "a part of 2 elements is not within an axis of 1 (CheckLength 'top')")])
+               fails=[(feeds("topk_beyond")[1], "'top' (CheckLength): a part of 2 elements is not within an axis of 1")])
     yield refused("bounded_flag_without_node", model(graph(body, free, "y:l", numbers)), "nobody",
                   flags=("--bound", "nobody=3", "--bound", "count_up=3"))
 

@@ -62,10 +62,10 @@ def recurrent():
     lens = node("LSTM", "u w r b lens", "y h", name="cell", hidden_size=2)
     yield rows("lstm_lengths", [node("Unsqueeze", "rows a", "u"), lens], "y h",
                {**w["LSTM"], "a": arr64(1), "b": floats("b", 1, 16), "lens": np.array([3], np.int32)}, keeps=three,
-               fails=[(feeds("lstm_lengths")[1], "a part of 3 elements is not within an axis of 1 (CheckLength 'cell')")])
+               fails=[(feeds("lstm_lengths")[1], "'cell' (CheckLength): a part of 3 elements is not within an axis of 1")])
     yield rows("lstm_lengths_last", [node("Unsqueeze", "rows a", "u"), node("LSTM", "u w r b lens", ["", "h"], name="cell", hidden_size=2)],
                "h", {**w["LSTM"], "a": arr64(1), "b": floats("b", 1, 16), "lens": np.array([3], np.int32)}, keeps=three,
-               fails=[(feeds("lstm_lengths_last")[1], "a part of 3 elements is not within an axis of 1 (CheckLength 'cell')")])
+               fails=[(feeds("lstm_lengths_last")[1], "'cell' (CheckLength): a part of 3 elements is not within an axis of 1")])
     # A length for each of a bounded number of sequences.
     yield rows("lstm_batch_lengths", [node("Unsqueeze", "rows a", "u"), node("Concat", "u u", "v", axis=0), node("Size", "rows", "s"),
                                       node("ReduceMax", "rows one", "m", keepdims=0), node("Greater", "m zero", "g"),

@@ -106,7 +106,7 @@ def running_sequences():
     yield simple("stack_length", [*append, node("SequenceLength", "s", "y")], runs[0], "y:l", constants=k,
                  more=[*runs[1:], {"x": x, "n": np.array(0)}], flags=flags)
     yield simple("stack_beyond", [*append, node("ConcatFromSequence", "s", "y", axis=0)], runs[0], constants=k, flags=("--max-trips", "around=2"),
-                 fails=[(runs[1], "its planned 2 trips (Loop 'around')")])
+                 fails=[(runs[1], "'around' (Loop): the loop would continue after its planned 2 trips")])
     at = [{**run, "p": np.array(p)} for run in runs for p in (0, -1)] + [{**runs[2], "p": np.array(4)}]
     yield simple("stack_at", [*append, node("SequenceAt", "s p", "y")], at[0], constants=k, more=at[1:], flags=flags,
                  fails=[({**runs[1], "p": np.array(3)}, "outside an axis")])
@@ -202,12 +202,12 @@ def failing_bodies():
     x = floats("failing", 3)
     yield simple("loop_fails_inside", [loop, node("Exp", "t", "y", name="behind")], {"x": x, "n": np.array(3, np.int64)},
                  constants={"start": np.float32(0)}, flags=("--max-trips", "around=5"),
-                 fails=[({"x": x, "n": np.array(4, np.int64)}, "index 3 is outside an axis of 3 elements (Gather 'inside')")])
+                 fails=[({"x": x, "n": np.array(4, np.int64)}, "'inside' (Gather): index 3 is outside an axis of 3 elements")])
     take = helper.make_graph([node("Gather", "x k", "b", name="within")], "take", [], [info("b")])
     none = helper.make_graph([node("Identity", "zero", "b")], "none", [], [info("b")])
     at = {"x": x, "k": np.array(1, np.int64), "c": np.array(True)}
     yield simple("if_fails_inside", [node("If", "c", "t", then_branch=take, else_branch=none), node("Exp", "t", "y", name="behind")],
-                 at, constants={"zero": np.float32(0)}, fails=[({**at, "k": np.array(5, np.int64)}, "(Gather 'within')")])
+                 at, constants={"zero": np.float32(0)}, fails=[({**at, "k": np.array(5, np.int64)}, "'within' (Gather)")])
 
 
 def cases():

@@ -36,7 +36,9 @@ ValueId rotated(NodeLowering& n, ValueId x, ValueId cos, ValueId sin, ValueId po
   RopeAttrs a;
   a.interleaved = interleaved;
   if (const int64_t pairs = n.dims(cos)[2]; 2 * pairs != n.dims(x)[3]) a.rotary_dim = 2 * pairs;
-  const auto table = [&](ValueId v) { return n.unsqueeze(v, heads_axis); };
+  // Angles are not rounded to 16 bits.
+  const DType t = n.dtype(x) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  const auto table = [&](ValueId v) { return n.cast(n.unsqueeze(v, heads_axis), t); };
   return n.emit(a, {x, table(cos), table(sin)});
 }
 

@@ -164,7 +164,8 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
   if (exists != kAbsent)
     bias = n.emit(WhereAttrs{}, {exists, bias == kAbsent ? n.scalar(t, 0) : bias, n.scalar(t, -kInfinity)});
   std::vector<ValueId> operands{n.cast(h.q, t), n.cast(h.k, t), n.cast(h.v, t)};
-  if (bias != kAbsent) operands.push_back(n.cast(bias, t));
+  // A bias is not rounded to 16 bits.
+  if (bias != kAbsent) operands.push_back(n.cast(bias, t == DType::kFloat64 ? t : DType::kFloat32));
   const ValueId y = n.emit(AttentionAttrs{scale, causal, static_cast<int64_t>(rule)}, operands);
   return heads_together(n, n.cast(y, result));
 }
