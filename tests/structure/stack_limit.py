@@ -22,8 +22,9 @@ PROBE = "void use(char*);\nvoid probe() {{\n  char room[{}];\n  use(room);\n}}\n
 def is_device_source(path, command):
     """Generated sources (unity builds) are in the build tree; the names of objects contain the library's."""
     objects = [part for part in command if part.endswith(".o") and "sinter_" in part]
-    # The emulator of CUDA devices runs on workstations only.
-    return "/tests/" not in path and "/emulator/" not in path and any(f"{side}/" in part for side in ("runtime", "platforms") for part in objects)
+    # The emulator of CUDA devices, and kernels that test it, run on workstations only.
+    hosted = any(folder in path for folder in ("/tests/", "/emulator/", "/test_kernels/"))
+    return not hosted and any(f"{side}/" in part for side in ("runtime", "platforms", "application") for part in objects)
 
 
 def flags_of(command):
