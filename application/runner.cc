@@ -81,7 +81,7 @@ struct Runner::State {
   }
   // "the model does not have an input 'imag'; its inputs are 'image', 'mask'".
   void fail_name(const char* kind, const char* name, bool input);
-  // "input 'image' is float32[1,28,28] of 784 elements, but 100 were given".
+  // "input 'image' is float32[1,28,28], 784 elements, but 100 were given or asked for".
   void fail_values(const char* kind, const char* name, const TensorView& view, size_t width, size_t given,
                    size_t has, bool typed);
   Status open_model(std::span<const std::byte> file, const RunnerOptions& options);

@@ -17,7 +17,7 @@ if(NOT SINTER_NVCC)
   if(SINTER_CUDA STREQUAL "ON")
     message(FATAL_ERROR "Sinter: SINTER_CUDA=ON needs nvcc; put the CUDA toolkit's bin folder on PATH")
   endif()
-  message(STATUS "Sinter: built without CUDA kernels, because there is no nvcc on PATH (docs/cuda.md)")
+  message(STATUS "Sinter: built without CUDA kernels, because nvcc is not on PATH (docs/cuda.md)")
   return()
 endif()
 

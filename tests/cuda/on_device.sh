@@ -48,7 +48,7 @@ networks=${networks:-.}
 for part in $only; do
   case $part in
     machine | latencies | networks | operations | rivals | sanitizer) ;;
-    *) echo "on_device: there is no part $part" >&2; exit 2 ;;
+    *) echo "on_device: '$part' is not a part" >&2; exit 2 ;;
   esac
 done
 bundle=$(cd "$bundle" 2>/dev/null && pwd) || { echo 'on_device: the folder of the bundle is not there' >&2; exit 2; }

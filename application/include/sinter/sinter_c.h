@@ -92,7 +92,7 @@ typedef struct sinter_tensor {
   int32_t rank;
   int64_t dims[SINTER_MAX_RANK]; /* dense, the last axis varies fastest */
   size_t bytes;
-  void* data; /* NULL where there is no session */
+  void* data; /* NULL without a session */
 } sinter_tensor;
 
 /* ---- Models ---- */

@@ -30,7 +30,8 @@ struct DeviceRange {
 };
 extern DeviceRange device_range;
 
-// Null: there is no room. The block ends at a page that nobody can access, but for the driver's alignment.
+// Null: no gap is large enough. The block ends at a page that nobody can access, except for the driver's
+// alignment.
 std::byte* allocate_device(size_t bytes);
 // Returns the block's bytes; 0: there is none at this address.
 size_t free_device(std::byte* block);

@@ -34,7 +34,7 @@ struct Job {
 
 // Does all jobs of a stream.
 DriverResult finish(StreamHandle stream);
-// Where the next job is put; the previous ones are done first where there is no room.
+// Where the next job is put; the previous ones are done first where the list is full.
 DriverResult next_job(StreamHandle stream, Job** job);
 
 void count(int64_t StandInCounts::*what, int64_t by = 1);

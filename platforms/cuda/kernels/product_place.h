@@ -40,7 +40,7 @@ SINTER_DEVICE TileOperands<T> operands_of(const ProductArguments& a, uint32_t pr
 }
 
 // The windows of the rows that a thread reads, of which line(i) is the i-th, from the tile's first; beyond
-// the last row of the part there is no image.
+// the last row of the part a window has no image.
 template <int kCount, class Line>
 SINTER_DEVICE void find_windows(const ProductPart& part, uint32_t first, Line line,
                                 WindowStart (&starts)[kCount]) {

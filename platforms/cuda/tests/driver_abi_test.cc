@@ -51,5 +51,5 @@ TEST(DriverApi, HasTheToolkitsNumbers) {
 }  // namespace
 }  // namespace sinter::cuda
 #else
-TEST(DriverApi, HasTheToolkitsNumbers) { GTEST_SKIP() << "there is no CUDA toolkit here"; }
+TEST(DriverApi, HasTheToolkitsNumbers) { GTEST_SKIP() << "the CUDA toolkit is not installed"; }
 #endif

@@ -81,7 +81,7 @@ TEST(Device, RefusesWhatItCannotUse) {
   EXPECT_NE(refusal().find("compute capability 6.0; 7.5 is needed"), std::string::npos) << refusal();
 }
 
-// What opening the module says where SINTER_CUDA_MODULE has this value.
+// The refusal to open the module where SINTER_CUDA_MODULE has this value.
 std::string module_refusal(const std::string& path) {
   ::setenv("SINTER_CUDA_MODULE", path.c_str(), 1);
   const void* const* images = nullptr;
