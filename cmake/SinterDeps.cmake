@@ -1,36 +1,76 @@
-# Imported targets for what scripts/deps.sh built:
-#   sinter_deps::flatbuffers (headers), sinter_deps::xxhash (header), sinter_deps::hwy, sinter_deps::pthreadpool,
-#   sinter_deps::xnnpack (with cpuinfo and pthreadpool inside), and sinter_deps::onednn where it was built.
-# SINTER_DEPS_PREFIX (cache or environment) names the prefix; SINTER_FLATC is the schema compiler of this machine.
+# The libraries that scripts/deps.sh builds with this build's toolchain file, as imported targets:
+#   sinter_deps::flatbuffers, sinter_deps::xxhash (headers), sinter_deps::hwy, sinter_deps::pthreadpool,
+#   sinter_deps::xnnpack (with cpuinfo inside), sinter_deps::sodium, and sinter_deps::onednn where it was built.
+# SINTER_DEPS_PREFIX (cache or environment) names the folder of all targets' results; SINTER_DEPS_DIR becomes this target's.
+# SINTER_FLATC is the schema compiler of this machine.
 
 if(NOT SINTER_DEPS_PREFIX)
   if(DEFINED ENV{SINTER_DEPS_PREFIX} AND NOT "$ENV{SINTER_DEPS_PREFIX}" STREQUAL "")
     set(SINTER_DEPS_PREFIX "$ENV{SINTER_DEPS_PREFIX}")
-  else()
+  elseif(PROJECT_IS_TOP_LEVEL)
     set(SINTER_DEPS_PREFIX "${PROJECT_SOURCE_DIR}/build/deps")
+  else()
+    set(SINTER_DEPS_PREFIX "${PROJECT_BINARY_DIR}/deps")
   endif()
 endif()
-set(SINTER_DEPS_PREFIX "${SINTER_DEPS_PREFIX}" CACHE PATH "Prefix that scripts/deps.sh filled")
+set(SINTER_DEPS_PREFIX "${SINTER_DEPS_PREFIX}" CACHE PATH "Folder that scripts/deps.sh fills")
+option(SINTER_BUILD_DEPS "Build missing libraries while configuring (scripts/deps.sh)" ON)
 
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-  set(SINTER_TRIPLE x86_64)
-elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
-  set(SINTER_TRIPLE aarch64)
-elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
-  set(SINTER_TRIPLE armv7)
-else()
-  message(FATAL_ERROR "Sinter: no dependencies for processor '${CMAKE_SYSTEM_PROCESSOR}'")
+set(deps_command bash "${PROJECT_SOURCE_DIR}/scripts/deps.sh")
+if(CMAKE_TOOLCHAIN_FILE)
+  get_filename_component(file "${CMAKE_TOOLCHAIN_FILE}" ABSOLUTE BASE_DIR "${CMAKE_BINARY_DIR}")
+  if(NOT EXISTS "${file}")
+    get_filename_component(file "${CMAKE_TOOLCHAIN_FILE}" ABSOLUTE BASE_DIR "${CMAKE_SOURCE_DIR}")
+  endif()
+  list(APPEND deps_command --toolchain "${file}")
+  # What the toolchain file declares that it reads.
+  foreach(name IN LISTS CMAKE_TRY_COMPILE_PLATFORM_VARIABLES)
+    if(NOT "${${name}}" STREQUAL "")
+      list(APPEND deps_command "-D${name}=${${name}}")
+    endif()
+  endforeach()
+elseif(CMAKE_CROSSCOMPILING)
+  message(FATAL_ERROR "Sinter: its libraries are built with a toolchain file, and this cross build has none; write the settings to a "
+    "file and pass it with --toolchain (docs/cross-compile.md)")
 endif()
-
-set(SINTER_DEPS_DIR "${SINTER_DEPS_PREFIX}/${SINTER_TRIPLE}")
+set(deps_environment "${CMAKE_COMMAND}" -E env "SINTER_DEPS_PREFIX=${SINTER_DEPS_PREFIX}")
+execute_process(COMMAND ${deps_environment} ${deps_command} --where OUTPUT_VARIABLE SINTER_DEPS_DIR
+  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 set(SINTER_FLATC "${SINTER_DEPS_PREFIX}/host/bin/flatc")
-if(NOT EXISTS "${SINTER_DEPS_DIR}/include/flatbuffers/flatbuffers.h")
-  message(FATAL_ERROR "Sinter: ${SINTER_DEPS_DIR} is not filled; run scripts/deps.sh --triple ${SINTER_TRIPLE}")
+
+if(SINTER_THREADS)
+  set(pool pthreadpool)
+else()
+  set(pool one_thread)
+endif()
+set(wanted xxhash flatbuffers highway)
+if(SINTER_THREADS OR SINTER_XNNPACK)
+  list(APPEND wanted ${pool})
+endif()
+if(SINTER_XNNPACK)
+  list(APPEND wanted xnnpack)
+endif()
+if(SINTER_SIGNATURES AND NOT (SINTER_LIBSODIUM AND SINTER_SODIUM_INCLUDE))
+  list(APPEND wanted sodium)
+endif()
+list(TRANSFORM wanted PREPEND "--only;" OUTPUT_VARIABLE only)
+if(SINTER_BUILD_DEPS)
+  execute_process(COMMAND ${deps_environment} ${deps_command} ${only} COMMAND_ECHO NONE RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR "Sinter: the libraries that it links could not be built (the cause is above); the lean options of "
+      "docs/cross-compile.md leave some of them out")
+  endif()
+else()
+  foreach(name IN LISTS wanted)
+    if(NOT EXISTS "${SINTER_DEPS_DIR}/stamps/${name}")
+      list(JOIN deps_command " " command)
+      list(JOIN only " " only)
+      message(FATAL_ERROR "Sinter: ${SINTER_DEPS_DIR} has no ${name}; run: SINTER_DEPS_PREFIX=${SINTER_DEPS_PREFIX} ${command} ${only}")
+    endif()
+  endforeach()
 endif()
 
-find_package(Threads REQUIRED)
-
-# Headers live in one folder; SYSTEM keeps their warnings out of -Werror.
+# Headers are in one folder; SYSTEM keeps their warnings out of -Werror.
 function(sinter_deps_headers name)
   add_library(sinter_deps::${name} INTERFACE IMPORTED GLOBAL)
   target_include_directories(sinter_deps::${name} SYSTEM INTERFACE "${SINTER_DEPS_DIR}/include")
@@ -42,31 +82,44 @@ function(sinter_deps_archive name file)
   target_include_directories(sinter_deps::${name} SYSTEM INTERFACE "${SINTER_DEPS_DIR}/include")
 endfunction()
 
+# The archives' symbols carry the prefix sinter_; the forced header gives their declarations the same names.
+function(sinter_deps_renamed_archive name library)
+  sinter_deps_archive(${name} libsinter_${library}.a)
+  target_compile_options(sinter_deps::${name} INTERFACE "SHELL:-include sinter_${library}_names.h")
+endfunction()
+
 sinter_deps_headers(flatbuffers)
 sinter_deps_headers(xxhash)
 sinter_deps_archive(hwy libhwy.a)
 target_compile_definitions(sinter_deps::hwy INTERFACE HWY_STATIC_DEFINE)
 
-# Signed model files. The system's libsodium, which applications find for themselves (SinterConfig.cmake.in).
+# Signed model files: the sysroot's libsodium, which applications find for themselves (SinterConfig.cmake.in), or ours.
 if(SINTER_SIGNATURES)
-  if(NOT SINTER_LIBSODIUM OR NOT SINTER_SODIUM_INCLUDE)
-    message(FATAL_ERROR "Sinter: SINTER_SIGNATURES needs libsodium (libsodium-dev); install it or switch the option off")
+  if("sodium" IN_LIST wanted)
+    sinter_deps_archive(sodium libsodium.a)
+    target_compile_definitions(sinter_deps::sodium INTERFACE SODIUM_STATIC)
+  else()
+    add_library(sinter_deps::sodium UNKNOWN IMPORTED GLOBAL)
+    set_target_properties(sinter_deps::sodium PROPERTIES IMPORTED_LOCATION "${SINTER_LIBSODIUM}")
+    target_include_directories(sinter_deps::sodium SYSTEM INTERFACE "${SINTER_SODIUM_INCLUDE}")
   endif()
-  add_library(sinter_deps::sodium UNKNOWN IMPORTED GLOBAL)
-  set_target_properties(sinter_deps::sodium PROPERTIES IMPORTED_LOCATION "${SINTER_LIBSODIUM}")
-  target_include_directories(sinter_deps::sodium SYSTEM INTERFACE "${SINTER_SODIUM_INCLUDE}")
 endif()
 
-# The archives' symbols carry the prefix sinter_; the forced header gives their declarations the same names.
-sinter_deps_archive(pthreadpool libsinter_pthreadpool.a)
-target_compile_options(sinter_deps::pthreadpool INTERFACE -include sinter_deps_names.h)
-target_link_libraries(sinter_deps::pthreadpool INTERFACE Threads::Threads)
-sinter_deps_archive(xnnpack libsinter_xnnpack.a)
-target_compile_options(sinter_deps::xnnpack INTERFACE -include sinter_deps_names.h)
-target_link_libraries(sinter_deps::xnnpack INTERFACE sinter_deps::pthreadpool m)
-# A C++ library, whose exceptions and RTTI stay inside. Its names are prefixed in the same way.
-if(EXISTS "${SINTER_DEPS_DIR}/lib/libsinter_onednn.a")
-  sinter_deps_archive(onednn libsinter_onednn.a)
-  target_compile_options(sinter_deps::onednn INTERFACE -include sinter_onednn_names.h)
+if(SINTER_THREADS)
+  find_package(Threads REQUIRED)
+endif()
+if(pool IN_LIST wanted)
+  sinter_deps_renamed_archive(pthreadpool ${pool})
+  if(SINTER_THREADS)
+    target_link_libraries(sinter_deps::pthreadpool INTERFACE Threads::Threads)
+  endif()
+endif()
+if(SINTER_XNNPACK)
+  sinter_deps_renamed_archive(xnnpack xnnpack)
+  target_link_libraries(sinter_deps::xnnpack INTERFACE sinter_deps::pthreadpool m)
+endif()
+# A C++ library, whose exceptions and RTTI stay inside.
+if(SINTER_THREADS AND EXISTS "${SINTER_DEPS_DIR}/lib/libsinter_onednn.a")
+  sinter_deps_renamed_archive(onednn onednn)
   target_link_libraries(sinter_deps::onednn INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
 endif()

@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
-# Builds the third-party libraries that Sinter links into a prefix, from source tarballs that are checked by hash.
+# Builds the third-party libraries that Sinter links into a prefix, from source tarballs that are checked by hash. CMake calls
+# it for what is missing (SINTER_BUILD_DEPS).
 #
-#   scripts/deps.sh [--triple x86_64|aarch64|armv7]... [--only NAME]... [--fetch-only] [-h]
+#   scripts/deps.sh [--toolchain FILE] [-DNAME=VALUE]... [--only NAME]... [--where] [--fetch-only] [-h]
 #
-#   --only NAME   flatbuffers, xxhash, highway, xnnpack (these four if not given), flatc, onednn (x86_64; minutes)
+#   --toolchain FILE  CMake's toolchain file of the target; without it, for this machine
+#   -DNAME=VALUE      a variable that the toolchain file reads
+#   --only NAME       xxhash, flatbuffers, highway, pthreadpool, xnnpack (these five if not given; xnnpack on x86-64 and ARM),
+#                     one_thread, sodium; for this machine only: flatc, onednn (x86_64; minutes)
+#   --where           prints the folder of the results and builds nothing
 #
-# Prefix: ${SINTER_DEPS_PREFIX:-build/deps}/<triple>; tools that run here go to <prefix>/host/bin.
+# Results: ${SINTER_DEPS_PREFIX:-build/deps}/TARGET, TARGET being this machine's processor or the toolchain file's name (with a
+# hash of its place and of the variables if it is not one of toolchains/); tools that run here go to host/bin beside it.
 # Sources: SINTER_DEPS_DIR, then ../shared/deps, then the system's Debian mirror. Each result carries a stamp
 # (recipe, patches, flags, compiler), so that a second call does nothing.
 set -euo pipefail
@@ -21,15 +27,6 @@ die() { say "error: $*"; exit 6; }
 
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
 
-native_triple() {
-  case $(uname -m) in
-    x86_64) echo x86_64 ;;
-    aarch64) echo aarch64 ;;
-    armv7l) echo armv7 ;;
-    *) die "no recipe for this machine's architecture ($(uname -m))" ;;
-  esac
-}
-
 # ---- sources -------------------------------------------------------------------------------------------------
 
 declare -A tarball=(
@@ -40,6 +37,7 @@ declare -A tarball=(
   [fxdiv]='fxdiv_0.0~git20200417.b408327.orig.tar.xz'
   [xnnpack]='xnnpack_0.0~git20241108.4ea82e5.orig.tar.xz'
   [onednn]='onednn_3.7.2+ds.orig.tar.xz'
+  [libsodium]='libsodium_1.0.18.orig.tar.gz'
 )
 
 want_sha() { awk -v f="$1" '$2 == f { print $1 }' "$root/scripts/deps.sha256"; }
@@ -78,8 +76,10 @@ fetch() {
   done
   mkdir -p "$work/download"
   target=$work/download/$file
+  local letter=${name:0:1}
+  [ "${name:0:3}" != lib ] || letter=${name:0:4}
   for base in $(mirror_bases); do
-    if download "$base/pool/main/${name:0:1}/$name/$file" "$target" && sha_ok "$target" "$file"; then
+    if download "$base/pool/main/$letter/$name/$file" "$target" && sha_ok "$target" "$file"; then
       say "$name: source from the system's package mirror"
       echo "$target"
       return
@@ -112,40 +112,67 @@ unpack() {
 
 # ---- building ------------------------------------------------------------------------------------------------
 
-set_triple() {
-  triple=$1
-  prefix=$prefix_root/$triple
-  cross=''
-  cmake_flags=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON
-    -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_SHARED_LIBS=OFF -Wno-dev)
+# set_target [TOOLCHAIN-FILE]: where the results go, and how CMake is called. $defines are the file's variables.
+set_target() {
+  toolchain=$1
+  cmake_flags=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON
+    -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_SHARED_LIBS=OFF -DCMAKE_POLICY_DEFAULT_CMP0063=NEW -Wno-dev)
+  if command -v ninja >/dev/null; then cmake_flags+=(-G Ninja); else cmake_flags+=(-G 'Unix Makefiles'); fi
   if command -v ccache >/dev/null; then
     cmake_flags+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
-  if [ "$triple" != "$(native_triple)" ]; then
-    case $triple in
-      aarch64) cross=aarch64-linux-gnu- toolchain=aarch64-linux-gnu ;;
-      armv7) cross=arm-linux-gnueabihf- toolchain=armv7-linux-gnueabihf ;;
-      *) die "unknown or not cross-buildable triple '$triple'" ;;
-    esac
-    command -v "${cross}g++" >/dev/null || die "${cross}g++ is missing (scripts/install.sh --cross)"
-    cmake_flags+=(-DCMAKE_TOOLCHAIN_FILE="$root/toolchains/$toolchain.cmake")
+  if [ -n "$toolchain" ]; then
+    [ -f "$toolchain" ] || die "the toolchain file '$toolchain' does not exist"
+    toolchain=$(realpath "$toolchain")
+    target=$(basename "$toolchain" .cmake)
+    if [ "$(dirname "$toolchain")" != "$root/toolchains" ] || [ ${#defines[@]} -gt 0 ]; then
+      target+=-$(printf '%s\n' "$toolchain" "${defines[@]}" | sha256sum | cut -c1-8)
+    fi
+    cmake_flags+=(-DCMAKE_TOOLCHAIN_FILE="$toolchain" "${defines[@]}")
   else
+    target=$(uname -m)
+    unset CMAKE_TOOLCHAIN_FILE
     # XNNPACK is measurably faster when built by g++ than by clang.
-    cmake_flags+=(-DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++)
+    ! command -v g++ >/dev/null || cmake_flags+=(-DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++)
   fi
+  prefix=$prefix_root/$target
+}
+
+# Fills `found` with the tools and flags that CMake has for the target. Asks again if the toolchain file or one beside it changes.
+declare -A found
+probe() {
+  local dir=$work/build/$target/probe key name value
+  key=$({
+    printf '%s\n' "${cmake_flags[@]}"
+    [ -z "$toolchain" ] || cat "$(dirname "$toolchain")"/*.cmake "$toolchain"
+    cat "$root/third_party/probe/CMakeLists.txt"
+  } | sha256sum | cut -d' ' -f1)
+  if [ "$(cat "$dir/key" 2>/dev/null)" != "$key" ]; then
+    rm -rf "$dir"
+    mkdir -p "$dir"
+    run_quiet "$dir/log.txt" cmake -S "$root/third_party/probe" -B "$dir" "${cmake_flags[@]}"
+    echo "$key" >"$dir/key"
+  fi
+  found=()
+  while IFS='=' read -r name value; do found[$name]=$value; done <"$dir/found.txt"
 }
 
 stamp_of() {  # NAME: what its result depends on
   local source sources=$1
-  [ "$1" != xnnpack ] || sources='xnnpack pthreadpool cpuinfo fxdiv'
+  case $1 in
+    xnnpack) sources='xnnpack pthreadpool cpuinfo fxdiv' ;;
+    pthreadpool | one_thread) sources='pthreadpool fxdiv' ;;
+    sodium) sources=libsodium ;;
+  esac
   {
-    declare -f "build_$1" library keep_reachable rename_symbols set_triple
+    declare -f "build_$1" pool_archive keep_reachable make_own set_target
     [ "$1" != xnnpack ] || { printf '%s\n' "$xnnpack_left_out"; xnnpack_roots; }
     [ "$1" != onednn ] || { printf '%s\n' "$onednn_left_out" "${onednn_hooks[@]}"; cat "$root"/third_party/onednn/*; }
     for source in $sources; do cat "$root/third_party/patches/$source"/*.patch 2>/dev/null || true; done
     for source in $sources; do want_sha "${tarball[$source]:-}"; done
-    [ -z "$cross" ] || cat "$root/toolchains/$toolchain.cmake"
-    "${cross}gcc" --version | head -1
+    [ -z "$toolchain" ] || cat "$toolchain"
+    for source in "${!found[@]}"; do printf '%s=%s\n' "$source" "${found[$source]}"; done | sort
+    "${found[C_COMPILER]}" --version | head -1
   } | sha256sum | cut -d' ' -f1
 }
 
@@ -154,7 +181,7 @@ run_quiet() {  # LOG COMMAND...
   shift
   "$@" >>"$log" 2>&1 || {
     tail -40 "$log" >&2
-    die "$triple: '$*' failed, log in $log"
+    die "$target: '$*' failed, log in $log"
   }
 }
 
@@ -167,181 +194,27 @@ cmake_build() {  # SRC BUILD TARGET [CMAKE-OPTION]...
   run_quiet "$build/log.txt" cmake --build "$build" --target "$target" -j "$jobs"
 }
 
-library() {  # OUT.a IN.a...: one archive out of several
-  local out=$1 in
-  shift
-  rm -f "$out.tmp"
-  {
-    echo "CREATE $out.tmp"
-    for in in "$@"; do echo "ADDLIB $in"; done
-    echo SAVE
-    echo END
-  } | "${cross}ar" -M
-  mv "$out.tmp" "$out"
-}
-
-build_flatbuffers() {
-  local src
-  src=$(unpack flatbuffers)
-  mkdir -p "$prefix/include"
-  rm -rf "$prefix/include/flatbuffers"
-  cp -r "$src/include/flatbuffers" "$prefix/include/"
-}
-
-# The schema compiler, which runs on the machine that builds; only the test that the generated header is fresh needs it.
-build_flatc() {
-  local src build=$work/build/host/flatbuffers
-  [ -z "$cross" ] || die "flatc runs on this machine; leave --triple $triple out"
-  src=$(unpack flatbuffers)
-  cmake_build "$src" "$build" flatc -DFLATBUFFERS_BUILD_TESTS=OFF -DFLATBUFFERS_BUILD_FLATHASH=OFF \
-    -DFLATBUFFERS_BUILD_FLATLIB=OFF -DFLATBUFFERS_INSTALL=OFF -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS='-O0 -w'
-  mkdir -p "$prefix_root/host/bin"
-  install -m 755 "$build/flatc" "$prefix_root/host/bin/flatc"
-}
-
-build_highway() {
-  local src build=$work/build/$triple/highway
-  src=$(unpack highway)
-  cmake_build "$src" "$build" install -DCMAKE_INSTALL_PREFIX="$prefix" -DHWY_ENABLE_CONTRIB=OFF \
-    -DHWY_ENABLE_EXAMPLES=OFF -DHWY_ENABLE_TESTS=OFF -DHWY_CMAKE_ARM7="$([ "$triple" = armv7 ] && echo ON || echo OFF)" \
-    -DCMAKE_CXX_FLAGS_RELEASE='-O2 -DNDEBUG -ffp-contract=off'
-}
-
-# xxHash is used as a header; copied so that cross builds find it without the host's include folder.
-build_xxhash() {
-  [ -f /usr/include/xxhash.h ] || die "xxhash.h is missing (package libxxhash-dev)"
-  mkdir -p "$prefix/include"
-  cp /usr/include/xxhash.h "$prefix/include/"
-}
-
-# Gives every global symbol of the archives the prefix sinter_, and writes the same renaming of what the public
-# headers declare as macros, so that an application may link another XNNPACK beside Sinter.
-rename_symbols() {  # MACRO-HEADER ARCHIVE... -- PUBLIC-HEADER...
-  local macros=$1 archives=() all=$work/build/$triple/symbols.txt a
-  shift
-  while [ "$1" != -- ]; do archives+=("$1"); shift; done
-  shift
-  "${cross}nm" --defined-only -g -j "${archives[@]}" | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)$/\1/p' |
-    grep -v '^__' | sort -u >"$all"
-  sed 's/.*/& sinter_&/' "$all" >"$all.map"
-  for a in "${archives[@]}"; do run_quiet "$all.log" "${cross}objcopy" --redefine-syms="$all.map" "$a"; done
-  {
-    echo '/* Made by scripts/deps.sh: the names under which Sinter links these libraries. */'
-    grep -ohE '[A-Za-z_][A-Za-z0-9_]*' "$@" | sort -u | comm -12 - <(LC_ALL=C sort -u "$all") |
-      sed 's/.*/#define & sinter_&/'
-  } >"$macros"
-}
-
-# What platforms/ names of XNNPACK and cpuinfo: the roots of what is kept. Where an operator is named without its type, those
-# for float16, float32 and int8 are meant.
-xnnpack_roots() {
-  grep -rohE '\b(xnn|cpuinfo)_[a-z0-9_]+\b' "$root/platforms" | sed 's/.*/&\n&_f16\n&_f32\n&_qs8_qc8w/' | sort -u
-}
-
-# Families of kernels that no operator of platforms/ can reach. keep_reachable fails where that is not so any more.
-xnnpack_left_out='q[dp]8-.*|f32-qc[48]w-.*|qu8-i?gemm|qu8-dwconv|qu8-avgpool|qs8-dwconv|qs8-packw|.*-spmm|.*-dwconv2d-chw'
-xnnpack_left_out+='|.*-conv-hwc2chw|.*-ibilinear-chw|[su]8-ibilinear|[su]8-maxpool|u8-lut32norm|u8-rmax|.*-rsum|.*-rdsum|.*-rminmax'
-xnnpack_left_out+='|.*-vcmul|f32-vrelu|s32-f32-vcvt|.*-argmaxpool|.*-raddstoreexpminusmax|x8-packq|x32-unpool|x(8|32)-zip'
-
-# keep_reachable OUT IN.a...: one archive with what the roots can reach, and nothing undefined that is XNNPACK's own.
-keep_reachable() {
-  local out=$1 kept=$1.o flags=() root_name missing
-  shift
-  while read -r root_name; do flags+=(-u "$root_name"); done < <(
-    "${cross}nm" --defined-only -g -j "$@" | sort -u | comm -12 - <(xnnpack_roots))
-  run_quiet "$out.log" "${cross}ld" -r --gc-sections "${flags[@]}" -o "$kept" --start-group "$@" --end-group
-  run_quiet "$out.log" "${cross}objcopy" --strip-unneeded "$kept"  # names that only the dropped code used
-  missing=$("${cross}nm" -u "$kept" | awk '$2 ~ /^(xnn|cpuinfo)_/ { print $2 }')
-  [ -z "$missing" ] || die "left out of XNNPACK's build, but reachable (xnnpack_left_out): $missing"
-  rm -f "$out"
-  "${cross}ar" rcs "$out" "$kept"
-}
-
-build_xnnpack() {
-  local src pool info div build=$work/build/$triple/xnnpack
-  local flags='-O2 -DNDEBUG -ffp-contract=off -ffunction-sections -fdata-sections'
-  src=$(unpack xnnpack) pool=$(unpack pthreadpool) info=$(unpack cpuinfo) div=$(unpack fxdiv)
-  rm -f "$work/build/$triple"/symbols.txt.log
-  cmake_build "$src" "$build" all -DXNNPACK_LIBRARY_TYPE=static -DCPUINFO_LIBRARY_TYPE=static \
-    -DPTHREADPOOL_LIBRARY_TYPE=static -DCPUINFO_SOURCE_DIR="$info" -DPTHREADPOOL_SOURCE_DIR="$pool" \
-    -DFXDIV_SOURCE_DIR="$div" -DXNNPACK_BUILD_TESTS=OFF -DXNNPACK_BUILD_BENCHMARKS=OFF \
-    -DXNNPACK_BUILD_ALL_MICROKERNELS=OFF -DXNNPACK_ENABLE_KLEIDIAI=OFF \
-    -DXNNPACK_ENABLE_AVX512AMX=OFF -DXNNPACK_ENABLE_AVX512FP16=OFF -DCPUINFO_BUILD_PKG_CONFIG=OFF \
-    -DXNNPACK_LEFT_OUT="$xnnpack_left_out" -DXNNPACK_KERNELS_PER_SOURCE=24 -DCPUINFO_LOG_TO_STDIO=OFF -DCPUINFO_LOG_LEVEL=none -DXNNPACK_LOG_LEVEL=0 \
-    -DCMAKE_C_FLAGS_RELEASE="$flags" -DCMAKE_CXX_FLAGS_RELEASE="$flags"
-  mkdir -p "$prefix/lib" "$prefix/include"
-  keep_reachable "$build/libsinter_xnnpack.a" "$build/libXNNPACK.a" "$build/libmicrokernels-prod.a" "$build/cpuinfo/libcpuinfo.a"
-  library "$build/libsinter_pthreadpool.a" "$build/pthreadpool/libpthreadpool.a"
-  rename_symbols "$build/sinter_deps_names.h" "$build/libsinter_xnnpack.a" "$build/libsinter_pthreadpool.a" -- \
-    "$src/include/xnnpack.h" "$pool/include/pthreadpool.h" "$info/include/cpuinfo.h"
-  cp "$src/include/xnnpack.h" "$pool/include/pthreadpool.h" "$info/include/cpuinfo.h" \
-    "$build/sinter_deps_names.h" "$prefix/include/"
-  cp "$build/libsinter_xnnpack.a" "$build/libsinter_pthreadpool.a" "$prefix/lib/"
-}
-
-# Sources of operations that platforms/onednn does not use. build_onednn fails where one of them is reachable.
-onednn_left_out='/(rnn|lrn|prelu|shuffle)/[^/]*|/(ref|simple|nchw|nhwc|ncsp|nspc)_(batch_norm|group_norm|layer_norm|lrn|pool|prelu'
-onednn_left_out+='|reduction|resampling|rnn|shuffle|softmax|deconv|concat|sum|binary)[^/]*|/ref_sparse_matmul|/jit_uni_sparse_matmul'
-onednn_left_out+='|/jit_uni_(tbb_)?(batch_norm|group_norm|instance_norm|layer_norm|pool|i8i8_pool|reduction|resampling|softmax|xf16_sum)'
-onednn_left_out+='[^/]*|/jit_uni_(binary|binary_kernel|eltwise|eltwise_int)|/jit_[^/]*deconv[^/]*|/jit_avx512_core_resampling'
-onednn_left_out+='|/jit_brgemm_conv_bwd[^/]*|/cpu_reorder_(comp_(bf16|f32)_s8|regular_(f16|f32_(f16|fp8|s32|s8|u8)|fp4|fp8|s32|s4|u4|u8))'
-
-# Functions that the library calls, and which of third_party/onednn/support.cc it calls instead.
-onednn_hooks=(malloc=malloc free=free posix_memalign=posix_memalign getenv=getenv _Znwm=new _Znam=new_array _ZdlPv=delete
-  _ZdaPv=delete_array _ZdlPvm=delete_sized _ZdaPvm=delete_array_sized)
-
-# By clang with -O1, which is quicker to build: what decides the speed is generated at run time. 18 minutes of processor time.
-build_onednn() {
-  local src build=$work/build/$triple/onednn flags='-O1 -DNDEBUG -ffp-contract=off -ffunction-sections -fdata-sections'
-  local hook hooks=() name roots=() missing kept
-  [ "$triple" = x86_64 ] && [ -z "$cross" ] || die "oneDNN is built on and for x86_64"
-  src=$(unpack onednn)
-  find "$src/src" -regextype posix-extended -regex ".*($onednn_left_out)\.cpp" -delete
-  cmake_build "$src" "$build" all -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DONEDNN_LIBRARY_TYPE=STATIC \
-    -DONEDNN_BUILD_GRAPH=OFF -DONEDNN_BUILD_EXAMPLES=OFF -DONEDNN_BUILD_TESTS=OFF -DONEDNN_CPU_RUNTIME=THREADPOOL \
-    -DONEDNN_GPU_RUNTIME=NONE -DONEDNN_ENABLE_WORKLOAD=INFERENCE \
-    -DONEDNN_ENABLE_PRIMITIVE='CONVOLUTION;MATMUL;INNER_PRODUCT;REORDER' -DONEDNN_ENABLE_GEMM_KERNELS_ISA=NONE \
-    -DONEDNN_ENABLE_JIT_PROFILING=OFF -DONEDNN_ENABLE_ITT_TASKS=OFF -DONEDNN_VERBOSE=OFF \
-    -DONEDNN_ENABLE_PRIMITIVE_CACHE=OFF -DONEDNN_ARCH_OPT_FLAGS= -DCMAKE_DISABLE_FIND_PACKAGE_OpenMP=ON \
-    -DCMAKE_DISABLE_FIND_PACKAGE_Git=ON -DCMAKE_C_FLAGS_RELEASE="$flags" -DCMAKE_CXX_FLAGS_RELEASE="$flags"
-  kept=$build/libsinter_onednn.a.o
-  while read -r name; do roots+=(-u "$name"); done < <(
-    nm --defined-only -g -j "$build/src/libdnnl.a" | grep '^dnnl_' | sort -u)
-  run_quiet "$build/log.txt" ld -r --gc-sections "${roots[@]}" -o "$kept" "$build/src/libdnnl.a"
-  missing=$(nm -u -C "$kept" | grep 'dnnl::' || true)
-  [ -z "$missing" ] || die "left out of oneDNN's build, but reachable (onednn_left_out): $missing"
-  for hook in "${onednn_hooks[@]}"; do hooks+=(--redefine-sym "${hook%%=*}=sinter_onednn_${hook#*=}"); done
-  run_quiet "$build/log.txt" objcopy --strip-unneeded "${hooks[@]}" "$kept"
-  rm -f "$build/libsinter_onednn.a"
-  ar rcs "$build/libsinter_onednn.a" "$kept"
-  rename_symbols "$build/sinter_onednn_names.h" "$build/libsinter_onednn.a" -- "$src/include/oneapi/dnnl"/*.h
-  mkdir -p "$prefix/lib" "$prefix/include/oneapi/dnnl"
-  cp "$src/include/oneapi/dnnl"/*.h "$src/include/oneapi/dnnl/dnnl_threadpool_iface.hpp" \
-    "$build/include/oneapi/dnnl"/*.h "$prefix/include/oneapi/dnnl/"
-  cp "$build/sinter_onednn_names.h" "$prefix/include/"
-  run_quiet "$build/log.txt" clang++ -std=c++20 -O2 -fPIC -Wall -Wextra -I"$root" -I"$prefix/include" \
-    -include sinter_onednn_names.h -c "$root/third_party/onednn/support.cc" -o "$build/support.o"
-  ar rcs "$build/libsinter_onednn.a" "$build/support.o"
-  cp "$build/libsinter_onednn.a" "$prefix/lib/"
-}
+. "$root/third_party/recipes.sh"
 
 build() {  # NAME
   local stamp_file=$prefix/stamps/$1 stamp start=$SECONDS
   stamp=$(stamp_of "$1")
   if [ "$(cat "$stamp_file" 2>/dev/null)" = "$stamp" ]; then return; fi
-  mkdir -p "$prefix/stamps" "$work/src" "$work/build/$triple"
+  mkdir -p "$prefix/stamps" "$work/src" "$work/build/$target"
   rm -f "$stamp_file"
   "build_$1"
   echo "$stamp" >"$stamp_file"
-  say "$1 for $triple: $((SECONDS - start)) s"
+  say "$1 for $target: $((SECONDS - start)) s"
 }
 
-triples=() only=() fetch_only=''
+toolchain='' defines=() only=() fetch_only='' where=''
 while [ $# -gt 0 ]; do
   case $1 in
-    --triple) triples+=("$2"); shift 2 ;;
+    --toolchain) toolchain=$2; shift 2 ;;
     --only) only+=("$2"); shift 2 ;;
     --fetch-only) fetch_only=1; shift ;;
+    --where) where=1; shift ;;
+    -D?*=*) defines+=("$1"); shift ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -353,15 +226,18 @@ if [ -n "$fetch_only" ]; then
   for name in "${!tarball[@]}"; do fetch "$name" >/dev/null; done
   exit 0
 fi
-[ ${#triples[@]} -gt 0 ] || triples=("$(native_triple)")
-[ ${#only[@]} -gt 0 ] || only=(xxhash flatbuffers highway xnnpack)
-case " ${only[*]} " in *' onednn '*)
-  command -v clang++ >/dev/null || die 'oneDNN is built by clang++, which is missing (scripts/install.sh --fuzz installs it)' ;;
-esac
+set_target "$toolchain"
+[ -z "$where" ] || { echo "$prefix"; exit 0; }
 
 exec 9>"$prefix_root/.lock"
 flock 9
-for t in "${triples[@]}"; do
-  set_triple "$t"
-  for name in "${only[@]}"; do build "$name"; done
-done
+mkdir -p "$work/build/$target"
+probe
+if [ ${#only[@]} = 0 ]; then
+  only=(xxhash flatbuffers highway pthreadpool)
+  case ${found[SYSTEM_PROCESSOR]} in x86_64 | AMD64 | aarch64 | arm64 | armv7* | armv8*) only+=(xnnpack) ;; esac
+fi
+case " ${only[*]} " in *' onednn '*)
+  command -v clang++ >/dev/null || die 'oneDNN is built by clang++, which is missing (scripts/install.sh --fuzz installs it)' ;;
+esac
+for name in "${only[@]}"; do build "$name"; done

@@ -87,7 +87,9 @@ if [ -n "$venv" ]; then
 fi
 scripts/deps.sh
 [ -z "$tests" ] || scripts/deps.sh --only flatc
-[ -z "$cross" ] || scripts/deps.sh --triple aarch64 --triple armv7
+if [ -n "$cross" ]; then
+  for target in aarch64-linux-gnu armv7-linux-gnueabihf; do scripts/deps.sh --toolchain "toolchains/$target.cmake"; done
+fi
 if [ -n "$venv_job" ]; then
   wait "$venv_job"
   trap - EXIT

@@ -1,14 +1,5 @@
-# 64-bit ARM Linux, Debian's cross compiler; tests run under qemu-user.
-set(CMAKE_SYSTEM_NAME Linux)
+# 64-bit ARM Linux, Debian's cross compiler (g++-aarch64-linux-gnu); programs run under qemu-user.
+set(debian_triple aarch64-linux-gnu)
+include("${CMAKE_CURRENT_LIST_DIR}/debian_cross.cmake")
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
-set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
-set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
-set(CMAKE_ASM_COMPILER aarch64-linux-gnu-gcc)
-
-set(CMAKE_FIND_ROOT_PATH /usr/aarch64-linux-gnu)
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
-set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-
-set(CMAKE_CROSSCOMPILING_EMULATOR "qemu-aarch64;-L;/usr/aarch64-linux-gnu")
+set(CMAKE_CROSSCOMPILING_EMULATOR "qemu-aarch64;-L;/usr/${debian_triple}")

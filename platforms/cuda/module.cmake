@@ -3,7 +3,12 @@
 #   SINTER_CUDA                 ON, OFF, or AUTO: where nvcc is found
 #   SINTER_CUDA_ARCHITECTURES   compute capabilities, each as code and as PTX; PTX of 7.5 is included in any case
 
-set(SINTER_CUDA AUTO CACHE STRING "Build the module of CUDA kernels: ON, OFF, or AUTO, where a toolkit (12 or 13) is found")
+set(cuda_default AUTO)
+if(NOT PROJECT_IS_TOP_LEVEL OR NOT SINTER_CUDA_BACKEND)
+  set(cuda_default OFF)
+endif()
+set(SINTER_CUDA ${cuda_default} CACHE STRING
+  "Build the module of CUDA kernels: ON, OFF, or AUTO, where a toolkit (12 or 13) is found")
 set_property(CACHE SINTER_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(SINTER_CUDA_ARCHITECTURES "80;120" CACHE STRING "Compute capabilities that CUDA kernels are compiled for; all: 75 to 120")
 set(cuda_all 75 80 86 87 89 90 100 120)
@@ -89,10 +94,11 @@ set_property(SOURCE "${CMAKE_CURRENT_BINARY_DIR}/module.cc" APPEND PROPERTY OBJE
 set_target_properties(sinter_cuda_module PROPERTIES OUTPUT_NAME sinter_cuda LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 target_link_libraries(sinter_cuda_module PRIVATE sinter_device_flags)
 target_include_directories(sinter_cuda_module PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/runtime/include")
-include(GNUInstallDirs)
-# The program alone can be built and installed without it.
-install(TARGETS sinter_cuda_module LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" OPTIONAL)
-install(CODE "if(NOT EXISTS \"$<TARGET_FILE:sinter_cuda_module>\")
+if(SINTER_INSTALL)
+  # The program alone can be built and installed without it.
+  install(TARGETS sinter_cuda_module LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" OPTIONAL)
+  install(CODE "if(NOT EXISTS \"$<TARGET_FILE:sinter_cuda_module>\")
   message(WARNING \"Sinter: no CUDA kernels are installed; cmake --build ${PROJECT_BINARY_DIR} builds them\")
 endif()")
+endif()
 set_property(GLOBAL APPEND PROPERTY SINTER_OPENED_LIBRARIES sinter_cuda_module)

@@ -82,7 +82,7 @@ THIRD_PARTY = [
     (("platforms/xnnpack/",), re.compile(r"^(xnnpack|cpuinfo)\.h$")),
     (("platforms/onednn/",), re.compile(r"^(oneapi/|third_party/onednn/)")),
     (("runtime/signature/", "converter/sign/"), re.compile(r"^sodium(/|\.h$)")),
-    (("platforms/",), re.compile(r"^pthreadpool\.h$")),
+    (("platforms/", "runtime/threads/"), re.compile(r"^pthreadpool\.h$")),
     (("platforms/",), re.compile(r"^hwy/")),
     (("platforms/cuda/",), re.compile(r"^cuda(_|\.h)")),
     (("platforms/cuda/emulator/",), re.compile(r"^boost/")),

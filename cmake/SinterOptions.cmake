@@ -1,0 +1,54 @@
+# What is built. As a part of another project: the device side alone, and nothing that the project has not asked for.
+
+# The processor as the platforms name it: x86_64, aarch64, armv7, or the toolchain file's word for any other.
+set(SINTER_PROCESSOR "${CMAKE_SYSTEM_PROCESSOR}")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  set(SINTER_PROCESSOR x86_64)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(SINTER_PROCESSOR aarch64)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^armv[78]")
+  set(SINTER_PROCESSOR armv7)
+endif()
+
+set(sinter_here OFF)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING)
+  set(sinter_here ON)
+endif()
+option(SINTER_BUILD_CONVERTER "Build the converter and the sinter program (needs protobuf, fmt, CLI11, ...)" ${sinter_here})
+option(SINTER_BUILD_TESTS "Build the tests (needs GoogleTest)" ${sinter_here})
+option(SINTER_BUILD_FUZZERS "Build the libFuzzer targets of tests/fuzz (needs clang)" OFF)
+option(SINTER_BUILD_BENCH "Build the C++ benchmarks (needs Google Benchmark)" OFF)
+option(SINTER_INSTALL "Install rules for the libraries and the package" ${PROJECT_IS_TOP_LEVEL})
+option(SINTER_UNITY "Compile several sources at a time: half the work from scratch, more for one change" OFF)
+option(SINTER_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+set(SINTER_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=, e.g. address,undefined")
+
+# Lean builds: docs/cross-compile.md.
+option(SINTER_THREADS "Compute on several threads; OFF: PthreadPool has one, and no thread library is linked" ON)
+option(SINTER_SIMD "Build the simd backend (Highway)" ON)
+# Files for other processors name reference kernels only.
+set(sinter_xnnpack OFF)
+if(SINTER_PROCESSOR MATCHES "^(x86_64|aarch64|armv7)$")
+  set(sinter_xnnpack ON)
+endif()
+option(SINTER_XNNPACK "Build the XNNPACK backend" ${sinter_xnnpack})
+# The device side opens the driver and the module of kernels by name, so it needs no CUDA toolkit.
+set(sinter_cuda OFF)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND SINTER_PROCESSOR MATCHES "^(x86_64|aarch64)$")
+  set(sinter_cuda ON)
+endif()
+option(SINTER_CUDA_BACKEND "Build the CUDA backend, which opens NVIDIA's driver by name (64-bit Linux)" ${sinter_cuda})
+# The system's or the sysroot's libsodium; scripts/deps.sh builds it where there is none.
+find_library(SINTER_LIBSODIUM sodium)
+find_path(SINTER_SODIUM_INCLUDE sodium.h)
+mark_as_advanced(SINTER_LIBSODIUM SINTER_SODIUM_INCLUDE)
+set(sinter_signatures OFF)
+if(sinter_here AND SINTER_LIBSODIUM AND SINTER_SODIUM_INCLUDE)
+  set(sinter_signatures ON)
+endif()
+option(SINTER_SIGNATURES "Open signed model files with a public key (libsodium); OFF: refuse to" ${sinter_signatures})
+
+if(NOT SINTER_SIMD AND (SINTER_BUILD_CONVERTER OR SINTER_BUILD_TESTS))
+  message(FATAL_ERROR "Sinter: the converter plans with the simd backend's kernels; with SINTER_SIMD=OFF, set "
+    "SINTER_BUILD_CONVERTER=OFF and SINTER_BUILD_TESTS=OFF")
+endif()

@@ -1,0 +1,18 @@
+// A build without threads: a pool of one, the thread that calls.
+#include <algorithm>
+
+#include "sinter/thread_pool.h"
+
+namespace sinter {
+
+PthreadPool::PthreadPool(int) {}
+PthreadPool::~PthreadPool() {}
+
+int PthreadPool::thread_count() const { return 1; }
+
+void PthreadPool::parallel_for(Task task, void* context, int64_t count, int64_t grain) {
+  const int64_t step = std::max<int64_t>(grain, 1);
+  for (int64_t begin = 0; begin < count; begin += step) task(context, begin, std::min(begin + step, count));
+}
+
+}  // namespace sinter
