@@ -27,9 +27,10 @@ function(sinter_device_library name)
   add_library(${name} STATIC ${ARGN})
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/runtime/include>
-    $<INSTALL_INTERFACE:include/sinter>)
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/sinter>)
   target_compile_features(${name} PUBLIC cxx_std_20)
   target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:sinter_device_flags>)
+  add_library(Sinter::${name} ALIAS ${name})  # The installed package's name.
   set_property(GLOBAL APPEND PROPERTY SINTER_DEVICE_LIBRARIES ${name})
 endfunction()
 
