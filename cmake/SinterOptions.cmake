@@ -25,13 +25,18 @@ set(SINTER_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=, e.g. addres
 
 # Lean builds: docs/cross-compile.md.
 option(SINTER_THREADS "Compute on several threads; OFF: PthreadPool has one, and no thread library is linked" ON)
-option(SINTER_SIMD "Build the simd backend (Highway)" ON)
-# Files for other processors name reference kernels only.
-set(sinter_xnnpack OFF)
+# Files for other processors (--target portable) name reference kernels alone, and Highway's emulation of vectors, which would be
+# all that g++ has there, is too small for these kernels.
+set(sinter_vectors OFF)
 if(SINTER_PROCESSOR MATCHES "^(x86_64|aarch64|armv7)$")
-  set(sinter_xnnpack ON)
+  set(sinter_vectors ON)
 endif()
-option(SINTER_XNNPACK "Build the XNNPACK backend" ${sinter_xnnpack})
+option(SINTER_SIMD "Build the simd backend (Highway)" ${sinter_vectors})
+option(SINTER_XNNPACK "Build the XNNPACK backend" ${sinter_vectors})
+if(NOT sinter_vectors)
+  message(STATUS "Sinter: the processor '${CMAKE_SYSTEM_PROCESSOR}' computes with the reference kernels "
+    "(convert with --target portable); SINTER_SIMD and SINTER_XNNPACK are ${SINTER_SIMD} and ${SINTER_XNNPACK}")
+endif()
 # The device side opens the driver and the module of kernels by name, so it needs no CUDA toolkit.
 set(sinter_cuda OFF)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND SINTER_PROCESSOR MATCHES "^(x86_64|aarch64)$")

@@ -1,0 +1,12 @@
+# Sourced by the scripts of this folder, which set $work.
+
+# quiet COMMAND...: its output only if it fails.
+quiet() { "$@" > "$work/log" 2>&1 || { cat "$work/log"; echo "failed: $*"; exit 1; }; }
+# expect FILE REGEX
+expect() { grep -Eq "$2" "$1" || { echo "expected /$2/ in:"; cat "$1"; exit 1; }; }
+# without PROGRAM REGEX: no symbol, defined or not, has such a name.
+without() {
+  nm "$1" > "$work/symbols"
+  [ "$(wc -l < "$work/symbols")" -gt 100 ] || { echo "$1 has no symbols"; exit 1; }
+  ! grep -E "$2" "$work/symbols" || { echo "these are linked into $1"; exit 1; }
+}
