@@ -1,6 +1,6 @@
-#include "sinter/thread_pool.h"
-
 #include <pthreadpool.h>
+
+#include "sinter/thread_pool.h"
 
 namespace sinter {
 namespace {

@@ -12,10 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
 
-# quiet COMMAND...: its output only if it fails.
-quiet() { "$@" > "$work/log" 2>&1 || { cat "$work/log"; echo "failed: $*"; exit 1; }; }
-# expect FILE REGEX
-expect() { grep -Eq "$2" "$1" || { echo "expected /$2/ in:"; cat "$1"; exit 1; }; }
+. "$here/common.sh"
 # application NAME SOURCE_FOLDER [CMAKE_OPTION]...
 application() {
   local name=$1 source=$2

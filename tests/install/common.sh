@@ -1,4 +1,4 @@
-# Sourced by the scripts of this folder, which set $work.
+# Sourced by the scripts of this folder, which set $root and $work.
 
 # quiet COMMAND...: its output only if it fails.
 quiet() { "$@" > "$work/log" 2>&1 || { cat "$work/log"; echo "failed: $*"; exit 1; }; }
@@ -9,4 +9,9 @@ without() {
   nm "$1" > "$work/symbols"
   [ "$(wc -l < "$work/symbols")" -gt 100 ] || { echo "$1 has no symbols"; exit 1; }
   ! grep -E "$2" "$work/symbols" || { echo "these are linked into $1"; exit 1; }
+}
+# copy_tree FOLDER: what a build of the device side reads.
+copy_tree() {
+  mkdir -p "$1"
+  (cd "$root" && cp -r CMakeLists.txt LICENSE NOTICE bench cmake platforms runtime schemas scripts third_party "$1/")
 }

@@ -14,8 +14,7 @@ trap 'rm -rf "$work"' EXIT
 
 # The copy has no tests and no converter: a parent project needs neither.
 copy=$work/sinter
-mkdir -p "$copy"
-(cd "$root" && cp -r CMakeLists.txt LICENSE NOTICE cmake runtime platforms schemas scripts third_party "$copy/")
+copy_tree "$copy"
 "$sinter" convert "$root/examples/digits/digits.onnx" --target portable -o "$work/digits.sinter" --quiet
 
 # The compiler cache serves the objects that the build under test has made: the same flags and relative paths.

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Runs the commands of docs/cross-compile.md, section by section, in a copy of the tree: each builds the device side with a toolchain
+# file, installs it, builds examples/classify against the prefix, and runs that under qemu. Then signed files on aarch64.
+#
+#     cross.sh CMAKE SINTER [SECTION...]    aarch64, armv7, riscv64, own; without a section: the first three
+#
+# A section whose compiler or emulator is missing is passed over; if that are all, the exit code is 77.
+set -euo pipefail
+cmake=$1 sinter=$2
+shift 2
+[ $# -gt 0 ] || set -- aarch64 armv7 riscv64
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+. "$here/common.sh"
+
+copy=$work/sinter
+copy_tree "$copy"
+cp -r "$root/examples" "$root/toolchains" "$copy/"
+# One copy of the libraries for all checkouts of this machine, and the objects that other builds have made.
+export SINTER_DEPS_PREFIX=${SINTER_DEPS_PREFIX:-$root/build/deps}
+export CCACHE_BASEDIR=$copy CCACHE_NOHASHDIR=1
+mkdir "$work/bin"
+ln -s "$sinter" "$work/bin/sinter"
+ln -s "$cmake" "$work/bin/cmake"
+export PATH=$work/bin:$PATH
+
+# text_of HEADING: the section, up to the next heading.
+text_of() { awk -v h="## $1" '$0 == h { on = 1; next } /^## / { on = 0 } on' "$root/docs/cross-compile.md"; }
+
+done=0
+for section in "$@"; do
+  case $section in
+    aarch64) heading=aarch64 tools='aarch64-linux-gnu-g++ qemu-aarch64' ;;
+    armv7) heading=armv7 tools='arm-linux-gnueabihf-g++ qemu-arm' ;;
+    riscv64) heading=riscv64 tools='riscv64-linux-gnu-g++ qemu-riscv64' ;;
+    own) heading='Your own toolchain file' tools='aarch64-linux-gnu-g++ qemu-aarch64' ;;
+    *) echo "no section '$section'"; exit 2 ;;
+  esac
+  for tool in $tools; do
+    command -v "$tool" >/dev/null || { echo "$section: not run, $tool is missing"; continue 2; }
+  done
+  text_of "$heading" > "$work/text"
+  sed -n '/^```cmake$/,/^```$/p' "$work/text" | sed '/^```/d' > "$copy/my.cmake"
+  sed -n 's/^    //p' "$work/text" | grep -v '^apt-get ' > "$work/commands"
+  [ "$(wc -l < "$work/commands")" -ge 5 ] || { echo "$section: docs/cross-compile.md has no commands"; exit 1; }
+  rm -rf "$copy/build/classify"
+  (cd "$copy" && bash -euo pipefail "$work/commands") > "$work/said" 2>&1 || { cat "$work/said"; echo "failed: $section"; exit 1; }
+  expect "$work/said" '^class 2, probability 0\.9.*, 0 steps fall back$'
+  echo "$section: $(tail -1 "$work/said")"
+  done=$((done + 1))
+  if [ "$section" = aarch64 ]; then
+    "$sinter" keygen "$work/own" --quiet
+    "$sinter" sign "$copy/digits.sinter" --key "$work/own.key" -o "$work/signed.sinter" --quiet
+    quiet "$cmake" "$copy/build/arm64" -DSINTER_SIGNATURES=ON
+    quiet "$cmake" --build "$copy/build/arm64"
+    quiet "$cmake" --install "$copy/build/arm64" --prefix "$work/signing"
+    quiet "$cmake" -G Ninja -S "$here/signed" -B "$work/signed" --toolchain "$copy/toolchains/aarch64-linux-gnu.cmake" \
+      -DCMAKE_PREFIX_PATH="$work/signing"
+    quiet "$cmake" --build "$work/signed"
+    qemu-aarch64 -L /usr/aarch64-linux-gnu "$work/signed/signed" "$work/signed.sinter" "$work/own.pub" "$copy/digits.sinter"
+  fi
+done
+[ "$done" -gt 0 ] || exit 77

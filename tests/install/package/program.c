@@ -1,0 +1,14 @@
+/* C alone: a function of Sinter's by its C++ name, which pulls all backends in. */
+#include <stddef.h>
+#include <stdio.h>
+
+struct span {
+  void* data;
+  size_t size;
+};
+struct span _ZN6sinter12all_backendsEv(void);
+
+int main(void) {
+  printf("%zu backends\n", _ZN6sinter12all_backendsEv().size);
+  return 0;
+}
