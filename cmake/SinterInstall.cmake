@@ -4,15 +4,21 @@
 include(CMakePackageConfigHelpers)
 
 get_property(device_libraries GLOBAL PROPERTY SINTER_DEVICE_LIBRARIES)
-list(FILTER device_libraries EXCLUDE REGEX "^sinter_template") # a platform to copy, built for its tests
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Sinter")
 
 install(TARGETS ${device_libraries} sinter_all EXPORT SinterTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+if(SINTER_SHARED)
+  install(TARGETS sinter_shared EXPORT SinterTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
 install(EXPORT SinterTargets NAMESPACE Sinter:: DESTINATION "${config_dir}")
 # Everything below one folder, so that nothing but include/sinter appears in a shared prefix. The public headers use
 # those of the core and of the backend interface.
 set(include_root "${CMAKE_INSTALL_INCLUDEDIR}/sinter")
-foreach(folder runtime application)
+set(public runtime)
+if(TARGET sinter_application)
+  list(APPEND public application)
+endif()
+foreach(folder IN LISTS public)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/include/" DESTINATION "${include_root}" FILES_MATCHING PATTERN "*.h")
 endforeach()
 foreach(folder runtime/core runtime/backend)
