@@ -24,7 +24,7 @@ if(SINTER_SHARED)
   set(exports "${PROJECT_SOURCE_DIR}/cmake/sinter.map")
   set_target_properties(sinter_shared PROPERTIES OUTPUT_NAME sinter EXPORT_NAME shared VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINK_DEPENDS "${exports}")
-  target_compile_definitions(sinter_shared PUBLIC SINTER_SHARED PRIVATE SINTER_VERSION="${PROJECT_VERSION}")
+  target_compile_definitions(sinter_shared PRIVATE SINTER_SHARED SINTER_VERSION="${PROJECT_VERSION}")
   target_compile_options(sinter_shared PRIVATE $<TARGET_PROPERTY:sinter_device_flags,INTERFACE_COMPILE_OPTIONS>)
   target_compile_features(sinter_shared PRIVATE cxx_std_20)
   target_include_directories(sinter_shared
@@ -33,6 +33,11 @@ if(SINTER_SHARED)
   target_link_options(sinter_shared PRIVATE "LINKER:--version-script=${exports}" "LINKER:--no-undefined")
   target_link_libraries(sinter_shared PRIVATE sinter_backends sinter_kernels sinter_runtime)
   add_library(Sinter::shared ALIAS sinter_shared)
+endif()
+
+set(SINTER_PACKAGE_COMPONENTS ${SINTER_COMPONENTS})
+if(SINTER_SHARED)
+  list(APPEND SINTER_PACKAGE_COMPONENTS shared)
 endif()
 
 # sinter_link_order(OUT TARGET): everything that linking a target takes, each before what it needs; targets and plain words.

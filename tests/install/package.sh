@@ -2,9 +2,9 @@
 # The installed package as other build systems use it: a shared library exports nothing of Sinter's or of the libraries that it links,
 # programs of C alone link by CMake and by pkg-config, and a component that was not built is named.
 #
-#     package.sh CMAKE BUILD_FOLDER CXX_COMPILER
+#     package.sh CMAKE BUILD_FOLDER CXX_COMPILER [SINTER]    with the program: libsinter.so too, which exports the C API alone
 set -euo pipefail
-cmake=$1 build=$2
+cmake=$1 build=$2 sinter=${4:-}
 export CXX=$3
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -30,6 +30,21 @@ expect "$work/said" '^[2-9] backends$'
   { echo 'a component that does not exist was found'; exit 1; }
 tr '\n' ' ' < "$work/log" | tr -s ' ' > "$work/refusal"
 expect "$work/refusal" 'this Sinter was built without the component npu; it has runtime, kernels, .*backends'
+
+if [ -n "$sinter" ]; then
+  "$sinter" convert "$root/examples/digits/digits.onnx" --target portable -o "$work/digits.sinter" --quiet
+  quiet "$cmake" -S "$here/package" -B "$work/c_api" -DKIND=c_api -DCMAKE_PREFIX_PATH="$prefix"
+  quiet "$cmake" --build "$work/c_api"
+  "$work/c_api/c_api" "$work/digits.sinter" > "$work/opened"
+  expect "$work/opened" '^[0-9.]+, 1 inputs$'
+  library=$(find "$prefix/" -name libsinter.so)
+  nm -D --defined-only "$library" | awk '$2 != "A" { sub("@.*", "", $3); print $3 }' | sort > "$work/exported"
+  grep -oE 'SINTER_API [^(]*[ *]sinter_[a-z_]+\(' "$root/application/include/sinter/sinter_c.h" | grep -oE 'sinter_[a-z_]+\($' |
+    tr -d '(' | sort > "$work/declared"
+  diff "$work/declared" "$work/exported" || { echo 'libsinter.so exports (>) something else than sinter_c.h declares (<)'; exit 1; }
+  readelf -d "$library" > "$work/dynamic"
+  expect "$work/dynamic" 'SONAME.*\[libsinter\.so\.[0-9]+\.[0-9]+\]'
+fi
 
 if command -v pkg-config >/dev/null; then
   ln -s "$prefix" "$work/prefix"  # pkg-config's words are divided at spaces.
