@@ -167,6 +167,7 @@ stamp_of() {  # NAME: what its result depends on
   {
     declare -f "build_$1" pool_archive keep_reachable make_own set_target
     [ "$1" != xnnpack ] || { printf '%s\n' "$xnnpack_left_out"; xnnpack_roots; }
+    [ "$1" != sodium ] || cat "$root"/third_party/libsodium/*
     [ "$1" != onednn ] || { printf '%s\n' "$onednn_left_out" "${onednn_hooks[@]}"; cat "$root"/third_party/onednn/*; }
     for source in $sources; do cat "$root/third_party/patches/$source"/*.patch 2>/dev/null || true; done
     for source in $sources; do want_sha "${tarball[$source]:-}"; done

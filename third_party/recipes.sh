@@ -130,16 +130,10 @@ build_one_thread() { pool_archive one_thread -DEMSCRIPTEN=ON; }
 
 # For targets whose sysroot has no libsodium.
 build_sodium() {
-  local src build=$work/build/$target/sodium
+  local src
   src=$(unpack libsodium)
-  rm -rf "$build"
-  mkdir -p "$build"
-  # shellcheck disable=SC2046  # flags are several words
-  (cd "$build" && run_quiet "$build/log.txt" "$src/configure" -q --prefix="$prefix" --libdir="$prefix/lib" \
-    --host="$("${found[C_COMPILER]}" $(compiler_flags) -dumpmachine)" --disable-shared --with-pic --enable-minimal \
-    CC="${found[C_COMPILER]}" CFLAGS="$(compiler_flags)-O2 -fvisibility=hidden -DSODIUM_STATIC" AR="${found[AR]}" \
-    RANLIB="${found[AR]} s" NM="${found[NM]}")
-  run_quiet "$build/log.txt" make -C "$build" -s -j "$jobs" install
+  cmake_build "$root/third_party/libsodium" "$work/build/$target/sodium" install -DSOURCE="$src" -DCMAKE_INSTALL_PREFIX="$prefix" \
+    -DCMAKE_C_VISIBILITY_PRESET=hidden
 }
 
 # Sources of operations that platforms/onednn does not use. build_onednn fails where one of them is reachable.

@@ -1,5 +1,5 @@
-// PthreadPool: a ThreadPool on hosts that have threads (library sinter_threads), which XNNPACK can use too. In a
-// build without threads (SINTER_THREADS=OFF) it has one, the thread that calls.
+// PthreadPool: a ThreadPool on hosts that have threads (library sinter_threads), which XNNPACK can use too.
+// In a build without threads (SINTER_THREADS=OFF) it has one, the thread that calls.
 //
 //   sinter::PthreadPool pool(4);
 //   sinter::SessionOptions options{.threads = &pool};
