@@ -89,7 +89,11 @@ keep_reachable() {
   shift
   while read -r root_name; do flags+=(-u "$root_name"); done < <(
     "${found[NM]}" --defined-only -g -j "$@" | sort -u | comm -12 - <(xnnpack_roots))
-  run_quiet "$kept.log" "${found[LINKER]}" -r --gc-sections "${flags[@]}" -o "$kept" --start-group "$@" --end-group
+  # An object in front, from which LLVM's linker takes the kind of the target.
+  echo '.section .note.GNU-stack,"",%progbits' >"$kept.s"
+  # shellcheck disable=SC2046  # flags are several words
+  run_quiet "$kept.log" "${found[C_COMPILER]}" $(compiler_flags) -c "$kept.s" -o "$kept.first"
+  run_quiet "$kept.log" "${found[LINKER]}" -r --gc-sections "${flags[@]}" -o "$kept" "$kept.first" --start-group "$@" --end-group
   run_quiet "$kept.log" "${found[OBJCOPY]}" --strip-unneeded "$kept"  # names that only the dropped code used
   missing=$("${found[NM]}" -u "$kept" | awk '$2 ~ /^(xnn|cpuinfo)_/ { print $2 }')
   [ -z "$missing" ] || die "left out of XNNPACK's build, but reachable (xnnpack_left_out): $missing"
