@@ -1,10 +1,11 @@
 # The module of compiled kernels, libsinter_cuda.so, where there is a CUDA toolkit.
 #
-#   SINTER_CUDA                 ON, OFF, or AUTO: where nvcc is found
+#   SINTER_CUDA                 ON, OFF, or AUTO: where nvcc is found. AUTO on this machine, OFF in cross builds and parts of other
+#                               projects
 #   SINTER_CUDA_ARCHITECTURES   compute capabilities, each as code and as PTX; PTX of 7.5 is included in any case
 
 set(cuda_default AUTO)
-if(NOT PROJECT_IS_TOP_LEVEL OR NOT SINTER_CUDA_BACKEND)
+if(NOT PROJECT_IS_TOP_LEVEL OR CMAKE_CROSSCOMPILING OR NOT SINTER_CUDA_BACKEND)
   set(cuda_default OFF)
 endif()
 set(SINTER_CUDA ${cuda_default} CACHE STRING
