@@ -28,8 +28,9 @@ endforeach()
 install(FILES "${PROJECT_SOURCE_DIR}/runtime/kernels/reference.h" DESTINATION "${include_root}/runtime/kernels")
 # What an application names to link a platform's kernels.
 foreach(name IN LISTS SINTER_BUILT_PLATFORMS)
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/platforms/${name}" DESTINATION "${include_root}/platforms" FILES_MATCHING
-    PATTERN "simd_kernels.h" PATTERN "*_backend.h")
+  file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/platforms/${name}/*_backend.h"
+    "${PROJECT_SOURCE_DIR}/platforms/${name}/*_kernels.h")
+  install(FILES ${headers} DESTINATION "${include_root}/platforms/${name}")
 endforeach()
 install(FILES "${PROJECT_SOURCE_DIR}/schemas/ops.def" DESTINATION "${include_root}/schemas")
 # Binaries are passed on with these.

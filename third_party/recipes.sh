@@ -136,8 +136,8 @@ build_one_thread() { pool_archive one_thread -DEMSCRIPTEN=ON; }
 build_sodium() {
   local src
   src=$(unpack libsodium)
-  cmake_build "$root/third_party/libsodium" "$work/build/$target/sodium" install -DSOURCE="$src" -DCMAKE_INSTALL_PREFIX="$prefix" \
-    -DCMAKE_C_VISIBILITY_PRESET=hidden
+  cp "$root/third_party/libsodium/CMakeLists.txt" "$src/"
+  cmake_build "$src" "$work/build/$target/sodium" install -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_C_VISIBILITY_PRESET=hidden
 }
 
 # Sources of operations that platforms/onednn does not use. build_onednn fails where one of them is reachable.
