@@ -14,11 +14,7 @@ install(EXPORT SinterTargets NAMESPACE Sinter:: DESTINATION "${config_dir}")
 # Everything below one folder, so that nothing but include/sinter appears in a shared prefix. The public headers use
 # those of the core and of the backend interface.
 set(include_root "${CMAKE_INSTALL_INCLUDEDIR}/sinter")
-set(public runtime)
-if(TARGET sinter_application)
-  list(APPEND public application)
-endif()
-foreach(folder IN LISTS public)
+foreach(folder runtime application)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/include/" DESTINATION "${include_root}" FILES_MATCHING PATTERN "*.h")
 endforeach()
 foreach(folder runtime/core runtime/backend)

@@ -1,11 +1,6 @@
 # Sinter::sinter, all of the device side: the same name in this build, as a part of another project, and installed.
 
-set(SINTER_COMPONENTS)
-foreach(name IN ITEMS runtime kernels threads ${SINTER_BUILT_PLATFORMS} backends application)
-  if(TARGET sinter_${name})
-    list(APPEND SINTER_COMPONENTS ${name})
-  endif()
-endforeach()
+set(SINTER_COMPONENTS runtime kernels threads ${SINTER_BUILT_PLATFORMS} backends application)
 add_library(sinter_all INTERFACE)
 set_target_properties(sinter_all PROPERTIES EXPORT_NAME sinter)
 list(TRANSFORM SINTER_COMPONENTS PREPEND sinter_ OUTPUT_VARIABLE parts)
@@ -16,9 +11,6 @@ add_library(Sinter::sinter ALIAS sinter_all)
 # sources are compiled again, with the macro that makes it so; sinter.map keeps all other symbols in, those of the C++ library's
 # templates among them.
 if(SINTER_SHARED)
-  if(NOT TARGET sinter_application)
-    message(FATAL_ERROR "Sinter: SINTER_SHARED=ON needs the library sinter_application (folder application/), which this build lacks")
-  endif()
   get_target_property(sources sinter_application SOURCES)
   add_library(sinter_shared SHARED ${sources})
   set(exports "${PROJECT_SOURCE_DIR}/cmake/sinter.map")

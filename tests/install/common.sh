@@ -13,6 +13,5 @@ without() {
 # copy_tree FOLDER: what a build of the device side reads.
 copy_tree() {
   mkdir -p "$1"
-  (cd "$root" && cp -r CMakeLists.txt LICENSE NOTICE bench cmake platforms runtime schemas scripts third_party "$1/"
-    [ ! -d application ] || cp -r application "$1/")
+  (cd "$root" && cp -r CMakeLists.txt LICENSE NOTICE application bench cmake platforms runtime schemas scripts third_party "$1/")
 }

@@ -6,9 +6,9 @@ struct span {
   void* data;
   size_t size;
 };
-struct span _ZN6sinter12all_backendsEv(void);
+struct span _ZN6sinter16default_backendsEv(void);
 
 int main(void) {
-  printf("%zu backends\n", _ZN6sinter12all_backendsEv().size);
+  printf("%zu backends\n", _ZN6sinter16default_backendsEv().size);
   return 0;
 }
