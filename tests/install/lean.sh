@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # The lean options of docs/cross-compile.md, one by one: each builds the device side, installs it, builds examples/classify against
-# the prefix, and runs a model that is planned for what is left; nothing of what was left out is linked.
+# the prefix, and runs a model that is planned for what is left; nothing of what was left out is linked. Then all of them at once.
 #
-#     lean.sh CMAKE SINTER CXX_COMPILER [threads|xnnpack|simd|cuda]...    without a name: all four
+#     lean.sh CMAKE SINTER CXX_COMPILER [threads|xnnpack|simd|cuda|all]...    without a name: these five
 set -euo pipefail
 cmake=$1 sinter=$2
 export CXX=$3
 shift 3
-[ $# -gt 0 ] || set -- threads xnnpack simd cuda
+[ $# -gt 0 ] || set -- threads xnnpack simd cuda all
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
@@ -25,11 +25,15 @@ for name in "$@"; do
     xnnpack) option=SINTER_XNNPACK backends=simd,reference symbols='xnn_|cpuinfo_' ;;
     simd) option=SINTER_SIMD backends=xnnpack,reference symbols='_ZN3hwy|4simd' ;;
     cuda) option=SINTER_CUDA_BACKEND backends=xnnpack,simd,reference symbols='dlopen|dlsym' ;;
+    all) option='' backends=reference symbols='pthread_create|pthread_cond|xnn_|cpuinfo_|_ZN3hwy|4simd|dlopen|dlsym' ;;
     *) echo "no option '$name'"; exit 2 ;;
   esac
+  options=("-D$option=OFF")
+  [ $name != all ] ||
+    options=(-DSINTER_THREADS=OFF -DSINTER_XNNPACK=OFF -DSINTER_SIMD=OFF -DSINTER_CUDA_BACKEND=OFF -DSINTER_SIGNATURES=OFF)
   build=$copy/build/$name
   quiet "$cmake" -G Ninja -S "$copy" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSINTER_UNITY=ON -DSINTER_CUDA=OFF \
-    -DSINTER_BUILD_CONVERTER=OFF -DSINTER_BUILD_TESTS=OFF "-D$option=OFF"
+    -DSINTER_BUILD_CONVERTER=OFF -DSINTER_BUILD_TESTS=OFF "${options[@]}"
   quiet "$cmake" --build "$build" -j "${SINTER_JOBS:-$(nproc)}"
   quiet "$cmake" --install "$build" --prefix "$work/$name"
   quiet "$cmake" -S "$root/examples/classify" -B "$work/classify" -DCMAKE_PREFIX_PATH="$work/$name" -DARENA_BYTES=4000000
@@ -38,6 +42,6 @@ for name in "$@"; do
   "$work/classify/classify" "$work/digits.sinter" > "$work/said"
   expect "$work/said" '^class 2, probability 0\.9.*, 0 steps fall back$'
   without "$work/classify/classify" "$symbols"
-  echo "$option=OFF: $(cat "$work/said"), $(stat -c %s "$work/classify/classify") bytes"
+  echo "$name off: $(cat "$work/said"), $(stat -c %s "$work/classify/classify") bytes"
   rm -rf "$work/classify"
 done
