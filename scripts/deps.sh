@@ -7,7 +7,7 @@
 #   --toolchain FILE  CMake's toolchain file of the target; without it, for this machine
 #   -DNAME=VALUE      a variable that the toolchain file reads
 #   --only NAME       xxhash, flatbuffers, highway, pthreadpool, xnnpack (these five if not given; xnnpack on x86-64 and ARM),
-#                     one_thread, sodium; for this machine only: flatc, onednn (x86_64; minutes)
+#                     sodium; for this machine only: flatc, onednn (x86_64; minutes)
 #   --where           prints the folder of the results and builds nothing
 #
 # Results: ${SINTER_DEPS_PREFIX:-build/deps}/TARGET, TARGET being this machine's processor or the toolchain file's name (with a
@@ -161,7 +161,7 @@ stamp_of() {  # NAME: what its result depends on
   local source sources=$1
   case $1 in
     xnnpack) sources='xnnpack pthreadpool cpuinfo fxdiv' ;;
-    pthreadpool | one_thread) sources='pthreadpool fxdiv' ;;
+    pthreadpool) sources='pthreadpool fxdiv' ;;
     sodium) sources=libsodium ;;
   esac
   {

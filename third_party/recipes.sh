@@ -43,10 +43,9 @@ build_xxhash() {
 make_own() {
   local name=$1 object=$2 build=$3 all=$3/symbols.txt
   shift 3
-  # pthreadpool's, which XNNPACK calls, are renamed where they are defined and where they are used.
-  { "${found[NM]}" --defined-only -g -j "$object"; "${found[NM]}" -u "$object" | sed -n 's/^ *U \(pthreadpool_\)/\1/p'; } |
-    sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)$/\1/p' | grep -v '^__' | sort -u >"$all"
-  sed 's/.*/& sinter_&/' "$all" >"$all.map"
+  "${found[NM]}" --defined-only -g -j "$object" | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)$/\1/p' | grep -v '^__' | sort -u >"$all"
+  # pthreadpool's functions, which XNNPACK calls, become platforms/xnnpack/parallel.cc's.
+  { sed 's/.*/& sinter_&/' "$all"; "${found[NM]}" -u "$object" | sed -n 's/^ *U pthreadpool_\(.*\)/pthreadpool_\1 sinter_xnnpack_\1/p'; } >"$all.map"
   run_quiet "$all.log" "${found[OBJCOPY]}" --redefine-syms="$all.map" "$object"
   # A linker gives a symbol the narrowest visibility that any of its objects states.
   { "${found[NM]}" --defined-only -g -j "$object" | sed 's/.*/.hidden &/'; echo '.section .note.GNU-stack,"",%progbits'; } >"$build/hidden.s"
@@ -113,24 +112,18 @@ build_xnnpack() {
     -DCMAKE_C_FLAGS_RELEASE="$kernel_flags" -DCMAKE_CXX_FLAGS_RELEASE="$kernel_flags"
   keep_reachable "$build/kept.o" "$build/libXNNPACK.a" "$build/libmicrokernels-prod.a" "$build/cpuinfo/libcpuinfo.a"
   make_own xnnpack "$build/kept.o" "$build" "$src/include/xnnpack.h" "$info/include/cpuinfo.h"
-  cp "$src/include/xnnpack.h" "$info/include/cpuinfo.h" "$prefix/include/"
+  cp "$src/include/xnnpack.h" "$info/include/cpuinfo.h" "$pool/include/pthreadpool.h" "$prefix/include/"
 }
 
-pool_archive() {  # NAME [CMAKE-OPTION]...
-  local name=$1 pool div build=$work/build/$target/$1
-  shift
+build_pthreadpool() {
+  local pool div build=$work/build/$target/pthreadpool
   pool=$(unpack pthreadpool) div=$(unpack fxdiv)
   cmake_build "$pool" "$build" pthreadpool -DPTHREADPOOL_LIBRARY_TYPE=static -DFXDIV_SOURCE_DIR="$div" \
-    -DPTHREADPOOL_BUILD_TESTS=OFF -DPTHREADPOOL_BUILD_BENCHMARKS=OFF -DCMAKE_C_FLAGS_RELEASE="$kernel_flags" "$@"
+    -DPTHREADPOOL_BUILD_TESTS=OFF -DPTHREADPOOL_BUILD_BENCHMARKS=OFF -DCMAKE_C_FLAGS_RELEASE="$kernel_flags"
   run_quiet "$build/log.txt" "${found[LINKER]}" -r -o "$build/kept.o" --whole-archive "$build/libpthreadpool.a"
-  make_own "$name" "$build/kept.o" "$build" "$pool/include/pthreadpool.h"
+  make_own pthreadpool "$build/kept.o" "$build" "$pool/include/pthreadpool.h"
   cp "$pool/include/pthreadpool.h" "$prefix/include/"
 }
-
-build_pthreadpool() { pool_archive pthreadpool; }
-
-# pthreadpool's interface without threads, which its CMake chooses for Emscripten.
-build_one_thread() { pool_archive one_thread -DEMSCRIPTEN=ON; }
 
 # For targets whose sysroot has no libsodium.
 build_sodium() {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "platforms/xnnpack/build.h"
+#include "platforms/xnnpack/parallel.h"
 #include "platforms/xnnpack/planning/accept.h"
 #include "platforms/xnnpack/platform.h"
 
@@ -99,7 +100,7 @@ Status XnnpackBackend::prepare(const OpCall& call, const Preparation& with, Prep
   SINTER_RETURN_UNLESS(row != nullptr && at != nullptr,
                        error(Code::kInternal, "measuring and preparing disagree"));
   auto* step = new (at) xnnpack::Step();
-  step->threads = with.threads != nullptr ? static_cast<pthreadpool_t>(with.threads->native()) : nullptr;
+  step->threads = xnnpack::as_pthreadpool(with.threads);
   xnnpack::Built built;
   {
     xnnpack::Creation creation(&with.prepared, with.packed, with.scratch);

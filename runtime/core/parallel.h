@@ -15,8 +15,6 @@ class ThreadPool {
   // are done.
   virtual void parallel_for(Task task, void* context, int64_t count, int64_t grain) = 0;
   virtual int thread_count() const = 0;
-  // The underlying pthreadpool_t, for libraries that take one; null if there is none.
-  virtual void* native() { return nullptr; }
 
  protected:
   ~ThreadPool() = default;

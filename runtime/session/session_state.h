@@ -64,8 +64,7 @@ struct RunStep {
   static constexpr uint32_t kNoStep = UINT32_MAX;  // run() waits for a device, or has it update states
 };
 
-// A part of the caller's threads, for steps whose workspace suffices for no more. Libraries that take a
-// pthreadpool_t would use all of its threads, and so get none.
+// A part of the caller's threads, for steps whose workspace suffices for no more.
 class PartOfPool final : public ThreadPool {
  public:
   PartOfPool() = default;

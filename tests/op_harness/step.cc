@@ -157,7 +157,7 @@ Status Step::run_prepared() {
     if ((needs_.packed >> i & 1) != 0) in[i].data = nullptr;
   const OpCall call{call_.op, call_.attrs, in, out_views_}, unused{};
   const bool once = setting_.alias >= 0;  // the first run overwrites what the second would read
-  return run_watched(call_.op, !pool_.lent() && !device_, !once, [&] {
+  return run_watched(call_.op, !device_, !once, [&] {
     const Status started = step_.run(step_.state, needs_.call == CallUse::kUnused ? unused : call, context);
     return device_ && started.ok() ? device_->queue().finish() : started;
   });

@@ -10,33 +10,16 @@
 #include "tests/op_harness/backends.h"
 #include "tests/op_harness/on_device.h"
 #include "tests/op_harness/operand.h"
-#ifdef SINTER_WITH_XNNPACK
-#include "sinter/thread_pool.h"
-#endif
 
 namespace sinter::test {
 
-// Pieces as small as they may be, last first; real threads for libraries that want their own kind of pool.
+// Pieces as small as they may be, last first.
 class TestPool final : public ThreadPool {
  public:
   void parallel_for(Task task, void* context, int64_t count, int64_t grain) override {
     for (int64_t end = count; end > 0; end -= grain) task(context, std::max<int64_t>(end - grain, 0), end);
   }
   int thread_count() const override { return 3; }
-  void* native() override {
-#ifdef SINTER_WITH_XNNPACK
-    static PthreadPool pool(3);
-    lent_ = true;
-    return pool.native();
-#else
-    return nullptr;
-#endif
-  }
-  // Whether other threads may be at work.
-  bool lent() const { return lent_; }
-
- private:
-  bool lent_ = false;
 };
 
 struct Call {
