@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <new>
 #include <utility>
 
+#include "application/memory.h"
 #include "application/text.h"
 #include "sinter/backends.h"
 #include "sinter/file_map.h"
 #include "sinter/sinter.h"
-#include "sinter/thread_pool.h"
 
 namespace sinter {
 namespace {
@@ -26,10 +25,9 @@ class Memory {
   Memory() = default;
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
-  ~Memory() { std::free(data_); }
+  ~Memory() { free_aligned(data_); }
   Status allocate(size_t bytes) {
-    const size_t whole = align_up(bytes > 0 ? bytes : 1, kBufferAlignment);
-    data_ = whole >= bytes ? static_cast<std::byte*>(std::aligned_alloc(kBufferAlignment, whole)) : nullptr;
+    data_ = allocate_aligned(bytes);
     bytes_ = data_ != nullptr ? bytes : 0;
     SINTER_RETURN_UNLESS(data_ != nullptr, error(Code::kOutOfMemory, "%a bytes of memory cannot be allocated",
                                                  static_cast<int64_t>(bytes)));
@@ -138,8 +136,9 @@ Status Runner::State::create(const RunnerOptions& options, bool packs) {
                       .bindings = options.bindings,
                       .require_planned = options.require_planned};
   if (options.pool == nullptr && options.threads != 1) {
-    own_pool = new (std::nothrow) PthreadPool(options.threads);
+    own_pool = new (std::nothrow) PthreadPool(options.threads, options.thread_settings);
     SINTER_RETURN_UNLESS(own_pool != nullptr, kNoMemory);
+    SINTER_RETURN_IF_ERROR(own_pool->status());
     with.threads = own_pool;
   }
   if (packs) {

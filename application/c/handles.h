@@ -2,11 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <span>
 
+#include "application/memory.h"
 #include "sinter/file_map.h"
 #include "sinter/sinter.h"
 #include "sinter/sinter_c.h"
@@ -19,7 +19,7 @@ struct sinter_model {
 };
 
 struct sinter_pool {
-  explicit sinter_pool(int threads) : pool(threads) {}
+  sinter_pool(int threads, const sinter::ThreadSettings& settings) : pool(threads, settings) {}
   sinter::PthreadPool pool;
 };
 
@@ -87,7 +87,7 @@ inline Status take_block(void* given, size_t given_bytes, size_t bytes, std::byt
     *block = static_cast<std::byte*>(given);
     return ok_status();
   }
-  *block = static_cast<std::byte*>(std::aligned_alloc(kBufferAlignment, align_up(bytes, kBufferAlignment)));
+  *block = allocate_aligned(bytes);
   SINTER_RETURN_UNLESS(*block != nullptr, error(Code::kOutOfMemory, "%a bytes of memory cannot be allocated",
                                                 static_cast<int64_t>(bytes)));
   return ok_status();
@@ -98,7 +98,7 @@ void destroy(Handle* handle) {
   if (handle == nullptr) return;
   const bool on_heap = handle->on_heap;
   handle->~Handle();
-  if (on_heap) std::free(handle);
+  if (on_heap) free_aligned(handle);
 }
 
 inline void describe(const PortInfo& port, void* data, sinter_tensor* tensor) {

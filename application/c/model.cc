@@ -24,7 +24,7 @@ Status open_model(std::span<const std::byte> file, FileMap* map, const sinter_op
   SINTER_RETURN_IF_ERROR(take_block(options.memory, options.memory_bytes, kModelHandle + *needed, &block));
   const Result<sinter::Model> opened = Model::open(file, {block + kModelHandle, *needed}, open);
   if (!opened.ok()) {
-    if (options.memory == nullptr) std::free(block);
+    if (options.memory == nullptr) free_aligned(block);
     return opened.status();
   }
   *model = new (block) sinter_model;

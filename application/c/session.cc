@@ -143,7 +143,32 @@ using namespace sinter::c;
 extern "C" {
 
 sinter_pool* sinter_pool_create(int32_t threads) {
-  return threads >= 0 ? new (std::nothrow) sinter_pool(threads) : nullptr;
+  return threads >= 0 ? new (std::nothrow) sinter_pool(threads, {}) : nullptr;
+}
+sinter_code sinter_pool_create_with(int32_t threads, const sinter_thread_settings* settings,
+                                    sinter_pool** pool, sinter_error* error) {
+  if (pool == nullptr) return result(kNull, error);
+  *pool = nullptr;
+  sinter_thread_settings given;
+  if (const sinter::Status s = complete(settings, &given); !s.ok()) return result(s, error);
+  if (threads < 0)
+    return result(sinter::invalid("a pool cannot have %a threads; give 0 for all processors", threads),
+                  error);
+  if (given.processors == nullptr && given.processor_count != 0) return result(kNull, error);
+  auto* made = new (std::nothrow)
+      sinter_pool(threads, {{given.processors, given.processor_count}, given.nice, given.realtime});
+  if (made == nullptr)
+    return result(sinter::error(sinter::Code::kOutOfMemory, "memory for the pool cannot be allocated"),
+                  error);
+  const sinter::Status status = made->pool.status();
+  if (status.ok())
+    *pool = made;
+  else
+    delete made;
+  return result(status, error);
+}
+size_t sinter_fastest_processors(int32_t* processors, size_t count) {
+  return processors != nullptr ? static_cast<size_t>(sinter::fastest_processors({processors, count})) : 0;
 }
 void sinter_pool_destroy(sinter_pool* pool) { delete pool; }
 int32_t sinter_pool_threads(const sinter_pool* pool) {

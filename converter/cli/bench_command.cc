@@ -14,6 +14,7 @@
 #include "converter/cli/made_up_inputs.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/process_facts.h"
+#include "converter/cli/processors.h"
 #include "converter/cli/step_profile.h"
 #include "converter/import/arrays.h"
 #include "converter/target/native_target.h"
@@ -35,6 +36,7 @@ struct BenchArguments {
   TrustOption trust;
   std::string model, inputs, backend;
   int threads = 1;
+  std::string processors;
   double seconds = 1.0;
   bool profile = false;
 };
@@ -77,7 +79,7 @@ void run_bench(const BenchArguments& a) {
   }
   const auto start = Clock::now();
   const LoadedModel loaded(a.model, key);
-  HostSession host(loaded, {a.threads, a.backend});
+  HostSession host(loaded, {.threads = a.threads, .backend = a.backend, .processors = parse_processors(a.processors)});
   const double load_ms = ms_since(start);
   if (!a.common.quiet) warn_of_fallbacks(host), warn_of_other_processor(loaded.model());
   host.set_inputs(inputs);
@@ -128,6 +130,7 @@ void add_bench(CLI::App& app, Outcome&) {
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("--inputs", a->inputs, "Arrays as for run; without them small numbers are generated");
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
+  c->add_option("--processors", a->processors, kProcessorsHelp)->type_name("LIST");
   c->add_option("--backend", a->backend, "Use this backend wherever it can");
   c->add_option("--seconds", a->seconds, "The duration of the measurement")->check(CLI::Range(0.0, 3600.0));
   c->add_flag("--profile", a->profile,

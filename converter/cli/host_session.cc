@@ -155,7 +155,7 @@ ConstantPtr rounded(const ConstantPtr& array, const PortInfo& port) {
 }  // namespace
 
 struct HostSession::Threads {
-  explicit Threads(int count) : pool(count) {}
+  Threads(int count, std::span<const int> processors) : pool(count, {.processors = processors}) {}
   PthreadPool pool;
 };
 
@@ -164,7 +164,8 @@ HostSession::HostSession(const LoadedModel& loaded, const Options& options)
       backends_(host_backends(options.backend)),
       asked_(options.backend),
       profile_(options.profile) {
-  if (options.threads > 1) threads_ = std::make_unique<Threads>(options.threads);
+  if (options.threads > 1) threads_ = std::make_unique<Threads>(options.threads, options.processors);
+  if (threads_ && !threads_->pool.status().ok()) throw UsageError(describe(threads_->pool.status()));
   SessionOptions session_options = this->session_options();
   Result<Requirements> need = Session::requirements(loaded.model(), session_options);
   if (!need.ok()) fail(need.status());

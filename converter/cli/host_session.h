@@ -75,6 +75,7 @@ class HostSession {
     int threads = 1;
     std::string backend = {};  // empty: as planned
     std::string profile = {};  // empty: Model::default_profile()
+    std::vector<int> processors = {};  // of the threads beside the caller's; empty: any
   };
   HostSession(const LoadedModel& loaded, const Options& options);
   ~HostSession();

@@ -13,6 +13,7 @@
 #include "converter/cli/host_session.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/output_paths.h"
+#include "converter/cli/processors.h"
 #include "converter/cli/step_profile.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/import/arrays.h"
@@ -25,6 +26,7 @@ struct RunArguments {
   TrustOption trust;
   std::string model, inputs, outputs, backend;
   int threads = 1;
+  std::string processors;
   bool each = false, profile = false, copied = false;
 };
 
@@ -105,7 +107,7 @@ void run_run(const RunArguments& a) {
   using Reading = LoadedModel::Reading;
   const LoadedModel loaded(a.model, a.trust.key(), a.copied ? Reading::kCopied : Reading::kMapped);
   if (!a.outputs.empty()) check_arrays_path("--outputs", a.outputs, loaded.model().output_count());
-  HostSession session(loaded, {a.threads, a.backend});
+  HostSession session(loaded, {.threads = a.threads, .backend = a.backend, .processors = parse_processors(a.processors)});
   StepProfile profile;
   if (!a.common.quiet) warn_of_fallbacks(session);
   if (a.profile) profile.attach(session.session());
@@ -151,6 +153,7 @@ void add_run(CLI::App& app, Outcome&) {
       "Where to write the outputs (.npz, or .npy for a single one); without it a summary is printed");
   c->add_flag("--each", a->each, "The arrays are stacks of samples: run them one by one, stack the outputs");
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
+  c->add_option("--processors", a->processors, kProcessorsHelp)->type_name("LIST");
   c->add_option("--backend", a->backend,
                 "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda");
   c->add_flag("--profile", a->profile, "Print the time of each step");

@@ -5,7 +5,11 @@
 
 namespace sinter {
 
-PthreadPool::PthreadPool(int) {}
+PthreadPool::PthreadPool(int, const ThreadSettings& settings) {
+  if (!settings.processors.empty() || settings.nice != 0 || settings.realtime != 0)
+    status_ =
+        unsupported("this build starts no threads (SINTER_THREADS=OFF), and so has no settings for them");
+}
 PthreadPool::~PthreadPool() {}
 
 int PthreadPool::thread_count() const { return 1; }
@@ -14,5 +18,7 @@ void PthreadPool::parallel_for(Task task, void* context, int64_t count, int64_t 
   const int64_t step = std::max<int64_t>(grain, 1);
   for (int64_t begin = 0; begin < count; begin += step) task(context, begin, std::min(begin + step, count));
 }
+
+int fastest_processors(std::span<int>) { return 0; }
 
 }  // namespace sinter

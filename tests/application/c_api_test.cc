@@ -199,6 +199,33 @@ TEST_F(CApi, SharesPackedWeightsAndThreads) {
   sinter_pool_destroy(nullptr);
 }
 
+TEST_F(CApi, SetsWhereAPoolsThreadsRun) {
+  std::vector<int32_t> fast(4096);
+  const size_t n = sinter_fastest_processors(fast.data(), fast.size());
+  ASSERT_GE(n, 1U);
+  EXPECT_EQ(sinter_fastest_processors(fast.data(), 1), 1U);
+  EXPECT_EQ(sinter_fastest_processors(nullptr, 1), 0U);
+  sinter_thread_settings settings = SINTER_THREAD_SETTINGS_INIT;
+  settings.processors = fast.data();
+  settings.processor_count = n;
+  sinter_pool* pool = nullptr;
+  ASSERT_EQ(sinter_pool_create_with(2, &settings, &pool, &error_), SINTER_OK) << error_.text;
+  EXPECT_EQ(sinter_pool_threads(pool), 2);
+  sinter_pool_destroy(pool);
+  const int32_t absent = -1;
+  settings.processors = &absent;
+  settings.processor_count = 1;
+  EXPECT_EQ(sinter_pool_create_with(2, &settings, &pool, &error_), SINTER_INVALID_ARGUMENT);
+  EXPECT_EQ(pool, nullptr);
+  EXPECT_NE(std::string(error_.text).find("processor -1"), std::string::npos) << error_.text;
+  settings.processors = nullptr;
+  EXPECT_EQ(sinter_pool_create_with(2, &settings, &pool, &error_), SINTER_INVALID_ARGUMENT);
+  EXPECT_EQ(sinter_pool_create_with(-1, nullptr, &pool, &error_), SINTER_INVALID_ARGUMENT);
+  EXPECT_EQ(sinter_pool_create_with(2, nullptr, nullptr, &error_), SINTER_INVALID_ARGUMENT);
+  settings = {};  // without its size
+  EXPECT_EQ(sinter_pool_create_with(2, &settings, &pool, &error_), SINTER_INVALID_ARGUMENT);
+}
+
 TEST_F(CApi, RunsOnThreadsOfTheApplication) {
   ModelBuilder b;
   const int x = b.input("x", DType::kFloat32, {64, 4096}), y = b.value(DType::kFloat32, {64, 4096});

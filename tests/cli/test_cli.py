@@ -109,6 +109,9 @@ class Usage(Case):
                      ["convert", DIGITS, "-o", out, "--target", "pdp11"],
                      ["run", self.digits, "--inputs", self.path("x.npz"), "--threads", "none"],
                      ["run", self.digits, "--inputs", self.path("x.npz"), "--threads", "0"],
+                     ["run", self.digits, "--inputs", self.path("x.npz"), "--threads", "2", "--processors", "3-1"],
+                     ["bench", self.digits, "--threads", "2", "--processors", "slow"],
+                     ["bench", self.digits, "--threads", "2", "--processors", "4095"],
                      ["run", self.digits, "--inputs", self.path("x.npz"), "--backend", "abacus"],
                      ["compare", self.digits, self.digits, "--inputs", self.path("x.npz"), "--rtol", "big"]):
             with self.subTest(args=args):

@@ -22,12 +22,15 @@
 
 #include "sinter/packed_weights.h"
 #include "sinter/session.h"
+#include "sinter/thread_pool.h"
 
 namespace sinter {
 
 struct RunnerOptions {
   // The number of threads that a run uses, with the caller's; 0: one for each processor.
   int threads = 1;
+  // How the system schedules those that the Runner starts; a setting that is refused is a failure.
+  ThreadSettings thread_settings = {};
   // The application's own pool instead, which outlives the Runner.
   ThreadPool* pool = nullptr;
   // The backends to use; empty: all that this build of Sinter has (default_backends()).

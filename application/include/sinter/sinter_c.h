@@ -158,11 +158,31 @@ SINTER_API const char* sinter_model_step_name(const sinter_model* model, uint32_
 
 typedef struct sinter_pool sinter_pool;
 
-/* `threads` with the caller's, 0: one for each processor. Sessions that do not run at the same time may share
- * a pool. NULL without memory. */
+/* `threads` with the caller's, 0: one for each processor that the process may use. Sessions that do not run
+ * at the same time may share a pool. NULL without memory. */
 SINTER_API sinter_pool* sinter_pool_create(int32_t threads);
 SINTER_API void sinter_pool_destroy(sinter_pool* pool);
 SINTER_API int32_t sinter_pool_threads(const sinter_pool* pool);
+
+/* How the system schedules the threads that a pool starts (Linux); the caller's thread keeps its own
+ * settings. */
+typedef struct sinter_thread_settings {
+  size_t size;
+  const int32_t* processors; /* the i-th started thread runs on processors[i % processor_count] only */
+  size_t processor_count;    /* 0: on any processor */
+  int32_t nice;              /* -20 (first) to 19 (last), for the usual policy; 0: as the caller's */
+  int32_t realtime;          /* 1 to 99: priority of the policy SCHED_FIFO; 0: the usual policy */
+} sinter_thread_settings;
+#define SINTER_THREAD_SETTINGS_INIT \
+  { sizeof(sinter_thread_settings), NULL, 0, 0, 0 }
+
+/* The same with settings. Without SINTER_OK *pool is NULL: a setting that is out of range is
+ * SINTER_INVALID_ARGUMENT, one that the system refuses SINTER_UNSUPPORTED. */
+SINTER_API sinter_code sinter_pool_create_with(int32_t threads, const sinter_thread_settings* settings,
+                                               sinter_pool** pool, sinter_error* error);
+/* Writes the numbers of the fastest processors that the process may use, at most `count`, and returns how
+ * many. */
+SINTER_API size_t sinter_fastest_processors(int32_t* processors, size_t count);
 
 /* A pool of the application's own, which sessions copy. `parallel_for` calls task(task_context, begin, end)
  * for all of 0 .. count - 1 in pieces of at most `grain`, on any of its `threads` threads, and returns when
