@@ -10,6 +10,12 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^armv[78]")
   set(SINTER_PROCESSOR armv7)
 endif()
 
+# Bare metal: no files, no threads, no heap to allocate from (docs/microcontroller.md).
+set(SINTER_BARE_METAL OFF)
+if(CMAKE_SYSTEM_NAME STREQUAL "Generic")
+  set(SINTER_BARE_METAL ON)
+endif()
+
 set(sinter_here OFF)
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING)
   set(sinter_here ON)
@@ -25,7 +31,11 @@ option(SINTER_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 set(SINTER_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=, e.g. address,undefined")
 
 # Lean builds: docs/cross-compile.md.
-option(SINTER_THREADS "Compute on several threads; OFF: PthreadPool has one, and no thread library is linked" ON)
+set(sinter_threads ON)
+if(SINTER_BARE_METAL)
+  set(sinter_threads OFF)
+endif()
+option(SINTER_THREADS "Compute on several threads; OFF: PthreadPool has one, and no thread library is linked" ${sinter_threads})
 # Files for other processors (--target portable) name reference kernels alone, and Highway's emulation of vectors, which would be
 # all that g++ has there, is too small for these kernels.
 set(sinter_vectors OFF)
