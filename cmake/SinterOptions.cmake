@@ -54,6 +54,11 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND SINTER_PROCESSOR MATCHES "^(x86_64|aar
   set(sinter_cuda ON)
 endif()
 option(SINTER_CUDA_BACKEND "Build the CUDA backend, which opens NVIDIA's driver by name (64-bit Linux)" ${sinter_cuda})
+# Only what a program's models need: `sinter embed` writes both lists. Empty: everything.
+set(SINTER_OPERATIONS "" CACHE STRING "The operations that are built, as schemas/ops.def names them; empty: all")
+set(SINTER_ELEMENT_TYPES "" CACHE STRING "The element types that are built, such as float32;int8; empty: all")
+option(SINTER_SEALED "Open trusted files alone: digests are checked, the structure is not verified (docs/security.md)" OFF)
+
 # The system's or the sysroot's libsodium; scripts/deps.sh builds it where there is none.
 find_library(SINTER_LIBSODIUM sodium)
 find_path(SINTER_SODIUM_INCLUDE sodium.h)
@@ -63,6 +68,24 @@ if(sinter_here AND SINTER_LIBSODIUM AND SINTER_SODIUM_INCLUDE)
   set(sinter_signatures ON)
 endif()
 option(SINTER_SIGNATURES "Open signed model files with a public key (libsodium); OFF: refuse to" ${sinter_signatures})
+
+# sinter_check_names(VARIABLE FILE REGEX): every word of the list is one that the expression finds in the file.
+function(sinter_check_names variable file regex)
+  file(STRINGS "${PROJECT_SOURCE_DIR}/${file}" rows REGEX "${regex}")
+  string(REGEX MATCHALL "${regex}" names "${rows}")
+  list(TRANSFORM names REPLACE "${regex}" "\\1")
+  foreach(name IN LISTS ${variable})
+    if(NOT name IN_LIST names)
+      message(FATAL_ERROR "Sinter: ${variable} lists '${name}', which ${file} does not have; use the list that `sinter embed` writes")
+    endif()
+  endforeach()
+endfunction()
+sinter_check_names(SINTER_OPERATIONS schemas/ops.def "SINTER_OP\\(([A-Za-z0-9]+),")
+sinter_check_names(SINTER_ELEMENT_TYPES runtime/core/dtype_names.h "\"([a-z0-9]+)\"")
+if((SINTER_OPERATIONS OR SINTER_ELEMENT_TYPES OR SINTER_SEALED) AND (SINTER_BUILD_CONVERTER OR SINTER_BUILD_TESTS))
+  message(FATAL_ERROR "Sinter: the converter and the tests need all operations, all element types and the verifier; with "
+    "SINTER_OPERATIONS, SINTER_ELEMENT_TYPES or SINTER_SEALED, set SINTER_BUILD_CONVERTER=OFF and SINTER_BUILD_TESTS=OFF")
+endif()
 
 if(NOT SINTER_SIMD AND (SINTER_BUILD_CONVERTER OR SINTER_BUILD_TESTS))
   message(FATAL_ERROR "Sinter: the converter plans with the simd backend's kernels; with SINTER_SIMD=OFF, set "

@@ -76,6 +76,6 @@ Status run_resize(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kQResizeKernel = {Op::kQResize, infer_resize, nullptr, run_resize};
+const Kernel kQResizeKernel = reference_kernel({Op::kQResize, infer_resize, nullptr, run_resize});
 
 }  // namespace sinter

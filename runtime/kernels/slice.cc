@@ -105,8 +105,8 @@ Status run_tile(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kSliceKernel = {Op::kSlice, infer_slice, nullptr, run_slice};
-const Kernel kConcatKernel = {Op::kConcat, infer_concat, nullptr, run_concat};
-const Kernel kTileKernel = {Op::kTile, infer_tile, nullptr, run_tile};
+const Kernel kSliceKernel = reference_kernel({Op::kSlice, infer_slice, nullptr, run_slice});
+const Kernel kConcatKernel = reference_kernel({Op::kConcat, infer_concat, nullptr, run_concat});
+const Kernel kTileKernel = reference_kernel({Op::kTile, infer_tile, nullptr, run_tile});
 
 }  // namespace sinter

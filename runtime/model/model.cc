@@ -27,6 +27,11 @@ struct Layout {
   size_t retained;
   std::byte* scratch;
 
+  // What the verifier needs.
+  static size_t scratch_bytes(const format::Header& h) {
+    return kSealed ? 0 : static_cast<size_t>(h.scratch_bytes);
+  }
+
   Layout(const format::Header& h, bool copy, BumpArena& arena)
       : state(arena.allocate_array<ModelState>(1)),
         segments(arena.allocate_array<format::Segment>(h.segment_count)),
@@ -35,9 +40,7 @@ struct Layout {
         flatbuffer(static_cast<std::byte*>(
             arena.allocate(copy ? static_cast<size_t>(h.flatbuffer_bytes) : 0, kBufferAlignment))),
         retained(align_up(arena.used(), kBufferAlignment)),
-        scratch(
-            static_cast<std::byte*>(arena.allocate(static_cast<size_t>(h.scratch_bytes), kBufferAlignment))) {
-  }
+        scratch(static_cast<std::byte*>(arena.allocate(scratch_bytes(h), kBufferAlignment))) {}
 };
 
 // A key that this build cannot check must not be taken for one that was checked.
@@ -62,6 +65,15 @@ Result<format::Header> plausible_header(std::span<const std::byte> file) {
   SINTER_RETURN_UNLESS(h.scratch_bytes <= 512 * h.flatbuffer_bytes + 65536,
                        corrupt("the scratch size is out of range"));
   return header;
+}
+
+// By FlatBuffers' own verifier; on a frame of its own.
+[[gnu::noinline]] Status verify_structure(std::span<const std::byte> structure) {
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(structure.data()), structure.size(),
+                                 /*max_depth=*/16,
+                                 /*max_tables=*/static_cast<flatbuffers::uoffset_t>(structure.size() / 4));
+  SINTER_RETURN_UNLESS(fb::VerifyModelBuffer(verifier), corrupt("the model's structure is damaged"));
+  return ok_status();
 }
 
 const fb::Program* program_of(const ModelState* state, uint32_t i) { return state->root->programs()->Get(i); }
@@ -137,16 +149,14 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
     std::memcpy(at.flatbuffer, structure.data(), structure.size());
     structure = {at.flatbuffer, structure.size()};
   }
-  if (keyed || options.check_digests) {
+  if (keyed || options.check_digests || kSealed) {
     SINTER_RETURN_IF_ERROR(format::check_structure(structure, e));
     SINTER_RETURN_IF_ERROR(format::check_segments(file, e));
   }
 
   const auto* bytes = reinterpret_cast<const uint8_t*>(structure.data());
   SINTER_RETURN_UNLESS(structure.size() >= 16, corrupt("the model has no structure"));
-  flatbuffers::Verifier verifier(bytes, structure.size(), /*max_depth=*/16,
-                                 /*max_tables=*/static_cast<flatbuffers::uoffset_t>(structure.size() / 4));
-  SINTER_RETURN_UNLESS(fb::VerifyModelBuffer(verifier), corrupt("the model's structure is damaged"));
+  if (!kSealed) SINTER_RETURN_IF_ERROR(verify_structure(structure));
 
   ModelState& state = *at.state;
   state.root = fb::GetModel(bytes);
@@ -156,7 +166,8 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   state.kernels = options.kernels;
   state.flatbuffer_bytes = structure.size();
   state.retained = at.retained;
-  SINTER_RETURN_IF_ERROR(detail::verify(state, {at.scratch, static_cast<size_t>(h.scratch_bytes)}));
+  if (!kSealed) SINTER_RETURN_IF_ERROR(detail::verify(state, {at.scratch, Layout::scratch_bytes(h)}));
+  SINTER_RETURN_IF_ERROR(detail::check_built(state));
   Model model;
   model.state_ = &state;
   return model;

@@ -92,20 +92,6 @@ bool in_place(const PlanView& view, const Place& a, const Place& b) {
 
 }  // namespace
 
-const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value) {
-  return find_sorted(plan.placements(), value, [](const fb::Placement& p) { return p.value(); });
-}
-
-const fb::DeviceWorkspace* find_device_workspace(const fb::ProgramPlan& plan, const fb::StepPlan& step,
-                                                 uint8_t kind) {
-  for (uint32_t i = 0; i < length(step.device_workspaces()); ++i) {
-    const fb::DeviceWorkspace* w = step.device_workspaces()->Get(i);
-    if (w->region() < length(plan.regions()) && plan.regions()->Get(w->region())->memory_kind() == kind)
-      return w;
-  }
-  return nullptr;
-}
-
 // state 1: on the way, 2: done.
 Status find_blocks(PlanView& view) {
   PlanScratch& s = view.scratch;

@@ -102,10 +102,6 @@ class ProfileVerifier {
 
 }  // namespace
 
-const fb::ProgramPlan* find_plan(const fb::Profile& profile, uint32_t program) {
-  return find_sorted(profile.plans(), program, [](const fb::ProgramPlan& plan) { return plan.program(); });
-}
-
 Status verify_profile(const ModelState& model, uint32_t index, std::span<ProgramFacts> facts,
                       BumpArena scratch) {
   SINTER_RETURN_IF_ERROR(ProfileVerifier(model, index, facts).run());
