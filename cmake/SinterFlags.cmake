@@ -43,7 +43,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
                       $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)
 endif()
 # Notes of 32-bit ARM compilers on a changed calling convention are not warnings about our code.
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(arm|cortex)")
   add_compile_options(-Wno-psabi)
 endif()
 

@@ -6,6 +6,7 @@
 
 #include "runtime/backend/target.h"
 #include "runtime/model/model_state.h"
+#include "runtime/model/structure_arena.h"
 #include "runtime/model/verify.h"
 #include "runtime/signature/signature.h"
 
@@ -15,6 +16,11 @@ using detail::items;
 using detail::length;
 using detail::ModelState;
 using detail::text;
+
+namespace detail {
+SINTER_ON_32(ModelState, 48, 8);
+SINTER_ON_32(format::Segment, 64, 8);
+}  // namespace detail
 
 namespace {
 
@@ -28,11 +34,11 @@ struct Layout {
   std::byte* scratch;
 
   // What the verifier needs.
-  static size_t scratch_bytes(const format::Header& h) {
-    return kSealed ? 0 : static_cast<size_t>(h.scratch_bytes);
+  static size_t scratch_bytes(const format::Header& h, bool sealed = kSealed) {
+    return sealed ? 0 : static_cast<size_t>(h.scratch_bytes);
   }
 
-  Layout(const format::Header& h, bool copy, BumpArena& arena)
+  Layout(const format::Header& h, bool copy, detail::StructureArena& arena, bool sealed = kSealed)
       : state(arena.allocate_array<ModelState>(1)),
         segments(arena.allocate_array<format::Segment>(h.segment_count)),
         head(static_cast<std::byte*>(
@@ -40,7 +46,7 @@ struct Layout {
         flatbuffer(static_cast<std::byte*>(
             arena.allocate(copy ? static_cast<size_t>(h.flatbuffer_bytes) : 0, kBufferAlignment))),
         retained(align_up(arena.used(), kBufferAlignment)),
-        scratch(static_cast<std::byte*>(arena.allocate(scratch_bytes(h), kBufferAlignment))) {}
+        scratch(static_cast<std::byte*>(arena.allocate(scratch_bytes(h, sealed), kBufferAlignment))) {}
 };
 
 // A key that this build cannot check must not be taken for one that was checked.
@@ -106,10 +112,21 @@ Result<size_t> Model::open_bytes(std::span<const std::byte> file, const OpenOpti
   SINTER_RETURN_IF_ERROR(check_key(options));
   const Result<format::Header> header = plausible_header(file);
   if (!header.ok()) return header.status();
-  BumpArena arena;
+  detail::StructureArena arena;
   Layout{header.value(), !options.stable, arena};
   SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file is too large for this machine"));
   return arena.used();
+}
+
+Result<detail::OpenNeeds> detail::open_needs(std::span<const std::byte> file, const OpenOptions& options,
+                                             Pointers pointers) {
+  const Result<format::Header> header = plausible_header(file);
+  if (!header.ok()) return header.status();
+  StructureArena arena(pointers), sealed_arena(pointers);
+  const Layout open(header.value(), !options.stable, arena, false);
+  Layout{header.value(), !options.stable, sealed_arena, true};
+  SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file is too large for this machine"));
+  return OpenNeeds{arena.used(), open.retained, sealed_arena.used()};
 }
 
 Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> memory,
@@ -126,7 +143,7 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   SINTER_RETURN_UNLESS(memory.size() >= needed.value(),
                        error(Code::kOutOfMemory, "opening needs %a bytes of memory but got %b",
                              static_cast<int64_t>(needed.value()), static_cast<int64_t>(memory.size())));
-  BumpArena arena(memory);
+  detail::StructureArena arena(memory);
   const Layout at(h, !options.stable, arena);
   SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file changed while it was read"));
 

@@ -87,7 +87,7 @@ void Creator::close_all() {
 
 // First pass. Leaves sizes in `needs` and, where there is memory, what was chosen.
 Status Creator::measure_pass(Requirements* needs) {
-  control_ = {};
+  control_ = StructureArena(pointers_);
   prepared_ = {};
   prepared_peak_ = 0;
   most_operands_ = 0;
@@ -148,7 +148,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   SINTER_RETURN_IF_ERROR(check_memory(memory.first(needs.bytes)));
 
   const size_t list_bytes = used_slots() * sizeof(Backend*);
-  control_ = BumpArena(memory.first(needs.control - list_bytes));
+  control_ = StructureArena(memory.first(needs.control - list_bytes));
   std::byte* region = memory.data() + needs.control;
   regions_[0] = region;
   for (uint32_t i = 0; i < length(plan_->regions()); ++i) {

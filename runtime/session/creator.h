@@ -79,7 +79,9 @@ struct StepRoom {
 // takes memory and prepares.
 class Creator {
  public:
-  Creator(const Model& model, const SessionOptions& options) : model_(model), options_(options) {}
+  // `pointers`: those of the machine that is measured for.
+  Creator(const Model& model, const SessionOptions& options, Pointers pointers = Pointers::kHere)
+      : model_(model), options_(options), pointers_(pointers) {}
   // Asks every step's backends; fills `needs`.
   Status measure(Requirements* needs);
   // On failure `*out` may be set: destroy it.
@@ -286,6 +288,7 @@ class Creator {
 
   const Model& model_;
   const SessionOptions& options_;
+  const Pointers pointers_;
   uint32_t profile_index_ = 0;
   const fb::Profile* profile_ = nullptr;
   // The entry program and its plan.
@@ -300,7 +303,8 @@ class Creator {
   uint8_t bound_kind_[kMaxBindings] = {};  // of memory
   size_t bound_count_ = 0;
 
-  BumpArena control_, prepared_;
+  StructureArena control_;
+  BumpArena prepared_;
   std::byte* prepared_end_ = nullptr;
   uint8_t kinds_[kMaxRegions] = {};  // of the regions' memory; 0: the host's
   Device devices_[kMaxDevices];

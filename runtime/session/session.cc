@@ -20,9 +20,14 @@ Session& Session::operator=(Session&& other) noexcept {
 }
 
 Result<Requirements> Session::requirements(const Model& model, const SessionOptions& options) {
+  return detail::requirements_on(model, options, detail::Pointers::kHere);
+}
+
+Result<Requirements> detail::requirements_on(const Model& model, const SessionOptions& options,
+                                             Pointers pointers) {
   Requirements needs;
   SINTER_RETURN_UNLESS(model.valid(), invalid("the model is empty"));
-  SINTER_RETURN_IF_ERROR(Creator(model, options).measure(&needs));
+  SINTER_RETURN_IF_ERROR(Creator(model, options, pointers).measure(&needs));
   return needs;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "runtime/model/model_state.h"
+#include "runtime/model/structure_arena.h"
 #include "sinter/session.h"
 
 namespace sinter::detail {
@@ -195,5 +196,17 @@ struct LoopState {
 };
 Status run_if(void* state, const OpCall& call, RunContext& context);
 Status run_loop(void* state, const OpCall& call, RunContext& context);
+
+SINTER_ON_32(Operand, 16, 4);
+SINTER_ON_32(KeptCall, 40, 4);
+SINTER_ON_32(RunStep, 48, 4);
+SINTER_ON_32(PartOfPool, 12, 4);
+SINTER_ON_32(StepList, 16, 4);
+SINTER_ON_32(CopyItem, 16, 4);
+SINTER_ON_32(OutputLength, 12, 4);
+SINTER_ON_32(DeviceState, 72, 8);
+SINTER_ON_32(SessionState, 120, 4);
+SINTER_ON_32(IfState, 32, 4);
+SINTER_ON_32(LoopState, 80, 8);
 
 }  // namespace sinter::detail

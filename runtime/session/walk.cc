@@ -187,11 +187,9 @@ Creator::Choice* Creator::note(size_t at) const {
 
 Status Creator::walk(Frame& frame) {
   const uint32_t count = steps_to_run(*frame.plan) + extra_steps(frame);
-  size_t at = align_up(control_.used(), alignof(RunStep)), bytes = 0;
-  SINTER_RETURN_UNLESS(checked_mul<size_t>(count, sizeof(RunStep), &bytes),
-                       error(Code::kOutOfMemory, "the session does not fit this machine's address space"));
+  size_t at = align_up(control_.used(), alignof(RunStep));
   // Not initialised: the first pass has left notes here.
-  auto* run = static_cast<RunStep*>(control_.allocate(bytes, alignof(RunStep)));
+  auto* run = static_cast<RunStep*>(control_.allocate_raw<RunStep>(count));
   SINTER_RETURN_UNLESS(!building() || run != nullptr, kDisagree);
   uint64_t kept[kFollowed / 64] = {};
   if (length(frame.program->prepare()) > 0) SINTER_RETURN_IF_ERROR(walk_prepare(frame, kept));
