@@ -7,6 +7,7 @@
 
 #include "converter/cli/commands.h"
 #include "converter/cli/device_places.h"
+#include "converter/cli/embedded_files.h"
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/file_view.h"
 #include "converter/cli/host_session.h"
@@ -15,6 +16,7 @@
 #include "converter/cli/model_facts.h"
 #include "converter/cli/output_paths.h"
 #include "converter/cli/step_facts.h"
+#include "converter/cli/target_memory.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/report/conversion_report.h"
 #include "runtime/model/model_state.h"
@@ -90,6 +92,23 @@ std::string profiles_text(const Model& model) {
   return text;
 }
 
+nlohmann::json target_memory_json(const TargetMemory& m) {
+  return {{"open_bytes", m.open},
+          {"retained_bytes", m.retained},
+          {"stable_open_bytes", m.stable_open},
+          {"stable_retained_bytes", m.stable_retained},
+          {"sealed_open_bytes", m.sealed_open},
+          {"session_bytes", m.session},
+          {"session_exact", m.session_is.empty()},
+          {"stack_bytes", kCortexStackBytes}};
+}
+std::string target_memory_text(const TargetMemory& m) {
+  return fmt::format(
+      "{} bytes to open, {} of them kept ({} and {} where the file is in flash); {} bytes for a session{}{}",
+      m.open, m.retained, m.stable_open, m.stable_retained, m.session, m.session_is.empty() ? "" : " ",
+      m.session_is);
+}
+
 // "xnnpack (9), reference (2)"
 std::string backends_text(const HostSession& host) {
   std::string text;
@@ -108,6 +127,7 @@ void run_inspect(const InspectArguments& a) {
   const Requirements& need = host.requirements();
   const HostSession::Sharing sharing = host.sharing();
   const WeightBytes weights(view.root());
+  const TargetMemory there = target_memory(loaded, profile);
   if (!a.html.empty()) write_text(a.html, memory_page(view, a.model, need));
   const std::optional<PublicKey> signer = signer_of(loaded);
   const bool trusted = !a.trust.file.empty();
@@ -123,6 +143,7 @@ void run_inspect(const InspectArguments& a) {
     json["prepared_bytes"] = need.prepared;
     json["packed_bytes"] = need.packed;
     json["session_bytes"] = need.bytes;
+    json["target_memory"] = target_memory_json(there);
     json["packed_weights_bytes"] = sharing.packed_weights;
     json["sharing_session_bytes"] = sharing.session;
     json["step_count"] = loaded.model().step_count(view.entry());
@@ -156,6 +177,7 @@ void run_inspect(const InspectArguments& a) {
         host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(), weights.all,
         weights.widened, need.arena, need.prepared, need.packed, need.bytes, sharing.packed_weights,
         sharing.session);
+    fmt::print("on target {}\n", target_memory_text(there));
     for (const DeviceRequirements& d : need.on_devices())
       fmt::print(
           "device    {}: a block of {} bytes, {} of them planned; {} bytes of staging memory on the host\n",

@@ -87,6 +87,7 @@ int main(int argc, char** argv) {
   add_convert(app, outcome);
   add_inspect(app, outcome);
   add_explain(app, outcome);
+  add_embed(app, outcome);
   add_run(app, outcome);
   add_compare(app, outcome);
   add_bench(app, outcome);

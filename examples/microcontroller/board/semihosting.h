@@ -1,5 +1,5 @@
-// Files, text and the end of the program by Arm's semihosting, which qemu and debug probes serve. On a board of
-// your own, these are your UART, your sensors and your main loop.
+// Files, text and the end of the program by Arm's semihosting, which qemu and debug probes serve. On a board
+// of your own, these are your UART, your sensors and your main loop.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
-// Reset: the vector table, the FPU, the sections in RAM, the stack's paint; then main(), then the end of the emulation.
+// Reset: the vector table, the FPU, the sections in RAM, the stack's paint; then main(), then the end of the
+// emulation.
 #include <stdint.h>
 
 #include "semihosting.h"
@@ -28,9 +29,13 @@ void on_fault(void) {
   semihosting_exit(1);
 }
 
-__attribute__((section(".vectors"), used)) static const void* const vectors[16] = {
-    stack_top, (const void*)on_reset, (const void*)on_fault, (const void*)on_fault,
-    (const void*)on_fault, (const void*)on_fault, (const void*)on_fault};
+__attribute__((section(".vectors"), used)) static const void* const vectors[16] = {stack_top,
+                                                                                   (const void*)on_reset,
+                                                                                   (const void*)on_fault,
+                                                                                   (const void*)on_fault,
+                                                                                   (const void*)on_fault,
+                                                                                   (const void*)on_fault,
+                                                                                   (const void*)on_fault};
 
 uint32_t stack_used(void) {
   const uint32_t* at = stack_bottom;
