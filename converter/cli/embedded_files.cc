@@ -87,7 +87,7 @@ std::string embedded_header(const Embedded& e, const LoadedModel& loaded) {
 
 std::string embedded_array(const Embedded& e, std::span<const std::byte> file) {
   std::string text = written_by(e, "//");
-  text += fmt::format("extern const unsigned char {}_model[{}];\n", e.name, file.size());
+  text += fmt::format("#include \"{}.h\"\n\n", e.name);
   text += fmt::format("#ifdef __cplusplus\nalignas({0})\n#else\n_Alignas({0})\n#endif\n", kBufferAlignment);
   text += fmt::format("const unsigned char {}_model[{}] = {{", e.name, file.size());
   for (size_t i = 0; i < file.size(); ++i)

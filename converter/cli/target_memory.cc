@@ -21,7 +21,8 @@ Pointers pointers_of(Architecture planned) {
 bool names_backends(const fb::Profile& profile) {
   for (const fb::ProgramPlan* plan : *profile.plans())
     for (uint32_t s = 0; s < detail::length(plan->steps()); ++s)
-      if (detail::length(plan->steps()->Get(s)->candidates()) > 0) return true;
+      for (const uint8_t c : detail::items(plan->steps()->Get(s)->candidates()))
+        if (profile.backends()->Get(c)->str() != "reference") return true;
   return false;
 }
 

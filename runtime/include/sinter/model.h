@@ -23,8 +23,8 @@ struct OpenOptions {
   // The kernels that verify the steps' types and shapes and compute the steps that no backend accepts:
   // reference_kernels(), or a table with only the kernels that the application's models need.
   KernelTable kernels;
-  // False: trust the storage. The structure is always verified. Has no effect if a public_key is given, nor in
-  // a sealed build (SINTER_SEALED), which always checks digests and does not verify the structure.
+  // False: trust the storage. The structure is always verified. Has no effect if a public_key is given, nor
+  // in a sealed build (SINTER_SEALED), which always checks digests and does not verify the structure.
   bool check_digests = true;
   // The file is in memory that cannot change (flash, ROM): its FlatBuffer is read in place instead of
   // copied.
