@@ -9,6 +9,7 @@ Cortex-M4 and, sealed, for a Cortex-M55, and run. It fails unless
 - the outputs have the bits that `sinter run --backend reference` gives on this machine;
 - what opening, the model and a session take is what the embedded header states;
 - the deepest stack is within the header's bound;
+- the sums by the cores' own instructions are those of plain loops (simd32_check.cc);
 - the bytes of code, without the model, are within 1 % above sizes.tsv;
 - a program without a kernel that its model needs refuses to open it, and names the operation.
 """
@@ -138,6 +139,20 @@ def check_refusal(board, network, other):
     return []
 
 
+def check_instructions(board):
+    """The functions that use the core's own instructions, beside plain loops."""
+    example = ROOT / "examples/microcontroller"
+    program = board.build / "simd32.elf"
+    flags = re.search(r'set\(cortex_flags "(.*)"\)', (ROOT / f"toolchains/arm-none-eabi-{board.name}.cmake").read_text())[1].split()
+    startup = board.build / "startup.o"
+    run("arm-none-eabi-gcc", *flags, "-Os", "-c", example / "board/startup.c", "-o", startup)
+    run("arm-none-eabi-g++", *flags, "-Os", "-std=c++20", "-fno-exceptions", "-fno-rtti", "-I", ROOT,
+        ROOT / "tests/microcontroller/simd32_check.cc", startup, "--specs=nano.specs", "-nostartfiles",
+        "-L", example / "board", "-T", f"{board.machine}.ld", "-o", program)
+    text, good = emulate(board.machine, board.build, program)
+    return [] if good else [f"simd32_check: {text}"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sinter", default=os.environ.get("SINTER", "sinter"))
@@ -171,6 +186,8 @@ def main():
         networks = [Network(name, path, a.sinter, work) for name, path in onnx.items()]
         for name in BOARDS:
             board = Board(name, a.cmake, work, networks)
+            board.build.mkdir(exist_ok=True)
+            faults += [f"{name}: {f}" for f in check_instructions(board)]
             for network in networks:
                 found, _ = check(board, network, expected[name, network.name])
                 faults += [f"{name}, {network.name}: {f}" for f in found]
