@@ -74,7 +74,7 @@ Result<format::Header> plausible_header(std::span<const std::byte> file) {
 }
 
 // By FlatBuffers' own verifier; on a frame of its own.
-[[gnu::noinline]] Status verify_structure(std::span<const std::byte> structure) {
+[[maybe_unused, gnu::noinline]] Status verify_structure(std::span<const std::byte> structure) {
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(structure.data()), structure.size(),
                                  /*max_depth=*/16,
                                  /*max_tables=*/static_cast<flatbuffers::uoffset_t>(structure.size() / 4));
@@ -173,7 +173,7 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
 
   const auto* bytes = reinterpret_cast<const uint8_t*>(structure.data());
   SINTER_RETURN_UNLESS(structure.size() >= 16, corrupt("the model has no structure"));
-  if (!kSealed) SINTER_RETURN_IF_ERROR(verify_structure(structure));
+  if constexpr (!kSealed) SINTER_RETURN_IF_ERROR(verify_structure(structure));
 
   ModelState& state = *at.state;
   state.root = fb::GetModel(bytes);
@@ -183,7 +183,8 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   state.kernels = options.kernels;
   state.flatbuffer_bytes = structure.size();
   state.retained = at.retained;
-  if (!kSealed) SINTER_RETURN_IF_ERROR(detail::verify(state, {at.scratch, Layout::scratch_bytes(h)}));
+  if constexpr (!kSealed)
+    SINTER_RETURN_IF_ERROR(detail::verify(state, {at.scratch, Layout::scratch_bytes(h)}));
   SINTER_RETURN_IF_ERROR(detail::check_built(state));
   Model model;
   model.state_ = &state;
