@@ -63,7 +63,7 @@ void run_embed(const EmbedArguments& a) {
     throw DataError(
         fmt::format("{}: the plan for '{}' names kernels whose memory depends on the machine, so its sizes "
                     "cannot be constants; "
-                    "convert the model with --backends reference, or for cortex-m4 or portable",
+                    "convert the model with --target cortex-m4 or portable, or with --backends reference",
                     a.model, e.target));
   const std::string texts[] = {embedded_header(e, loaded), embedded_array(e, loaded.file()),
                                embedded_kernels(e), embedded_cmake(e)};
