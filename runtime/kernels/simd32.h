@@ -24,7 +24,8 @@ inline uint32_t load_four(const int8_t* p) {
   std::memcpy(&v, p, sizeof(v));
   return v;
 }
-inline uint32_t odd(uint32_t four) { return four >> 8 | four << 24; }
+// Bytes 1 and 3, where __sxtb16 and __sxtab16 read bytes 0 and 2.
+inline uint32_t odd(uint32_t four) { return four >> 8; }
 // `minus` twice in 16 bits: what is subtracted from every value, negated.
 inline uint32_t negated(uint32_t zero) { return ((0 - zero) & 0xffff) * 0x10001u; }
 
