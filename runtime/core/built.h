@@ -56,7 +56,7 @@ constexpr bool is_built(DType t) {
   return t < DType::kCount && (kBuiltTypes >> static_cast<uint32_t>(t) & 1) != 0;
 }
 
-// Whether a type of this build has elements of so many whole bytes.
+// Whether a type of this build has elements of this number of whole bytes.
 consteval bool is_built_width(size_t bytes) {
   for (uint32_t t = 1; t < static_cast<uint32_t>(DType::kCount); ++t)
     if (is_built(static_cast<DType>(t)) && byte_width(static_cast<DType>(t)) == bytes) return true;
