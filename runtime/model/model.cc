@@ -180,6 +180,14 @@ int Model::find_input(const char* name, uint32_t entry) const {
 int Model::find_output(const char* name, uint32_t entry) const {
   return find_port(entry_of(state_, entry)->outputs(), name);
 }
+uint32_t Model::state_count(uint32_t entry) const { return length(entry_of(state_, entry)->states()); }
+StateInfo Model::state(uint32_t i, uint32_t entry) const {
+  const fb::Program& program = *entry_of(state_, entry);
+  const fb::StatePort& port = *program.states()->Get(i);
+  const fb::Value& value = *program.values()->Get(port.value());
+  return {text(port.input()), text(port.output()), static_cast<DType>(value.dtype()), items(value.dims()),
+          value.initial() < 0};
+}
 uint32_t Model::profile_count() const { return length(state_->root->profiles()); }
 const char* Model::profile_name(uint32_t profile) const {
   return text(state_->root->profiles()->Get(profile)->name());

@@ -66,6 +66,12 @@ TensorView Session::output_at(uint32_t i) const {
   if (i >= state_->outputs) return {};
   return detail::view_of(state_->ports[state_->inputs + i], detail::flatbuffer_start(state_->model));
 }
+TensorView Session::state(uint32_t i) const {
+  if (i >= state_->named_states) return {};
+  const TensorView view = detail::view_of(state_->ports[state_->inputs + state_->outputs + i],
+                                          detail::flatbuffer_start(state_->model));
+  return view.memory == 0 ? view : TensorView{};
+}
 TensorView Session::input(const char* name) const {
   return input(static_cast<uint32_t>(state_->model.find_input(name, state_->entry)));
 }

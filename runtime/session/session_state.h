@@ -127,8 +127,8 @@ struct DeviceState {
 struct SessionState {
   Model model;
   StepList main;
-  Operand* ports = nullptr;  // inputs, then outputs, with public dims
-  uint32_t inputs = 0, outputs = 0;
+  Operand* ports = nullptr;  // inputs, then outputs, with public dims; then the states that have names
+  uint32_t inputs = 0, outputs = 0, named_states = 0;
   OutputLength* lengths = nullptr;
   CopyItem* copies = nullptr;        // state, on reset (from null: zeros), then when a run ends
   uint32_t states = 0, updates = 0;  // in host memory

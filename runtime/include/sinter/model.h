@@ -42,6 +42,15 @@ struct PortInfo {
   std::span<const int64_t> dims;
 };
 
+// A value that a session keeps from run to run.
+struct StateInfo {
+  const char* input = "";   // of the original model: what holds the value when a run begins
+  const char* output = "";  // of the original model: what the value becomes when a run ends
+  DType dtype = DType::kNone;
+  std::span<const int64_t> dims;
+  bool starts_at_zero = false;  // else with numbers that the file holds
+};
+
 class Model {
  public:
   Model() = default;  // empty: only valid() may be called
@@ -66,6 +75,9 @@ class Model {
   // Index of the input or output of that name, or -1.
   int find_input(const char* name, uint32_t entry = 0) const;
   int find_output(const char* name, uint32_t entry = 0) const;
+  // What sessions keep between runs. These are neither inputs nor outputs. The same in every profile.
+  uint32_t state_count(uint32_t entry = 0) const;
+  StateInfo state(uint32_t i, uint32_t entry = 0) const;
 
   // Plans of the model for different targets, such as "x86_64+avx2".
   uint32_t profile_count() const;
