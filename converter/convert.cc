@@ -8,11 +8,13 @@
 
 #include "converter/diagnostics/errors.h"
 #include "converter/import/reader.h"
+#include "converter/import/states.h"
 #include "converter/ir/deep_copy.h"
 #include "converter/passes/follow_nodes.h"
 #include "converter/plan/choose_winograd.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
+#include "converter/quantize/samples/carried_states.h"
 #include "converter/quantize/samples/sample_split.h"
 #include "converter/quantize/search/accuracy.h"
 #include "converter/quantize/search/trial_magnitudes.h"
@@ -246,6 +248,11 @@ void describe_plan(const PlannedModel& plan, ConversionReport& report) {
   report.arena_lower_bound = entry.lower_bound;
   report.given_order_arena_bytes = entry.given_order_bytes;
   report.order_proved = entry.order_proved;
+  for (const GraphState& s : entry.graph->states) {
+    const Value& v = entry.graph->value(entry.graph->inputs[s.input]);
+    report.states.push_back(
+        {s.input_name, s.output_name, v.dtype, v.dims, dense_bytes(v.dtype, v.dims), entry.in_place(s)});
+  }
 }
 
 bool fits_any_machine(const std::string& target) {
@@ -279,13 +286,18 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   report.onnx_nodes = imported->graph.nodes.size();
   std::optional<Graph> graph = lower_model(*imported, options.lowering, diagnostics, &report.fates);
   if (!graph || diagnostics.refused()) return std::nullopt;
+  report.proposed_states = propose_states(*graph);
   // Data that does not fit is refused before anything runs.
   std::unique_ptr<SampleSource> samples;
   if (!options.quantize.empty() && !options.calibrate.empty()) {
     stage("reading samples");
     const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
-    samples = open_samples(options.calibrate, inputs, {options.samples});
+    const bool stateful = !graph->states.empty();
+    samples = open_samples(options.calibrate, inputs, {stateful ? -1 : options.samples});
     check_samples(*samples, inputs, diagnostics);
+    if (stateful)
+      samples = with_states(std::move(samples), *graph, options.quantization.runner, options.sequence,
+                            options.samples);
     const bool chooses = options.quantize == "int8" || options.quantize == "int8x16";
     if (const int64_t count = samples->count(); chooses && count >= 0 && SampleSplit(count).judges() == 0)
       diagnostics.warn("", "",
@@ -297,6 +309,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   std::unique_ptr<SampleSource> evaluated;
   if (!options.quantize.empty() && !options.evaluate.empty() && options.label.empty())
     evaluated = open_evaluation(options.evaluate, sample_inputs(*graph, &imported->graph));
+  if (evaluated && !graph->states.empty())
+    evaluated = with_states(std::move(evaluated), *graph, options.quantization.runner, options.sequence, -1);
   if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   std::error_code ignored;
   report.onnx_bytes = std::filesystem::file_size(onnx, ignored);
@@ -324,7 +338,9 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     std::optional<LabelledData> labelled;
     if (!options.label.empty()) {
       labelled.emplace(options.evaluate, options.label, sample_inputs(*graph, &imported->graph));
-      quantization.accuracy = [&](const Graph& tried) { return labelled->top1(tried, quantization.runner); };
+      quantization.accuracy = [&](const Graph& tried) {
+        return labelled->top1(tried, quantization.runner, options.sequence);
+      };
     }
     if (evaluated)
       quantization.evaluate = [&](const Graph& before, const Graph& after) {
@@ -376,6 +392,15 @@ DType doubled(DType t) {
   return t == DType::kFloat32 || t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat64 : t;
 }
 
+ConstantPtr widened(const ConstantPtr& constant) {
+  const DType wide = doubled(constant->dtype());
+  if (wide == constant->dtype()) return constant;
+  std::vector<ConstantPtr> cast;
+  if (!evaluate(CastAttrs{static_cast<int64_t>(wide), 1}, {constant}, 1, &cast).ok())
+    throw std::logic_error("a constant cannot be widened");
+  return cast[0];
+}
+
 }  // namespace
 
 Graph to_float64(const Graph& source) {
@@ -385,10 +410,7 @@ Graph to_float64(const Graph& source) {
     if (wide == v.dtype) continue;
     v.dtype = wide;
     if (!v.constant) continue;
-    std::vector<ConstantPtr> cast;
-    if (!evaluate(CastAttrs{static_cast<int64_t>(wide), 1}, {v.constant}, 1, &cast).ok())
-      throw std::logic_error("a constant cannot be widened");
-    v.constant = cast[0];
+    v.constant = widened(v.constant);
   }
   for (Node& node : graph.nodes) {
     if (auto* cast = node.as<CastAttrs>())
@@ -397,6 +419,8 @@ Graph to_float64(const Graph& source) {
       deq->to = static_cast<int64_t>(doubled(static_cast<DType>(deq->to)));
     for (auto& body : node.bodies) body = std::make_shared<Graph>(to_float64(*body));
   }
+  for (GraphState& state : graph.states)
+    if (state.initial) state.initial = widened(state.initial);
   return graph;
 }
 

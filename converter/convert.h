@@ -52,6 +52,9 @@ struct ConversionOptions {
   int64_t block = 32;
   std::string calibrate;
   int64_t samples = -1;
+  // Of a model with states: N samples in a row are one sequence, which begins with the initial state
+  // (quantize/samples/carried_states.h); 0: all of them are.
+  int64_t sequence = 0;
   QuantizeOptions quantization;
   bool details = false;       // for --report: keep the plan, and measure every layer
   bool require_int8 = false;  // refuse if an operation is kept in float
@@ -66,6 +69,15 @@ struct ConversionOptions {
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
   std::function<void(const char* stage)> progress;
+};
+
+// A value that the session keeps between runs, by the ONNX input and output that it replaces.
+struct StateReport {
+  std::string input, output;
+  DType dtype = DType::kNone;
+  Dims dims;
+  uint64_t bytes = 0;
+  bool in_place = false;  // else a run copies it when it ends
 };
 
 // The contents of the file for one target.
@@ -86,6 +98,9 @@ struct ConversionReport {
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
   uint64_t given_order_arena_bytes = 0;  // had the steps stayed in the order that they came in
   bool order_proved = false;             // no order of the steps has a smaller lower bound
+  std::vector<StateReport> states;       // of the first target
+  // Pairs (output, input) that could be states by their names and types: --state.
+  std::vector<std::pair<std::string, std::string>> proposed_states;
   std::vector<StripedSteps>
       stripes;  // what --max-arena made of the steps, and by how much work: a share of all
   double extra_work = 0;

@@ -9,6 +9,7 @@
 #include "converter/import/given_constant.h"
 #include "converter/import/lower.h"
 #include "converter/import/reader.h"
+#include "converter/import/states.h"
 #include "converter/ir/dims.h"
 
 namespace sinter::convert {
@@ -267,6 +268,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     graph.value(graph.outputs[i]).name = model.graph.outputs[i].name;
   forget_inner_lengths(graph, graph.outputs);
+  if (options.assumed == 0 && !add_states(model.graph, options, graph, diagnostics)) return std::nullopt;
   if (fates != nullptr) enter_constants(model.graph, options, fates);
   return graph;
 }

@@ -163,6 +163,7 @@ void find_table(const Graph& graph, ValueId id, SampleInput* input) {
 std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* declared) {
   std::vector<SampleInput> inputs;
   for (const ValueId id : graph.inputs) {
+    if (graph.state_read(id) != nullptr) continue;
     const Value& v = graph.value(id);
     SampleInput input{v.name, v.dtype, v.dims, {}};
     if (is_integer(v.dtype)) find_table(graph, id, &input);

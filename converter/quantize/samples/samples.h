@@ -29,7 +29,8 @@ struct SampleInput {
   int64_t rows = 0;
   std::string table = {};
 };
-// The graph's public inputs; the symbols are taken from the model's declaration where that is given.
+// The graph's public inputs, without those of states; the symbols are taken from the model's declaration
+// where that is given.
 std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* declared = nullptr);
 
 // One constant per input, in order, with the input's dtype and dims.

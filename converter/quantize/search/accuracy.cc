@@ -7,6 +7,7 @@
 
 #include "converter/diagnostics/errors.h"
 #include "converter/import/arrays.h"
+#include "converter/quantize/samples/carried_states.h"
 #include "runtime/core/float_formats.h"
 
 namespace sinter::convert {
@@ -42,15 +43,21 @@ LabelledData::LabelledData(const std::string& data, const std::string& label,
     throw DataError(fmt::format("{} labels for {} samples", labels_.size(), samples_->count()));
 }
 
-double LabelledData::top1(const Graph& graph, const RunnerOptions& options) {
-  GraphRunner runner(graph, options);
+double LabelledData::top1(const Graph& graph, const RunnerOptions& options, int64_t sequence) {
+  StatefulRunner runner(graph, options);
+  size_t scores = 0;
+  while (scores < graph.outputs.size() && graph.state_written(graph.outputs[scores]) != nullptr) ++scores;
+  if (scores == graph.outputs.size())
+    throw DataError("the model has no output but its state, so nothing to count");
+  int64_t index = 0;
   samples_->rewind();
   int64_t right = 0;
   Sample sample;
   for (const int64_t label : labels_) {
     if (!samples_->next(&sample)) break;
+    if (sequence > 0 && index++ % sequence == 0) runner.reset();
     runner.run(sample);
-    right += is_right(numbers(runner.output(0)), label);
+    right += is_right(numbers(runner.output(scores)), label);
   }
   return static_cast<double>(right) / static_cast<double>(labels_.size());
 }

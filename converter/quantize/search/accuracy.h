@@ -18,8 +18,9 @@ class LabelledData {
   // `data` as for calibration (no command), with an array `label` of one number a sample. Throws DataError
   // and FileError.
   LabelledData(const std::string& data, const std::string& label, const std::vector<SampleInput>& inputs);
-  // Of the first output.
-  double top1(const Graph& graph, const RunnerOptions& options);
+  // Of the first output that is not a state's. The graph's states are carried from sample to sample;
+  // `sequence` samples begin with the initial state, all of them together if it is 0.
+  double top1(const Graph& graph, const RunnerOptions& options, int64_t sequence = 0);
 
  private:
   std::unique_ptr<SampleSource> samples_;
