@@ -103,6 +103,7 @@ void run_bench(const BenchArguments& a) {
                       {"load_ms", load_ms},
                       {"first_ms", first_ms},
                       {"arena_bytes", host.requirements().arena},
+                      {"state_bytes", host.requirements().state},
                       {"session_bytes", host.requirements().bytes},
                       {"file_bytes", loaded.file().size()},
                       {"peak_rss_bytes", peak_rss_bytes()}};

@@ -23,7 +23,7 @@ struct CompareArguments {
   std::string a, b, inputs;
   std::vector<std::string> shapes, dims;
   int64_t samples = 0;  // 0: all
-  bool per_layer = false, all = false, each = false;
+  bool per_layer = false, all = false, each = false, stateful = false;
   std::optional<double> rtol, atol, min_sqnr;
 };
 
@@ -212,6 +212,8 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     const PortInfo port = second.model().input(i);
     lowering.shapes[port.name] = Dims(port.dims.begin(), port.dims.end());
   }
+  // And the states that it keeps.
+  take_states(second.model(), &lowering);
   const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
   Diagnostics diagnostics;
   const std::unique_ptr<OpenModel> first =
@@ -230,6 +232,9 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   const int64_t given = each ? second.session().sample_count(inputs) : 1;
   const int64_t samples = a.samples > 0 ? std::min(given, a.samples) : given;
   if (samples == 0) throw DataError("the data holds no samples");
+  if (a.stateful && !has_state(second.model()))
+    throw UsageError(
+        fmt::format("--stateful: {} keeps no state between runs; convert the model with --state", a.b));
   std::vector<OutputRow> rows;
   ExactLayers layers(first->model());
   LayerNoise noise(second.model());
@@ -239,6 +244,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     judged[row.judged].add(pair.exact, pair.rounded, pair.dtype, a);
   };
   for (int64_t i = 0; i < samples; ++i) {
+    if (!a.stateful) first->session().session().reset(), second.session().session().reset();
     // First those of the file's own types, which a message about data that does not fit has to name.
     second.session().set_inputs(inputs, each ? i : -1);
     first->session().set_inputs(exact_inputs, each ? i : -1);
@@ -314,6 +320,9 @@ void add_compare(CLI::App& app, Outcome& outcome) {
   c->add_flag("--all", a->all, "With --per-layer: every layer")->needs("--per-layer");
   c->add_flag("--each", a->each,
               "The arrays are stacks of samples (inferred from their shapes where these differ)");
+  c->add_flag(
+      "--stateful", a->stateful,
+      "Keep both models' state from sample to sample; without it every sample begins with the initial state");
   c->add_option("--samples", a->samples, "Compare only the first N samples of a stack")
       ->check(CLI::Range(1, 1 << 30));
   c->add_option("--rtol", a->rtol,

@@ -15,7 +15,7 @@ struct ConvertArguments {
   std::vector<std::string> targets = {target_text(host_target())};
   std::string model, out, report, metric = "top1", evaluate_data, label, weights = "stored", sign, quantize,
                                   calibrate, calibrator, max_drop;
-  int64_t samples = -1, block = 0;
+  int64_t samples = -1, sequence = 0, block = 0;
   std::optional<double> min_sqnr;
   std::vector<std::string> keep_float, disabled_techniques;
   bool require_int8 = false, force_int8 = false, adaptive_rounding = false;
@@ -28,7 +28,7 @@ struct ConvertArguments {
   bool strict = false, strip = false, no_trial = false, no_winograd = false;
   bool prefer_float16 = false, prefer_bfloat16 = false;
   std::string float64 = "auto";
-  std::vector<std::string> keep;
+  std::vector<std::string> keep, states, initial_states, bindable;
 };
 
 // All flags of the command with their descriptions.

@@ -39,7 +39,8 @@ std::vector<ProgressStage> stages_of(const ConvertArguments& a) {
 }
 
 // Fraction of samples whose largest output has the label's index.
-double top1(const std::filesystem::path& file, const Arrays& data, const std::string& label) {
+double top1(const std::filesystem::path& file, const Arrays& data, const std::string& label,
+            int64_t sequence) {
   const ConstantPtr labels = find_array(data, label);
   const std::vector<int64_t> wanted = labels->as_int64s();
   const LoadedModel loaded(file);
@@ -49,6 +50,7 @@ double top1(const std::filesystem::path& file, const Arrays& data, const std::st
     throw DataError(fmt::format("{} labels for {} samples", wanted.size(), n));
   int64_t right = 0;
   for (int64_t i = 0; i < n; ++i) {
+    if (sequence > 0 && i % sequence == 0) session.session().reset();
     session.set_inputs(data, i);
     session.run();
     right += is_right(session.outputs().front().second->as_doubles(), wanted[static_cast<size_t>(i)]);
@@ -145,7 +147,8 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     outcome.exit_code = 1;
     return;
   }
-  if (!a.evaluate_data.empty() && a.metric == "top1") json["top1"] = top1(a.out, labelled, a.label);
+  if (!a.evaluate_data.empty() && a.metric == "top1")
+    json["top1"] = top1(a.out, labelled, a.label, a.sequence);
   if (!a.report.empty()) {
     nlohmann::json all = json;
     all.update(details_json(*report));

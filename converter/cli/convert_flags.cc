@@ -47,6 +47,14 @@ void add_convert_flags(CLI::App& command, ConvertArguments& a) {
   command.add_option("--shape", a.shapes, "INPUT=1,3,224,224: the shape of an input with open dimensions");
   command.add_option("--dim", a.dims, "NAME=N: the size of a named dimension");
   command.add_option("--const", a.constants, "NAME=FILE.npy: turns an input into a constant");
+  command.add_option("--state", a.states,
+                     "OUT=IN: the session keeps this output and begins the next run with it as this input; "
+                     "auto: all pairs that the report proposes by their names and shapes");
+  command.add_option("--state-init", a.initial_states,
+                     "IN=FILE.npy: what the state of this input begins with, instead of zeros");
+  command.add_option(
+      "--bindable", a.bindable,
+      "NAME: plan this input or output so that callers can always bind it to their own memory");
   command.add_option("--max-trips", a.trips, "NODE=N: the maximum number of iterations of a Loop node");
   command.add_option("--bound", a.bounds,
                      "NODE=N: the maximum of the bounded dimension in the node's results");
@@ -69,7 +77,14 @@ void add_convert_flags(CLI::App& command, ConvertArguments& a) {
   command.add_option("--calibrator", a.calibrator,
                      "How ranges are chosen: best (the smallest expected error), minmax, moving-average, "
                      "percentile[=99.99], entropy or mse");
-  command.add_option("--samples", a.samples, "Calibrate with N samples, spread evenly over the data")
+  command
+      .add_option("--samples", a.samples,
+                  "Calibrate with N samples, spread evenly over the data (with --state: the first N)")
+      ->check(CLI::Range(1, 1 << 30));
+  command
+      .add_option("--sequence", a.sequence,
+                  "With --state: N samples in a row of --calibrate's and --evaluate's data are one sequence, "
+                  "which begins with the initial state (default: all of them)")
       ->check(CLI::Range(1, 1 << 30));
   std::string techniques = "Turn off a technique for the accuracy of --quantize:";
   for (const Technique* t : kTechniques) techniques += fmt::format("\n{:>22}  {}", t->name, t->description);

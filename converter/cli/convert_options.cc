@@ -67,6 +67,19 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
     enter(constants, "--const", name, file);
   }
   for (const auto& [name, file] : constants) options.constants[name] = read_npy(file);
+  for (const std::string& item : a.states) {
+    if (item == "auto")
+      options.all_states = true;
+    else
+      options.states.push_back(split(item, "--state", "OUT=IN, or auto"));
+  }
+  std::map<std::string, std::string> initial;
+  for (const std::string& item : a.initial_states) {
+    const auto [name, file] = split(item, "--state-init", "IN=FILE.npy");
+    enter(initial, "--state-init", name, file);
+  }
+  for (const auto& [name, file] : initial) options.initial_states[name] = read_npy(file);
+  options.bindable = a.bindable;
   options.keep_float64 = a.float64 == "keep";
   for (const std::string& item : a.keep) {
     const auto [name, type] = split(item, "--keep", "TENSOR=float32");
@@ -150,6 +163,8 @@ void check_flags(const ConvertArguments& a) {
                         "the option has no effect",
                         flag, a.quantize));
   }
+  if (a.sequence > 0 && a.states.empty())
+    throw UsageError("--sequence counts the samples between two resets of the state; add --state OUT=IN");
   if (a.samples >= 0 && a.calibrate.empty())
     throw UsageError("--samples limits the samples of --calibrate, which is missing; add --calibrate DATA");
 }
@@ -193,6 +208,7 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   options->require_int8 = a.require_int8;
   options->calibrate = a.calibrate;
   options->samples = a.samples;
+  options->sequence = a.sequence;
   options->quantization.calibrator = *rule;
   options->quantization.runner.backends = options->backends;
   options->quantization.min_sqnr = a.min_sqnr;
@@ -265,6 +281,8 @@ void set_targets(const ConvertArguments& a, ConversionOptions* options) {
 std::vector<std::string> constant_files(const ConvertArguments& a) {
   std::vector<std::string> files;
   for (const std::string& item : a.constants) files.push_back(split(item, "--const", "NAME=FILE.npy").second);
+  for (const std::string& item : a.initial_states)
+    files.push_back(split(item, "--state-init", "IN=FILE.npy").second);
   return files;
 }
 

@@ -124,6 +124,9 @@ class HostSession {
   Session session_;
 };
 
+// Whether sessions keep values from run to run.
+inline bool has_state(const Model& model) { return model.state_count() > 0; }
+
 // "float32[1,3,224,224]"
 std::string port_type(const PortInfo& port);
 

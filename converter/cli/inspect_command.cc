@@ -120,6 +120,7 @@ void run_inspect(const InspectArguments& a) {
     json["signed"] = signer.has_value();
     if (signer) json["key_id"] = signer->id(), json["public_key"] = signer->hex(), json["trusted"] = trusted;
     json["arena_bytes"] = need.arena;
+    json["state_bytes"] = need.state;
     json["prepared_bytes"] = need.prepared;
     json["packed_bytes"] = need.packed;
     json["session_bytes"] = need.bytes;
@@ -133,6 +134,7 @@ void run_inspect(const InspectArguments& a) {
       json["devices"].push_back({{"backend", d.backend},
                                  {"bytes", d.bytes},
                                  {"arena_bytes", d.arena},
+                                 {"state_bytes", d.state},
                                  {"staging_bytes", d.staging}});
     for (const MissingDevice& d : missing_devices(view))
       json["devices"].push_back({{"backend", d.backend}, {"missing", d.reason}});
@@ -148,14 +150,15 @@ void run_inspect(const InspectArguments& a) {
     fmt::print("{}{}", ports_text(loaded.model()), profiles_text(loaded.model()));
     fmt::print(
         "target    {}\nsigned    {}\nsteps     {}, computed by {}\nfallbacks {}\nfile      {} bytes\nweights "
-        "  {} bytes, {} of them widened when a session is created\narena     {} bytes\nprepared  {} bytes on "
+        "  {} bytes, {} of them widened when a session is created\narena     {} bytes, {} of them for "
+        "state\nprepared  {} bytes on "
         "this machine, {} of them packed weights\nsession   {} bytes in total\nsharing   {} bytes of packed "
         "weights for all sessions, and {} bytes for each\n",
         loaded.model().profile_target(profile), signer_text(signer, trusted),
         loaded.model().step_count(view.entry()), backends_text(host),
         host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(), weights.all,
-        weights.widened, need.arena, need.prepared, need.packed, need.bytes, sharing.packed_weights,
-        sharing.session);
+        weights.widened, need.arena, need.state, need.prepared, need.packed, need.bytes,
+        sharing.packed_weights, sharing.session);
     for (const DeviceRequirements& d : need.on_devices())
       fmt::print(
           "device    {}: a block of {} bytes, {} of them planned; {} bytes of staging memory on the host\n",

@@ -25,7 +25,7 @@ struct RunArguments {
   TrustOption trust;
   std::string model, inputs, outputs, backend;
   int threads = 1;
-  bool each = false, profile = false, copied = false;
+  bool each = false, profile = false, copied = false, stateful = false;
 };
 
 // Type, shape and the range of the numbers.
@@ -105,6 +105,9 @@ void run_run(const RunArguments& a) {
   using Reading = LoadedModel::Reading;
   const LoadedModel loaded(a.model, a.trust.key(), a.copied ? Reading::kCopied : Reading::kMapped);
   if (!a.outputs.empty()) check_arrays_path("--outputs", a.outputs, loaded.model().output_count());
+  if (a.stateful && !has_state(loaded.model()))
+    throw UsageError(
+        fmt::format("--stateful: {} keeps no state between runs; convert the model with --state", a.model));
   HostSession session(loaded, {a.threads, a.backend});
   StepProfile profile;
   if (!a.common.quiet) warn_of_fallbacks(session);
@@ -115,6 +118,7 @@ void run_run(const RunArguments& a) {
     if (n == 0) throw DataError("the data holds no samples");
     std::vector<Arrays> samples;
     for (int64_t i = 0; i < n; ++i) {
+      if (!a.stateful) session.session().reset();
       session.set_inputs(inputs, i);
       session.run();
       samples.push_back(session.outputs());
@@ -150,6 +154,10 @@ void add_run(CLI::App& app, Outcome&) {
       "--outputs", a->outputs,
       "Where to write the outputs (.npz, or .npy for a single one); without it a summary is printed");
   c->add_flag("--each", a->each, "The arrays are stacks of samples: run them one by one, stack the outputs");
+  c->add_flag(
+       "--stateful", a->stateful,
+       "Keep the model's state from sample to sample; without it every sample begins with the initial state")
+      ->needs("--each");
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend,
                 "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda");
