@@ -217,8 +217,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   const std::unique_ptr<OpenModel> first =
       onnx ? open_reference(a.a, lowering, diagnostics) : std::make_unique<OpenModel>(a.a, key);
   if (!first) {
-    std::fputs(diagnostics.to_text(Severity::kRefusal).c_str(), stderr);
-    outcome.exit_code = 3;
+    outcome.refuse(a.common, diagnostics);
     return;
   }
   constexpr double kQuantized = 20;
@@ -271,7 +270,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   }
   for (Difference& d : judged) d.judge(a);
   outcome.exit_code = all ? 0 : 1;
-  if (a.common.json) {
+  if (outcome.takes_json(a.common)) {
     nlohmann::json outputs = nlohmann::json::array();
     for (const OutputRow& row : rows)
       outputs.push_back(
@@ -285,7 +284,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
       for (const LayerNoise::Row* row : ranked(noise))
         json["layers"].push_back(layer_json(*row, judged[row->judged]));
     }
-    fmt::print("{}\n", json.dump(2));
+    outcome.give(json);
     return;
   }
   if (a.common.quiet) return;

@@ -68,7 +68,7 @@ void keep_freed_memory() {
 struct RefusedByTrial {};
 
 void run_convert(const ConvertArguments& a, Outcome& outcome) {
-  keep_freed_memory();
+  if (outcome.listener == nullptr) keep_freed_memory();  // Only in a program of its own.
   ConversionOptions options = conversion_options(a);
   if (!a.report.empty()) check_report_name(a.report);
   std::vector<NamedFile> read{{"the model", a.model},
@@ -91,7 +91,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     options.emit.signer = std::make_shared<const SecretKey>(SecretKey::read(a.sign));
     signer = options.emit.signer->public_key();
   }
-  Progress progress(stages_of(a), a.common.quiet);
+  Progress progress(stages_of(a), a.common.quiet, outcome.listener);
   options.progress = [&](const char* stage) { progress.begin(stage); };
   options.quantization.progress = [&](const Phase& phase, int64_t done, int64_t total) {
     progress.step(phase, done, total);
@@ -120,17 +120,15 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   } catch (const RefusedByTrial&) {
   }
   progress.finish();
-  const Severity least = a.common.quiet ? Severity::kRefusal : Severity::kWarning;
-  std::fputs(diagnostics.to_text(report ? least : Severity::kWarning).c_str(), stderr);
+  if (!report && diagnostics.refused()) return outcome.refuse(a.common, diagnostics);
+  const Severity least = a.common.quiet && report ? Severity::kRefusal : Severity::kWarning;
+  if (outcome.listener == nullptr) std::fputs(diagnostics.to_text(least).c_str(), stderr);
   if (!report) {
-    if (diagnostics.refused()) {
-      outcome.exit_code = 3;
-      if (a.common.json)
-        fmt::print("{}\n", nlohmann::json{{"refused", true}, {"diagnostics", diagnostics.to_json()}}.dump(2));
-    } else {
-      std::fputs("sinter: --strict: the model is refused because of the warnings above\n", stderr);
-      outcome.exit_code = 1;
-    }
+    constexpr char kStrict[] = "--strict: the model is refused because of its warnings";
+    if (outcome.takes_json(a.common))
+      outcome.give({{"withheld", kStrict}, {"diagnostics", diagnostics.to_json()}});
+    if (outcome.listener == nullptr) fmt::print(stderr, "sinter: {}, which are above\n", kStrict);
+    outcome.exit_code = 1;
     return;
   }
   nlohmann::json json = to_json(*report, diagnostics);
@@ -139,9 +137,13 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   if (!sizes.is_null()) json.update(sizes);
   if (!report->withheld.empty()) {
     json["withheld"] = report->withheld;
-    if (a.common.json) fmt::print("{}\n", json.dump(2));
-    if (report->quantized && !a.common.json && !a.common.quiet) fmt::print("{}", to_text(*report->quantized));
-    fmt::print(stderr, "sinter: {}\n        no file is written\n", report->withheld);
+    const std::string text = report->quantized ? to_text(*report->quantized) : "";
+    if (outcome.takes_json(a.common))
+      outcome.give(json, text);
+    else if (!a.common.quiet)
+      fmt::print("{}", text);
+    if (outcome.listener == nullptr)
+      fmt::print(stderr, "sinter: {}\n        no file is written\n", report->withheld);
     outcome.exit_code = 1;
     return;
   }
@@ -151,18 +153,17 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     all.update(details_json(*report));
     write_report(a.report, all);
   }
-  if (a.common.json) {
-    fmt::print("{}\n", json.dump(2));
-  } else if (!a.common.quiet) {
-    fmt::print("{}", to_text(*report));
-    if (json.contains("top1") && !(report->quantized && report->quantized->accuracy))
-      fmt::print("accuracy  {:.2f} %\n", 100 * json["top1"].get<double>());
-    if (!report->stripes.empty() && sizes.contains("session_bytes"))
-      fmt::print("session   {} bytes on this machine, including weights packed for each stripe\n",
-                 sizes["session_bytes"].get<size_t>());
-    if (signer) fmt::print("signed    with key {}\n", signer->id());
-    fmt::print("wrote     {}\n", a.out);
-  }
+  std::string text = to_text(*report);
+  if (json.contains("top1") && !(report->quantized && report->quantized->accuracy))
+    text += fmt::format("accuracy  {:.2f} %\n", 100 * json["top1"].get<double>());
+  if (!report->stripes.empty() && sizes.contains("session_bytes"))
+    text += fmt::format("session   {} bytes on this machine, including weights packed for each stripe\n",
+                        sizes["session_bytes"].get<size_t>());
+  if (signer) text += fmt::format("signed    with key {}\n", signer->id());
+  if (outcome.takes_json(a.common))
+    outcome.give(json, text);
+  else if (!a.common.quiet)
+    fmt::print("{}wrote     {}\n", text, a.out);
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ std::string backends_text(const HostSession& host) {
   return text.empty() ? "none, because there are no steps" : text;
 }
 
-void run_inspect(const InspectArguments& a) {
+void run_inspect(const InspectArguments& a, const Outcome& outcome) {
   check_outputs({{"--html", a.html}}, {{"the model", a.model}, {"--public-key", a.trust.file}});
   const LoadedModel loaded(a.model, a.trust.key());
   const uint32_t profile = profile_of(loaded.model(), a);
@@ -111,7 +111,7 @@ void run_inspect(const InspectArguments& a) {
   if (!a.html.empty()) write_text(a.html, memory_page(view, a.model, need));
   const std::optional<PublicKey> signer = signer_of(loaded);
   const bool trusted = !a.trust.file.empty();
-  if (a.common.json) {
+  if (outcome.takes_json(a.common)) {
     nlohmann::json json = ports_json(loaded.model());
     json["producer"] = loaded.model().producer();
     json["target"] = loaded.model().profile_target(profile);
@@ -141,7 +141,7 @@ void run_inspect(const InspectArguments& a) {
     if (a.steps) json["steps"] = steps_json(view, host), json["prepare"] = prepare_json(view);
     if (a.memory) json["memory"] = memory_json(view, need);
     if (a.types) json["types"] = types_json(view), json["decisions"] = ledger_of(loaded.model());
-    fmt::print("{}\n", json.dump(2));
+    outcome.give(json);
     return;
   }
   if (!a.steps && !a.memory && !a.types) {
@@ -202,7 +202,7 @@ void run_inspect(const InspectArguments& a) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, Outcome&) {
+void add_inspect(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<InspectArguments>();
   CLI::App* c = app.add_subcommand("inspect", "Show the contents of a .sinter file");
   c->add_option("model", a->model, "The .sinter file")->required();
@@ -217,7 +217,7 @@ void add_inspect(CLI::App& app, Outcome&) {
                 "For the profile planned for this target, instead of the one that runs on this machine");
   a->trust.add_to(*c);
   a->common.add_to(*c);
-  c->callback([a] { run_inspect(*a); });
+  c->callback([a, &outcome] { run_inspect(*a, outcome); });
 }
 
 }  // namespace sinter::convert
