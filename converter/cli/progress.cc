@@ -53,9 +53,11 @@ void Progress::step(const Phase& phase, int64_t done, int64_t total) {
   report();
 }
 
-// Only the thread that works changes what is read here.
-void Progress::report() const {
-  if (listener_ != nullptr) listener_->progress(fraction(), doing());
+// Only the thread that works changes what is read here. Estimates may fall; what is reported does not.
+void Progress::report() {
+  if (listener_ == nullptr) return;
+  reported_ = std::max(reported_, fraction());
+  listener_->progress(reported_, doing());
 }
 
 double Progress::part() const {

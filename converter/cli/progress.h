@@ -39,7 +39,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   void tick();
-  void report() const;        // to the listener
+  void report();              // to the listener
   std::string doing() const;  // the stage and how far it is
   std::string line() const;
   double part() const;      // of the phase
@@ -55,8 +55,9 @@ class Progress {
   const Phase* phase_ = nullptr;
   size_t at_ = 0;
   int64_t done_ = 0, total_ = -1;
-  double within_ = 0;  // share of the stage that was done when its phase began
-  double until_ = 0;   // ... that will be when it ends
+  double within_ = 0;    // share of the stage that was done when its phase began
+  double until_ = 0;     // ... that will be when it ends
+  double reported_ = 0;  // the largest fraction
   bool finished_ = false;
   std::thread ticker_;
 };

@@ -62,6 +62,9 @@ AREAS = [
     # What conversion and quantization report, for people.
     ("converter/report/", BASE + CORE + ("converter/convert.h", "converter/plan/", "converter/quantize/")),
     ("converter/", BASE + ("converter/",)),
+    # The Python package calls the commands and, as an application does, the runtime.
+    ("python/", ("converter/cli/program.h", "converter/diagnostics/errors.h", "converter/diagnostics/nearest_name.h",
+                 "converter/files/unfinished.h", "runtime/include/")),
     ("bench/", ("",)),
     ("tests/", ("",)),
     # Runner and the C API are built from the public headers, as an application is.
@@ -86,13 +89,14 @@ THIRD_PARTY = [
     (("platforms/",), re.compile(r"^hwy/")),
     (("platforms/cuda/",), re.compile(r"^cuda(_|\.h)")),
     (("platforms/cuda/emulator/",), re.compile(r"^boost/")),
-    (("converter/", "tests/", "bench/"), re.compile(r"^(google/protobuf|fmt|nlohmann|CLI)/|\.pb\.h$|^zip\.h$|^zlib\.h$")),
+    (("python/",), re.compile(r"^nanobind/")),
+    (("converter/", "python/", "tests/", "bench/"), re.compile(r"^(google/protobuf|fmt|nlohmann|CLI)/|\.pb\.h$|^zip\.h$|^zlib\.h$")),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 # Applications include these, so macros need names that theirs do not have.
 PUBLIC = ("runtime/include/", "application/include/", "runtime/core/", "runtime/backend/", "schemas/")
 MACRO = re.compile(r"^\s*#\s*define\s+(?!SINTER_)(\w+)")
-OURS = re.compile(r"^(schemas|runtime|platforms|converter|tests|bench)/")
+OURS = re.compile(r"^(schemas|runtime|platforms|converter|python|tests|bench)/")
 
 
 def area_of(path):
@@ -143,7 +147,7 @@ def breaches_of(path, text):
 def check(root):
     root = Path(root)
     count, found = 0, []
-    for top in ("schemas", "runtime", "platforms", "application", "converter", "tests", "bench", "examples"):
+    for top in ("schemas", "runtime", "platforms", "application", "converter", "python", "tests", "bench", "examples"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in (".h", ".cc", ".def", ".inc") or "generated" in file.parts:
                 continue
