@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The Python package as a user gets it: builds a wheel, installs it in a fresh virtual environment, and tests it there.
+"""The Python package as a user gets it: builds the source distribution and from it a wheel, installs that in a fresh virtual
+environment, and tests it there.
 
     run.py [--build-type TYPE] [--deps FOLDER] [--cc PROGRAM] [--cxx PROGRAM] [--wheel FILE] [unittest options]
 
@@ -28,19 +29,32 @@ def say(text):
     print(text, flush=True)
 
 
+def source_distribution(folder):
+    """The source distribution, unpacked in `folder`: its path."""
+    code = f"from scikit_build_core.build import build_sdist; build_sdist({folder!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=REPO, check=True, stdout=subprocess.DEVNULL)
+    archive, = Path(folder).glob("sinter_runtime-*.tar.gz")
+    shutil.unpack_archive(archive, folder)
+    return archive.with_name(archive.name.removesuffix(".tar.gz"))
+
+
 def build(args, folder):
-    """A wheel in `folder`. The build folder is kept: two levels deep, as those of the presets, for the compiler cache."""
-    environment = dict(os.environ, CCACHE_BASEDIR=str(REPO), CCACHE_NOHASHDIR="1")
+    """A wheel of the source distribution, in `folder`. Its build folder is two levels below the sources, as those of the presets
+    are, so that the compiler cache has its objects."""
+    source = source_distribution(folder)
+    environment = dict(os.environ, CCACHE_BASEDIR=str(source), CCACHE_NOHASHDIR="1")
     if args.deps:
         environment["SINTER_DEPS_PREFIX"] = args.deps
-    settings = {"build-dir": "build/python-wheel", "cmake.build-type": args.build_type, "install.strip": "true"}
+    settings = {"build-dir": "build/python-wheel", "cmake.build-type": args.build_type, "install.strip": "true",
+                "cmake.define.SINTER_WERROR": "ON"}
     # Without these, Python's own compilers, of other names, for which the cache has nothing.
     for language, compiler in (("C", args.cc), ("CXX", args.cxx)):
         if compiler:
             settings[f"cmake.define.CMAKE_{language}_COMPILER"] = compiler
     subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index",
                     "--disable-pip-version-check", "--wheel-dir", folder,
-                    *(f"--config-settings={name}={value}" for name, value in settings.items()), str(REPO)], env=environment, check=True)
+                    *(f"--config-settings={name}={value}" for name, value in settings.items()), str(source)],
+                   env=environment, check=True)
     wheel, = Path(folder).glob("sinter_runtime-*.whl")
     return wheel
 
