@@ -8,7 +8,7 @@ import sys
 import textwrap
 
 # Options that take more than the flag does: docs/python.md.
-WIDER = {"calibrate": "Samples", "evaluate": "str | os.PathLike[str] | Mapping[str, Any]"}
+WIDER = {"calibrate": "Samples", "evaluate": "Samples"}
 BASES = {"INT": ("int", "Ints"), "FLOAT": ("float", "Floats")}
 HEAD = '''"""The options of convert(): the flags of `sinter convert`. Written by make_options.py."""
 import os

@@ -13,8 +13,9 @@ from .arrays import empty
 from .conversion import Report, convert
 from .errors import (ConversionError, DataError, Diagnostic, Error, FileError, InputError, ModelFileError, RunError,
                      UsageError)
+from .evaluation import evaluate
 from .model import Model, Port, load
 from .tools import compare, inspect
 
 __all__ = ["ConversionError", "DataError", "Diagnostic", "Error", "FileError", "InputError", "Model", "ModelFileError", "Port",
-           "Report", "RunError", "UsageError", "__version__", "compare", "convert", "empty", "inspect", "load"]
+           "Report", "RunError", "UsageError", "__version__", "compare", "convert", "empty", "evaluate", "inspect", "load"]

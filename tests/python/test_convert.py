@@ -1,5 +1,4 @@
 """convert(), inspect(), compare(): options, data, diagnostics, progress, interruption."""
-import gc
 import os
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""docs/python.md: its examples run in order, and mypy accepts them; wrong keywords and types it does not."""
+"""docs/python.md and README.md: their examples run in order, and mypy accepts them; wrong keywords and types it does not."""
 import io
 import contextlib
 import os
@@ -7,6 +7,8 @@ import subprocess
 import sys
 import unittest
 from pathlib import Path
+
+import numpy as np
 
 REPO = Path(__file__).resolve().parents[2]
 BLOCKS = re.findall(r"^```python\n(.*?)^```", (REPO / "docs/python.md").read_text(), re.DOTALL | re.MULTILINE)
@@ -23,6 +25,13 @@ class Docs(unittest.TestCase):
         accuracy = re.search(r"^([\d.]+) %$", lines, re.MULTILINE)
         self.assertGreater(float(accuracy[1]), 95)
         self.assertRegex(lines, r"(?m)^True \d+\.\d+")
+
+    def test_the_example_of_the_readme_runs(self):
+        block, = re.findall(r"^```python\n(.*?)^```", (REPO / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+        images = np.load("digits_eval.npz")["image"]
+        names = {"samples": lambda: ({"image": image[None]} for image in images[:50]), "image": images[:1]}
+        exec(compile(block, "README.md", "exec"), names)
+        self.assertEqual(names["probabilities"].shape, (1, 10))
 
     def test_types(self):
         Path("right.py").write_text("\n".join(BLOCKS))

@@ -3,6 +3,7 @@ import copy
 import gc
 import os
 import pickle
+import subprocess
 import sys
 import threading
 import unittest
@@ -278,6 +279,68 @@ class Lifetime(Loaded):
                                       ({"sparkle": 1}, TypeError, "sparkle")):
             with self.subTest(options), self.assertRaisesRegex(error, words):
                 sinter.load(self.file, **options)
+
+
+class Evaluate(Loaded):
+    def test_every_form_of_samples(self):
+        model = sinter.load(self.file)
+        xs = np.random.default_rng(2).standard_normal((7, 4, 8)).astype(np.float32)
+        exact = np.maximum(xs @ self.w, 0)
+
+        def worst(outputs):
+            self.assertEqual(outputs["y"].shape, (7, 4, 8))
+            return np.abs(outputs["y"] - exact).max()
+        for given in ({"x": xs, "labels": xs}, [{"x": x} for x in xs], ({"x": x} for x in xs), lambda: ({"x": x} for x in xs)):
+            for net in (model, self.file, "affine.sinter", sinter.load(self.file, bind=["x", "y"])):
+                if net is not model and not isinstance(given, dict):
+                    continue
+                self.assertLess(sinter.evaluate(net, given, worst), 1e-4)
+
+    def test_a_first_axis_of_one_counts_the_samples(self):
+        images = np.load("digits_eval.npz")["image"][:5]
+        net = sinter.load(sinter.convert("digits.onnx"))
+        shapes = []
+        self.assertEqual(sinter.evaluate(net, {"image": images}, lambda o: shapes.append(o["probabilities"].shape) or 3), 3.0)
+        sinter.evaluate(net, [{"image": i[None]} for i in images], lambda o: shapes.append(o["probabilities"].shape) or 3)
+        self.assertEqual(shapes, [(5, 10)] * 2)
+
+    def test_wrong_data(self):
+        net = sinter.load(self.file)
+        used = iter([{"x": X}])
+        list(used)
+        for given, error, words in (({"x": X}, sinter.InputError, "not a stack"), ({"z": X}, sinter.InputError, "'x' is missing"),
+                                    ({"x": X[None].astype(float)}, sinter.InputError, "float64"), (used, sinter.DataError, "only once"),
+                                    ([], sinter.DataError, "no samples"), ({"x": X[None][:0]}, sinter.DataError, "no samples"),
+                                    (3, TypeError, "iterated"), ([{"y": X}], sinter.InputError, "'y'")):
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                sinter.evaluate(net, given, lambda o: 0)
+        with self.assertRaises(KeyError):
+            sinter.evaluate(net, [{"x": X}], lambda o: o["missing"])
+        bounded = sinter.load(sinter.convert(models.non_zero()))
+        with self.assertRaisesRegex(sinter.DataError, "different length"):
+            sinter.evaluate(bounded, [{"x": np.eye(6, dtype=np.float32)[0]}, {"x": np.ones(6, np.float32)}], lambda o: 0)
+
+
+class LittleMemory(Loaded):
+    def test_every_shortage_is_an_exception(self):
+        """In processes that may take some memory beyond what their imports took."""
+        script = ("import resource, sys, numpy as np, sinter_runtime as sinter\n"
+                  "from pathlib import Path\n"
+                  "file = Path('affine.sinter').read_bytes()\n"
+                  "taken = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()\n"
+                  "resource.setrlimit(resource.RLIMIT_AS, (taken + int(sys.argv[1]),) * 2)\n"
+                  "try:\n"
+                  "    sinter.load(file).run({'x': np.zeros((4, 8), np.float32)})\n"
+                  "    sinter.convert('digits.onnx')\n"
+                  "    print('done')\n"
+                  "except (MemoryError, sinter.Error, OSError, RuntimeError) as error:\n"
+                  "    print('short:', type(error).__name__)\n")
+        ends = set()
+        for kilobytes in (0, 64, 200, 1000, 4000, 16_000, 64_000, 1_000_000):
+            r = subprocess.run([sys.executable, "-c", script, str(kilobytes * 1000)], capture_output=True, text=True, timeout=60)
+            self.assertEqual(r.returncode, 0, f"{kilobytes} kB: {r.stderr}")
+            ends.add(r.stdout.split(":")[0].strip())
+        self.assertEqual(ends, {"done", "short"})
 
 
 class Hostile(Loaded):
