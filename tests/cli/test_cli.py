@@ -1068,6 +1068,9 @@ class NotFinite(Case):
             os.remove(out)
             self.expect(1, "convert", model, "-o", out, "--strict", words=["--strict"])
             self.assertFalse(os.path.exists(out))
+            r = json.loads(self.expect(1, "convert", model, "-o", out, "--strict", "--json").out)
+            self.assertIn("--strict", r["withheld"])
+            self.assertEqual(["warning"], [d["severity"] for d in r["diagnostics"]])
             r = self.expect(0, "convert", model, "-o", out, "--strict", "--no-trial", "--json")
             self.assertEqual(False, json.loads(r.out)["trial"]["done"])
         # What the model gives in float64 too is its own.
