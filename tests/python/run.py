@@ -45,8 +45,7 @@ def build(args, folder):
     environment = dict(os.environ, CCACHE_BASEDIR=str(source), CCACHE_NOHASHDIR="1")
     if args.deps:
         environment["SINTER_DEPS_PREFIX"] = args.deps
-    settings = {"build-dir": "build/python-wheel", "cmake.build-type": args.build_type, "install.strip": "true",
-                "cmake.define.SINTER_WERROR": "ON"}
+    settings = {"build-dir": "build/python-wheel", "cmake.build-type": args.build_type, "cmake.define.SINTER_WERROR": "ON"}
     # Without these, Python's own compilers, of other names, for which the cache has nothing.
     for language, compiler in (("C", args.cc), ("CXX", args.cxx)):
         if compiler:
