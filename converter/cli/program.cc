@@ -36,7 +36,7 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error,
       if (wanted.empty() && !word.starts_with('-')) wanted = word;
     if (wanted.empty()) return fmt::format("no command is given; give one of {}", fmt::join(commands, ", "));
     const std::string* near = nearest_name(commands, wanted);
-    return fmt::format("there is no command '{}'; give {}", wanted,
+    return fmt::format("'{}' is not a command; give {}", wanted,
                        near != nullptr ? "'" + *near + "', or see sinter --help"
                                        : fmt::format("one of {}", fmt::join(commands, ", ")));
   }

@@ -117,7 +117,7 @@ class Usage(Case):
 
     def test_wrong_usage_states_where_and_what_to_do(self):
         x, out = ["--inputs", self.path("x.npz")], ["-o", self.path("u.sinter")]
-        for args, words in ((["frobnicate"], ("no command 'frobnicate'", "convert, inspect")),
+        for args, words in ((["frobnicate"], ("'frobnicate' is not a command", "convert, inspect")),
                             (["conver", DIGITS], ("'conver'", "give 'convert'")), ([], ("no command", "convert, inspect")),
                             (["convert", DIGITS], ("convert: --output is missing", "sinter convert --help")),
                             (["convert", DIGITS, *out, "--shap", "image=1"], ("--shap", "--shape may be meant")),
