@@ -14,7 +14,6 @@
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/samples/sample_split.h"
-#include "converter/quantize/search/accuracy.h"
 #include "converter/quantize/search/trial_magnitudes.h"
 #include "converter/quantize/weights/weight_only.h"
 #include "converter/target/target_names.h"
@@ -125,16 +124,29 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, SampleSour
 namespace {
 
 // --evaluate without labels. Checked before anything runs; its warnings are dropped.
-std::unique_ptr<SampleSource> open_evaluation(const std::string& data,
-                                              const std::vector<SampleInput>& inputs) {
+std::unique_ptr<SampleSource> open_evaluation(const std::string& data, const std::vector<SampleInput>& inputs,
+                                              const Preprocessing& how) {
   try {
-    std::unique_ptr<SampleSource> samples = open_samples(data, inputs);
+    std::unique_ptr<SampleSource> samples = open_samples(data, inputs, {.preprocessing = how});
     Diagnostics ignored;
     check_samples(*samples, inputs, ignored);
     return samples;
   } catch (const DataError& e) {
     throw DataError(fmt::format("--evaluate: {}", e.what()));
   }
+}
+
+// The inputs that are bytes now, for the report.
+std::vector<std::string> byte_inputs(const Graph& graph, const ImportedGraph& source) {
+  std::vector<std::string> inputs;
+  for (const ValueId id : graph.inputs) {
+    const Value& v = graph.value(id);
+    for (const ImportedValueInfo& declared : source.inputs)
+      if (declared.name == v.name && declared.dtype != v.dtype)
+        inputs.push_back(fmt::format("'{}' takes {}; (pixel - mean) * scale is built into the model", v.name,
+                                     to_string(v.dtype, v.dims)));
+  }
+  return inputs;
 }
 
 // Why the result misses a target; empty: it does not.
@@ -280,11 +292,13 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   std::optional<Graph> graph = lower_model(*imported, options.lowering, diagnostics, &report.fates);
   if (!graph || diagnostics.refused()) return std::nullopt;
   // Data that does not fit is refused before anything runs.
+  if (options.lowering.bytes) report.byte_inputs = byte_inputs(*graph, imported->graph);
+  const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
+  check_preprocessing(options.preprocessing, {options.calibrate, options.evaluate}, inputs);
   std::unique_ptr<SampleSource> samples;
   if (!options.quantize.empty() && !options.calibrate.empty()) {
     stage("reading samples");
-    const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
-    samples = open_samples(options.calibrate, inputs, {options.samples});
+    samples = open_samples(options.calibrate, inputs, {options.samples, options.preprocessing});
     check_samples(*samples, inputs, diagnostics);
     const bool chooses = options.quantize == "int8" || options.quantize == "int8x16";
     if (const int64_t count = samples->count(); chooses && count >= 0 && SampleSplit(count).judges() == 0)
@@ -295,8 +309,12 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
                        fmt::format("give at least 5 samples, preferably {}", 5 * kManyJudges));
   }
   std::unique_ptr<SampleSource> evaluated;
-  if (!options.quantize.empty() && !options.evaluate.empty() && options.label.empty())
-    evaluated = open_evaluation(options.evaluate, sample_inputs(*graph, &imported->graph));
+  std::optional<LabelledSamples> labelled;
+  if (!options.evaluate.empty() && options.metric.has_labels())
+    labelled =
+        open_labelled(options.evaluate, inputs, options.labels, {.preprocessing = options.preprocessing});
+  else if (!options.quantize.empty() && !options.evaluate.empty())
+    evaluated = open_evaluation(options.evaluate, inputs, options.preprocessing);
   if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   std::error_code ignored;
   report.onnx_bytes = std::filesystem::file_size(onnx, ignored);
@@ -321,11 +339,10 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     QuantizeOptions quantization = options.quantization;
     quantization.require_int8 = options.require_int8;
     quantization.cpu = cpu_of(options.targets.front());
-    std::optional<LabelledData> labelled;
-    if (!options.label.empty()) {
-      labelled.emplace(options.evaluate, options.label, sample_inputs(*graph, &imported->graph));
-      quantization.accuracy = [&](const Graph& tried) { return labelled->top1(tried, quantization.runner); };
-    }
+    if (labelled)
+      quantization.accuracy = [&](const Graph& tried) {
+        return share_right(*labelled, options.metric, tried, quantization.runner);
+      };
     if (evaluated)
       quantization.evaluate = [&](const Graph& before, const Graph& after) {
         return evaluate_noise(before, after, *evaluated, quantization);

@@ -20,6 +20,7 @@
 #include "converter/plan/planner.h"
 #include "converter/quantize/quantize.h"
 #include "converter/quantize/report/layer_report.h"
+#include "converter/quantize/search/metric.h"
 #include "converter/target/target_names.h"
 #include "runtime/backend/backend.h"
 
@@ -52,12 +53,13 @@ struct ConversionOptions {
   int64_t block = 32;
   std::string calibrate;
   int64_t samples = -1;
+  Preprocessing preprocessing;  // of the pictures and sounds of all data
   QuantizeOptions quantization;
   bool details = false;       // for --report: keep the plan, and measure every layer
   bool require_int8 = false;  // refuse if an operation is kept in float
-  // Samples to measure the accuracy with, and the array of them that holds the right answers; without one,
-  // what quantization did to the outputs is measured.
-  std::string evaluate, label;
+  std::string evaluate;       // samples to measure the result with
+  Metric metric;
+  LabelSource labels;  // of `evaluate`, where the metric has labels
   // Called with the plans and the whole file before the file takes its name; what it throws leaves no file.
   std::function<void(std::span<const PlannedModel>, const std::filesystem::path&)> check;
   // Called with the files of the model's external data, before anything is written. What it throws ends the
@@ -96,6 +98,7 @@ struct ConversionReport {
   std::vector<LayerReport> layers;           // with details, where there are samples
   std::shared_ptr<const PlannedModel> plan;  // with details
   std::shared_ptr<const TypeLedger> ledger;  // every decision about a type
+  std::vector<std::string> byte_inputs;      // what --input-type made of inputs, in words
   NodeFates fates;                           // what became of each ONNX node
 };
 

@@ -31,7 +31,8 @@ while [ $# -gt 0 ]; do
 done
 
 packages=(g++ cmake ninja-build ccache make patch xz-utils ca-certificates binutils python3 python3-venv
-  protobuf-compiler libprotobuf-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libzip-dev libxxhash-dev libsodium-dev)
+  protobuf-compiler libprotobuf-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libzip-dev libpng-dev libjpeg62-turbo-dev
+  libxxhash-dev libsodium-dev)
 [ -z "$tests" ] || packages+=(googletest libgtest-dev libgmock-dev libbenchmark-dev libboost-context-dev clang-format-14 lld)
 [ -z "$fuzz" ] || packages+=(clang-14 clang libclang-rt-14-dev llvm)
 [ -z "$cross" ] || packages+=(g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user)

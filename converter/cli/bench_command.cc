@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/data_flags.h"
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/file_view.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/input_data.h"
 #include "converter/cli/made_up_inputs.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/process_facts.h"
@@ -33,6 +35,7 @@ double ms_since(Clock::time_point start) {
 struct BenchArguments {
   CommonOptions common;
   TrustOption trust;
+  DataFlags data;
   std::string model, inputs, backend;
   int threads = 1;
   double seconds = 1.0;
@@ -70,10 +73,12 @@ std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, doubl
 void run_bench(const BenchArguments& a) {
   const std::optional<PublicKey> key = a.trust.key();
   Arrays inputs;
-  if (!a.inputs.empty()) {
-    inputs = read_arrays(a.inputs);
-  } else {
+  if (a.inputs.empty()) {
     inputs = made_up_inputs(LoadedModel(a.model, key).model());
+  } else {
+    InputData data(a.inputs, a.data.preprocessing());
+    inputs = data.arrays() != nullptr ? *data.arrays()
+                                      : first_inputs(std::move(data), LoadedModel(a.model, key).model());
   }
   const auto start = Clock::now();
   const LoadedModel loaded(a.model, key);
@@ -126,7 +131,9 @@ void add_bench(CLI::App& app, Outcome&) {
   auto a = std::make_shared<BenchArguments>();
   CLI::App* c = app.add_subcommand("bench", "Measure a .sinter file: time per run, time to load, memory");
   c->add_option("model", a->model, "The .sinter file")->required();
-  c->add_option("--inputs", a->inputs, "Arrays as for run; without them small numbers are generated");
+  c->add_option("--inputs", a->inputs,
+                "Samples as for run, the first of which is used; without them small numbers are generated");
+  a->data.add_to(*c);
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend, "Use this backend wherever it can");
   c->add_option("--seconds", a->seconds, "The duration of the measurement")->check(CLI::Range(0.0, 3600.0));

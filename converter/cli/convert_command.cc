@@ -13,13 +13,14 @@
 #include "converter/cli/convert_options.h"
 #include "converter/cli/device_places.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/input_data.h"
 #include "converter/cli/output_paths.h"
 #include "converter/cli/progress.h"
 #include "converter/convert.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/pending_file.h"
 #include "converter/import/arrays.h"
-#include "converter/quantize/search/accuracy.h"
+#include "converter/quantize/search/metric.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/quantize_report.h"
 
@@ -38,22 +39,18 @@ std::vector<ProgressStage> stages_of(const ConvertArguments& a) {
           {"quantizing", 90}, {"planning", 1},        {"writing", 1}};
 }
 
-// Fraction of samples whose largest output has the label's index.
-double top1(const std::filesystem::path& file, const Arrays& data, const std::string& label) {
-  const ConstantPtr labels = find_array(data, label);
-  const std::vector<int64_t> wanted = labels->as_int64s();
+// The share of right answers that the written file gives.
+double share_right(const std::filesystem::path& file, const ConversionOptions& options) {
   const LoadedModel loaded(file);
   HostSession session(loaded, {.backend = backend_here(loaded.model(), loaded.model().default_profile())});
-  const int64_t n = session.sample_count(data);
-  if (static_cast<int64_t>(wanted.size()) != n)
-    throw DataError(fmt::format("{} labels for {} samples", wanted.size(), n));
-  int64_t right = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    session.set_inputs(data, i);
+  const std::vector<SampleInput> inputs = sample_inputs(loaded.model());
+  LabelledSamples data =
+      open_labelled(options.evaluate, inputs, options.labels, {.preprocessing = options.preprocessing});
+  return share_right(data, options.metric, [&](const Sample& sample) {
+    session.set_inputs(as_arrays(sample, inputs));
     session.run();
-    right += is_right(session.outputs().front().second->as_doubles(), wanted[static_cast<size_t>(i)]);
-  }
-  return n == 0 ? 0 : static_cast<double>(right) / static_cast<double>(n);
+    return session.outputs().front().second->as_doubles();
+  });
 }
 
 // Folding makes and drops large arrays; clearing new pages for each would take longer than the arithmetic.
@@ -85,7 +82,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
       data.push_back({"the model's external data", file.string()});
     check_outputs(written, data);
   };
-  const Arrays labelled = labelled_data(a);
+  check_labels(a);
   std::optional<PublicKey> signer;
   if (!a.sign.empty()) {
     options.emit.signer = std::make_shared<const SecretKey>(SecretKey::read(a.sign));
@@ -145,7 +142,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     outcome.exit_code = 1;
     return;
   }
-  if (!a.evaluate_data.empty() && a.metric == "top1") json["top1"] = top1(a.out, labelled, a.label);
+  if (!options.evaluate.empty() && options.metric.has_labels()) json[a.metric] = share_right(a.out, options);
   if (!a.report.empty()) {
     nlohmann::json all = json;
     all.update(details_json(*report));
@@ -155,8 +152,9 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     fmt::print("{}\n", json.dump(2));
   } else if (!a.common.quiet) {
     fmt::print("{}", to_text(*report));
-    if (json.contains("top1") && !(report->quantized && report->quantized->accuracy))
-      fmt::print("accuracy  {:.2f} %\n", 100 * json["top1"].get<double>());
+    if (json.contains(a.metric) && !(report->quantized && report->quantized->accuracy))
+      fmt::print("accuracy  {:.2f} %{}\n", 100 * json[a.metric].get<double>(),
+                 options.metric.top == 1 ? "" : fmt::format(" (top {})", options.metric.top));
     if (!report->stripes.empty() && sizes.contains("session_bytes"))
       fmt::print("session   {} bytes on this machine, including weights packed for each stripe\n",
                  sizes["session_bytes"].get<size_t>());

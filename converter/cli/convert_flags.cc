@@ -64,8 +64,14 @@ void add_convert_flags(CLI::App& command, ConvertArguments& a) {
       ->check(CLI::Range(16, 65536));
   command.add_option(
       "--calibrate", a.calibrate,
-      "Samples for --quantize: .npz, .npy, a folder of these, or cmd:COMMAND that writes them. "
-      "int8w and int4w are only measured with them");
+      fmt::format("Samples for --quantize: {}, or cmd:COMMAND that writes them. int8w and int4w are only "
+                  "measured with them",
+                  kDataFormats));
+  a.data.add_to(command);
+  command.add_option(
+      "--input-type", a.input_type,
+      "[INPUT=]uint8: inputs that take a picture get bytes, and (pixel - mean) * scale, the model's own "
+      "layout and order of channels are built into the model; --layout is that of the bytes");
   command.add_option("--calibrator", a.calibrator,
                      "How ranges are chosen: best (the smallest expected error), minmax, moving-average, "
                      "percentile[=99.99], entropy or mse");
@@ -101,14 +107,23 @@ void add_convert_flags(CLI::App& command, ConvertArguments& a) {
   command.add_option("--disable-technique", a.disabled_techniques, techniques);
   command.add_option(
       "--evaluate", a.evaluate_data,
-      "Data (.npz, layout of run --each) to measure the result with: labelled, or unlabelled with "
-      "--metric sqnr");
-  command.add_option("--label", a.label, "The array of --evaluate's data that holds the right answers");
+      "Samples, as for --calibrate, to measure the result with: labelled, or unlabelled with --metric sqnr");
+  command.add_option(
+      "--label", a.label,
+      "Where --evaluate's data has the right answers: an array of the .npz, a key of the JSON list, a "
+      "column of the CSV list. Sub-folders are labels without it");
+  command.add_option(
+      "--classes", a.classes,
+      "FILE: the names of the classes, one a line in the order of the model's scores, where labels are "
+      "names");
   command
       .add_option("--metric", a.metric,
-                  "What to measure on --evaluate's data: top1, the share of right answers; sqnr, the SQNR "
-                  "of every output of a quantized model against the float one (no --label)")
-      ->check(CLI::IsMember({"top1", "sqnr"}));
+                  "What to measure on --evaluate's data: top1, the share of right answers; top5, the share "
+                  "of answers "
+                  "that are among the five highest scores; sqnr, the SQNR of every output of a quantized "
+                  "model against "
+                  "the float one (no --label)")
+      ->check(CLI::IsMember({"top1", "top5", "sqnr"}));
   command
       .add_option("--weights", a.weights,
                   "stored: weights keep their narrow type (float16, float8, int4 with scales, ...) in the "

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "converter/cli/host_session.h"
+#include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/target/target_platforms.h"
 
@@ -206,7 +207,6 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
       throw UsageError(fmt::format("--disable-technique {}: this is not a technique; the techniques are {}",
                                    name, listed(all, [](const Technique* t) { return t->name; })));
   }
-  options->evaluate = a.evaluate_data, options->label = a.label;
   if (!a.max_drop.empty()) {
     if (a.evaluate_data.empty())
       throw UsageError("--max-drop needs --evaluate DATA --label NAME to measure the accuracy with");
@@ -268,9 +268,18 @@ std::vector<std::string> constant_files(const ConvertArguments& a) {
   return files;
 }
 
-Arrays labelled_data(const ConvertArguments& a) {
-  if (a.evaluate_data.empty() || a.metric == "sqnr") return {};
-  Arrays data = read_arrays(a.evaluate_data);
+void check_labels(const ConvertArguments& a) {
+  const bool has_labels = parse_metric(a.metric).has_labels();
+  if (!a.classes.empty() && (a.evaluate_data.empty() || !has_labels))
+    throw UsageError("--classes names the labels of --evaluate DATA, which is missing; add --evaluate DATA");
+  if (a.evaluate_data.empty() || !has_labels || labels_itself(a.evaluate_data)) return;
+  if (kind_of_file(a.evaluate_data) == FileKind::kJsonList) {
+    if (a.label.empty())
+      throw UsageError(
+          "--evaluate needs --label NAME: the key of the right answers in the entries of the list");
+    return;
+  }
+  const Arrays data = read_arrays(a.evaluate_data);
   const std::string names = listed(data, [](const auto& item) { return "'" + item.first + "'"; });
   if (a.label.empty())
     throw UsageError(
@@ -280,7 +289,6 @@ Arrays labelled_data(const ConvertArguments& a) {
   if (!find_array(data, a.label))
     throw DataError(
         fmt::format("--label {}: {} has no such array; it has {}", a.label, a.evaluate_data, names));
-  return data;
 }
 
 ConversionOptions conversion_options(const ConvertArguments& a) {
@@ -292,6 +300,8 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   options.lowering = lowering_options(a);
   set_targets(a, &options);
   options.strict = a.strict;
+  options.evaluate = a.evaluate_data, options.metric = parse_metric(a.metric);
+  options.labels = {a.label, a.classes};
   options.narrow_float64 = a.float64 == "narrow";
   options.prefer = preferred(a);
   options.backends = host_backends({});
@@ -301,6 +311,8 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   options.plan_seconds = a.plan_seconds;
   if (a.max_arena) options.max_arena = static_cast<uint64_t>(*a.max_arena);
   options.details = !a.report.empty();
+  options.preprocessing = a.data.preprocessing();
+  set_byte_inputs(a.input_type, &options.preprocessing, &options.lowering);
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
   options.passes.dump_after = a.dump_after;

@@ -9,8 +9,10 @@
 #include <numeric>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/data_flags.h"
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/input_data.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/output_paths.h"
 #include "converter/cli/step_profile.h"
@@ -23,7 +25,9 @@ namespace {
 struct RunArguments {
   CommonOptions common;
   TrustOption trust;
+  DataFlags data;
   std::string model, inputs, outputs, backend;
+  std::optional<uint64_t> random;
   int threads = 1;
   bool each = false, profile = false, copied = false;
 };
@@ -101,7 +105,7 @@ Arrays stacked(const std::vector<Arrays>& samples) {
 
 void run_run(const RunArguments& a) {
   check_outputs({{"--outputs", a.outputs}}, {{"the model", a.model}, {"--inputs", a.inputs}});
-  const Arrays inputs = read_arrays(a.inputs);
+  InputData inputs = open_inputs(a.inputs, a.random, a.data.preprocessing());
   using Reading = LoadedModel::Reading;
   const LoadedModel loaded(a.model, a.trust.key(), a.copied ? Reading::kCopied : Reading::kMapped);
   if (!a.outputs.empty()) check_arrays_path("--outputs", a.outputs, loaded.model().output_count());
@@ -110,21 +114,14 @@ void run_run(const RunArguments& a) {
   if (!a.common.quiet) warn_of_fallbacks(session);
   if (a.profile) profile.attach(session.session());
   Arrays outputs;
-  if (a.each) {
-    const int64_t n = session.sample_count(inputs);
-    if (n == 0) throw DataError("the data holds no samples");
-    std::vector<Arrays> samples;
-    for (int64_t i = 0; i < n; ++i) {
-      session.set_inputs(inputs, i);
-      session.run();
-      samples.push_back(session.outputs());
-    }
-    outputs = stacked(samples);
-  } else {
-    session.set_inputs(inputs);
+  inputs.begin(loaded.model(), a.each ? &session : nullptr);
+  std::vector<Arrays> samples;
+  while (const auto step = inputs.next()) {
+    session.set_inputs(step->arrays, step->each);
     session.run();
-    outputs = session.outputs();
+    samples.push_back(session.outputs());
   }
+  outputs = inputs.several() ? stacked(samples) : samples.front();
   if (!a.outputs.empty()) write_arrays(a.outputs, outputs);
   if (a.profile) print_profile(profile, session, loaded.model(), a.common.json);
   if (!a.outputs.empty() && !a.common.json) return;
@@ -144,12 +141,15 @@ void add_run(CLI::App& app, Outcome&) {
   CLI::App* c = app.add_subcommand("run", "Run a .sinter file on given inputs");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("--inputs", a->inputs,
-                "Arrays named as the model's inputs: .npz, or .npy or .pb for a single input")
-      ->required();
+                fmt::format("Samples: {}. Arrays of a .npz are named as the model's inputs", kDataFormats));
+  c->add_option(
+      "--random", a->random,
+      "SEED: run on random numbers instead: floats from -1 to 1, bytes from 0 to 255, other integers 0 or 1");
   c->add_option(
       "--outputs", a->outputs,
       "Where to write the outputs (.npz, or .npy for a single one); without it a summary is printed");
   c->add_flag("--each", a->each, "The arrays are stacks of samples: run them one by one, stack the outputs");
+  a->data.add_to(*c);
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend,
                 "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda");

@@ -134,6 +134,7 @@ std::string to_text(const ConversionReport& r) {
   for (const PassReport::Entry& e : r.passes.entries)
     if (e.changes > 0) text += fmt::format("          {:<20} {:>4}  {}\n", e.name, e.changes, e.description);
   text += types_text(r);
+  for (const std::string& input : r.byte_inputs) text += fmt::format("input     {}\n", input);
   if (r.quantized) text += to_text(*r.quantized);
   text += fmt::format("file      {} bytes (ONNX: {}), weights {}\n", r.file.file_bytes, r.onnx_bytes,
                       r.file.weight_bytes);

@@ -49,16 +49,18 @@ AREAS = [
     ("converter/target/", BASE + ("platforms/platforms.h",)),
     ("converter/types/", BASE + CORE),
     # Import asks for decisions about types. The lattice that they are made by (promote.h) is not among these.
-    ("converter/import/", BASE + CORE + tuple(f"converter/types/{name}.h" for name in
-                                              ("branch_edge", "operand_rules", "representable", "settle"))),
+    ("converter/import/", BASE + CORE + ("converter/data/",) + tuple(
+        f"converter/types/{name}.h" for name in ("branch_edge", "operand_rules", "representable", "settle"))),
+    # Files of people: pictures, sounds and lists.
+    ("converter/data/", BASE + CORE),
     ("converter/passes/", BASE + CORE),
     ("converter/cost/", BASE + ("converter/ir/",)),
     ("converter/plan/", BASE + CORE + ("converter/target/", "converter/cost/")),
     ("converter/sign/", BASE + CORE),
     ("converter/emit/", BASE + CORE + ("converter/plan/", "converter/sign/")),
     # Quantization tries what it proposes: it plans and writes graphs, and runs them on samples that it reads as arrays.
-    ("converter/quantize/", BASE + CORE + ("converter/target/", "converter/cost/", "converter/import/", "converter/passes/",
-                                           "converter/plan/", "converter/emit/")),
+    ("converter/quantize/", BASE + CORE + ("converter/target/", "converter/cost/", "converter/data/", "converter/import/",
+                                           "converter/passes/", "converter/plan/", "converter/emit/")),
     # What conversion and quantization report, for people.
     ("converter/report/", BASE + CORE + ("converter/convert.h", "converter/plan/", "converter/quantize/")),
     ("converter/", BASE + ("converter/",)),
@@ -86,6 +88,7 @@ THIRD_PARTY = [
     (("platforms/",), re.compile(r"^hwy/")),
     (("platforms/cuda/",), re.compile(r"^cuda(_|\.h)")),
     (("platforms/cuda/emulator/",), re.compile(r"^boost/")),
+    (("converter/data/",), re.compile(r"^(png|jpeglib|jerror)\.h$")),
     (("converter/", "tests/", "bench/"), re.compile(r"^(google/protobuf|fmt|nlohmann|CLI)/|\.pb\.h$|^zip\.h$|^zlib\.h$")),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
