@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string_view>
 
@@ -14,6 +15,7 @@
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/samples/sample_split.h"
+#include "converter/quantize/search/metric_program.h"
 #include "converter/quantize/search/trial_magnitudes.h"
 #include "converter/quantize/weights/weight_only.h"
 #include "converter/target/target_names.h"
@@ -136,6 +138,20 @@ std::unique_ptr<SampleSource> open_evaluation(const std::string& data, const std
   }
 }
 
+// A program's metric as a share of that of the float model, which is measured first.
+double share_of_float(double value, const ProgramMetric& program, std::optional<ProgramValues>& values) {
+  if (!values) {
+    if (value == 0)
+      throw DataError(
+          fmt::format("--metric: the {} of the float model is 0, of which no share can be lost; leave out "
+                      "--quantize, or print another number",
+                      program.name()));
+    values = {program.name(), value, value};
+  }
+  values->now = value;
+  return 1 + (value - values->in_float) / std::fabs(values->in_float);
+}
+
 // The inputs that are bytes now, for the report.
 std::vector<std::string> byte_inputs(const Graph& graph, const ImportedGraph& source) {
   std::vector<std::string> inputs;
@@ -151,6 +167,12 @@ std::vector<std::string> byte_inputs(const Graph& graph, const ImportedGraph& so
 
 // Why the result misses a target; empty: it does not.
 std::string short_of(const QuantizeSummary& summary, const ConversionOptions& options) {
+  if (!summary.reached && options.quantization.max_drop && options.metric.kind == Metric::Kind::kProgram)
+    return fmt::format(
+        "--max-drop {:.2g}%: with any choice of operations kept in float the metric is at most {:.2f} % of "
+        "the float "
+        "model's; more samples, or samples more like those to evaluate, may help",
+        100 * *options.quantization.max_drop, 100 * summary.accuracy.value_or(0));
   if (!summary.reached && options.quantization.max_drop)
     return fmt::format(
         "--max-drop {:.2g}%: with any choice of operations kept in float at most {:.2f} % of the answers are "
@@ -310,10 +332,12 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   }
   std::unique_ptr<SampleSource> evaluated;
   std::optional<LabelledSamples> labelled;
+  std::optional<ProgramMetric> program;
   if (!options.evaluate.empty() && options.metric.has_labels())
     labelled =
         open_labelled(options.evaluate, inputs, options.labels, {.preprocessing = options.preprocessing});
-  else if (!options.quantize.empty() && !options.evaluate.empty())
+  else if (!options.evaluate.empty() &&
+           (!options.quantize.empty() || options.metric.kind == Metric::Kind::kProgram))
     evaluated = open_evaluation(options.evaluate, inputs, options.preprocessing);
   if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   std::error_code ignored;
@@ -333,17 +357,25 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   if (samples && options.details) exact = *graph;
   if (options.quantize == "int8w" || options.quantize == "int4w") {
     stage("quantizing weights");
-    report.quantized = quantize_weights(*graph, samples.get(), evaluated.get(), options);
+    const bool by_noise = options.metric.kind == Metric::Kind::kSqnr;
+    report.quantized = quantize_weights(*graph, samples.get(), by_noise ? evaluated.get() : nullptr, options);
   } else if (samples) {
     stage("quantizing");
     QuantizeOptions quantization = options.quantization;
     quantization.require_int8 = options.require_int8;
     quantization.cpu = cpu_of(options.targets.front());
+    if (!options.evaluate.empty() && options.metric.kind == Metric::Kind::kProgram) {
+      program.emplace(options.metric.program, options.evaluate, inputs, options.metric.seconds);
+      quantization.accuracy = [&](const Graph& tried) {
+        return share_of_float(program->measure(*evaluated, tried, quantization.runner), *program,
+                              report.metric);
+      };
+    }
     if (labelled)
       quantization.accuracy = [&](const Graph& tried) {
         return share_right(*labelled, options.metric, tried, quantization.runner);
       };
-    if (evaluated)
+    if (evaluated && !program)
       quantization.evaluate = [&](const Graph& before, const Graph& after) {
         return evaluate_noise(before, after, *evaluated, quantization);
       };

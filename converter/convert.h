@@ -70,6 +70,12 @@ struct ConversionOptions {
   std::function<void(const char* stage)> progress;
 };
 
+// A metric of a program: of the float model and of the quantized one.
+struct ProgramValues {
+  std::string name;
+  double in_float = 0, now = 0;
+};
+
 // The contents of the file for one target.
 struct ProfileReport {
   std::string target;
@@ -94,6 +100,7 @@ struct ConversionReport {
   std::vector<ProfileReport> profiles;  // in the order of the file
   EmitSummary file;
   std::optional<QuantizeSummary> quantized;
+  std::optional<ProgramValues> metric;  // whose share of the float one is quantized->accuracy
   std::string withheld;  // why nothing was written, though the model could be converted; most often empty
   std::vector<LayerReport> layers;           // with details, where there are samples
   std::shared_ptr<const PlannedModel> plan;  // with details

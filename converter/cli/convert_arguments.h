@@ -25,7 +25,8 @@ struct ConvertArguments {
   std::string dump_after, input_type;
   int stop_after = -1;
   double plan_seconds = 0;
-  int plan_threads = 0;  // as many as the target usually has cores
+  double metric_seconds = 0;  // as long as Metric has it
+  int plan_threads = 0;       // as many as the target usually has cores
   std::optional<int64_t> max_arena;
   bool strict = false, strip = false, no_trial = false, no_winograd = false;
   bool prefer_float16 = false, prefer_bfloat16 = false;

@@ -21,6 +21,7 @@
 #include "converter/files/pending_file.h"
 #include "converter/import/arrays.h"
 #include "converter/quantize/search/metric.h"
+#include "converter/quantize/search/metric_program.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/quantize_report.h"
 
@@ -51,6 +52,22 @@ double share_right(const std::filesystem::path& file, const ConversionOptions& o
     session.run();
     return session.outputs().front().second->as_doubles();
   });
+}
+
+// The metric of a program that gets the written file's outputs, with its name.
+std::pair<std::string, double> measure_by_program(const std::filesystem::path& file,
+                                                  const ConversionOptions& options) {
+  const LoadedModel loaded(file);
+  HostSession session(loaded, {.backend = backend_here(loaded.model(), loaded.model().default_profile())});
+  const std::vector<SampleInput> inputs = sample_inputs(loaded.model());
+  const auto samples = open_samples(options.evaluate, inputs, {.preprocessing = options.preprocessing});
+  ProgramMetric program(options.metric.program, options.evaluate, inputs, options.metric.seconds);
+  const double value = program.measure(*samples, [&](const Sample& sample) {
+    session.set_inputs(as_arrays(sample, inputs));
+    session.run();
+    return session.outputs();
+  });
+  return {program.name(), value};
 }
 
 // Folding makes and drops large arrays; clearing new pages for each would take longer than the arithmetic.
@@ -143,6 +160,11 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     return;
   }
   if (!options.evaluate.empty() && options.metric.has_labels()) json[a.metric] = share_right(a.out, options);
+  if (options.metric.kind == Metric::Kind::kProgram) {
+    const auto [name, value] = measure_by_program(a.out, options);
+    json["metric"] = {{"name", name}, {"value", value}};
+    if (report->metric) json["metric"]["in_float"] = report->metric->in_float;
+  }
   if (!a.report.empty()) {
     nlohmann::json all = json;
     all.update(details_json(*report));
@@ -152,6 +174,9 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     fmt::print("{}\n", json.dump(2));
   } else if (!a.common.quiet) {
     fmt::print("{}", to_text(*report));
+    if (json.contains("metric"))
+      fmt::print("metric    {}: {:g} on this machine\n", json["metric"]["name"].get<std::string>(),
+                 json["metric"]["value"].get<double>());
     if (json.contains(a.metric) && !(report->quantized && report->quantized->accuracy))
       fmt::print("accuracy  {:.2f} %{}\n", 100 * json[a.metric].get<double>(),
                  options.metric.top == 1 ? "" : fmt::format(" (top {})", options.metric.top));

@@ -116,14 +116,15 @@ void add_convert_flags(CLI::App& command, ConvertArguments& a) {
       "--classes", a.classes,
       "FILE: the names of the classes, one a line in the order of the model's scores, where labels are "
       "names");
+  command.add_option(
+      "--metric", a.metric,
+      "What to measure on --evaluate's data: top1, the share of right answers; top5, the share of answers "
+      "that are among the five highest scores; sqnr, the SQNR of every output of a quantized model against "
+      "the float one (no --label); cmd:PROGRAM, what a program prints that gets the outputs (docs/data.md)");
   command
-      .add_option("--metric", a.metric,
-                  "What to measure on --evaluate's data: top1, the share of right answers; top5, the share "
-                  "of answers "
-                  "that are among the five highest scores; sqnr, the SQNR of every output of a quantized "
-                  "model against "
-                  "the float one (no --label)")
-      ->check(CLI::IsMember({"top1", "top5", "sqnr"}));
+      .add_option("--metric-seconds", a.metric_seconds,
+                  "The time that the program of --metric may take (default 600)")
+      ->check(CLI::Range(0.0, 86400.0));
   command
       .add_option("--weights", a.weights,
                   "stored: weights keep their narrow type (float16, float8, int4 with scales, ...) in the "

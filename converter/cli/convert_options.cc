@@ -221,7 +221,21 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
 
 // --metric sqnr needs two models, the float one and the quantized, and no labels.
 void check_metric(const ConvertArguments& a) {
-  if (a.metric != "sqnr") return;
+  const Metric metric = parse_metric(a.metric);
+  if (a.evaluate_data.starts_with("cmd:"))
+    throw UsageError(
+        "--evaluate takes samples, not a command; give --evaluate DATA, and the program of a metric of your "
+        "own by --metric cmd:PROGRAM");
+  if (a.metric_seconds > 0 && metric.kind != Metric::Kind::kProgram)
+    throw UsageError("--metric-seconds is for --metric cmd:PROGRAM; leave it out");
+  if (metric.kind == Metric::Kind::kProgram) {
+    if (a.evaluate_data.empty())
+      throw UsageError("--metric cmd:PROGRAM needs --evaluate DATA: samples whose outputs the program gets");
+    if (!a.label.empty() || !a.classes.empty())
+      throw UsageError(
+          "--metric cmd:PROGRAM takes neither --label nor --classes: the program has its own right answers");
+  }
+  if (metric.kind != Metric::Kind::kSqnr) return;
   if (a.quantize.empty())
     throw UsageError(
         "--metric sqnr measures the effect of --quantize on the outputs: add --quantize int8 (or int8x16, "
@@ -301,6 +315,7 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   set_targets(a, &options);
   options.strict = a.strict;
   options.evaluate = a.evaluate_data, options.metric = parse_metric(a.metric);
+  if (a.metric_seconds > 0) options.metric.seconds = a.metric_seconds;
   options.labels = {a.label, a.classes};
   options.narrow_float64 = a.float64 == "narrow";
   options.prefer = preferred(a);

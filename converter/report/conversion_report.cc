@@ -136,6 +136,10 @@ std::string to_text(const ConversionReport& r) {
   text += types_text(r);
   for (const std::string& input : r.byte_inputs) text += fmt::format("input     {}\n", input);
   if (r.quantized) text += to_text(*r.quantized);
+  if (r.metric)
+    text += fmt::format(
+        "metric    {}: {:g} in float, {:g} now; the accuracy above is the share of the float one\n",
+        r.metric->name, r.metric->in_float, r.metric->now);
   text += fmt::format("file      {} bytes (ONNX: {}), weights {}\n", r.file.file_bytes, r.onnx_bytes,
                       r.file.weight_bytes);
   text += fmt::format("arena     {} bytes", r.arena_bytes);

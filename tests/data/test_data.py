@@ -314,6 +314,59 @@ class Lists(Case):
         self.run_sinter("bench", model, "--inputs", folder, "--seconds", "0.01", code=5, words=["--scale"])
 
 
+class OwnMetric(Case):
+    """A program gets the outputs and prints a number."""
+
+    def setUp(self):
+        for i in range(6):
+            self.write(f"own/{i}.png", png(np.random.default_rng(i).integers(0, 256, (8, 8, 3), dtype=np.uint8)))
+        w = numpy_helper.from_array(np.random.default_rng(1).normal(0, 0.2, (4, 3, 3, 3)).astype(np.float32), "w")
+        if not os.path.exists(self.path("own.onnx")):
+            self.convert("own", [helper.make_node("Conv", ["x", "w"], ["y"])], [value("x", [1, 3, 8, 8])],
+                         [value("y", [1, 4, 6, 6])], [w])
+
+    def measure(self, body, *flags, **kw):
+        program = self.write("metric.py", "import json, sys\nimport numpy as np\nm = json.load(open(sys.argv[1]))\n" + body)
+        return self.run_sinter("convert", self.path("own.onnx"), "-o", self.path("m.sinter"), "--scale", "1/255", "--evaluate",
+                               self.path("own"), "--metric", f"cmd:{sys.executable} {program}", "--json", *flags, **kw)
+
+    MEAN = ("ys = [np.load(s['outputs']['y']) for s in m['samples']]\n"
+            "assert [s['index'] for s in m['samples']] == list(range(6)) and m['samples'][2]['files'][0].endswith('2.png')\n"
+            "print('a note', file=sys.stderr)\n")
+
+    def test_numbers_and_objects(self):
+        r = self.measure(self.MEAN + "print(json.dumps({'peak': float(np.max(ys))}))")
+        out = self.path("m.npz")
+        self.run_sinter("run", self.path("m.sinter"), "--inputs", self.path("own"), "--scale", "1/255", "--outputs", out)
+        got = json.loads(r.out)["metric"]
+        self.assertEqual(got["name"], "peak")
+        self.assertAlmostEqual(got["value"], float(cli.load_npz(out)["y"].max()), places=6)
+        self.assertEqual(json.loads(self.measure("print(1)\nprint()\nprint(2.5)").out)["metric"],
+                         {"name": "metric", "value": 1.75})
+
+    def test_the_rule_for_mixed_types_uses_it(self):
+        # The metric falls to less than half where a value is rounded to 8 bits.
+        exact = self.path("own-exact.npy")
+        self.run_sinter("run", self.path("own.sinter"), "--inputs", self.path("own"), "--scale", "1/255", "--outputs", exact)
+        body = self.MEAN + (f"e = np.abs(np.concatenate(ys) - np.load({exact!r})).max()\nprint(1 if e < 1e-4 else 0.4)")
+        quantize = ["--quantize", "int8", "--force-int8", "--calibrate", self.path("own")]
+        report = json.loads(self.measure(body, *quantize, "--max-drop", "10%").out)
+        self.assertEqual((report["metric"]["in_float"], report["metric"]["value"]), (1, 1))
+        self.assertAlmostEqual(json.loads(self.measure(body, *quantize).out)["quantized"]["accuracy"], 0.4)
+
+    def test_failures(self):
+        self.measure("sys.exit(3)", code=5, words=["exit code 3"])
+        self.measure("import os; os.kill(os.getpid(), 9)", code=5, words=["metric.py"])
+        self.measure("print('good')", code=5, words=["'good'", "standard error"])
+        self.measure("print(float('nan'))", code=5, words=["neither a number"])
+        self.measure("print(json.dumps({'a': 1, 'b': 2}))", code=5, words=["one number"])
+        self.measure("", code=5, words=["printed nothing"])
+        self.measure("import time; time.sleep(60)", "--metric-seconds", "0.3", code=5, words=["0.3 s", "--metric-seconds"])
+        self.measure("print(1)", "--label", "y", code=2, words=["--label"])
+        self.run_sinter("convert", self.path("own.onnx"), "-o", self.path("m.sinter"), "--evaluate", "cmd:x", code=2,
+                        words=["--metric cmd:PROGRAM"])
+
+
 class Bytes(Case):
     """Preprocessing that is built into the model."""
 
@@ -367,7 +420,8 @@ class Bytes(Case):
         built = self.path("half8.sinter")
         self.run_sinter("convert", source, "-o", built, "--input-type", "x=uint8", "--scale", "1/255")
         picture = os.path.join(FILES, "rgb.png")
-        np.testing.assert_array_equal(self.output(built, picture), self.output(plain, picture, "--scale", "1/255"))
+        # The host rounds numbers to float16, the model need not.
+        np.testing.assert_allclose(self.output(built, picture), self.output(plain, picture, "--scale", "1/255"), atol=2**-9)
 
     def test_refusals(self):
         source, _ = self.network("conv")

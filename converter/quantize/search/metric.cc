@@ -21,8 +21,14 @@ std::vector<double> numbers(const TensorView& view) {
 }  // namespace
 
 Metric parse_metric(const std::string& name) {
-  if (name == "sqnr") return {Metric::Kind::kSqnr, 0};
-  return {Metric::Kind::kTop, name == "top5" ? 5 : 1};
+  if (name == "top1") return {};
+  if (name == "top5") return {.top = 5};
+  if (name == "sqnr") return {.kind = Metric::Kind::kSqnr};
+  constexpr std::string_view kCommand = "cmd:";
+  if (name.size() > kCommand.size() && name.starts_with(kCommand))
+    return {.kind = Metric::Kind::kProgram, .program = name.substr(kCommand.size())};
+  throw UsageError(
+      fmt::format("--metric {}: this is not a metric; give top1, top5, sqnr or cmd:PROGRAM", name));
 }
 
 bool is_right(const std::vector<double>& scores, int64_t label, int64_t top) {

@@ -13,14 +13,17 @@ namespace sinter::convert {
 
 struct Metric {
   enum class Kind {
-    kTop,   // the share of samples whose label is among the `top` highest scores of the first output
-    kSqnr,  // of every output against the float model; needs no labels
+    kTop,      // the share of samples whose label is among the `top` highest scores of the first output
+    kSqnr,     // of every output against the float model; needs no labels
+    kProgram,  // what a program prints (metric_program.h)
   };
   Kind kind = Kind::kTop;
   int64_t top = 1;
+  std::string program = {};  // its command
+  double seconds = 600;      // that it may take
   bool has_labels() const { return kind == Kind::kTop; }
 };
-// "top1", "top5" or "sqnr", the names that --metric takes.
+// "top1", "top5", "sqnr" or "cmd:PROGRAM", as --metric takes them. Throws UsageError.
 Metric parse_metric(const std::string& name);
 
 // Whether the label is among the `top` highest scores; of equal scores the first is higher. One number is the
