@@ -336,6 +336,11 @@ def document():
             out.append(f"| {op} | {versions} | {cell(becomes)} | {', '.join(map(str, constants))} | "
                        f"{cell('; '.join(refusals))} |")
         out.append("")
+    out += ["Labels that are strings become their numbers, and the maps of ZipMap the tensor of probabilities; a warning lists the",
+            "labels. Tree ensembles take every mode, missing values, and (TreeEnsemble) membership of sets. Where ONNX's definition",
+            "and onnxruntime are known to differ, the model is refused, except for: the label of two classes that both have weights",
+            "(ONNX's: the higher score), two classes with one score (onnxruntime's: that of the second class), NaN in BRANCH_NEQ",
+            "(onnxruntime's: it differs from every number), and Normalizer with MAX (onnxruntime's: the largest element).", ""]
     out += ["A node that names a function of the model itself is read through the function's body, whatever its name.", "",
             "### Refused", "", "| why | operations |", "| --- | --- |"]
     out += [f"| {why} | {ops} |" for why, ops in REFUSED]

@@ -203,8 +203,6 @@ std::optional<FileList> list_files(const std::string& data, const std::vector<st
   }
   if (!list) return std::nullopt;
   check_files(*list, data);
-  list->labelled = std::all_of(list->samples.begin(), list->samples.end(),
-                               [](const ListedSample& s) { return !s.label.empty(); });
   return list;
 }
 

@@ -3,8 +3,9 @@
 //   cat.png            one file: .png .jpg .jpeg .wav .bin
 //   photos/            a folder with all of its sub-folders, in the order of the paths
 //   'photos/*.jpg'     a pattern
-//   list.json          ["a.png", {"image": "b.png", "label": 3}]; or one such entry a line (JSON Lines,
-//   .jsonl) list.csv           FILE,LABEL a line; the first line may be a header
+//   list.json          ["a.png", {"image": "b.png", "label": 3}]
+//   list.jsonl         one such entry a line (JSON Lines); .json may hold these, too
+//   list.csv           FILE,LABEL a line; the first line may be a header
 //
 // Paths in a list are relative to the list.
 #pragma once
@@ -35,8 +36,7 @@ struct ListedSample {
 
 struct FileList {
   std::vector<ListedSample> samples;
-  bool single = false;    // DATA is one file of one sample
-  bool labelled = false;  // every sample has a label: by sub-folder, by CSV, or under the name in a JSON list
+  bool single = false;  // DATA is one file of one sample
   // The labels are names of sub-folders. Without a list of classes, a label is the rank of its name.
   bool by_folder = false;
 

@@ -31,9 +31,8 @@ struct Preprocessing {
   int fill = 0;      // a pixel
   Layout layout = Layout::kByShape;
   bool bgr = false;  // blue first
-  std::vector<float> mean,
-      scale;  // empty: not given; one number, or one for each channel in the input's order
-
+  // One number, or one for each channel in the input's order; empty: not given.
+  std::vector<float> mean, scale;
   bool built_in = false;  // the model begins with it: uint8 inputs take pixels as they are
 
   // For an input of this type: without mean, scale and order of channels where these are built into the

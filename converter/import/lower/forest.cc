@@ -12,6 +12,7 @@ namespace {
 
 enum class Mode { kLeq = 0, kLt, kGte, kGt, kEq, kNeq, kMember };
 
+constexpr int64_t kDeepest = 4096;  // branches, each of which is several operations
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::optional<Mode> named_mode(std::string_view name) {
@@ -26,7 +27,7 @@ std::optional<Mode> named_mode(std::string_view name) {
 double below(double v, bool wide) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   if (std::isnan(v) || v == -kInf) return kNan;
-  if (wide) return std::nextafter(v, -kInf);
+  if (wide || std::fabs(v) > std::numeric_limits<float>::max()) return std::nextafter(v, -kInf);
   return static_cast<double>(std::nextafter(static_cast<float>(v), -std::numeric_limits<float>::infinity()));
 }
 
@@ -91,6 +92,10 @@ std::optional<Forest> measured(NodeLowering& n, Forest forest) {
       return std::nullopt;
     }
     forest.depth = std::max(forest.depth, depth);
+  }
+  if (forest.depth > kDeepest) {
+    n.refuse("a tree is {} branches deep, more than {}", forest.depth, kDeepest);
+    return std::nullopt;
   }
   for (const TreeBranch& b : forest.branches) {
     if (b.feature < 0) {

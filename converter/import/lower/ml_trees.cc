@@ -13,6 +13,7 @@ namespace {
 
 enum class Aggregate { kAverage = 0, kSum, kMin, kMax };
 
+constexpr size_t kMostWeights = size_t{1} << 26;  // of all leaves
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 class ForestEmitter {
@@ -71,6 +72,8 @@ class ForestEmitter {
   // What the leaves give for each target, over all trees: [N,targets].
   ValueId aggregated(ValueId leaves, int64_t targets, Aggregate how) {
     const auto count = static_cast<size_t>(targets);
+    if (count > kMostWeights / std::max<size_t>(forest_.leaves.size(), 1))
+      return n_.refuse("{} leaves with {} targets are too many", forest_.leaves.size(), targets), kUnknown;
     const bool extreme = how == Aggregate::kMin || how == Aggregate::kMax;
     const double nothing = how == Aggregate::kMin ? kInf : how == Aggregate::kMax ? -kInf : 0;
     std::vector<double> weights(forest_.leaves.size() * count, nothing);
