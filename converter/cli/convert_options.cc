@@ -293,6 +293,12 @@ void check_labels(const ConvertArguments& a) {
           "--evaluate needs --label NAME: the key of the right answers in the entries of the list");
     return;
   }
+  if (const FileKind kind = kind_of_file(a.evaluate_data);
+      kind != FileKind::kArrays && kind != FileKind::kOther)
+    throw UsageError(
+        fmt::format("--evaluate {}: one file of this kind has no label; give a list (.csv, .json) or a "
+                    "folder with a sub-folder for each class",
+                    a.evaluate_data));
   const Arrays data = read_arrays(a.evaluate_data);
   const std::string names = listed(data, [](const auto& item) { return "'" + item.first + "'"; });
   if (a.label.empty())

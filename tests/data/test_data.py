@@ -3,7 +3,7 @@
 
     test_data.py [--sinter PROGRAM] [unittest options]
 
-Expected pixels are those of Pillow (files/expected.npz, made by make_files.py). About 10 s of processor time.
+Expected pixels are those of Pillow (files/expected.npz, made by make_files.py). About 4 s of processor time.
 """
 import json
 import os
@@ -494,6 +494,8 @@ class Labels(Case):
         self.assertAlmostEqual(self.evaluate(self.path("set"), "--classes", classes)["top1"], 2 / 6)
         self.evaluate(self.path("set"), "--classes", self.write("less.txt", "emu\ncat\n"), code=5, words=["'dog'", "less.txt"])
         self.evaluate(self.path("set/cat"), code=5, words=["no label", "sub-folder"])
+        self.evaluate(self.path("set/cat/*.png"), code=5, words=["no label", ".csv"])
+        self.evaluate(self.path("set/cat/0.png"), code=2, words=["0.png", "sub-folder"])
 
     def test_folders_with_numbers_are_these(self):
         for number, level in ((2, 160), (0, 0), (10, 80)):

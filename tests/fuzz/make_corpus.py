@@ -5,7 +5,7 @@
 
 Plans: one file for each thing that a memory plan can hold. ONNX: of ONNX's own node tests and of this project's cases the smallest one per operator and set of attributes; models:
 what they convert to, the smallest per operation and type, with quantized, weight-only, control-flow and prepare-list ones;
-arrays: .npz, .npy and .pb of many types. What fuzzing has added later (seeds that reach more code) keeps other names.
+arrays: .npz, .npy and .pb of many types. Pictures, sounds and lists are copies of tests/data/files or written by hand. What fuzzing has added later (seeds that reach more code) keeps other names.
 """
 import argparse
 import concurrent.futures

@@ -62,8 +62,9 @@ std::vector<int64_t> labels_of(const FileList& list, const std::string& data, co
   if (unlabelled != list.samples.end())
     throw DataError(fmt::format(
         "{}: '{}' has no label; {}", data, unlabelled->files.front().string(),
-        list.by_folder ? "put each file into a sub-folder with the name of its class, or give a CSV list"
-                       : "give --label NAME, the key of the label in every entry"));
+        kind_of_file(data) == FileKind::kJsonList
+            ? "give --label NAME, the key of the label in every entry"
+            : "put each file into a sub-folder with the name of its class, or give a list (.csv, .json)"));
   Numbers numbers;
   if (!source.classes.empty())
     numbers = read_classes(source.classes);
@@ -89,8 +90,7 @@ std::vector<int64_t> labels_of(const FileList& list, const std::string& data, co
 }  // namespace
 
 bool labels_itself(const std::string& data) {
-  std::error_code unknown;
-  return std::filesystem::is_directory(data, unknown) || kind_of_file(data) == FileKind::kCsvList;
+  return names_several_files(data) || kind_of_file(data) == FileKind::kCsvList;
 }
 
 LabelledSamples open_labelled(const std::string& data, const std::vector<SampleInput>& inputs,

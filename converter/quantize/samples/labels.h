@@ -25,7 +25,7 @@ struct LabelledSamples {
   std::vector<int64_t> labels;  // one for each sample
 };
 
-// Whether the data can be labelled without the name of an array or key: a folder or a CSV list.
+// Whether labels need no name of an array or key: the data is a folder, a pattern or a CSV list.
 bool labels_itself(const std::string& data);
 
 // Throws UsageError for a command, DataError where labels are missing, cannot be understood, or are more or
