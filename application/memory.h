@@ -7,8 +7,7 @@
 #include <malloc.h>
 #endif
 
-#include "runtime/core/checked.h"
-#include "runtime/core/tensor_view.h"
+#include "sinter/sinter.h"
 
 namespace sinter {
 

@@ -1,6 +1,9 @@
 # Sinter::sinter, all of the device side: the same name in this build, as a part of another project, and installed.
 
-set(SINTER_COMPONENTS runtime kernels threads ${SINTER_BUILT_PLATFORMS} backends application)
+set(SINTER_COMPONENTS runtime kernels threads ${SINTER_BUILT_PLATFORMS} backends)
+if(TARGET sinter_application)
+  list(APPEND SINTER_COMPONENTS application)
+endif()
 add_library(sinter_all INTERFACE)
 set_target_properties(sinter_all PROPERTIES EXPORT_NAME sinter)
 list(TRANSFORM SINTER_COMPONENTS PREPEND sinter_ OUTPUT_VARIABLE parts)

@@ -3,18 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string_view>
 
 #include "converter/diagnostics/errors.h"
 #include "converter/import/reader.h"
+#include "converter/import/states.h"
 #include "converter/ir/deep_copy.h"
 #include "converter/passes/follow_nodes.h"
 #include "converter/plan/choose_winograd.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
+#include "converter/quantize/samples/carried_states.h"
 #include "converter/quantize/samples/sample_split.h"
-#include "converter/quantize/search/accuracy.h"
+#include "converter/quantize/search/metric_program.h"
 #include "converter/quantize/search/trial_magnitudes.h"
 #include "converter/quantize/weights/weight_only.h"
 #include "converter/target/target_names.h"
@@ -125,10 +128,10 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, SampleSour
 namespace {
 
 // --evaluate without labels. Checked before anything runs; its warnings are dropped.
-std::unique_ptr<SampleSource> open_evaluation(const std::string& data,
-                                              const std::vector<SampleInput>& inputs) {
+std::unique_ptr<SampleSource> open_evaluation(const std::string& data, const std::vector<SampleInput>& inputs,
+                                              const Preprocessing& how) {
   try {
-    std::unique_ptr<SampleSource> samples = open_samples(data, inputs);
+    std::unique_ptr<SampleSource> samples = open_samples(data, inputs, {.preprocessing = how});
     Diagnostics ignored;
     check_samples(*samples, inputs, ignored);
     return samples;
@@ -137,8 +140,41 @@ std::unique_ptr<SampleSource> open_evaluation(const std::string& data,
   }
 }
 
+// A program's metric as a share of that of the float model, which is measured first.
+double share_of_float(double value, const ProgramMetric& program, std::optional<ProgramValues>& values) {
+  if (!values) {
+    if (value == 0)
+      throw DataError(
+          fmt::format("--metric: the {} of the float model is 0, of which no share can be lost; leave out "
+                      "--quantize, or print another number",
+                      program.name()));
+    values = {program.name(), value, value};
+  }
+  values->now = value;
+  return 1 + (value - values->in_float) / std::fabs(values->in_float);
+}
+
+// The inputs that are bytes now, for the report.
+std::vector<std::string> byte_inputs(const Graph& graph, const ImportedGraph& source) {
+  std::vector<std::string> inputs;
+  for (const ValueId id : graph.inputs) {
+    const Value& v = graph.value(id);
+    for (const ImportedValueInfo& declared : source.inputs)
+      if (declared.name == v.name && declared.dtype != v.dtype)
+        inputs.push_back(fmt::format("'{}' takes {}; (pixel - mean) * scale is built into the model", v.name,
+                                     to_string(v.dtype, v.dims)));
+  }
+  return inputs;
+}
+
 // Why the result misses a target; empty: it does not.
 std::string short_of(const QuantizeSummary& summary, const ConversionOptions& options) {
+  if (!summary.reached && options.quantization.max_drop && options.metric.kind == Metric::Kind::kProgram)
+    return fmt::format(
+        "--max-drop {:.2g}%: with any choice of operations kept in float the metric is at most {:.2f} % of "
+        "the float "
+        "model's; more samples, or samples more like those to evaluate, may help",
+        100 * *options.quantization.max_drop, 100 * summary.accuracy.value_or(0));
   if (!summary.reached && options.quantization.max_drop)
     return fmt::format(
         "--max-drop {:.2g}%: with any choice of operations kept in float at most {:.2f} % of the answers are "
@@ -246,6 +282,11 @@ void describe_plan(const PlannedModel& plan, ConversionReport& report) {
   report.arena_lower_bound = entry.lower_bound;
   report.given_order_arena_bytes = entry.given_order_bytes;
   report.order_proved = entry.order_proved;
+  for (const GraphState& s : entry.graph->states) {
+    const Value& v = entry.graph->value(entry.graph->inputs[s.input]);
+    report.states.push_back(
+        {s.input_name, s.output_name, v.dtype, v.dims, dense_bytes(v.dtype, v.dims), entry.in_place(s)});
+  }
 }
 
 bool fits_any_machine(const std::string& target) {
@@ -279,13 +320,21 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   report.onnx_nodes = imported->graph.nodes.size();
   std::optional<Graph> graph = lower_model(*imported, options.lowering, diagnostics, &report.fates);
   if (!graph || diagnostics.refused()) return std::nullopt;
+  report.proposed_states = propose_states(*graph);
   // Data that does not fit is refused before anything runs.
+  if (options.lowering.bytes) report.byte_inputs = byte_inputs(*graph, imported->graph);
+  const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
+  check_preprocessing(options.preprocessing, {options.calibrate, options.evaluate}, inputs);
   std::unique_ptr<SampleSource> samples;
   if (!options.quantize.empty() && !options.calibrate.empty()) {
     stage("reading samples");
-    const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
-    samples = open_samples(options.calibrate, inputs, {options.samples});
+    const bool stateful = !graph->states.empty();
+    samples =
+        open_samples(options.calibrate, inputs, {stateful ? -1 : options.samples, options.preprocessing});
     check_samples(*samples, inputs, diagnostics);
+    if (stateful)
+      samples = with_states(std::move(samples), *graph, options.quantization.runner, options.sequence,
+                            options.samples);
     const bool chooses = options.quantize == "int8" || options.quantize == "int8x16";
     if (const int64_t count = samples->count(); chooses && count >= 0 && SampleSplit(count).judges() == 0)
       diagnostics.warn("", "",
@@ -294,9 +343,17 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
                                    count, count == 1 ? "" : "s"),
                        fmt::format("give at least 5 samples, preferably {}", 5 * kManyJudges));
   }
+  const bool by_program = options.metric.kind == Metric::Kind::kProgram;
   std::unique_ptr<SampleSource> evaluated;
-  if (!options.quantize.empty() && !options.evaluate.empty() && options.label.empty())
-    evaluated = open_evaluation(options.evaluate, sample_inputs(*graph, &imported->graph));
+  std::optional<LabelledSamples> labelled;
+  std::optional<ProgramMetric> program;
+  if (!options.evaluate.empty() && options.metric.has_labels())
+    labelled =
+        open_labelled(options.evaluate, inputs, options.labels, {.preprocessing = options.preprocessing});
+  else if (!options.evaluate.empty() && (!options.quantize.empty() || by_program))
+    evaluated = open_evaluation(options.evaluate, inputs, options.preprocessing);
+  if (evaluated && !by_program && !graph->states.empty())
+    evaluated = with_states(std::move(evaluated), *graph, options.quantization.runner, options.sequence, -1);
   if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   std::error_code ignored;
   report.onnx_bytes = std::filesystem::file_size(onnx, ignored);
@@ -315,18 +372,25 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   if (samples && options.details) exact = *graph;
   if (options.quantize == "int8w" || options.quantize == "int4w") {
     stage("quantizing weights");
-    report.quantized = quantize_weights(*graph, samples.get(), evaluated.get(), options);
+    const bool by_noise = options.metric.kind == Metric::Kind::kSqnr;
+    report.quantized = quantize_weights(*graph, samples.get(), by_noise ? evaluated.get() : nullptr, options);
   } else if (samples) {
     stage("quantizing");
     QuantizeOptions quantization = options.quantization;
     quantization.require_int8 = options.require_int8;
     quantization.cpu = cpu_of(options.targets.front());
-    std::optional<LabelledData> labelled;
-    if (!options.label.empty()) {
-      labelled.emplace(options.evaluate, options.label, sample_inputs(*graph, &imported->graph));
-      quantization.accuracy = [&](const Graph& tried) { return labelled->top1(tried, quantization.runner); };
+    if (!options.evaluate.empty() && by_program) {
+      program.emplace(options.metric.program, options.evaluate, inputs, options.metric.seconds);
+      quantization.accuracy = [&](const Graph& tried) {
+        return share_of_float(program->measure(*evaluated, tried, quantization.runner, options.sequence),
+                              *program, report.metric);
+      };
     }
-    if (evaluated)
+    if (labelled)
+      quantization.accuracy = [&](const Graph& tried) {
+        return share_right(*labelled, options.metric, tried, quantization.runner, options.sequence);
+      };
+    if (evaluated && !program)
       quantization.evaluate = [&](const Graph& before, const Graph& after) {
         return evaluate_noise(before, after, *evaluated, quantization);
       };
@@ -376,6 +440,15 @@ DType doubled(DType t) {
   return t == DType::kFloat32 || t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat64 : t;
 }
 
+ConstantPtr widened(const ConstantPtr& constant) {
+  const DType wide = doubled(constant->dtype());
+  if (wide == constant->dtype()) return constant;
+  std::vector<ConstantPtr> cast;
+  if (!evaluate(CastAttrs{static_cast<int64_t>(wide), 1}, {constant}, 1, &cast).ok())
+    throw std::logic_error("a constant cannot be widened");
+  return cast[0];
+}
+
 }  // namespace
 
 Graph to_float64(const Graph& source) {
@@ -385,10 +458,7 @@ Graph to_float64(const Graph& source) {
     if (wide == v.dtype) continue;
     v.dtype = wide;
     if (!v.constant) continue;
-    std::vector<ConstantPtr> cast;
-    if (!evaluate(CastAttrs{static_cast<int64_t>(wide), 1}, {v.constant}, 1, &cast).ok())
-      throw std::logic_error("a constant cannot be widened");
-    v.constant = cast[0];
+    v.constant = widened(v.constant);
   }
   for (Node& node : graph.nodes) {
     if (auto* cast = node.as<CastAttrs>())
@@ -397,6 +467,8 @@ Graph to_float64(const Graph& source) {
       deq->to = static_cast<int64_t>(doubled(static_cast<DType>(deq->to)));
     for (auto& body : node.bodies) body = std::make_shared<Graph>(to_float64(*body));
   }
+  for (GraphState& state : graph.states)
+    if (state.initial) state.initial = widened(state.initial);
   return graph;
 }
 

@@ -20,6 +20,7 @@
 #include "converter/plan/planner.h"
 #include "converter/quantize/quantize.h"
 #include "converter/quantize/report/layer_report.h"
+#include "converter/quantize/search/metric.h"
 #include "converter/target/target_names.h"
 #include "runtime/backend/backend.h"
 
@@ -52,12 +53,16 @@ struct ConversionOptions {
   int64_t block = 32;
   std::string calibrate;
   int64_t samples = -1;
+  // Of a model with states: N samples in a row are one sequence, which begins with the initial state
+  // (quantize/samples/carried_states.h); 0: all of them are.
+  int64_t sequence = 0;
+  Preprocessing preprocessing;  // of the pictures and sounds of all data
   QuantizeOptions quantization;
   bool details = false;       // for --report: keep the plan, and measure every layer
   bool require_int8 = false;  // refuse if an operation is kept in float
-  // Samples to measure the accuracy with, and the array of them that holds the right answers; without one,
-  // what quantization did to the outputs is measured.
-  std::string evaluate, label;
+  std::string evaluate;       // samples to measure the result with
+  Metric metric;
+  LabelSource labels;  // of `evaluate`, where the metric has labels
   // Called with the plans and the whole file before the file takes its name; what it throws leaves no file.
   std::function<void(std::span<const PlannedModel>, const std::filesystem::path&)> check;
   // Called with the files of the model's external data, before anything is written. What it throws ends the
@@ -66,6 +71,21 @@ struct ConversionOptions {
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
   std::function<void(const char* stage)> progress;
+};
+
+// A value that the session keeps between runs, by the ONNX input and output that it replaces.
+struct StateReport {
+  std::string input, output;
+  DType dtype = DType::kNone;
+  Dims dims;
+  uint64_t bytes = 0;
+  bool in_place = false;  // else a run copies it when it ends
+};
+
+// A metric of a program: of the float model and of the quantized one.
+struct ProgramValues {
+  std::string name;
+  double in_float = 0, now = 0;
 };
 
 // The contents of the file for one target.
@@ -86,16 +106,21 @@ struct ConversionReport {
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
   uint64_t given_order_arena_bytes = 0;  // had the steps stayed in the order that they came in
   bool order_proved = false;             // no order of the steps has a smaller lower bound
+  std::vector<StateReport> states;       // of the first target
+  // Pairs (output, input) that could be states by their names and types: --state.
+  std::vector<std::pair<std::string, std::string>> proposed_states;
   std::vector<StripedSteps>
       stripes;  // what --max-arena made of the steps, and by how much work: a share of all
   double extra_work = 0;
   std::vector<ProfileReport> profiles;  // in the order of the file
   EmitSummary file;
   std::optional<QuantizeSummary> quantized;
+  std::optional<ProgramValues> metric;  // whose share of the float one is quantized->accuracy
   std::string withheld;  // why nothing was written, though the model could be converted; most often empty
   std::vector<LayerReport> layers;           // with details, where there are samples
   std::shared_ptr<const PlannedModel> plan;  // with details
   std::shared_ptr<const TypeLedger> ledger;  // every decision about a type
+  std::vector<std::string> byte_inputs;      // what --input-type made of inputs, in words
   NodeFates fates;                           // what became of each ONNX node
 };
 

@@ -6,7 +6,7 @@
 #   --build-only  what building the program needs, nothing for tests (./demo)
 #   --no-venv     without the Python packages that make test data
 #   --fuzz        also clang with libFuzzer
-#   --cross       also ARM cross compilers, their libraries and qemu-user
+#   --cross       also ARM cross compilers, their libraries and qemu
 #
 # Steps, each skipped when done: apt packages (root or sudo), a venv in .venv (or SINTER_VENV) with the exact versions of
 # scripts/requirements.txt, third-party libraries (scripts/deps.sh). SINTER_SKIP_APT=1 leaves the system alone.
@@ -30,11 +30,13 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-packages=(g++ cmake ninja-build ccache make patch xz-utils ca-certificates binutils python3 python3-venv
-  protobuf-compiler libprotobuf-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libzip-dev libxxhash-dev libsodium-dev)
+packages=(g++ cmake ninja-build ccache make patch xz-utils ca-certificates binutils python3 python3-dev python3-venv
+  protobuf-compiler libprotobuf-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libzip-dev libpng-dev libjpeg62-turbo-dev
+  libxxhash-dev libsodium-dev)
 [ -z "$tests" ] || packages+=(googletest libgtest-dev libgmock-dev libbenchmark-dev libboost-context-dev clang-format-14 lld)
 [ -z "$fuzz" ] || packages+=(clang-14 clang libclang-rt-14-dev llvm)
-[ -z "$cross" ] || packages+=(g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user)
+[ -z "$cross" ] || packages+=(g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user
+  gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm)
 
 install_packages() {
   command -v dpkg-query >/dev/null || {

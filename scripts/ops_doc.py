@@ -77,8 +77,12 @@ NOTES = {
     "Gemm": "constant weights: FullyConnected", "MatMul": "constant right side: FullyConnected",
     "Einsum": "Transpose, View, MatMul, Mul and Reduce",
     "NonZero": "largest size, count beside it", "Unique": "largest size, count beside it",
+    "ZipMap": "the tensor of probabilities",
     "Compress": "largest size, count beside it", "NonMaxSuppression": "largest size, count beside it",
 }
+
+# The domains' names in a row of kRules.
+DOMAINS = {"": "", "kMicrosoft": "com.microsoft", "kMachineLearning": "ai.onnx.ml"}
 
 # Operations of ai.onnx without a rule.
 REFUSED = [
@@ -88,7 +92,10 @@ REFUSED = [
      "Optional OptionalGetElement OptionalHasElement SequenceMap, sequences as inputs or results of a graph"),
     ("Strings and text", "RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"),
     ("Image files", "ImageDecoder"),
-    ("Preview domains, classical machine learning", "FlexAttention, and all of ai.onnx.ml"),
+    ("Preview domains", "FlexAttention"),
+    ("Classical machine learning (ai.onnx.ml)",
+     "Binarizer CategoryMapper CastMap DictVectorizer FeatureVectorizer Imputer LabelEncoder OneHotEncoder SVMClassifier "
+     "SVMRegressor"),
 ]
 
 # The column `integers` of ops.def.
@@ -189,11 +196,11 @@ class Importer:
             table = re.search(r"kRules\[\] = \{(.*?)\};\n", text, re.S)
             if not table:
                 continue
-            rows = re.findall(r'\{"(\w+)",\s*(\d+),\s*([\w:<>]+),\s*"[^"]*",\s*[\w\s|]+(,\s*kMicrosoft)?\}', table.group(1))
+            rows = re.findall(r'\{"(\w+)",\s*(\d+),\s*([\w:<>]+),\s*"[^"]*",\s*[\w\s|]+(?:,\s*(\w+))?\}', table.group(1))
             if len(rows) != table.group(1).count('{"'):
                 sys.exit(f"{f}: a row of kRules is not as converter/import/onnx_operator.h shows it")
-            for op, since, function, microsoft in rows:
-                yield "com.microsoft" if microsoft else "", op, int(since), f, function
+            for op, since, function, domain in rows:
+                yield DOMAINS[domain], op, int(since), f, function
 
     def bodies(self, f, function):
         """The texts of a rule's function and of what it calls in this folder."""
@@ -285,7 +292,7 @@ def document():
         sys.exit(f"MEANING has {sorted(stale)}")
     importer = Importer()
     rules = list(importer.rules())
-    known = {op for domain, op, *_ in rules if not domain}
+    known = {op for domain, op, *_ in rules if domain != "com.microsoft"}
     check_with_onnx(rules)
     for op in NOTES:
         if op not in known:
@@ -316,21 +323,26 @@ def document():
             "(`--const` gives them). The last column is what the rule itself refuses; attributes and operands that no rule",
             "reads, types without a rule, and shapes that do not fit are refused for every operation, with the node's name.",
             ""]
-    for domain, title in (("", "ai.onnx"), ("com.microsoft", "com.microsoft")):
+    for domain, title in (("", "ai.onnx"), ("com.microsoft", "com.microsoft"), ("ai.onnx.ml", "ai.onnx.ml")):
         out += [f"### {title}", "", "| operation | versions | becomes | constant | refused |",
                 "| --- | --- | --- | --- | --- |"]
         for d, op, since, f, function in sorted(r for r in rules if r[0] == domain):
             main, refusals, constants = importer.describe(f, function)
             becomes = ", ".join(main) or "a constant"
-            note = NOTES.get(op) if not domain else None
+            note = NOTES.get(op) if domain != "com.microsoft" else None
             if note:
                 becomes = f"{becomes} ({note})" if main else note
             versions = f"{since} to {newest}" if not domain else "1"
             out.append(f"| {op} | {versions} | {cell(becomes)} | {', '.join(map(str, constants))} | "
                        f"{cell('; '.join(refusals))} |")
         out.append("")
+    out += ["Labels that are strings become their numbers, and the maps of ZipMap the tensor of probabilities; a warning lists the",
+            "labels. Tree ensembles take every mode, missing values, and (TreeEnsemble) membership of sets. Where ONNX's definition",
+            "and onnxruntime are known to differ, the model is refused, except for: the label of two classes that both have weights",
+            "(ONNX's: the higher score), two classes with one score (onnxruntime's: that of the second class), NaN in BRANCH_NEQ",
+            "(onnxruntime's: it differs from every number), and Normalizer with MAX (onnxruntime's: the largest element).", ""]
     out += ["A node that names a function of the model itself is read through the function's body, whatever its name.", "",
-            "### Refused", "", "| why | operations of ai.onnx |", "| --- | --- |"]
+            "### Refused", "", "| why | operations |", "| --- | --- |"]
     out += [f"| {why} | {ops} |" for why, ops in REFUSED]
     return "\n".join(out) + "\n"
 

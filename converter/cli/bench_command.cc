@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/data_flags.h"
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/file_view.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/input_data.h"
 #include "converter/cli/made_up_inputs.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/process_facts.h"
@@ -34,6 +36,7 @@ double ms_since(Clock::time_point start) {
 struct BenchArguments {
   CommonOptions common;
   TrustOption trust;
+  DataFlags data;
   std::string model, inputs, backend;
   int threads = 1;
   std::string processors;
@@ -72,14 +75,17 @@ std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, doubl
 void run_bench(const BenchArguments& a) {
   const std::optional<PublicKey> key = a.trust.key();
   Arrays inputs;
-  if (!a.inputs.empty()) {
-    inputs = read_arrays(a.inputs);
-  } else {
+  if (a.inputs.empty()) {
     inputs = made_up_inputs(LoadedModel(a.model, key).model());
+  } else {
+    InputData data(a.inputs, a.data.preprocessing());
+    inputs = data.arrays() != nullptr ? *data.arrays()
+                                      : first_inputs(std::move(data), LoadedModel(a.model, key).model());
   }
   const auto start = Clock::now();
   const LoadedModel loaded(a.model, key);
-  HostSession host(loaded, {.threads = a.threads, .backend = a.backend, .processors = parse_processors(a.processors)});
+  HostSession host(
+      loaded, {.threads = a.threads, .backend = a.backend, .processors = parse_processors(a.processors)});
   const double load_ms = ms_since(start);
   if (!a.common.quiet) warn_of_fallbacks(host), warn_of_other_processor(loaded.model());
   host.set_inputs(inputs);
@@ -105,6 +111,7 @@ void run_bench(const BenchArguments& a) {
                       {"load_ms", load_ms},
                       {"first_ms", first_ms},
                       {"arena_bytes", host.requirements().arena},
+                      {"state_bytes", host.requirements().state},
                       {"session_bytes", host.requirements().bytes},
                       {"file_bytes", loaded.file().size()},
                       {"peak_rss_bytes", peak_rss_bytes()}};
@@ -128,7 +135,9 @@ void add_bench(CLI::App& app, Outcome&) {
   auto a = std::make_shared<BenchArguments>();
   CLI::App* c = app.add_subcommand("bench", "Measure a .sinter file: time per run, time to load, memory");
   c->add_option("model", a->model, "The .sinter file")->required();
-  c->add_option("--inputs", a->inputs, "Arrays as for run; without them small numbers are generated");
+  c->add_option("--inputs", a->inputs,
+                "Samples as for run, the first of which is used; without them small numbers are generated");
+  a->data.add_to(*c);
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--processors", a->processors, kProcessorsHelp)->type_name("LIST");
   c->add_option("--backend", a->backend, "Use this backend wherever it can");

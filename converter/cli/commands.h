@@ -3,9 +3,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
+#include "converter/diagnostics/diagnostics.h"
 #include "converter/sign/keys.h"
 
 namespace sinter::convert {
@@ -32,13 +34,31 @@ struct TrustOption {
   }
 };
 
-// Set by the chosen command; the process's exit code.
+// A program that calls a command takes what comes of it, in place of the standard streams.
+class CommandListener {
+ public:
+  virtual ~CommandListener() = default;
+  // What --json prints; `text`: what convert prints without it.
+  virtual void result(const nlohmann::json& json, const std::string& text) = 0;
+  // Called by the thread that runs the command. `fraction`: of all of it, 0 to 1; `stage`: in words. What it
+  // throws ends the command, which leaves no file.
+  virtual void progress(double fraction, const std::string& stage) = 0;
+};
+
+// Set by the chosen command: the process's exit code, and who takes the result.
 struct Outcome {
   int exit_code = 0;
+  CommandListener* listener = nullptr;  // of convert, inspect and compare; null: the standard streams
+
+  bool takes_json(const CommonOptions& common) const { return listener != nullptr || common.json; }
+  void give(const nlohmann::json& json, const std::string& text = {}) const;
+  // The model is refused: exit code 3.
+  void refuse(const CommonOptions& common, const Diagnostics& diagnostics);
 };
 
 void add_convert(CLI::App& app, Outcome& outcome);
 void add_inspect(CLI::App& app, Outcome& outcome);
+void add_embed(CLI::App& app, Outcome& outcome);
 void add_explain(CLI::App& app, Outcome& outcome);
 void add_run(CLI::App& app, Outcome& outcome);
 void add_compare(CLI::App& app, Outcome& outcome);

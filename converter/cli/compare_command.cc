@@ -9,6 +9,8 @@
 #include <optional>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/data_flags.h"
+#include "converter/cli/input_data.h"
 #include "converter/cli/layer_noise.h"
 #include "converter/cli/reference_model.h"
 #include "converter/diagnostics/errors.h"
@@ -20,10 +22,12 @@ namespace {
 struct CompareArguments {
   CommonOptions common;
   TrustOption trust;
-  std::string a, b, inputs;
+  DataFlags data;
+  std::string a, b, inputs, input_type;
+  std::optional<uint64_t> random;
   std::vector<std::string> shapes, dims;
   int64_t samples = 0;  // 0: all
-  bool per_layer = false, all = false, each = false;
+  bool per_layer = false, all = false, each = false, stateful = false;
   std::optional<double> rtol, atol, min_sqnr;
 };
 
@@ -203,33 +207,40 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   for (const auto& [flag, given] : {std::pair("--rtol", a.rtol), std::pair("--atol", a.atol)})
     if (given && !(*given >= 0))
       throw UsageError(fmt::format("{} {:g}: a difference cannot be below 0; give 0 or more", flag, *given));
-  const Arrays inputs = read_arrays(a.inputs);
+  Preprocessing how = a.data.preprocessing();
+  // The ONNX model gets the shapes that the .sinter file was converted for, and the same preprocessing.
+  LoweringOptions lowering;
+  set_byte_inputs(a.input_type, &how, &lowering);
+  InputData inputs = open_inputs(a.inputs, a.random, how);
   const std::optional<PublicKey> key = a.trust.key();
   OpenModel second(a.b, key);
-  // The ONNX model gets the shapes that the .sinter file was converted for.
-  LoweringOptions lowering;
   for (uint32_t i = 0; i < second.model().input_count(); ++i) {
     const PortInfo port = second.model().input(i);
+    if (lowering.bytes && port.dtype == DType::kUint8) continue;  // its layout may be another
     lowering.shapes[port.name] = Dims(port.dims.begin(), port.dims.end());
   }
+  // And the states that it keeps.
+  take_states(second.model(), &lowering);
   const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
   Diagnostics diagnostics;
   const std::unique_ptr<OpenModel> first =
       onnx ? open_reference(a.a, lowering, diagnostics) : std::make_unique<OpenModel>(a.a, key);
   if (!first) {
-    std::fputs(diagnostics.to_text(Severity::kRefusal).c_str(), stderr);
-    outcome.exit_code = 3;
+    outcome.refuse(a.common, diagnostics);
     return;
   }
   constexpr double kQuantized = 20;
   const bool quantized =
       has_quantized_values(second.model()) && (onnx || !has_quantized_values(first->model()));
   if (quantized && !a.min_sqnr && !a.rtol && !a.atol) a.min_sqnr = kQuantized;
-  const bool each = a.each || !one_sample(second.model(), inputs);
-  const Arrays exact_inputs = onnx ? in_float64(inputs) : inputs;
-  const int64_t given = each ? second.session().sample_count(inputs) : 1;
-  const int64_t samples = a.samples > 0 ? std::min(given, a.samples) : given;
-  if (samples == 0) throw DataError("the data holds no samples");
+  const Arrays* arrays = inputs.arrays();
+  const bool stacks = a.each || (arrays != nullptr && !one_sample(second.model(), *arrays));
+  inputs.begin(second.model(), stacks ? &second.session() : nullptr);
+  const int64_t samples = a.samples > 0 ? std::min(inputs.count(), a.samples) : inputs.count();
+  const Arrays all_in_float64 = onnx && arrays != nullptr ? in_float64(*arrays) : Arrays();
+  if (a.stateful && !has_state(second.model()))
+    throw UsageError(
+        fmt::format("--stateful: {} keeps no state between runs; convert the model with --state", a.b));
   std::vector<OutputRow> rows;
   ExactLayers layers(first->model());
   LayerNoise noise(second.model());
@@ -239,9 +250,14 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     judged[row.judged].add(pair.exact, pair.rounded, pair.dtype, a);
   };
   for (int64_t i = 0; i < samples; ++i) {
+    if (!a.stateful) first->session().session().reset(), second.session().session().reset();
     // First those of the file's own types, which a message about data that does not fit has to name.
-    second.session().set_inputs(inputs, each ? i : -1);
-    first->session().set_inputs(exact_inputs, each ? i : -1);
+    const InputData::Step step = *inputs.next();
+    second.session().set_inputs(step.arrays, step.each);
+    if (onnx)
+      first->session().set_inputs(arrays != nullptr ? all_in_float64 : in_float64(step.arrays), step.each);
+    else
+      first->session().set_inputs(step.arrays, step.each);
     Arrays ys;
     if (a.per_layer) {
       layers.run(first->session());
@@ -271,7 +287,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   }
   for (Difference& d : judged) d.judge(a);
   outcome.exit_code = all ? 0 : 1;
-  if (a.common.json) {
+  if (outcome.takes_json(a.common)) {
     nlohmann::json outputs = nlohmann::json::array();
     for (const OutputRow& row : rows)
       outputs.push_back(
@@ -285,7 +301,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
       for (const LayerNoise::Row* row : ranked(noise))
         json["layers"].push_back(layer_json(*row, judged[row->judged]));
     }
-    fmt::print("{}\n", json.dump(2));
+    outcome.give(json);
     return;
   }
   if (a.common.quiet) return;
@@ -308,12 +324,19 @@ void add_compare(CLI::App& app, Outcome& outcome) {
       app.add_subcommand("compare", "Compare two models' outputs; an ONNX model is computed in float64");
   c->add_option("A", a->a, "The reference: an .onnx or .sinter file")->required();
   c->add_option("B", a->b, "The .sinter file to compare with it")->required();
-  c->add_option("--inputs", a->inputs, "Arrays as for run")->required();
+  c->add_option("--inputs", a->inputs, "Samples as for run");
+  c->add_option("--random", a->random, "SEED: compare on random numbers instead, as run --random does");
+  a->data.add_to(*c);
+  c->add_option("--input-type", a->input_type,
+                "[INPUT=]uint8, as B was converted: the ONNX model begins with the same preprocessing");
   c->add_flag("--per-layer", a->per_layer,
               "Rank the layers by the noise that they add to exact operands, with causes");
   c->add_flag("--all", a->all, "With --per-layer: every layer")->needs("--per-layer");
   c->add_flag("--each", a->each,
               "The arrays are stacks of samples (inferred from their shapes where these differ)");
+  c->add_flag(
+      "--stateful", a->stateful,
+      "Keep both models' state from sample to sample; without it every sample begins with the initial state");
   c->add_option("--samples", a->samples, "Compare only the first N samples of a stack")
       ->check(CLI::Range(1, 1 << 30));
   c->add_option("--rtol", a->rtol,

@@ -6,29 +6,32 @@
 #include <vector>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/data_flags.h"
 #include "converter/target/target_names.h"
 
 namespace sinter::convert {
 
 struct ConvertArguments {
   CommonOptions common;
+  DataFlags data;
   std::vector<std::string> targets = {target_text(host_target())};
-  std::string model, out, report, metric = "top1", evaluate_data, label, weights = "stored", sign, quantize,
-                                  calibrate, calibrator, max_drop;
-  int64_t samples = -1, block = 0;
+  std::string model, out, report, metric = "top1", evaluate_data, label, classes, weights = "stored", sign,
+                                  quantize, calibrate, calibrator, max_drop;
+  int64_t samples = -1, sequence = 0, block = 0;
   std::optional<double> min_sqnr;
   std::vector<std::string> keep_float, disabled_techniques;
   bool require_int8 = false, force_int8 = false, adaptive_rounding = false;
   std::vector<std::string> backends, shapes, dims, constants, trips, bounds, disabled;
-  std::string dump_after;
+  std::string dump_after, input_type;
   int stop_after = -1;
   double plan_seconds = 0;
-  int plan_threads = 0;  // as many as the target usually has cores
+  double metric_seconds = 0;  // as long as Metric has it
+  int plan_threads = 0;       // as many as the target usually has cores
   std::optional<int64_t> max_arena;
   bool strict = false, strip = false, no_trial = false, no_winograd = false;
   bool prefer_float16 = false, prefer_bfloat16 = false;
   std::string float64 = "auto";
-  std::vector<std::string> keep;
+  std::vector<std::string> keep, states, initial_states, bindable;
 };
 
 // All flags of the command with their descriptions.

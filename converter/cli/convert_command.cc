@@ -13,13 +13,15 @@
 #include "converter/cli/convert_options.h"
 #include "converter/cli/device_places.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/input_data.h"
 #include "converter/cli/output_paths.h"
 #include "converter/cli/progress.h"
 #include "converter/convert.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/pending_file.h"
 #include "converter/import/arrays.h"
-#include "converter/quantize/search/accuracy.h"
+#include "converter/quantize/search/metric.h"
+#include "converter/quantize/search/metric_program.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/quantize_report.h"
 
@@ -38,22 +40,47 @@ std::vector<ProgressStage> stages_of(const ConvertArguments& a) {
           {"quantizing", 90}, {"planning", 1},        {"writing", 1}};
 }
 
-// Fraction of samples whose largest output has the label's index.
-double top1(const std::filesystem::path& file, const Arrays& data, const std::string& label) {
-  const ConstantPtr labels = find_array(data, label);
-  const std::vector<int64_t> wanted = labels->as_int64s();
-  const LoadedModel loaded(file);
-  HostSession session(loaded, {.backend = backend_here(loaded.model(), loaded.model().default_profile())});
-  const int64_t n = session.sample_count(data);
-  if (static_cast<int64_t>(wanted.size()) != n)
-    throw DataError(fmt::format("{} labels for {} samples", wanted.size(), n));
-  int64_t right = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    session.set_inputs(data, i);
-    session.run();
-    right += is_right(session.outputs().front().second->as_doubles(), wanted[static_cast<size_t>(i)]);
+// A session of the written file, whose samples' states begin anew every `sequence` samples (0: never).
+class SequenceSession {
+ public:
+  SequenceSession(const std::filesystem::path& file, int64_t sequence)
+      : loaded_(file),
+        session_(loaded_, {.backend = backend_here(loaded_.model(), loaded_.model().default_profile())}),
+        inputs_(sample_inputs(loaded_.model())),
+        sequence_(sequence) {}
+  const std::vector<SampleInput>& inputs() const { return inputs_; }
+  Arrays run(const Sample& sample) {
+    if (sequence_ > 0 && index_++ % sequence_ == 0) session_.session().reset();
+    session_.set_inputs(as_arrays(sample, inputs_));
+    session_.run();
+    return session_.outputs();
   }
-  return n == 0 ? 0 : static_cast<double>(right) / static_cast<double>(n);
+
+ private:
+  LoadedModel loaded_;
+  HostSession session_;
+  std::vector<SampleInput> inputs_;
+  int64_t sequence_, index_ = 0;
+};
+
+// The share of right answers that the written file gives.
+double share_right(const std::filesystem::path& file, const ConversionOptions& options) {
+  SequenceSession session(file, options.sequence);
+  LabelledSamples data = open_labelled(options.evaluate, session.inputs(), options.labels,
+                                       {.preprocessing = options.preprocessing});
+  return share_right(data, options.metric,
+                     [&](const Sample& sample) { return session.run(sample).front().second->as_doubles(); });
+}
+
+// The metric of a program that gets the written file's outputs, with its name.
+std::pair<std::string, double> measure_by_program(const std::filesystem::path& file,
+                                                  const ConversionOptions& options) {
+  SequenceSession session(file, options.sequence);
+  const auto samples =
+      open_samples(options.evaluate, session.inputs(), {.preprocessing = options.preprocessing});
+  ProgramMetric program(options.metric.program, options.evaluate, session.inputs(), options.metric.seconds);
+  const double value = program.measure(*samples, [&](const Sample& sample) { return session.run(sample); });
+  return {program.name(), value};
 }
 
 // Folding makes and drops large arrays; clearing new pages for each would take longer than the arithmetic.
@@ -68,7 +95,7 @@ void keep_freed_memory() {
 struct RefusedByTrial {};
 
 void run_convert(const ConvertArguments& a, Outcome& outcome) {
-  keep_freed_memory();
+  if (outcome.listener == nullptr) keep_freed_memory();  // Only in a program of its own.
   ConversionOptions options = conversion_options(a);
   if (!a.report.empty()) check_report_name(a.report);
   std::vector<NamedFile> read{{"the model", a.model},
@@ -85,13 +112,13 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
       data.push_back({"the model's external data", file.string()});
     check_outputs(written, data);
   };
-  const Arrays labelled = labelled_data(a);
+  check_labels(a);
   std::optional<PublicKey> signer;
   if (!a.sign.empty()) {
     options.emit.signer = std::make_shared<const SecretKey>(SecretKey::read(a.sign));
     signer = options.emit.signer->public_key();
   }
-  Progress progress(stages_of(a), a.common.quiet);
+  Progress progress(stages_of(a), a.common.quiet, outcome.listener);
   options.progress = [&](const char* stage) { progress.begin(stage); };
   options.quantization.progress = [&](const Phase& phase, int64_t done, int64_t total) {
     progress.step(phase, done, total);
@@ -120,17 +147,15 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   } catch (const RefusedByTrial&) {
   }
   progress.finish();
-  const Severity least = a.common.quiet ? Severity::kRefusal : Severity::kWarning;
-  std::fputs(diagnostics.to_text(report ? least : Severity::kWarning).c_str(), stderr);
+  if (!report && diagnostics.refused()) return outcome.refuse(a.common, diagnostics);
+  const Severity least = a.common.quiet && report ? Severity::kRefusal : Severity::kWarning;
+  if (outcome.listener == nullptr) std::fputs(diagnostics.to_text(least).c_str(), stderr);
   if (!report) {
-    if (diagnostics.refused()) {
-      outcome.exit_code = 3;
-      if (a.common.json)
-        fmt::print("{}\n", nlohmann::json{{"refused", true}, {"diagnostics", diagnostics.to_json()}}.dump(2));
-    } else {
-      std::fputs("sinter: --strict: the model is refused because of the warnings above\n", stderr);
-      outcome.exit_code = 1;
-    }
+    constexpr char kStrict[] = "--strict: the model is refused because of its warnings";
+    if (outcome.takes_json(a.common))
+      outcome.give({{"withheld", kStrict}, {"diagnostics", diagnostics.to_json()}});
+    if (outcome.listener == nullptr) fmt::print(stderr, "sinter: {}, which are above\n", kStrict);
+    outcome.exit_code = 1;
     return;
   }
   nlohmann::json json = to_json(*report, diagnostics);
@@ -139,30 +164,42 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   if (!sizes.is_null()) json.update(sizes);
   if (!report->withheld.empty()) {
     json["withheld"] = report->withheld;
-    if (a.common.json) fmt::print("{}\n", json.dump(2));
-    if (report->quantized && !a.common.json && !a.common.quiet) fmt::print("{}", to_text(*report->quantized));
-    fmt::print(stderr, "sinter: {}\n        no file is written\n", report->withheld);
+    const std::string text = report->quantized ? to_text(*report->quantized) : "";
+    if (outcome.takes_json(a.common))
+      outcome.give(json, text);
+    else if (!a.common.quiet)
+      fmt::print("{}", text);
+    if (outcome.listener == nullptr)
+      fmt::print(stderr, "sinter: {}\n        no file is written\n", report->withheld);
     outcome.exit_code = 1;
     return;
   }
-  if (!a.evaluate_data.empty() && a.metric == "top1") json["top1"] = top1(a.out, labelled, a.label);
+  if (!options.evaluate.empty() && options.metric.has_labels()) json[a.metric] = share_right(a.out, options);
+  if (options.metric.kind == Metric::Kind::kProgram) {
+    const auto [name, value] = measure_by_program(a.out, options);
+    json["metric"] = {{"name", name}, {"value", value}};
+    if (report->metric) json["metric"]["in_float"] = report->metric->in_float;
+  }
   if (!a.report.empty()) {
     nlohmann::json all = json;
     all.update(details_json(*report));
     write_report(a.report, all);
   }
-  if (a.common.json) {
-    fmt::print("{}\n", json.dump(2));
-  } else if (!a.common.quiet) {
-    fmt::print("{}", to_text(*report));
-    if (json.contains("top1") && !(report->quantized && report->quantized->accuracy))
-      fmt::print("accuracy  {:.2f} %\n", 100 * json["top1"].get<double>());
-    if (!report->stripes.empty() && sizes.contains("session_bytes"))
-      fmt::print("session   {} bytes on this machine, including weights packed for each stripe\n",
-                 sizes["session_bytes"].get<size_t>());
-    if (signer) fmt::print("signed    with key {}\n", signer->id());
-    fmt::print("wrote     {}\n", a.out);
-  }
+  std::string text = to_text(*report);
+  if (json.contains("metric"))
+    text += fmt::format("metric    {}: {:g} on this machine\n", json["metric"]["name"].get<std::string>(),
+                        json["metric"]["value"].get<double>());
+  if (json.contains(a.metric) && !(report->quantized && report->quantized->accuracy))
+    text += fmt::format("accuracy  {:.2f} %{}\n", 100 * json[a.metric].get<double>(),
+                        options.metric.top == 1 ? "" : fmt::format(" (top {})", options.metric.top));
+  if (!report->stripes.empty() && sizes.contains("session_bytes"))
+    text += fmt::format("session   {} bytes on this machine, including weights packed for each stripe\n",
+                        sizes["session_bytes"].get<size_t>());
+  if (signer) text += fmt::format("signed    with key {}\n", signer->id());
+  if (outcome.takes_json(a.common))
+    outcome.give(json, text);
+  else if (!a.common.quiet)
+    fmt::print("{}wrote     {}\n", text, a.out);
 }
 
 }  // namespace

@@ -47,6 +47,14 @@ void add_convert_flags(CLI::App& command, ConvertArguments& a) {
   command.add_option("--shape", a.shapes, "INPUT=1,3,224,224: the shape of an input with open dimensions");
   command.add_option("--dim", a.dims, "NAME=N: the size of a named dimension");
   command.add_option("--const", a.constants, "NAME=FILE.npy: turns an input into a constant");
+  command.add_option("--state", a.states,
+                     "OUT=IN: the session keeps this output and begins the next run with it as this input; "
+                     "auto: all pairs that the report proposes by their names and shapes");
+  command.add_option("--state-init", a.initial_states,
+                     "IN=FILE.npy: what the state of this input begins with, instead of zeros");
+  command.add_option(
+      "--bindable", a.bindable,
+      "NAME: plan this input or output so that callers can always bind it to their own memory");
   command.add_option("--max-trips", a.trips, "NODE=N: the maximum number of iterations of a Loop node");
   command.add_option("--bound", a.bounds,
                      "NODE=N: the maximum of the bounded dimension in the node's results");
@@ -64,12 +72,25 @@ void add_convert_flags(CLI::App& command, ConvertArguments& a) {
       ->check(CLI::Range(16, 65536));
   command.add_option(
       "--calibrate", a.calibrate,
-      "Samples for --quantize: .npz, .npy, a folder of these, or cmd:COMMAND that writes them. "
-      "int8w and int4w are only measured with them");
+      fmt::format("Samples for --quantize: {}, or cmd:COMMAND that writes them. int8w and int4w are only "
+                  "measured with them",
+                  kDataFormats));
+  a.data.add_to(command);
+  command.add_option(
+      "--input-type", a.input_type,
+      "[INPUT=]uint8: inputs that take a picture get bytes, and (pixel - mean) * scale, the model's own "
+      "layout and order of channels are built into the model; --layout is that of the bytes");
   command.add_option("--calibrator", a.calibrator,
                      "How ranges are chosen: best (the smallest expected error), minmax, moving-average, "
                      "percentile[=99.99], entropy or mse");
-  command.add_option("--samples", a.samples, "Calibrate with N samples, spread evenly over the data")
+  command
+      .add_option("--samples", a.samples,
+                  "Calibrate with N samples, spread evenly over the data (with --state: the first N)")
+      ->check(CLI::Range(1, 1 << 30));
+  command
+      .add_option("--sequence", a.sequence,
+                  "With --state: N samples in a row of --calibrate's and --evaluate's data are one sequence, "
+                  "which begins with the initial state (default: all of them)")
       ->check(CLI::Range(1, 1 << 30));
   std::string techniques = "Turn off a technique for the accuracy of --quantize:";
   for (const Technique* t : kTechniques) techniques += fmt::format("\n{:>22}  {}", t->name, t->description);
@@ -101,14 +122,24 @@ void add_convert_flags(CLI::App& command, ConvertArguments& a) {
   command.add_option("--disable-technique", a.disabled_techniques, techniques);
   command.add_option(
       "--evaluate", a.evaluate_data,
-      "Data (.npz, layout of run --each) to measure the result with: labelled, or unlabelled with "
-      "--metric sqnr");
-  command.add_option("--label", a.label, "The array of --evaluate's data that holds the right answers");
+      "Samples, as for --calibrate, to measure the result with: labelled, or unlabelled with --metric sqnr");
+  command.add_option(
+      "--label", a.label,
+      "Where --evaluate's data has the right answers: an array of the .npz, a key of the JSON list, a "
+      "column of the CSV list. Sub-folders are labels without it");
+  command.add_option(
+      "--classes", a.classes,
+      "FILE: the names of the classes, one a line in the order of the model's scores, where labels are "
+      "names");
+  command.add_option(
+      "--metric", a.metric,
+      "What to measure on --evaluate's data: top1, the share of right answers; top5, the share of answers "
+      "that are among the five highest scores; sqnr, the SQNR of every output of a quantized model against "
+      "the float one (no --label); cmd:PROGRAM, what a program prints that gets the outputs (docs/data.md)");
   command
-      .add_option("--metric", a.metric,
-                  "What to measure on --evaluate's data: top1, the share of right answers; sqnr, the SQNR "
-                  "of every output of a quantized model against the float one (no --label)")
-      ->check(CLI::IsMember({"top1", "sqnr"}));
+      .add_option("--metric-seconds", a.metric_seconds,
+                  "The time that the program of --metric may take (default 600)")
+      ->check(CLI::Range(0.0, 86400.0));
   command
       .add_option("--weights", a.weights,
                   "stored: weights keep their narrow type (float16, float8, int4 with scales, ...) in the "

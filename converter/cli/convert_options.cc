@@ -7,6 +7,7 @@
 #include <map>
 
 #include "converter/cli/host_session.h"
+#include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/target/target_platforms.h"
 
@@ -67,6 +68,19 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
     enter(constants, "--const", name, file);
   }
   for (const auto& [name, file] : constants) options.constants[name] = read_npy(file);
+  for (const std::string& item : a.states) {
+    if (item == "auto")
+      options.all_states = true;
+    else
+      options.states.push_back(split(item, "--state", "OUT=IN, or auto"));
+  }
+  std::map<std::string, std::string> initial;
+  for (const std::string& item : a.initial_states) {
+    const auto [name, file] = split(item, "--state-init", "IN=FILE.npy");
+    enter(initial, "--state-init", name, file);
+  }
+  for (const auto& [name, file] : initial) options.initial_states[name] = read_npy(file);
+  options.bindable = a.bindable;
   options.keep_float64 = a.float64 == "keep";
   for (const std::string& item : a.keep) {
     const auto [name, type] = split(item, "--keep", "TENSOR=float32");
@@ -150,6 +164,8 @@ void check_flags(const ConvertArguments& a) {
                         "the option has no effect",
                         flag, a.quantize));
   }
+  if (a.sequence > 0 && a.states.empty())
+    throw UsageError("--sequence counts the samples between two resets of the state; add --state OUT=IN");
   if (a.samples >= 0 && a.calibrate.empty())
     throw UsageError("--samples limits the samples of --calibrate, which is missing; add --calibrate DATA");
 }
@@ -193,6 +209,7 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   options->require_int8 = a.require_int8;
   options->calibrate = a.calibrate;
   options->samples = a.samples;
+  options->sequence = a.sequence;
   options->quantization.calibrator = *rule;
   options->quantization.runner.backends = options->backends;
   options->quantization.min_sqnr = a.min_sqnr;
@@ -206,7 +223,6 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
       throw UsageError(fmt::format("--disable-technique {}: this is not a technique; the techniques are {}",
                                    name, listed(all, [](const Technique* t) { return t->name; })));
   }
-  options->evaluate = a.evaluate_data, options->label = a.label;
   if (!a.max_drop.empty()) {
     if (a.evaluate_data.empty())
       throw UsageError("--max-drop needs --evaluate DATA --label NAME to measure the accuracy with");
@@ -221,7 +237,21 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
 
 // --metric sqnr needs two models, the float one and the quantized, and no labels.
 void check_metric(const ConvertArguments& a) {
-  if (a.metric != "sqnr") return;
+  const Metric metric = parse_metric(a.metric);
+  if (a.evaluate_data.starts_with("cmd:"))
+    throw UsageError(
+        "--evaluate takes samples, not a command; give --evaluate DATA, and the program of a metric of your "
+        "own by --metric cmd:PROGRAM");
+  if (a.metric_seconds > 0 && metric.kind != Metric::Kind::kProgram)
+    throw UsageError("--metric-seconds is for --metric cmd:PROGRAM; leave it out");
+  if (metric.kind == Metric::Kind::kProgram) {
+    if (a.evaluate_data.empty())
+      throw UsageError("--metric cmd:PROGRAM needs --evaluate DATA: samples whose outputs the program gets");
+    if (!a.label.empty() || !a.classes.empty())
+      throw UsageError(
+          "--metric cmd:PROGRAM takes neither --label nor --classes: the program has its own right answers");
+  }
+  if (metric.kind != Metric::Kind::kSqnr) return;
   if (a.quantize.empty())
     throw UsageError(
         "--metric sqnr measures the effect of --quantize on the outputs: add --quantize int8 (or int8x16, "
@@ -265,12 +295,29 @@ void set_targets(const ConvertArguments& a, ConversionOptions* options) {
 std::vector<std::string> constant_files(const ConvertArguments& a) {
   std::vector<std::string> files;
   for (const std::string& item : a.constants) files.push_back(split(item, "--const", "NAME=FILE.npy").second);
+  for (const std::string& item : a.initial_states)
+    files.push_back(split(item, "--state-init", "IN=FILE.npy").second);
   return files;
 }
 
-Arrays labelled_data(const ConvertArguments& a) {
-  if (a.evaluate_data.empty() || a.metric == "sqnr") return {};
-  Arrays data = read_arrays(a.evaluate_data);
+void check_labels(const ConvertArguments& a) {
+  const bool has_labels = parse_metric(a.metric).has_labels();
+  if (!a.classes.empty() && (a.evaluate_data.empty() || !has_labels))
+    throw UsageError("--classes names the labels of --evaluate DATA, which is missing; add --evaluate DATA");
+  if (a.evaluate_data.empty() || !has_labels || labels_itself(a.evaluate_data)) return;
+  if (kind_of_file(a.evaluate_data) == FileKind::kJsonList) {
+    if (a.label.empty())
+      throw UsageError(
+          "--evaluate needs --label NAME: the key of the right answers in the entries of the list");
+    return;
+  }
+  if (const FileKind kind = kind_of_file(a.evaluate_data);
+      kind != FileKind::kArrays && kind != FileKind::kOther)
+    throw UsageError(
+        fmt::format("--evaluate {}: one file of this kind has no label; give a list (.csv, .json) or a "
+                    "folder with a sub-folder for each class",
+                    a.evaluate_data));
+  const Arrays data = read_arrays(a.evaluate_data);
   const std::string names = listed(data, [](const auto& item) { return "'" + item.first + "'"; });
   if (a.label.empty())
     throw UsageError(
@@ -280,7 +327,6 @@ Arrays labelled_data(const ConvertArguments& a) {
   if (!find_array(data, a.label))
     throw DataError(
         fmt::format("--label {}: {} has no such array; it has {}", a.label, a.evaluate_data, names));
-  return data;
 }
 
 ConversionOptions conversion_options(const ConvertArguments& a) {
@@ -292,6 +338,9 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   options.lowering = lowering_options(a);
   set_targets(a, &options);
   options.strict = a.strict;
+  options.evaluate = a.evaluate_data, options.metric = parse_metric(a.metric);
+  if (a.metric_seconds > 0) options.metric.seconds = a.metric_seconds;
+  options.labels = {a.label, a.classes};
   options.narrow_float64 = a.float64 == "narrow";
   options.prefer = preferred(a);
   options.backends = host_backends({});
@@ -301,6 +350,8 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   options.plan_seconds = a.plan_seconds;
   if (a.max_arena) options.max_arena = static_cast<uint64_t>(*a.max_arena);
   options.details = !a.report.empty();
+  options.preprocessing = a.data.preprocessing();
+  set_byte_inputs(a.input_type, &options.preprocessing, &options.lowering);
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
   options.passes.dump_after = a.dump_after;

@@ -19,8 +19,8 @@ ConversionOptions conversion_options(const ConvertArguments& a);
 // The files that --const names.
 std::vector<std::string> constant_files(const ConvertArguments& a);
 
-// --evaluate's data, with the array that --label names; empty without these. Throws DataError where the data
-// lacks it.
-Arrays labelled_data(const ConvertArguments& a);
+// Throws UsageError where --evaluate needs --label, DataError where a file of arrays lacks the array that it
+// names.
+void check_labels(const ConvertArguments& a);
 
 }  // namespace sinter::convert

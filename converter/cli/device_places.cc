@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "converter/cli/host_session.h"
 #include "converter/target/target_names.h"
@@ -53,9 +54,11 @@ struct StepCall {
 
 std::vector<MissingDevice> missing_devices(const FileView& view) {
   std::vector<MissingDevice> missing;
+  std::set<std::string> seen;  // a device has a region for values and one for state
   for (uint32_t r = 0; r < detail::length(view.entry_plan().regions()); ++r) {
     if (view.entry_plan().regions()->Get(r)->memory_kind() == 0) continue;
     const std::string name = view.region_memory(r);
+    if (!seen.insert(name).second) continue;
     Backend* backend = find_backend(name);
     if (backend == nullptr) {
       missing.push_back({name, "this program does not have the backend"});

@@ -69,6 +69,15 @@ class FileView {
   std::string region_memory(uint32_t region) const {
     return memory(entry_plan().regions()->Get(region)->memory_kind());
   }
+  // Whether the entry's region has a state in it, so that it persists between runs.
+  bool holds_state(uint32_t region) const {
+    for (uint32_t i = 0; i < detail::length(entry_plan().placements()); ++i) {
+      const fb::Placement& p = *entry_plan().placements()->Get(i);
+      if (p.region() == region && entry_program().values()->Get(p.value())->kind() == fb::ValueKind::State)
+        return true;
+    }
+    return false;
+  }
   // The memory of a program's value, where it is captured that of its owner's; empty: it has no place (a
   // constant).
   std::string value_memory(uint32_t program, int32_t id) const {

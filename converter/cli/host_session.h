@@ -73,8 +73,8 @@ class HostSession {
  public:
   struct Options {
     int threads = 1;
-    std::string backend = {};  // empty: as planned
-    std::string profile = {};  // empty: Model::default_profile()
+    std::string backend = {};          // empty: as planned
+    std::string profile = {};          // empty: Model::default_profile()
     std::vector<int> processors = {};  // of the threads beside the caller's; empty: any
   };
   HostSession(const LoadedModel& loaded, const Options& options);
@@ -124,6 +124,9 @@ class HostSession {
   std::map<std::pair<uint32_t, uint32_t>, size_t> fallback_at_;  // program and step: index of fallbacks_
   Session session_;
 };
+
+// Whether sessions keep values from run to run.
+inline bool has_state(const Model& model) { return model.state_count() > 0; }
 
 // "float32[1,3,224,224]"
 std::string port_type(const PortInfo& port);

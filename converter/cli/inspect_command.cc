@@ -7,6 +7,7 @@
 
 #include "converter/cli/commands.h"
 #include "converter/cli/device_places.h"
+#include "converter/cli/embedded_files.h"
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/file_view.h"
 #include "converter/cli/host_session.h"
@@ -15,6 +16,7 @@
 #include "converter/cli/model_facts.h"
 #include "converter/cli/output_paths.h"
 #include "converter/cli/step_facts.h"
+#include "converter/cli/target_memory.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/report/conversion_report.h"
 #include "runtime/model/model_state.h"
@@ -90,6 +92,23 @@ std::string profiles_text(const Model& model) {
   return text;
 }
 
+nlohmann::json target_memory_json(const TargetMemory& m) {
+  return {{"open_bytes", m.open},
+          {"retained_bytes", m.retained},
+          {"stable_open_bytes", m.stable_open},
+          {"stable_retained_bytes", m.stable_retained},
+          {"sealed_open_bytes", m.sealed_open},
+          {"session_bytes", m.session},
+          {"session_exact", m.session_is.empty()},
+          {"stack_bytes", kCortexStackBytes}};
+}
+std::string target_memory_text(const TargetMemory& m) {
+  return fmt::format(
+      "{} bytes to open, {} of them kept ({} and {} where the file is in flash); {} bytes for a session{}{}",
+      m.open, m.retained, m.stable_open, m.stable_retained, m.session, m.session_is.empty() ? "" : " ",
+      m.session_is);
+}
+
 // "xnnpack (9), reference (2)"
 std::string backends_text(const HostSession& host) {
   std::string text;
@@ -98,7 +117,7 @@ std::string backends_text(const HostSession& host) {
   return text.empty() ? "none, because there are no steps" : text;
 }
 
-void run_inspect(const InspectArguments& a) {
+void run_inspect(const InspectArguments& a, const Outcome& outcome) {
   check_outputs({{"--html", a.html}}, {{"the model", a.model}, {"--public-key", a.trust.file}});
   const LoadedModel loaded(a.model, a.trust.key());
   const uint32_t profile = profile_of(loaded.model(), a);
@@ -108,10 +127,11 @@ void run_inspect(const InspectArguments& a) {
   const Requirements& need = host.requirements();
   const HostSession::Sharing sharing = host.sharing();
   const WeightBytes weights(view.root());
+  const TargetMemory there = target_memory(loaded, profile);
   if (!a.html.empty()) write_text(a.html, memory_page(view, a.model, need));
   const std::optional<PublicKey> signer = signer_of(loaded);
   const bool trusted = !a.trust.file.empty();
-  if (a.common.json) {
+  if (outcome.takes_json(a.common)) {
     nlohmann::json json = ports_json(loaded.model());
     json["producer"] = loaded.model().producer();
     json["target"] = loaded.model().profile_target(profile);
@@ -120,9 +140,11 @@ void run_inspect(const InspectArguments& a) {
     json["signed"] = signer.has_value();
     if (signer) json["key_id"] = signer->id(), json["public_key"] = signer->hex(), json["trusted"] = trusted;
     json["arena_bytes"] = need.arena;
+    json["state_bytes"] = need.state;
     json["prepared_bytes"] = need.prepared;
     json["packed_bytes"] = need.packed;
     json["session_bytes"] = need.bytes;
+    json["target_memory"] = target_memory_json(there);
     json["packed_weights_bytes"] = sharing.packed_weights;
     json["sharing_session_bytes"] = sharing.session;
     json["step_count"] = loaded.model().step_count(view.entry());
@@ -133,6 +155,7 @@ void run_inspect(const InspectArguments& a) {
       json["devices"].push_back({{"backend", d.backend},
                                  {"bytes", d.bytes},
                                  {"arena_bytes", d.arena},
+                                 {"state_bytes", d.state},
                                  {"staging_bytes", d.staging}});
     for (const MissingDevice& d : missing_devices(view))
       json["devices"].push_back({{"backend", d.backend}, {"missing", d.reason}});
@@ -141,21 +164,23 @@ void run_inspect(const InspectArguments& a) {
     if (a.steps) json["steps"] = steps_json(view, host), json["prepare"] = prepare_json(view);
     if (a.memory) json["memory"] = memory_json(view, need);
     if (a.types) json["types"] = types_json(view), json["decisions"] = ledger_of(loaded.model());
-    fmt::print("{}\n", json.dump(2));
+    outcome.give(json);
     return;
   }
   if (!a.steps && !a.memory && !a.types) {
     fmt::print("{}{}", ports_text(loaded.model()), profiles_text(loaded.model()));
     fmt::print(
         "target    {}\nsigned    {}\nsteps     {}, computed by {}\nfallbacks {}\nfile      {} bytes\nweights "
-        "  {} bytes, {} of them widened when a session is created\narena     {} bytes\nprepared  {} bytes on "
+        "  {} bytes, {} of them widened when a session is created\narena     {} bytes, {} of them for "
+        "state\nprepared  {} bytes on "
         "this machine, {} of them packed weights\nsession   {} bytes in total\nsharing   {} bytes of packed "
         "weights for all sessions, and {} bytes for each\n",
         loaded.model().profile_target(profile), signer_text(signer, trusted),
         loaded.model().step_count(view.entry()), backends_text(host),
         host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(), weights.all,
-        weights.widened, need.arena, need.prepared, need.packed, need.bytes, sharing.packed_weights,
-        sharing.session);
+        weights.widened, need.arena, need.state, need.prepared, need.packed, need.bytes,
+        sharing.packed_weights, sharing.session);
+    fmt::print("on target {}\n", target_memory_text(there));
     for (const DeviceRequirements& d : need.on_devices())
       fmt::print(
           "device    {}: a block of {} bytes, {} of them planned; {} bytes of staging memory on the host\n",
@@ -202,7 +227,7 @@ void run_inspect(const InspectArguments& a) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, Outcome&) {
+void add_inspect(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<InspectArguments>();
   CLI::App* c = app.add_subcommand("inspect", "Show the contents of a .sinter file");
   c->add_option("model", a->model, "The .sinter file")->required();
@@ -217,7 +242,7 @@ void add_inspect(CLI::App& app, Outcome&) {
                 "For the profile planned for this target, instead of the one that runs on this machine");
   a->trust.add_to(*c);
   a->common.add_to(*c);
-  c->callback([a] { run_inspect(*a); });
+  c->callback([a, &outcome] { run_inspect(*a, outcome); });
 }
 
 }  // namespace sinter::convert

@@ -85,6 +85,9 @@ WeightBytes::WeightBytes(const fb::Model& root) {
 
 nlohmann::json memory_json(const FileView& view, const Requirements& need) {
   nlohmann::json placements = nlohmann::json::array();
+  std::vector<bool> state;  // by region of the entry
+  for (uint32_t r = 0; r < detail::length(view.entry_plan().regions()); ++r)
+    state.push_back(view.holds_state(r));
   for (const uint32_t p : view.programs()) {
     const fb::Program& program = view.program(p);
     const fb::ProgramPlan& plan = view.plan(p);
@@ -97,6 +100,7 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
            {"memory", view.memory(plan.regions()->Get(at.region())->memory_kind())},
            {"offset", at.offset()},
            {"bytes", at.bytes()},
+           {"state", p == view.entry() && static_cast<bool>(state[at.region()])},
            {"first_step", at.first_step()},
            {"last_step", at.last_step()},
            {"alias_of",
@@ -112,6 +116,7 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
     live.resize(here.size());
     std::transform(here.begin(), here.end(), live.begin(), live.begin(), std::plus<>());
     regions.push_back({{"memory", view.region_memory(i)},
+                       {"state", static_cast<bool>(state[i])},
                        {"live_bytes", here},
                        {"bytes", r.bytes()},
                        {"padding", kReadPadding}});
@@ -132,12 +137,22 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
           {"widened_weight_bytes", weights.widened}};
 }
 
+namespace {
+
+// Of a region, or of a value in one.
+std::string place_name(const nlohmann::json& item) {
+  return item["memory"].get<std::string>() + (item["state"].get<bool>() ? " state" : "");
+}
+
+}  // namespace
+
 std::string memory_text(const FileView& view, const Requirements& need) {
   const nlohmann::json m = memory_json(view, need);
   std::string text;
   for (const auto& r : m["regions"])
-    text += fmt::format("region    {} bytes of {} memory, padding {}\n", r["bytes"].dump(),
-                        r["memory"].get<std::string>(), r["padding"].dump());
+    text += fmt::format("region    {} bytes of {} memory{}, padding {}\n", r["bytes"].dump(),
+                        r["memory"].get<std::string>(), r["state"].get<bool>() ? " for state" : "",
+                        r["padding"].dump());
   text += fmt::format("prepared {} bytes, {} of them packed weights, control {} bytes, session {} bytes\n",
                       need.prepared, need.packed, need.control, need.bytes);
   for (const DeviceRequirements& d : need.on_devices())
@@ -148,8 +163,7 @@ std::string memory_text(const FileView& view, const Requirements& need) {
   const bool several = regions.size() > 1;
   for (const auto& p : m["placements"]) {
     // A subprogram's values are in its step's workspaces.
-    const std::string memory =
-        several ? fmt::format("{:<10} ", p["memory"].get<std::string>()) : std::string();
+    const std::string memory = several ? fmt::format("{:<10} ", place_name(p)) : std::string();
     text += fmt::format("{}{:>10} +{:<10} steps {:>4} .. {:<4} {}{}\n", memory, p["offset"].dump(),
                         p["bytes"].dump(), p["first_step"].dump(), p["last_step"].dump(),
                         p["value"].get<std::string>(),
@@ -159,9 +173,8 @@ std::string memory_text(const FileView& view, const Requirements& need) {
   for (const auto& region : regions) {
     const auto live = region["live_bytes"].get<std::vector<uint64_t>>();
     const uint64_t most = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-    text += several
-                ? fmt::format("live bytes of each step in {} memory\n", region["memory"].get<std::string>())
-                : "live bytes of each step\n";
+    text += several ? fmt::format("live bytes of each step in {} memory\n", place_name(region))
+                    : "live bytes of each step\n";
     for (uint32_t s = 0; s < live.size(); ++s)
       text += fmt::format("{:>6} {:<18} {:>11}  {:<{}}{}\n", s,
                           op_name(static_cast<Op>(program.steps()->Get(s)->op())), live[s],

@@ -85,6 +85,12 @@ void ExactLayers::run(HostSession& session) {
     exact_[s.model().input(i).name] =
         Constant::of<double>(DType::kFloat64, Dims(v.dims, v.dims + v.rank), std::span<const double>(items));
   }
+  states_.clear();
+  for (uint32_t i = 0; i < s.model().state_count(); ++i) {
+    const TensorView v = s.state(i);
+    if (!v.present() || !has_numbers(v.dtype)) continue;
+    read_numbers(v, std::nullopt, &states_[s.model().state(i).input]);
+  }
   const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
     if (info.in_body) return;
     auto& me = *static_cast<ExactLayers*>(self);
@@ -152,10 +158,23 @@ Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Jud
     const TensorView v = s.input(i);
     inputs.emplace_back(v.data, v.data + v.dense_bytes());
   }
+  std::vector<Bytes> states, next;
+  const auto keep_states = [&](std::vector<Bytes>* kept) {
+    for (uint32_t i = 0; i < model_.state_count(); ++i)
+      if (const TensorView v = s.state(i); v.present()) kept->emplace_back(v.data, v.data + v.dense_bytes());
+  };
+  const auto give_states = [&](const std::vector<Bytes>& kept) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < model_.state_count(); ++i)
+      if (const TensorView v = s.state(i); v.present())
+        std::memcpy(v.data, kept[n].data(), kept[n].size()), ++n;
+  };
+  keep_states(&states);
   s.set_observer(&observer);
   Arrays outputs;
   for (const bool forcing : {false, true}) {
     forcing_ = forcing;
+    if (forcing) keep_states(&next), give_states(states), give_exact_states(s);
     for (uint32_t i = 0; i < s.input_count(); ++i)
       if (!inputs[i].empty()) std::memcpy(s.input(i).data, inputs[i].data(), inputs[i].size());
     elided_.before(s, [&](uint32_t step, Op op, const TensorView& v) { look(step, 0, op, v); });
@@ -163,7 +182,19 @@ Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Jud
     if (!forcing) outputs = session.outputs();
   }
   s.set_observer(nullptr);
+  give_states(next);
   return outputs;
+}
+
+// What the reference began its run with.
+void LayerNoise::give_exact_states(const Session& session) const {
+  for (uint32_t i = 0; i < model_.state_count(); ++i) {
+    const TensorView v = session.state(i);
+    const std::vector<double>* exact = exact_->find_state(model_.state(i).input);
+    if (v.present() && exact != nullptr && static_cast<int64_t>(exact->size()) == v.size() &&
+        is_float(v.dtype))
+      write_numbers(v, std::nullopt, *exact);
+  }
 }
 
 void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) {

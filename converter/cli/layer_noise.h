@@ -43,12 +43,18 @@ class ExactLayers {
   ConstantPtr find(const StepValue& value) const;
   // The same with its axes in the order of the step's result; null also where that is impossible.
   ConstantPtr find_as_held(const StepValue& value) const;
+  // What the run began with as the state of this ONNX input; null: there is none.
+  const std::vector<double>* find_state(const std::string& input) const {
+    const auto at = states_.find(input);
+    return at == states_.end() ? nullptr : &at->second;
+  }
 
  private:
   void keep(const StepValue& value, const TensorView& v);
   std::vector<std::vector<StepValue>> values_;
   ElidedValues elided_;
   std::map<std::string, ConstantPtr> exact_, derived_;  // under its own name; under that of its base
+  std::map<std::string, std::vector<double>> states_;
   std::set<std::string> quantized_,
       integers_;  // that represent other numbers; that do not, or are not known to
 };
@@ -73,13 +79,15 @@ class LayerNoise {
   using Judge = std::function<void(const Row&, const LayerPair&)>;
 
   explicit LayerNoise(const Model& model);
-  // The session's inputs are set; `exact` ran on the same sample. Returns the outputs.
+  // The session's inputs are set; `exact` ran on the same sample. Returns the outputs; the session's state is
+  // that after one run.
   Arrays run(HostSession& session, const ExactLayers& exact, const Judge& judge);
   // In order of execution.
   std::vector<const Row*> rows() const;
 
  private:
   void look(uint32_t step, size_t output, Op op, const TensorView& v);
+  void give_exact_states(const Session& session) const;
   const Model& model_;
   std::vector<std::vector<StepValue>> values_;
   ElidedValues elided_;

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/quantize/samples/made_up_inputs.h"
 
 namespace sinter::convert {
 
@@ -23,6 +24,16 @@ Arrays made_up_inputs(const Model& model) {
     if (!evaluate(CastAttrs{static_cast<int64_t>(port.dtype), 1}, {wide}, 1, &cast).ok())
       throw std::runtime_error("the inputs cannot be generated; give --inputs");
     arrays.emplace_back(port.name, cast[0]);
+  }
+  return arrays;
+}
+
+Arrays random_inputs(const Model& model, uint64_t seed) {
+  MadeUpInputs made(MadeUpInputs::Integers::kVaried, seed);
+  Arrays arrays;
+  for (uint32_t i = 0; i < model.input_count(); ++i) {
+    const PortInfo port = model.input(i);
+    arrays.emplace_back(port.name, made.next(port.dtype, Dims(port.dims.begin(), port.dims.end()), -1, 1));
   }
   return arrays;
 }

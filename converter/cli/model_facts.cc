@@ -2,32 +2,51 @@
 
 #include <fmt/format.h>
 
+#include "converter/cli/state_facts.h"
+
 namespace sinter::convert {
 
 namespace {
 
-nlohmann::json port_json(const PortInfo& port) {
+nlohmann::json port_json(const PortInfo& port, bool bindable) {
   return {{"name", port.name},
           {"type", dtype_name(port.dtype)},
-          {"shape", std::vector<int64_t>(port.dims.begin(), port.dims.end())}};
+          {"shape", std::vector<int64_t>(port.dims.begin(), port.dims.end())},
+          {"bindable", bindable}};
+}
+
+uint32_t input_value(const FileView& view, uint32_t i) {
+  return view.entry_program().inputs()->Get(i)->value();
+}
+uint32_t output_value(const FileView& view, uint32_t i) {
+  return view.entry_program().outputs()->Get(i)->value();
+}
+
+std::string port_text(const char* what, const PortInfo& port, bool bindable) {
+  return fmt::format("{:<9} {}  {}{}\n", what, port.name, port_type(port), bindable ? "  bindable" : "");
 }
 
 }  // namespace
 
 nlohmann::json ports_json(const Model& model) {
   nlohmann::json json{{"inputs", nlohmann::json::array()}, {"outputs", nlohmann::json::array()}};
-  for (uint32_t i = 0; i < model.input_count(); ++i) json["inputs"].push_back(port_json(model.input(i)));
-  for (uint32_t i = 0; i < model.output_count(); ++i) json["outputs"].push_back(port_json(model.output(i)));
+  const FileView view(model);
+  for (uint32_t i = 0; i < model.input_count(); ++i)
+    json["inputs"].push_back(port_json(model.input(i), is_bindable(view, input_value(view, i))));
+  for (uint32_t i = 0; i < model.output_count(); ++i)
+    json["outputs"].push_back(port_json(model.output(i), is_bindable(view, output_value(view, i))));
+  json["states"] = states_json(view);
   return json;
 }
 
 std::string ports_text(const Model& model) {
   std::string text;
+  const FileView view(model);
   for (uint32_t i = 0; i < model.input_count(); ++i)
-    text += fmt::format("input     {}  {}\n", model.input(i).name, port_type(model.input(i)));
+    text += port_text("input", model.input(i), is_bindable(view, input_value(view, i)));
   for (uint32_t i = 0; i < model.output_count(); ++i)
-    text += fmt::format("output    {}  {}\n", model.output(i).name, port_type(model.output(i)));
-  return text;
+    text += port_text("output", model.output(i), is_bindable(view, output_value(view, i)));
+  return text + states_text(view);
 }
 
 std::string readable_bytes(uint64_t bytes) {

@@ -8,7 +8,7 @@
 
 namespace sinter::convert {
 
-// Inputs and outputs: name, type, shape.
+// Inputs and outputs: name, type, shape, and whether callers may bind them; states.
 nlohmann::json ports_json(const Model& model);
 // One line of text each.
 std::string ports_text(const Model& model);

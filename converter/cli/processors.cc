@@ -38,7 +38,8 @@ std::vector<int> parse_processors(const std::string& text) {
     const int last = dash == std::string_view::npos ? first : number_of(item.substr(dash + 1));
     if (first < 0 || last < first)
       throw UsageError(fmt::format(
-          "--processors: '{}' is not a processor or a range of them; give a list such as 0,2-3, or fast", item));
+          "--processors: '{}' is not a processor or a range of them; give a list such as 0,2-3, or fast",
+          item));
     for (int p = first; p <= last; ++p) processors.push_back(p);
     at = end + 1;
   }

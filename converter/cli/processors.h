@@ -6,7 +6,8 @@
 
 namespace sinter::convert {
 
-// The processors that "0,2-3" lists; "fast": the fastest of this machine; empty: none. Throws UsageError for any other text.
+// The processors that "0,2-3" lists; "fast": the fastest of this machine; empty: none. Throws UsageError for
+// any other text.
 std::vector<int> parse_processors(const std::string& text);
 
 // For --help.

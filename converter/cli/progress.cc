@@ -22,28 +22,42 @@ std::string duration(double seconds) {
 
 }  // namespace
 
-Progress::Progress(std::vector<ProgressStage> stages, bool quiet)
-    : stages_(std::move(stages)), terminal_(::isatty(STDERR_FILENO) != 0), finished_(quiet) {
-  if (!quiet) ticker_ = std::thread([this] { tick(); });
+Progress::Progress(std::vector<ProgressStage> stages, bool quiet, CommandListener* listener)
+    : stages_(std::move(stages)),
+      listener_(listener),
+      terminal_(::isatty(STDERR_FILENO) != 0),
+      finished_(quiet) {
+  if (!quiet && listener == nullptr) ticker_ = std::thread([this] { tick(); });
 }
 
 Progress::~Progress() { finish(); }
 
 void Progress::begin(const std::string& stage) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   stage_ = stage, phase_ = nullptr, done_ = 0, total_ = -1, until_ = 0;
   for (size_t i = 0; i < stages_.size(); ++i)
     if (stages_[i].name == stage && i >= at_) at_ = i, within_ = 0;
+  lock.unlock();
+  report();
 }
 
 void Progress::step(const Phase& phase, int64_t done, int64_t total) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (phase_ != &phase || done < done_) {
     within_ = std::max(within_ + (until_ - within_) * part(), phase.begin);
     // The remaining work is unknown: each phase without an end takes half of the rest.
     until_ = phase.end > 0 ? std::max(within_, phase.end) : within_ + (1 - within_) / 2;
   }
   phase_ = &phase, done_ = done, total_ = total;
+  lock.unlock();
+  report();
+}
+
+// Only the thread that works changes what is read here. Estimates may fall; what is reported does not.
+void Progress::report() {
+  if (listener_ == nullptr) return;
+  reported_ = std::max(reported_, fraction());
+  listener_->progress(reported_, doing());
 }
 
 double Progress::part() const {
@@ -62,8 +76,7 @@ double Progress::fraction() const {
   return all > 0 ? (before + (stages_.empty() ? 0 : stages_[at_].share) * here) / all : 0;
 }
 
-std::string Progress::line() const {
-  const double spent = std::chrono::duration<double>(Clock::now() - start_).count();
+std::string Progress::doing() const {
   std::string text = stage_;
   if (phase_ != nullptr) {
     text += (text.empty() ? "" : ", ") + std::string(phase_->name);
@@ -72,6 +85,12 @@ std::string Progress::line() const {
     else if (done_ > 0)
       text += fmt::format(": {} {}", done_, phase_->unit);
   }
+  return text;
+}
+
+std::string Progress::line() const {
+  const double spent = std::chrono::duration<double>(Clock::now() - start_).count();
+  std::string text = doing();
   text += fmt::format("; {} so far", duration(spent));
   const double f = fraction();
   if (spent >= kLeastSeconds && f >= kLeastFraction && f < 1)

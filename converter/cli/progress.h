@@ -1,5 +1,6 @@
 // The progress of a long command, on stderr: one line that changes on a terminal, a line every 20 seconds
-// elsewhere. A separate thread writes it, so that the time advances while the work does not report.
+// elsewhere. A separate thread writes it, so that the time advances while the work does not report. Or of one
+// that a program has called: its listener is called instead, by the thread that works.
 #pragma once
 
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "converter/cli/commands.h"
 #include "converter/quantize/phases.h"
 
 namespace sinter::convert {
@@ -23,7 +25,7 @@ struct ProgressStage {
 class Progress {
  public:
   // `quiet`: nothing is written. Stages that are begun but not in the list count as a part of the one before.
-  Progress(std::vector<ProgressStage> stages, bool quiet);
+  Progress(std::vector<ProgressStage> stages, bool quiet, CommandListener* listener = nullptr);
   ~Progress();  // clears the terminal's line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -37,11 +39,14 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   void tick();
+  void report();              // to the listener
+  std::string doing() const;  // the stage and how far it is
   std::string line() const;
   double part() const;      // of the phase
   double fraction() const;  // of the command
 
   const std::vector<ProgressStage> stages_;
+  CommandListener* const listener_;
   const bool terminal_;
   const Clock::time_point start_ = Clock::now();
   mutable std::mutex mutex_;
@@ -50,8 +55,9 @@ class Progress {
   const Phase* phase_ = nullptr;
   size_t at_ = 0;
   int64_t done_ = 0, total_ = -1;
-  double within_ = 0;  // share of the stage that was done when its phase began
-  double until_ = 0;   // ... that will be when it ends
+  double within_ = 0;    // share of the stage that was done when its phase began
+  double until_ = 0;     // ... that will be when it ends
+  double reported_ = 0;  // the largest fraction
   bool finished_ = false;
   std::thread ticker_;
 };

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/data_flags.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/process_facts.h"
 #include "converter/cli/progress.h"
@@ -23,6 +24,7 @@ namespace {
 
 struct RangesArguments {
   CommonOptions common;
+  DataFlags flags;
   std::string model, data, calibrator = "best", backend;
   int64_t samples = -1;
   int threads = 1;
@@ -48,7 +50,9 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
     return;
   }
   const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
-  const auto source = open_samples(a.data, inputs, {a.samples});
+  const Preprocessing how = a.flags.preprocessing();
+  check_preprocessing(how, {a.data}, inputs);
+  const auto source = open_samples(a.data, inputs, {a.samples, how});
   const auto start = std::chrono::steady_clock::now();
   check_samples(*source, inputs, diagnostics);
   const double check_seconds = seconds_since(start);
@@ -109,8 +113,9 @@ void add_ranges(CLI::App& app, Outcome& outcome) {
   CLI::App* c = app.add_subcommand("ranges", "Show the range of every value of an ONNX model on given data");
   c->add_option("model", a->model, "The ONNX file")->required();
   c->add_option("--calibrate", a->data,
-                "Samples: .npz, .npy, a folder of these, or cmd:COMMAND that writes them")
+                fmt::format("Samples: {}, or cmd:COMMAND that writes them", kDataFormats))
       ->required();
+  a->flags.add_to(*c);
   c->add_option("--calibrator", a->calibrator,
                 "best, minmax, moving-average, percentile[=99.99], entropy or mse");
   c->add_option("--samples", a->samples, "Use N samples, spread evenly over the data")

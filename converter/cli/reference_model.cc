@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "converter/cli/file_view.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/deep_copy.h"
@@ -38,6 +39,23 @@ Arrays in_float64(const Arrays& arrays) {
     out.emplace_back(name, wide[0]);
   }
   return out;
+}
+
+void take_states(const Model& model, LoweringOptions* lowering) {
+  const FileView view(model);
+  const fb::Program& program = view.entry_program();
+  for (uint32_t i = 0; i < model.state_count(); ++i) {
+    const StateInfo state = model.state(i);
+    const Dims dims(state.dims.begin(), state.dims.end());
+    lowering->states.emplace_back(state.output, state.input);
+    lowering->shapes[state.input] = dims;
+    if (state.starts_at_zero) continue;
+    const int32_t constant = program.values()->Get(program.states()->Get(i)->value())->initial();
+    const fb::Constant& initial = *view.root().constants()->Get(static_cast<uint32_t>(constant));
+    const std::byte* data = detail::constant_data(*model.state(), initial);
+    lowering->initial_states[state.input] =
+        Constant::owned(state.dtype, dims, Bytes(data, data + dense_bytes(state.dtype, dims)));
+  }
 }
 
 std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, const LoweringOptions& lowering,

@@ -28,6 +28,9 @@ class OpenModel {
 std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, const LoweringOptions& lowering,
                                           Diagnostics& diagnostics);
 
+// The states of a file, with what they begin with, for open_reference().
+void take_states(const Model& model, LoweringOptions* lowering);
+
 // Floating-point arrays in float64, as the reference takes them; others stay. Throws DataError.
 Arrays in_float64(const Arrays& arrays);
 

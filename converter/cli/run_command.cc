@@ -9,8 +9,10 @@
 #include <numeric>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/data_flags.h"
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/input_data.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/output_paths.h"
 #include "converter/cli/processors.h"
@@ -24,10 +26,12 @@ namespace {
 struct RunArguments {
   CommonOptions common;
   TrustOption trust;
+  DataFlags data;
   std::string model, inputs, outputs, backend;
+  std::optional<uint64_t> random;
   int threads = 1;
   std::string processors;
-  bool each = false, profile = false, copied = false;
+  bool each = false, profile = false, copied = false, stateful = false;
 };
 
 // Type, shape and the range of the numbers.
@@ -103,30 +107,28 @@ Arrays stacked(const std::vector<Arrays>& samples) {
 
 void run_run(const RunArguments& a) {
   check_outputs({{"--outputs", a.outputs}}, {{"the model", a.model}, {"--inputs", a.inputs}});
-  const Arrays inputs = read_arrays(a.inputs);
+  InputData inputs = open_inputs(a.inputs, a.random, a.data.preprocessing());
   using Reading = LoadedModel::Reading;
   const LoadedModel loaded(a.model, a.trust.key(), a.copied ? Reading::kCopied : Reading::kMapped);
   if (!a.outputs.empty()) check_arrays_path("--outputs", a.outputs, loaded.model().output_count());
-  HostSession session(loaded, {.threads = a.threads, .backend = a.backend, .processors = parse_processors(a.processors)});
+  if (a.stateful && !has_state(loaded.model()))
+    throw UsageError(
+        fmt::format("--stateful: {} keeps no state between runs; convert the model with --state", a.model));
+  HostSession session(
+      loaded, {.threads = a.threads, .backend = a.backend, .processors = parse_processors(a.processors)});
   StepProfile profile;
   if (!a.common.quiet) warn_of_fallbacks(session);
   if (a.profile) profile.attach(session.session());
   Arrays outputs;
-  if (a.each) {
-    const int64_t n = session.sample_count(inputs);
-    if (n == 0) throw DataError("the data holds no samples");
-    std::vector<Arrays> samples;
-    for (int64_t i = 0; i < n; ++i) {
-      session.set_inputs(inputs, i);
-      session.run();
-      samples.push_back(session.outputs());
-    }
-    outputs = stacked(samples);
-  } else {
-    session.set_inputs(inputs);
+  inputs.begin(loaded.model(), a.each ? &session : nullptr);
+  std::vector<Arrays> samples;
+  while (const auto step = inputs.next()) {
+    if (!a.stateful) session.session().reset();
+    session.set_inputs(step->arrays, step->each);
     session.run();
-    outputs = session.outputs();
+    samples.push_back(session.outputs());
   }
+  outputs = inputs.several() ? stacked(samples) : samples.front();
   if (!a.outputs.empty()) write_arrays(a.outputs, outputs);
   if (a.profile) print_profile(profile, session, loaded.model(), a.common.json);
   if (!a.outputs.empty() && !a.common.json) return;
@@ -146,12 +148,18 @@ void add_run(CLI::App& app, Outcome&) {
   CLI::App* c = app.add_subcommand("run", "Run a .sinter file on given inputs");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("--inputs", a->inputs,
-                "Arrays named as the model's inputs: .npz, or .npy or .pb for a single input")
-      ->required();
+                fmt::format("Samples: {}. Arrays of a .npz are named as the model's inputs", kDataFormats));
+  c->add_option(
+      "--random", a->random,
+      "SEED: run on random numbers instead: floats from -1 to 1, bytes from 0 to 255, other integers 0 or 1");
   c->add_option(
       "--outputs", a->outputs,
       "Where to write the outputs (.npz, or .npy for a single one); without it a summary is printed");
   c->add_flag("--each", a->each, "The arrays are stacks of samples: run them one by one, stack the outputs");
+  c->add_flag(
+      "--stateful", a->stateful,
+      "Keep the model's state from sample to sample; without it every sample begins with the initial state");
+  a->data.add_to(*c);
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--processors", a->processors, kProcessorsHelp)->type_name("LIST");
   c->add_option("--backend", a->backend,

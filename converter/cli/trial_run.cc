@@ -68,7 +68,7 @@ uint64_t count_appeared(const std::vector<double>& exact, const std::vector<doub
   return count;
 }
 
-// The work of `after` for every result of the main list's steps.
+// The work of `after` for every result of the main list's steps; states begin with their initial values.
 class StepResults {
  public:
   using Use = std::function<void(uint32_t step, size_t output, const TensorView& v)>;
@@ -81,6 +81,7 @@ class StepResults {
     const StepObserver observer{const_cast<Use*>(&use), nullptr, after};
     session.session().set_observer(&observer);
     try {
+      session.session().reset();
       session.run();
     } catch (...) {
       session.session().set_observer(nullptr);

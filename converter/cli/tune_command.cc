@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/data_flags.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/input_data.h"
 #include "converter/cli/kernel_choice.h"
 #include "converter/cli/made_up_inputs.h"
 #include "converter/cli/output_paths.h"
@@ -24,6 +26,7 @@ using Clock = std::chrono::steady_clock;
 struct TuneArguments {
   CommonOptions common;
   TrustOption trust;
+  DataFlags data;
   std::string model, out, inputs, times, key;
   int threads = 1;
   double seconds = 2.0;
@@ -81,7 +84,8 @@ void run_tune(const TuneArguments& a, Outcome& outcome) {
 
   uint32_t profile = model.default_profile();
   std::vector<StepTime> times;
-  const Arrays inputs = a.inputs.empty() ? made_up_inputs(model) : read_arrays(a.inputs);
+  const Arrays inputs = a.inputs.empty() ? made_up_inputs(model)
+                                         : first_inputs(InputData(a.inputs, a.data.preprocessing()), model);
   if (a.times.empty()) {
     times = measure_steps(loaded, inputs, a.threads, a.seconds);
   } else {
@@ -148,7 +152,9 @@ void add_tune(CLI::App& app, Outcome& outcome) {
       "tune", "Measure the kernels of each step on this machine, and store the fastest in the .sinter file");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("-o,--output", a->out, "The file to write; by default the model is replaced");
-  c->add_option("--inputs", a->inputs, "Arrays as for run; without them small numbers are generated");
+  c->add_option("--inputs", a->inputs,
+                "Samples as for run, the first of which is used; without them small numbers are generated");
+  a->data.add_to(*c);
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--seconds", a->seconds, "The duration of each of the two measurements")
       ->check(CLI::Range(0.0, 3600.0));

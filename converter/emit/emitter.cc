@@ -134,8 +134,27 @@ class ModelWriter {
     const auto value_list = b.CreateVector(values);
     const auto step_list = b.CreateVector(steps);
     const auto prepare_list = prepare.empty() ? 0 : b.CreateVector(prepare);
-    const auto inputs = ports(graph.inputs), outputs = ports(graph.outputs);
-    return fb::CreateProgram(b, value_list, step_list, prepare_list, inputs, outputs);
+    std::vector<ValueId> given = graph.inputs, read = graph.outputs;
+    std::erase_if(given, [&](ValueId id) { return graph.state_read(id) != nullptr; });
+    std::erase_if(read, [&](ValueId id) { return graph.state_written(id) != nullptr; });
+    const auto inputs = ports(given), outputs = ports(read);
+    const auto states = graph.states.empty() ? 0 : state_ports(b, graph);
+    return fb::CreateProgram(b, value_list, step_list, prepare_list, inputs, outputs, states);
+  }
+
+  static Offset<flatbuffers::Vector<Offset<fb::StatePort>>> state_ports(FlatBufferBuilder& b,
+                                                                        const Graph& graph) {
+    std::vector<const GraphState*> states;
+    for (const GraphState& s : graph.states) states.push_back(&s);
+    std::sort(states.begin(), states.end(), [&](const GraphState* x, const GraphState* y) {
+      return graph.inputs[x->input] < graph.inputs[y->input];
+    });
+    std::vector<Offset<fb::StatePort>> list;
+    for (const GraphState* s : states) {
+      const auto input = b.CreateString(s->input_name), output = b.CreateString(s->output_name);
+      list.push_back(fb::CreateStatePort(b, static_cast<uint32_t>(graph.inputs[s->input]), input, output));
+    }
+    return b.CreateVector(list);
   }
 
   Offset<fb::Value> value(FlatBufferBuilder& b, const Graph& graph, ValueId id, bool prepared) {
@@ -144,13 +163,17 @@ class ModelWriter {
     std::vector<fb::BoundedDim> bounded;
     for (const auto& [axis, count] : v.bounded_dims) bounded.emplace_back(axis, count);
     const auto bounded_dims = bounded.empty() ? 0 : b.CreateVectorOfStructs(bounded);
+    const GraphState* state = graph.state_read(id);
     const fb::ValueKind kind = prepared             ? fb::ValueKind::Prepared
+                               : state != nullptr   ? fb::ValueKind::State
                                : v.constant         ? fb::ValueKind::Constant
                                : graph.is_input(id) ? fb::ValueKind::Input
                                                     : fb::ValueKind::Temporary;
     const int32_t constant = v.constant && !prepared ? pool_.add(v.constant) : -1;
-    return fb::CreateValue(b, static_cast<uint8_t>(v.dtype), dims, kind, constant, -1, -1, bounded_dims,
-                           names_.add(v.name, {}, v.order), static_cast<float>(v.scale),
+    const int32_t initial = state != nullptr && state->initial ? pool_.add(state->initial) : -1;
+    const int32_t update = state != nullptr ? graph.outputs[state->output] : -1;
+    return fb::CreateValue(b, static_cast<uint8_t>(v.dtype), dims, kind, constant, initial, update,
+                           bounded_dims, names_.add(v.name, {}, v.order), static_cast<float>(v.scale),
                            static_cast<int32_t>(v.zero_point));
   }
 

@@ -119,6 +119,17 @@ void check_options(const ImportedModel& model, const LoweringOptions& options, D
           "give the size that the inputs have when the model runs");
     }
   }
+  NameList outputs, ports = inputs;
+  for (const ImportedValueInfo& output : model.graph.outputs) outputs.push_back(output.name);
+  ports.insert(ports.end(), outputs.begin(), outputs.end());
+  for (const auto& [output, input] : options.states) {
+    if (!has(outputs, output)) refuse_name("--state", output, "output", outputs, diagnostics);
+    if (!has(inputs, input)) refuse_name("--state", input, "input", inputs, diagnostics);
+  }
+  for (const auto& [name, array] : options.initial_states)
+    if (!has(inputs, name)) refuse_name("--state-init", name, "input", inputs, diagnostics);
+  for (const std::string& name : options.bindable)
+    if (!has(ports, name)) refuse_name("--bindable", name, "input or output", ports, diagnostics);
   check_symbols(model, options, diagnostics);
   if (!options.keep.empty()) {
     const NameList values = value_names(model);

@@ -12,12 +12,19 @@
 #include <unordered_map>
 #include <vector>
 
+#include "converter/data/preprocessing.h"
 #include "converter/import/lengths.h"
 #include "converter/import/lowering.h"
 
 namespace sinter::convert {
 
 class NodeFates;
+
+// --input-type [INPUT=]uint8: inputs that take bytes, and the preprocessing that is built into the model.
+struct ByteInputs {
+  std::string input;  // empty: all that take a picture
+  Preprocessing how;
+};
 
 // Shapes and values that the command line gives.
 struct LoweringOptions {
@@ -28,6 +35,13 @@ struct LoweringOptions {
   std::map<std::string, int64_t> bounds;         // --bound NODE=N
   std::map<std::string, DType> keep;             // --keep TENSOR=TYPE
   bool keep_float64 = false;                     // --float64 keep: no rule may narrow one
+  // --state OUT=IN: the output is kept by the session and is the input of the next run; `all_states` (--state
+  // auto) stands for those that propose_states() finds.
+  std::vector<std::pair<std::string, std::string>> states;
+  bool all_states = false;
+  std::map<std::string, ConstantPtr> initial_states;  // --state-init IN=FILE
+  std::vector<std::string> bindable;                  // --bindable NAME
+  std::optional<ByteInputs> bytes;                    // --input-type
   // Above 0: a trial that only collects further refusals takes this for every open dimension, for trip
   // counts without a bound and for what grows in a loop.
   int64_t assumed = 0;

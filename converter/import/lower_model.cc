@@ -4,11 +4,14 @@
 #include <map>
 #include <set>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/node_fates.h"
+#include "converter/import/byte_inputs.h"
 #include "converter/import/check_options.h"
 #include "converter/import/given_constant.h"
 #include "converter/import/lower.h"
 #include "converter/import/reader.h"
+#include "converter/import/states.h"
 #include "converter/ir/dims.h"
 
 namespace sinter::convert {
@@ -202,6 +205,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   std::set<std::string> initialized;
   for (const ImportedTensor& tensor : model.graph.initializers) initialized.insert(tensor.name);
   std::vector<const ImportedValueInfo*> unusable;
+  size_t byte_inputs = 0;
   for (const ImportedValueInfo& input : model.graph.inputs) {
     if (options.constants.count(input.name) != 0 || initialized.count(input.name) != 0) continue;
     if (!input.other.empty() || !usable_input(input.dtype)) {
@@ -223,11 +227,25 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
       lowering.define(input.name, kUnknown);
       continue;
     }
-    const ValueId id = graph.add_value(input.name, input.dtype, *dims);
-    graph.inputs.push_back(id);
+    ValueId id = kAbsent;
+    if (const DataInput port{input.name, input.dtype, *dims};
+        options.bytes && takes_bytes(*options.bytes, port)) {
+      id = add_byte_input(port, options.bytes->how, lowering);
+      ++byte_inputs;
+    } else {
+      id = graph.add_value(input.name, input.dtype, *dims);
+      graph.inputs.push_back(id);
+    }
     lowering.define(input.name, lowering.kept(input.name, id));
   }
   shapes.report_open();
+  if (options.bytes && byte_inputs == 0 && !shapes.any_open())
+    throw UsageError(
+        options.bytes->input.empty()
+            ? "--input-type uint8: no input of the model takes one picture of floats; leave it out"
+            : fmt::format("--input-type {}=uint8: the model has no input of this name; give one that it "
+                          "has",
+                          options.bytes->input));
   *any_open = shapes.any_open();
   lowering.lower_nodes(model.graph);
   const GraphLowering::Cost& cost = lowering.cost();
@@ -267,6 +285,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     graph.value(graph.outputs[i]).name = model.graph.outputs[i].name;
   forget_inner_lengths(graph, graph.outputs);
+  if (options.assumed == 0 && !add_states(model.graph, options, graph, diagnostics)) return std::nullopt;
   if (fates != nullptr) enter_constants(model.graph, options, fates);
   return graph;
 }

@@ -89,6 +89,17 @@ bool Graph::is_output(ValueId id) const {
   return std::find(outputs.begin(), outputs.end(), id) != outputs.end();
 }
 
+const GraphState* Graph::state_read(ValueId id) const {
+  for (const GraphState& s : states)
+    if (inputs[s.input] == id) return &s;
+  return nullptr;
+}
+const GraphState* Graph::state_written(ValueId id) const {
+  for (const GraphState& s : states)
+    if (outputs[s.output] == id) return &s;
+  return nullptr;
+}
+
 Uses::Uses(const Graph& graph) : producer(graph.values.size(), -1), readers(graph.values.size()) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];

@@ -94,6 +94,14 @@ enum class Stage : uint8_t {
 };
 const char* stage_name(Stage stage);  // "lowered", "rewritten", "planned"
 
+// An input and an output of an entry graph that are not the caller's: the session keeps what the output
+// becomes and begins the next run with it as the input. Both have the same type and shape.
+struct GraphState {
+  size_t input = 0, output = 0;         // indices into Graph::inputs and Graph::outputs
+  std::string input_name, output_name;  // the model's
+  ConstantPtr initial;                  // null: zeros
+};
+
 struct Graph {
   std::string name;
   Stage stage = Stage::kLowered;  // a body's is that of the graph around it
@@ -105,6 +113,9 @@ struct Graph {
   // file does not hold.
   std::vector<Node> prepare;
   std::vector<ValueId> inputs, outputs;
+  std::vector<GraphState> states;
+  // Indices of public inputs and outputs whose memory the plan shares with no other value (--bindable).
+  std::vector<size_t> bindable_inputs, bindable_outputs;
 
   Value& value(ValueId id) { return values[static_cast<size_t>(id)]; }
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
@@ -113,6 +124,9 @@ struct Graph {
   bool is_constant(ValueId id) const { return id >= 0 && value(id).constant != nullptr; }
   bool is_input(ValueId id) const;
   bool is_output(ValueId id) const;
+  // The state whose input the value is, or whose output; null: none.
+  const GraphState* state_read(ValueId id) const;
+  const GraphState* state_written(ValueId id) const;
 };
 
 // The producer and the readers of each value; valid until the graph changes. Graph outputs and lengths of

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "converter/ir/call_view.h"
+#include "converter/plan/elide.h"
 #include "converter/plan/planner.h"
 #include "runtime/kernels/reference.h"
 
@@ -49,9 +50,20 @@ class ProgramCheck {
       if (!v.placed) continue;
       if (v.offset + v.bytes + kReadPadding > program_.regions[v.region].bytes)
         return fmt::format("value {} leaves the arena", i);
-      if (v.bytes > 0)
-        all.push_back(
-            {v.region, v.offset, v.offset + v.bytes, v.first_step, v.last_step, static_cast<ValueId>(i), -1});
+      if (v.bytes == 0) continue;
+      Interval interval{
+          v.region, v.offset, v.offset + v.bytes, v.first_step, v.last_step, static_cast<ValueId>(i), -1};
+      if (const GraphState* state = entry_ ? graph_.state_read(interval.value) : nullptr; state != nullptr) {
+        if (std::string fault = check_state(*state); !fault.empty()) return fault;
+        // The old content is needed up to its last reader; the bytes again when the new one is copied.
+        interval.last = last_reader(interval.value);
+        if (!program_.in_place(*state)) {
+          Interval target = interval;
+          target.first = target.last = static_cast<int>(graph_.nodes.size());
+          all.push_back(target);
+        }
+      }
+      all.push_back(interval);
     }
     for (size_t n = 0; n < program_.steps.size(); ++n) {
       const PlannedStep& s = program_.steps[n];
@@ -81,14 +93,37 @@ class ProgramCheck {
   std::string check_regions() const {
     uint64_t sum = 0;
     for (size_t r = 0; r < program_.regions.size(); ++r) {
-      const uint8_t memory = program_.regions[r].memory;
-      if (r == 0 ? memory != 0 : memory <= program_.regions[r - 1].memory)
+      const auto kind = [&](size_t i) {
+        return 2 * program_.regions[i].memory + (program_.regions[i].state ? 1 : 0);
+      };
+      if (r == 0 ? kind(r) != 0 : kind(r) <= kind(r - 1))
         return fmt::format("region {} is of the wrong memory", r);
       sum += program_.regions[r].bytes;
     }
     if (program_.regions.empty() || program_.regions.size() > kMostRegions)
       return "too few or too many regions";
     return sum == program_.arena_bytes ? "" : "the arena is not the sum of the regions";
+  }
+
+  int last_reader(ValueId id) const {
+    int last = -1;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n)
+      if (std::count(graph_.nodes[n].inputs.begin(), graph_.nodes[n].inputs.end(), id) > 0)
+        last = static_cast<int>(n);
+    return last;
+  }
+  // In a region of its own, and of the type, shape and memory that it has after a run.
+  std::string check_state(const GraphState& state) const {
+    const ValueId begin = graph_.inputs[state.input], end = graph_.outputs[state.output];
+    if (!program_.regions[program_.values[static_cast<size_t>(begin)].region].state || !placed(end))
+      return fmt::format("state '{}' is in the wrong region", state.input_name);
+    const Value &old = graph_.value(begin), &fresh = graph_.value(end);
+    if (old.dtype != fresh.dtype || old.dims != fresh.dims || memory(begin) != memory(end) ||
+        !program_.values[static_cast<size_t>(begin)].strides.empty() ||
+        !program_.values[static_cast<size_t>(end)].strides.empty() ||
+        (state.initial && (state.initial->dtype() != old.dtype || state.initial->dims() != old.dims)))
+      return fmt::format("state '{}' changes its type, shape or memory", state.input_name);
+    return {};
   }
 
   // Captured values are their owner's.
@@ -114,7 +149,9 @@ class ProgramCheck {
     }
     for (const auto* list : {&graph_.inputs, &graph_.outputs})
       for (const ValueId id : *list)
-        if (entry_ && memory(id) != 0) return fmt::format("port {} is not in host memory", id);
+        if (entry_ && memory(id) != 0 && graph_.state_read(id) == nullptr &&
+            graph_.state_written(id) == nullptr)
+          return fmt::format("port {} is not in host memory", id);
     for (size_t n = 0; n < program_.steps.size(); ++n) {
       if (program_.steps[n].workspace_region >= program_.regions.size())
         return fmt::format("the workspace of step {} has no region", n);
@@ -226,11 +263,10 @@ class ProgramCheck {
         later.end != earlier.end)
       return false;
     const Node& node = graph_.nodes[static_cast<size_t>(later.first)];
-    return (op_info(node.op())->traits & kInPlace) != 0 && node.outputs[0] == later.value &&
+    return works_in_place(node, earlier.value) && node.outputs[0] == later.value &&
            graph_.value(earlier.value).dims == graph_.value(later.value).dims &&
            program_.values[static_cast<size_t>(earlier.value)].strides ==
-               program_.values[static_cast<size_t>(later.value)].strides &&
-           std::find(node.inputs.begin(), node.inputs.end(), earlier.value) != node.inputs.end();
+               program_.values[static_cast<size_t>(later.value)].strides;
   }
 
   const PlannedModel& model_;

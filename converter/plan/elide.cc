@@ -39,7 +39,15 @@ Storage::Storage(const Graph& graph, size_t own_inputs, const Takes& takes, cons
   caller_writes_.resize(graph.values.size());
   caller_reads_.resize(graph.values.size());
   for (size_t i = 0; i < own_inputs; ++i) caller_writes_[static_cast<size_t>(graph.inputs[i])] = true;
-  for (const ValueId v : graph.outputs) caller_reads_[static_cast<size_t>(v)] = true;
+  for (const ValueId v : graph.outputs)
+    caller_reads_[static_cast<size_t>(v)] = graph.state_written(v) == nullptr;
+  // Also read after a run, when states have been copied.
+  if (!graph.states.empty())
+    for (const Value& v : graph.values)
+      for (const auto& [axis, length] : v.bounded_dims) caller_reads_[static_cast<size_t>(length)] = true;
+  bindable_.resize(graph.values.size());
+  for (const size_t i : graph.bindable_inputs) bindable_[static_cast<size_t>(graph.inputs[i])] = true;
+  for (const size_t i : graph.bindable_outputs) bindable_[static_cast<size_t>(graph.outputs[i])] = true;
   for (size_t n = 0; n < graph.nodes.size(); ++n) elide(n);
   if (!takes) return;
   touching_.resize(graph.values.size());
@@ -64,7 +72,23 @@ uint64_t Storage::reach(ValueId root) const {
   return far;
 }
 
+bool Storage::keeps_state(ValueId root) const {
+  return std::any_of(graph_.states.begin(), graph_.states.end(),
+                     [&](const GraphState& s) { return blocks_.root(graph_.inputs[s.input]) == root; });
+}
+
+bool Storage::fits_bindable(ValueId v, ValueId onto, uint64_t distance) const {
+  const ValueId from = blocks_.root(v), to = blocks_.root(onto);
+  const uint64_t start = blocks_.delta(onto) + distance;
+  if (bindable(from)) return !bindable(to) && start == 0 && v == from && reach(to) <= bytes(from);
+  return !bindable(to) || start + reach(from) <= bytes(to);
+}
+
 void Storage::join(ValueId v, ValueId onto, uint64_t distance) {
+  if (bindable(v)) {
+    onto = blocks_.root(onto), distance = 0;
+    std::swap(v, onto);
+  }
   const auto from = static_cast<size_t>(blocks_.root(v)), to = static_cast<size_t>(blocks_.root(onto));
   caller_writes_[to] = caller_writes_[to] || caller_writes_[from];
   caller_reads_[to] = caller_reads_[to] || caller_reads_[from];
@@ -75,6 +99,17 @@ bool Storage::may_join(ValueId a, ValueId b) const {
   const ValueId ra = blocks_.root(a), rb = blocks_.root(b);
   if (ra == rb || graph_.value(a).memory != graph_.value(b).memory) return false;
   const bool in = caller_writes(ra) || caller_writes(rb), out_a = caller_reads(ra), out_b = caller_reads(rb);
+  // When a run ends, states are copied one after the other.
+  const GraphState* kept = nullptr;
+  for (const GraphState& s : graph_.states)
+    if (const ValueId r = blocks_.root(graph_.inputs[s.input]); r == ra || r == rb) {
+      if (kept != nullptr) return false;
+      kept = &s;
+    }
+  for (const GraphState& s : graph_.states)
+    if (const ValueId r = blocks_.root(graph_.outputs[s.output]);
+        kept != nullptr && &s != kept && (r == ra || r == rb))
+      return false;
   return !(in && (out_a || out_b)) && !(out_a && out_b);
 }
 
@@ -87,6 +122,7 @@ void Storage::elide(size_t n) {
   uint64_t distance = 0;
   if (!placed(in) || !may_join(in, out)) return;
   if (slice != nullptr && !contiguous(*slice, graph_.value(in), &distance)) return;
+  if (!fits_bindable(out, in, distance)) return;
   join(out, in, distance);
   elided_[n] = true;
 }
@@ -104,7 +140,7 @@ void Storage::elide_concat(size_t n) {
     const ValueId root = blocks_.root(in);
     // The part must be all of its block, or bytes outside the output would have no place.
     if (blocks_.delta(in) != 0 || reach(root) != bytes(in) || caller_writes(root) || caller_reads(root) ||
-        std::find(roots.begin(), roots.end(), root) != roots.end())
+        bindable(root) || std::find(roots.begin(), roots.end(), root) != roots.end())
       return;
     roots.push_back(root);
   }
@@ -151,7 +187,7 @@ void Storage::drop_strides(const std::vector<ValueId>& values) {
 
 bool Storage::may_lie_inside(ValueId part, ValueId whole) const {
   return placed(part) && bytes(part) > 0 && alone(part) && !caller_writes(part) && !caller_reads(part) &&
-         graph_.value(part).memory == graph_.value(whole).memory;
+         !bindable(part) && graph_.value(part).memory == graph_.value(whole).memory;
 }
 
 // The inputs are parts of the output, each with its strides.
@@ -203,7 +239,7 @@ void Storage::place_window(size_t n) {
   const auto& slice = *node.as<SliceAttrs>();
   const ValueId in = node.inputs[0], out = node.outputs[0];
   if (!placed(in) || !alone(out) || bytes(out) == 0 || byte_width(graph_.value(in).dtype) == 0 ||
-      caller_reads(out) || !may_join(in, out))
+      caller_reads(out) || bindable(out) || !may_join(in, out))
     return;
   std::vector<int64_t> given = laid_out(in);
   uint64_t distance = 0;
@@ -220,10 +256,16 @@ void Storage::place_window(size_t n) {
   strided_.push_back(n);
 }
 
+bool works_in_place(const Node& node, ValueId operand) {
+  const uint32_t traits = op_info(node.op())->traits;
+  if (operand < 0) return false;
+  if ((traits & kInPlace) != 0) return std::count(node.inputs.begin(), node.inputs.end(), operand) > 0;
+  return (traits & kInPlaceFirst) != 0 && node.inputs[0] == operand &&
+         std::count(node.inputs.begin(), node.inputs.end(), operand) == 1;
+}
+
 bool Storage::fits_in_place(const Node& node, ValueId operand) const {
-  if ((op_info(node.op())->traits & kInPlace) == 0 || operand < 0 || node.outputs.empty() ||
-      node.outputs[0] < 0)
-    return false;
+  if (!works_in_place(node, operand) || node.outputs.empty() || node.outputs[0] < 0) return false;
   const Value &in = graph_.value(operand), &out = graph_.value(node.outputs[0]);
   return in.dims == out.dims && byte_width(in.dtype) == byte_width(out.dtype) && in.memory == out.memory &&
          strides(operand) == strides(node.outputs[0]);

@@ -47,9 +47,17 @@ class Storage {
   uint64_t reach(ValueId root) const;
   bool caller_writes(ValueId root) const { return caller_writes_[static_cast<size_t>(root)]; }
   bool caller_reads(ValueId root) const { return caller_reads_[static_cast<size_t>(root)]; }
+  // Whether the caller may bind the value, which is then the root of its block and contains all of that.
+  bool bindable(ValueId id) const { return bindable_[static_cast<size_t>(id)]; }
+  // Whether the block has a state's input in it.
+  bool keeps_state(ValueId root) const;
   // A public input and a public output never share memory; nor do two public outputs, or values of different
-  // memories.
+  // memories, or a state and a public output or what another state becomes.
   bool may_join(ValueId a, ValueId b) const;
+  // Whether v may begin `distance` bytes behind the start of `onto`: a bindable value contains all that
+  // shares its memory.
+  bool fits_bindable(ValueId v, ValueId onto, uint64_t distance) const;
+  // v is the root of its block, or `onto` is and v is bindable and at its start.
   void join(ValueId v, ValueId onto, uint64_t distance);
 
  private:
@@ -68,7 +76,9 @@ class Storage {
   const Graph& graph_;
   Blocks blocks_;
   std::vector<bool> elided_, placed_;
-  std::vector<bool> caller_writes_, caller_reads_;  // some value of the block, by root
+  std::vector<bool> caller_writes_,
+      caller_reads_;            // some value of the block, by root; a state counts as an input
+  std::vector<bool> bindable_;  // by value; each is the root of its block
   std::vector<uint64_t> bytes_;
   std::vector<std::vector<int64_t>> strides_;
   std::vector<size_t> strided_;
@@ -76,6 +86,9 @@ class Storage {
   Takes takes_;
   std::vector<std::vector<size_t>> touching_;  // steps with the value among their operands
 };
+
+// Whether output 0 may share memory with this operand by the op's row: shapes are not compared.
+bool works_in_place(const Node& node, ValueId operand);
 
 // Whether the slice's elements are contiguous in its operand, and how many bytes from its start.
 bool contiguous(const SliceAttrs& slice, const Value& in, uint64_t* distance);

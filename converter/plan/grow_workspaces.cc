@@ -15,12 +15,12 @@ struct Extent {
 // The bytes that float32 takes for each byte; 0 for values that were not quantized.
 uint64_t float_factor(DType t) { return t == DType::kInt8 ? 4 : t == DType::kInt16 ? 2 : 0; }
 
-// Calls visit(n, values in host memory that are live in step n) for each step.
+// Calls visit(n, values in the first region, of host memory, that are live in step n) for each step.
 void for_each_step(const PlannedProgram& program,
                    const std::function<void(size_t n, const std::vector<size_t>& living)>& visit) {
   std::vector<size_t> coming, living;
   for (size_t v = 0; v < program.values.size(); ++v)
-    if (program.values[v].placed && program.values[v].bytes > 0 && program.graph->values[v].memory == 0)
+    if (program.values[v].placed && program.values[v].bytes > 0 && program.values[v].region == 0)
       coming.push_back(v);
   std::stable_sort(coming.begin(), coming.end(), [&](size_t a, size_t b) {
     return program.values[a].first_step > program.values[b].first_step;

@@ -32,9 +32,12 @@ class MemoryChoosing {
         own_(body_ ? convert::own_inputs(*control) : graph.inputs.size()),
         parameter_(graph.values.size(), -1),
         captured_(graph.values.size()) {
-    if (const auto* loop = body_ ? control->as<LoopAttrs>() : nullptr)
-      carried_ = static_cast<size_t>(loop->carried),
+    if (const auto* loop = body_ ? control->as<LoopAttrs>() : nullptr) {
+      for (size_t i = 0; i < static_cast<size_t>(loop->carried); ++i) carried_.push_back({2 + i, 1 + i});
       trips_ = static_cast<double>(std::max<int64_t>(loop->max_trips, 1));
+    }
+    if (!body_)
+      for (const GraphState& state : graph.states) carried_.push_back({state.input, state.output});
     for (size_t i = 0; i < graph.inputs.size(); ++i)
       if (i < own_)
         parameter_[static_cast<size_t>(graph.inputs[i])] = static_cast<int>(i);
@@ -63,6 +66,9 @@ class MemoryChoosing {
   }
 
  private:
+  struct Carried {
+    size_t parameter, result;  // indices into the graph's inputs and outputs
+  };
   static constexpr uint8_t kOpen = MemoryChoice::kOpen;
   static constexpr uint32_t kCheap = kElementwise | kMovement;
 
@@ -141,7 +147,9 @@ class MemoryChoosing {
     return *captured_memories(node, choice_.bodies[n])[at - first].rbegin();
   }
 
-  void set_carried(size_t i, uint8_t memory) { choice_.parameters[2 + i] = choice_.results[1 + i] = memory; }
+  void set_carried(const Carried& c, uint8_t memory) {
+    choice_.parameters[c.parameter] = choice_.results[c.result] = memory;
+  }
 
   void drop(const std::vector<bool>& nodes) {
     for (size_t n = 0; n < nodes.size(); ++n)
@@ -151,7 +159,7 @@ class MemoryChoosing {
 
   // The memories of all steps and borders, from where the other ones are.
   void settle() {
-    for (size_t i = 0; i < carried_; ++i) set_carried(i, follow(graph_.inputs[2 + i]));
+    for (const Carried& c : carried_) set_carried(c, follow(graph_.inputs[c.parameter]));
     for (int round = 0; round < kMostRounds; ++round) {
       for (size_t n = 0; n < first_.size(); ++n) {
         const Node& node = graph_.nodes[n];
@@ -162,7 +170,7 @@ class MemoryChoosing {
                              : body_                   ? beside_operand(node)
                                                        : home(node.inputs[0]);
       }
-      if (!body_ || !settle_borders()) return;
+      if ((!body_ && carried_.empty()) || !settle_borders()) return;
     }
   }
 
@@ -170,18 +178,20 @@ class MemoryChoosing {
   bool settle_borders() {
     const MemoryChoice before = choice_;
     const bool loop = own_ > 0;
-    for (size_t i = loop ? 1 + carried_ : 0; i < graph_.outputs.size(); ++i) {
+    for (size_t i = loop ? 1 + carried_.size() : 0; body_ && i < graph_.outputs.size(); ++i) {
       const uint8_t memory = home(graph_.outputs[i]);
       choice_.results[i] = loop && memory == kOpen ? uint8_t{0} : memory;
     }
     // A value that the body hands on unchanged is not read by that.
-    const auto unchanged = [&](size_t i) { return graph_.outputs[1 + i] == graph_.inputs[2 + i]; };
-    for (size_t i = 0; i < carried_; ++i)
-      if (unchanged(i)) choice_.results[1 + i] = kOpen;
+    const auto unchanged = [&](const Carried& c) {
+      return graph_.outputs[c.result] == graph_.inputs[c.parameter];
+    };
+    for (const Carried& c : carried_)
+      if (unchanged(c)) choice_.results[c.result] = kOpen;
     const std::vector<std::set<uint8_t>> read = memories_read(graph_, choice_);
-    for (size_t i = 0; i < carried_; ++i) {
-      const std::set<uint8_t>& readers = read[static_cast<size_t>(graph_.inputs[2 + i])];
-      const uint8_t made = unchanged(i) ? kOpen : home(graph_.outputs[1 + i]);
+    for (const Carried& c : carried_) {
+      const std::set<uint8_t>& readers = read[static_cast<size_t>(graph_.inputs[c.parameter])];
+      const uint8_t made = unchanged(c) ? kOpen : home(graph_.outputs[c.result]);
       // Transfers of a trip.
       const auto transfers = [&](uint8_t memory) {
         return readers.size() - readers.count(memory) + (made != kOpen && made != memory ? 1 : 0);
@@ -189,7 +199,7 @@ class MemoryChoosing {
       uint8_t best = made != kOpen ? made : readers.empty() ? uint8_t{0} : *readers.begin();
       for (const uint8_t memory : readers)
         if (transfers(memory) < transfers(best)) best = memory;
-      set_carried(i, best);
+      set_carried(c, best);
     }
     return choice_.parameters != before.parameters || choice_.results != before.results;
   }
@@ -299,7 +309,8 @@ class MemoryChoosing {
   std::vector<uint8_t> first_;  // by node: the memory that it would be best in
   std::vector<bool> dropped_;   // stays on the host
   const size_t own_;
-  size_t carried_ = 0;
+  // What the next trip begins with, or the next run: a parameter and a result that stay in one memory.
+  std::vector<Carried> carried_;
   double trips_ = 1;
   std::vector<int> parameter_;  // by value: which own input it is
   std::vector<bool> captured_;

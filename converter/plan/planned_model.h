@@ -56,6 +56,7 @@ struct PlacedStrides {
 // The memory of one kind that values and the workspaces of its steps take.
 struct PlannedRegion {
   uint8_t memory = 0;        // as in Value::memory
+  bool state = false;        // of the blocks that states are in, and of nothing else
   uint64_t bytes = 0;        // padding included
   uint64_t lower_bound = 0;  // in this order of steps no arrangement takes less, padding included
   bool proved = false;       // bytes is the minimum
@@ -66,12 +67,22 @@ struct PlannedProgram {
   size_t own_inputs = 0;  // the graph's other inputs are captured
   std::vector<PlannedStep> steps;
   std::vector<PlannedValue> values;
-  std::vector<PlannedRegion> regions;  // of host memory first, then those of other memories in use, ascending
+  std::vector<PlannedRegion> regions;  // of host memory first, then those of other memories in use,
+                                       // ascending; of each memory: that of state last
   uint64_t arena_bytes = 0;            // sum of the regions'
   uint64_t lower_bound = 0;            // likewise
   bool proved = false;                 // all of them are
   uint64_t given_order_bytes = 0;      // arena_bytes of the graph's own order
   bool order_proved = false;           // no order of the steps has a smaller sum of live bytes
+  uint64_t copied_state_bytes =
+      0;  // that a run copies when it ends, since not all states are updated in place
+
+  // Whether the output of the state is in the state's own bytes, so that nothing has to be copied.
+  bool in_place(const GraphState& state) const {
+    const PlannedValue &begin = values[static_cast<size_t>(graph->inputs[state.input])],
+                       &end = values[static_cast<size_t>(graph->outputs[state.output])];
+    return begin.region == end.region && begin.offset == end.offset;
+  }
 };
 
 struct PlannedModel {

@@ -16,6 +16,7 @@
 #include "converter/plan/place_memories.h"
 #include "converter/plan/prefer_fused.h"
 #include "converter/plan/program_planner.h"
+#include "converter/plan/read_states_early.h"
 #include "converter/plan/region_offsets.h"
 #include "converter/plan/step_order.h"
 #include "converter/plan/store_weights.h"
@@ -43,6 +44,7 @@ class ModelPlanner {
     std::vector<ValueId> held(first, first + static_cast<ptrdiff_t>(carried_count));
     for (const Value& v : graph->values)
       for (const auto& [axis, id] : v.bounded_dims) held.push_back(id);
+    for (const GraphState& state : graph->states) held.push_back(graph->inputs[state.input]);
     PlannedProgram program = arranged(graph, steps, own_inputs, held);
     // The choices of strides are greedy: another start may lead further, even with larger workspaces.
     bool wider = false;
@@ -232,13 +234,22 @@ class ModelPlanner {
   PlannedProgram place_in(const std::shared_ptr<const Graph>& graph, const std::vector<PlannedStep>& steps,
                           const Storage& storage, size_t own_inputs, const std::vector<ValueId>& held,
                           bool overlap) const {
-    const auto attempt = [&](uint64_t enough) {
+    const auto try_once = [&](uint64_t enough, bool states_first) {
       PlannedProgram program;
       program.graph = graph;
       program.own_inputs = own_inputs;
       program.steps = steps;
-      plan_memory(program, storage, held, options_.thorough ? options_.effort : 0, enough);
+      plan_memory(program, storage, held, options_.thorough ? options_.effort : 0, enough, states_first);
       return program;
+    };
+    const auto attempt = [&](uint64_t enough) {
+      PlannedProgram program = try_once(enough, true);
+      if (graph->states.empty()) return program;
+      PlannedProgram other = try_once(enough, false);
+      const auto cost = [](const PlannedProgram& p) {
+        return std::pair(p.copied_state_bytes, p.arena_bytes);
+      };
+      return cost(other) < cost(program) ? other : program;
     };
     PlannedProgram best = attempt(UINT64_MAX);
     if (!overlap || std::none_of(steps.begin(), steps.end(),
@@ -315,8 +326,9 @@ class ModelPlanner {
     step.needs.back() = reference_workspace(node, view.call);
     step.workspace_bytes = std::max<uint64_t>(step.workspace_bytes, step.needs.back());
     size_t lead = 0;
+    // A Concat moves its first operand only where that is a state (program_planner.cc).
     if (options_.overlap && step.candidates.size() == 1 && kernel->lead != nullptr &&
-        kernel->lead(view.call, &lead).ok())
+        node.op() != Op::kConcat && kernel->lead(view.call, &lead).ok())
       step.lead = lead;
   }
 
@@ -400,6 +412,7 @@ PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options
   limit_operands(*graph);
   if (options.stored_weights) store_weights(*graph);
   place_memories(*graph, options);
+  read_states_early(*graph);
   const size_t inputs = graph->inputs.size();
   ModelPlanner(model, options).plan(std::move(graph), inputs, 0, 0);
   if (std::string fault = check_plan(model); !fault.empty()) throw std::logic_error("memory plan: " + fault);

@@ -31,17 +31,29 @@ class RegionOffsets {
     program_.regions.clear();
     program_.arena_bytes = program_.lower_bound = 0;
     program_.proved = true;
+    std::set<uint8_t> with_state;
+    keeps_.resize(program_.values.size());
+    for (const GraphState& s : graph_.states) {
+      const ValueId block = root(graph_.inputs[s.input]);
+      keeps_[static_cast<size_t>(block)] = true;
+      with_state.insert(graph_.value(block).memory);
+    }
     for (const uint8_t memory : memories) {
-      program_.regions.push_back({memory});
-      place(static_cast<uint32_t>(program_.regions.size() - 1));
-      const PlannedRegion& region = program_.regions.back();
-      program_.arena_bytes += region.bytes;
-      program_.lower_bound += region.lower_bound;
-      program_.proved &= region.proved;
+      add_region(memory, false);
+      if (with_state.count(memory) > 0) add_region(memory, true);
     }
   }
 
  private:
+  void add_region(uint8_t memory, bool state) {
+    program_.regions.push_back({memory, state});
+    place(static_cast<uint32_t>(program_.regions.size() - 1));
+    const PlannedRegion& region = program_.regions.back();
+    program_.arena_bytes += region.bytes;
+    program_.lower_bound += region.lower_bound;
+    program_.proved &= region.proved;
+  }
+
   using Span = std::pair<uint64_t, uint64_t>;  // bytes, from the block's start
 
   PlannedValue& at(ValueId id) { return program_.values[static_cast<size_t>(id)]; }
@@ -130,11 +142,12 @@ class RegionOffsets {
       owner.push_back({SIZE_MAX, offset});
     };
     for (size_t i = 0; i < members_.size(); ++i) {
-      if (members_[i].empty() || graph_.values[i].memory != region.memory) continue;
+      if (members_[i].empty() || graph_.values[i].memory != region.memory || keeps_[i] != region.state)
+        continue;
       memory.push_back(block_of(static_cast<ValueId>(i)));
       owner.push_back({i});
     }
-    for (size_t n = 0; n < program_.steps.size(); ++n) {
+    for (size_t n = 0; !region.state && n < program_.steps.size(); ++n) {
       PlannedStep& step = program_.steps[n];
       for (PlannedDeviceWorkspace& w : step.device_workspaces)
         if (w.memory == region.memory) w.region = index, add_workspace(n, w.bytes, &w.offset);
@@ -162,6 +175,7 @@ class RegionOffsets {
   const Graph& graph_;
   PlannedProgram& program_;
   const OffsetOptions& options_;
+  std::vector<bool> keeps_;                    // by root: the block has a state in it
   std::vector<ValueId> root_;                  // where it has been found
   std::vector<std::vector<ValueId>> members_;  // by root
 };

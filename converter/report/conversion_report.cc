@@ -38,6 +38,17 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
                            {"diagnostics", diagnostics.to_json()}};
   for (const ProfileReport& p : r.profiles)
     result["profiles"].push_back({{"target", p.target}, {"steps", p.steps}, {"arena_bytes", p.arena_bytes}});
+  result["states"] = nlohmann::json::array();
+  for (const StateReport& s : r.states)
+    result["states"].push_back({{"input", s.input},
+                                {"output", s.output},
+                                {"type", dtype_name(s.dtype)},
+                                {"shape", s.dims},
+                                {"bytes", s.bytes},
+                                {"in_place", s.in_place},
+                                {"copied_bytes", s.in_place ? 0 : s.bytes}});
+  for (const auto& [output, input] : r.proposed_states)
+    result["proposed_states"].push_back({{"input", input}, {"output", output}});
   if (r.quantized) result["quantized"] = to_json(*r.quantized);
   if (!r.stripes.empty()) {
     for (const StripedSteps& s : r.stripes)
@@ -60,6 +71,24 @@ std::string types_text(const ConversionReport& r) {
       "types     {} decisions: {}\n          (sinter explain FILE NAME shows one, --report FILE.jsonl all of "
       "them)\n",
       r.ledger->size(), rules);
+}
+
+std::string states_text(const ConversionReport& r) {
+  std::string text;
+  for (const StateReport& s : r.states)
+    text += fmt::format("state     '{}' <- '{}' {}: {}\n", s.input, s.output, to_string(s.dtype, s.dims),
+                        s.in_place ? "updated in place" : fmt::format("copied, {} bytes a run", s.bytes));
+  if (!r.proposed_states.empty()) {
+    std::string flags;
+    for (const auto& [output, input] : r.proposed_states)
+      flags += fmt::format(" --state {}={}", output, input);
+    text += fmt::format(
+        "          by their names and shapes these outputs become inputs of the next run; for a session to "
+        "keep "
+        "them:{}\n",
+        r.proposed_states.size() > 4 ? " --state auto" : flags);
+  }
+  return text;
 }
 
 }  // namespace
@@ -122,6 +151,7 @@ nlohmann::json details_json(const ConversionReport& r) {
   json["regions"] = nlohmann::json::array();
   for (const PlannedRegion& region : program.regions)
     json["regions"].push_back({{"memory", region.memory == 0 ? "host" : r.plan->backends[region.memory - 1u]},
+                               {"state", region.state},
                                {"bytes", region.bytes},
                                {"lower_bound", region.lower_bound}});
   json["values"] = values, json["plan"] = steps, json["placements"] = placements;
@@ -134,7 +164,12 @@ std::string to_text(const ConversionReport& r) {
   for (const PassReport::Entry& e : r.passes.entries)
     if (e.changes > 0) text += fmt::format("          {:<20} {:>4}  {}\n", e.name, e.changes, e.description);
   text += types_text(r);
+  for (const std::string& input : r.byte_inputs) text += fmt::format("input     {}\n", input);
   if (r.quantized) text += to_text(*r.quantized);
+  if (r.metric)
+    text += fmt::format(
+        "metric    {}: {:g} in float, {:g} now; the accuracy above is the share of the float one\n",
+        r.metric->name, r.metric->in_float, r.metric->now);
   text += fmt::format("file      {} bytes (ONNX: {}), weights {}\n", r.file.file_bytes, r.onnx_bytes,
                       r.file.weight_bytes);
   text += fmt::format("arena     {} bytes", r.arena_bytes);
@@ -148,6 +183,7 @@ std::string to_text(const ConversionReport& r) {
   if (r.given_order_arena_bytes > r.arena_bytes)
     text += fmt::format("          {} bytes less than in the model's order of steps\n",
                         r.given_order_arena_bytes - r.arena_bytes);
+  text += states_text(r);
   for (const ProfileReport& p : r.profiles)
     if (r.profiles.size() > 1)
       text += fmt::format("profile   {}: {} steps, arena {} bytes\n", p.target, p.steps, p.arena_bytes);

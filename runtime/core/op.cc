@@ -4,6 +4,7 @@
 #include <new>
 
 #include "runtime/core/attr_reader.h"
+#include "runtime/core/built.h"
 
 namespace sinter {
 namespace {
@@ -19,6 +20,10 @@ constexpr OpInfo kRows[] = {
 #include "schemas/ops.def"
 #undef SINTER_OP
 };
+
+Status op_not_built(Op op) {
+  return unsupported("this program is built without operation %s", name_of(op_name(op)));
+}
 
 }  // namespace
 
@@ -48,9 +53,11 @@ const char* op_name(Op op) {
 
 size_t attrs_bytes(Op op) {
   switch (op) {
-#define SINTER_OP(name, ...) \
-  case Op::k##name:          \
-    return sizeof(name##Attrs);
+#define SINTER_OP(name, ...)                       \
+  case Op::k##name: {                              \
+    constexpr bool kBuilt = is_built(Op::k##name); \
+    return kBuilt ? sizeof(name##Attrs) : 0;       \
+  }
 #include "schemas/ops.def"
 #undef SINTER_OP
   }
@@ -61,9 +68,12 @@ Status decode_attrs(Op op, uint16_t version, const AttrLists& lists, void* stora
   AttrReader reader(version, lists);
   switch (op) {
 #define SINTER_OP(name, ...)                         \
-  case Op::k##name:                                  \
+  case Op::k##name: {                                \
+    constexpr bool kBuilt = is_built(Op::k##name);   \
+    if (!kBuilt) return op_not_built(op);            \
     visit_attrs(*new (storage) name##Attrs, reader); \
-    break;
+    break;                                           \
+  }
 #include "schemas/ops.def"
 #undef SINTER_OP
     default:

@@ -103,13 +103,15 @@ enum Trait : uint32_t {
   kAccumulates = 16,
   kChannelsLast = 32,
   kFloat16Suffices = 64,
+  kInPlaceFirst = 128,
 };
 
 // The names that the column `traits` of ops.def has for them.
 namespace trait_names {
 inline constexpr uint32_t Plain = kPlain, Elementwise = kElementwise, InPlace = kInPlace,
                           Movement = kMovement, Control = kControl, Accumulates = kAccumulates,
-                          ChannelsLast = kChannelsLast, Float16 = kFloat16Suffices;
+                          ChannelsLast = kChannelsLast, Float16 = kFloat16Suffices,
+                          InPlaceFirst = kInPlaceFirst;
 }  // namespace trait_names
 
 // One row. max_inputs / max_outputs of -1 mean any number.

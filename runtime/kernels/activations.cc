@@ -158,16 +158,17 @@ Status run_prelu(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kClampKernel = {Op::kClamp, infer_clamp, nullptr, run_clamp};
-const Kernel kSigmoidKernel = {Op::kSigmoid, infer_float, nullptr, run_sigmoid};
-const Kernel kTanhKernel = {Op::kTanh, infer_float, nullptr, run_tanh};
-const Kernel kHardSigmoidKernel = {Op::kHardSigmoid, infer_float, nullptr, run_hard_sigmoid};
-const Kernel kHardSwishKernel = {Op::kHardSwish, infer_float, nullptr, run_hard_swish};
-const Kernel kGeluKernel = {Op::kGelu, infer_float, nullptr, run_gelu};
-const Kernel kSiluKernel = {Op::kSilu, infer_float, nullptr, run_silu};
-const Kernel kEluKernel = {Op::kElu, infer_float, nullptr, run_elu};
-const Kernel kLeakyReluKernel = {Op::kLeakyRelu, infer_float, nullptr, run_leaky_relu};
-const Kernel kPReluKernel = {Op::kPRelu, infer_prelu, nullptr, run_prelu};
-const Kernel kSoftplusKernel = {Op::kSoftplus, infer_float, nullptr, run_softplus};
+const Kernel kClampKernel = reference_kernel({Op::kClamp, infer_clamp, nullptr, run_clamp});
+const Kernel kSigmoidKernel = reference_kernel({Op::kSigmoid, infer_float, nullptr, run_sigmoid});
+const Kernel kTanhKernel = reference_kernel({Op::kTanh, infer_float, nullptr, run_tanh});
+const Kernel kHardSigmoidKernel =
+    reference_kernel({Op::kHardSigmoid, infer_float, nullptr, run_hard_sigmoid});
+const Kernel kHardSwishKernel = reference_kernel({Op::kHardSwish, infer_float, nullptr, run_hard_swish});
+const Kernel kGeluKernel = reference_kernel({Op::kGelu, infer_float, nullptr, run_gelu});
+const Kernel kSiluKernel = reference_kernel({Op::kSilu, infer_float, nullptr, run_silu});
+const Kernel kEluKernel = reference_kernel({Op::kElu, infer_float, nullptr, run_elu});
+const Kernel kLeakyReluKernel = reference_kernel({Op::kLeakyRelu, infer_float, nullptr, run_leaky_relu});
+const Kernel kPReluKernel = reference_kernel({Op::kPRelu, infer_prelu, nullptr, run_prelu});
+const Kernel kSoftplusKernel = reference_kernel({Op::kSoftplus, infer_float, nullptr, run_softplus});
 
 }  // namespace sinter

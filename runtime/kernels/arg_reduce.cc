@@ -69,6 +69,6 @@ Status run_arg_reduce(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kArgReduceKernel = {Op::kArgReduce, infer_arg_reduce, nullptr, run_arg_reduce};
+const Kernel kArgReduceKernel = reference_kernel({Op::kArgReduce, infer_arg_reduce, nullptr, run_arg_reduce});
 
 }  // namespace sinter

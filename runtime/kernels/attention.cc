@@ -150,6 +150,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kAttentionKernel = {Op::kAttention, infer_call, workspace, run};
+const Kernel kAttentionKernel = reference_kernel({Op::kAttention, infer_call, workspace, run});
 
 }  // namespace sinter

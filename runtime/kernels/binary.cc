@@ -203,13 +203,17 @@ Status run_pow(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kAddKernel = {Op::kAdd, infer_arithmetic<AddAttrs>, nullptr, run_arithmetic<AddAttrs, AddOf>};
-const Kernel kSubKernel = {Op::kSub, infer_arithmetic<SubAttrs>, nullptr, run_arithmetic<SubAttrs, SubOf>};
-const Kernel kMulKernel = {Op::kMul, infer_arithmetic<MulAttrs>, nullptr, run_arithmetic<MulAttrs, MulOf>};
-const Kernel kDivKernel = {Op::kDiv, infer_arithmetic<DivAttrs>, nullptr, run_arithmetic<DivAttrs, DivOf>};
-const Kernel kPowKernel = {Op::kPow, infer_pow, nullptr, run_pow};
-const Kernel kModKernel = {Op::kMod, infer_mod, nullptr, run_mod};
-const Kernel kMinKernel = {Op::kMin, infer_numbers, nullptr, run_numbers<MinOf>};
-const Kernel kMaxKernel = {Op::kMax, infer_numbers, nullptr, run_numbers<MaxOf>};
+const Kernel kAddKernel =
+    reference_kernel({Op::kAdd, infer_arithmetic<AddAttrs>, nullptr, run_arithmetic<AddAttrs, AddOf>});
+const Kernel kSubKernel =
+    reference_kernel({Op::kSub, infer_arithmetic<SubAttrs>, nullptr, run_arithmetic<SubAttrs, SubOf>});
+const Kernel kMulKernel =
+    reference_kernel({Op::kMul, infer_arithmetic<MulAttrs>, nullptr, run_arithmetic<MulAttrs, MulOf>});
+const Kernel kDivKernel =
+    reference_kernel({Op::kDiv, infer_arithmetic<DivAttrs>, nullptr, run_arithmetic<DivAttrs, DivOf>});
+const Kernel kPowKernel = reference_kernel({Op::kPow, infer_pow, nullptr, run_pow});
+const Kernel kModKernel = reference_kernel({Op::kMod, infer_mod, nullptr, run_mod});
+const Kernel kMinKernel = reference_kernel({Op::kMin, infer_numbers, nullptr, run_numbers<MinOf>});
+const Kernel kMaxKernel = reference_kernel({Op::kMax, infer_numbers, nullptr, run_numbers<MaxOf>});
 
 }  // namespace sinter

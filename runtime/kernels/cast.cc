@@ -90,6 +90,6 @@ Status run_cast(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kCastKernel = {Op::kCast, infer_cast, nullptr, run_cast};
+const Kernel kCastKernel = reference_kernel({Op::kCast, infer_cast, nullptr, run_cast});
 
 }  // namespace sinter

@@ -50,6 +50,7 @@ Status run_check_length(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kCheckLengthKernel = {Op::kCheckLength, infer_check_length, nullptr, run_check_length};
+const Kernel kCheckLengthKernel =
+    reference_kernel({Op::kCheckLength, infer_check_length, nullptr, run_check_length});
 
 }  // namespace sinter

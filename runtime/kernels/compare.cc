@@ -123,8 +123,8 @@ Status run_where(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kCompareKernel = {Op::kCompare, infer_compare, nullptr, run_compare};
-const Kernel kBitwiseKernel = {Op::kBitwise, infer_bitwise, nullptr, run_bitwise};
-const Kernel kWhereKernel = {Op::kWhere, infer_where, nullptr, run_where};
+const Kernel kCompareKernel = reference_kernel({Op::kCompare, infer_compare, nullptr, run_compare});
+const Kernel kBitwiseKernel = reference_kernel({Op::kBitwise, infer_bitwise, nullptr, run_bitwise});
+const Kernel kWhereKernel = reference_kernel({Op::kWhere, infer_where, nullptr, run_where});
 
 }  // namespace sinter

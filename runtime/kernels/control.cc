@@ -11,7 +11,7 @@ Status infer_from_bodies(OpCall&) {
 
 }  // namespace
 
-const Kernel kIfKernel = {Op::kIf, infer_from_bodies};
-const Kernel kLoopKernel = {Op::kLoop, infer_from_bodies};
+const Kernel kIfKernel = reference_kernel({Op::kIf, infer_from_bodies});
+const Kernel kLoopKernel = reference_kernel({Op::kLoop, infer_from_bodies});
 
 }  // namespace sinter

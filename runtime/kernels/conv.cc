@@ -46,6 +46,7 @@ Status lead(const OpCall& call, size_t* bytes) {
 
 }  // namespace
 
-const Kernel kConvKernel = {Op::kConv, infer_direct_or_winograd, workspace, run, nullptr, lead};
+const Kernel kConvKernel =
+    reference_kernel({Op::kConv, infer_direct_or_winograd, workspace, run, nullptr, lead});
 
 }  // namespace sinter

@@ -6,6 +6,7 @@
 #include "runtime/kernels/conv_geometry.h"
 #include "runtime/kernels/lead.h"
 #include "runtime/kernels/product.h"
+#include "runtime/kernels/simd32.h"
 
 namespace sinter::linear {
 
@@ -99,6 +100,12 @@ void depthwise_pixel(const WindowGeometry& g, const typename N::Input* x, const 
     Acc sum[kDepthwiseLanes] = {};
     typename N::Reader weight[kDepthwiseLanes];
     for (int64_t c = 0; c < lanes; ++c) weight[c] = numerics.column_reader(o0 + c);
+#if SINTER_SIMD32
+    // Weights without zero points, one for each input channel.
+    bool plain = N::kDots && sizeof(*x) == 1 && sizeof(*w) == 1 && multiplier == 1 && lanes % 4 == 0;
+    if constexpr (N::kDots)
+      for (int64_t c = 0; c < lanes; ++c) plain = plain && weight[c].zero == 0;
+#endif
     for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
       const int64_t i0 = start[0] + t0 * g.dilation[0];
       if (i0 < 0 || i0 >= g.in[0]) continue;
@@ -110,6 +117,13 @@ void depthwise_pixel(const WindowGeometry& g, const typename N::Input* x, const 
           if (i2 < 0 || i2 >= g.in[2]) continue;
           const auto* from = x + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_step;
           const auto* filter = w + ((t0 * g.kernel[1] + t1) * g.kernel[2] + t2) * g.out_channels + o0;
+#if SINTER_SIMD32
+          if constexpr (N::kDots && sizeof(*x) == 1 && sizeof(*w) == 1)
+            if (plain) {
+              simd32::add_products(from + o0, input.zero, filter, static_cast<size_t>(lanes), sum);
+              continue;
+            }
+#endif
           if (multiplier == 1 && lanes == kDepthwiseLanes) {
             for (int64_t c = 0; c < kDepthwiseLanes; ++c)
               sum[c] += input(from[o0 + c]) * weight[c](filter[c]);

@@ -27,6 +27,7 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kConvTransposeKernel = {Op::kConvTranspose, infer_conv<ConvTransposeAttrs>, workspace, run};
+const Kernel kConvTransposeKernel =
+    reference_kernel({Op::kConvTranspose, infer_conv<ConvTransposeAttrs>, workspace, run});
 
 }  // namespace sinter

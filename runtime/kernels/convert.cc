@@ -8,6 +8,13 @@
 namespace sinter {
 namespace {
 
+// Whether this build has a type of these.
+constexpr bool kPackedBuilt = is_built(DType::kInt4) || is_built(DType::kUint4) || is_built(DType::kInt2) ||
+                              is_built(DType::kUint2) || is_built(DType::kFloat4E2M1);
+constexpr bool kUnsignedBuilt = is_built(DType::kUint8) || is_built(DType::kUint16) ||
+                                is_built(DType::kUint32) || is_built(DType::kUint64) ||
+                                is_built(DType::kBool) || is_built(DType::kUint4) || is_built(DType::kUint2);
+
 // The low `bits` of `v` as a signed number.
 int64_t sign_extend(uint32_t v, int bits) {
   const uint32_t sign = 1u << (bits - 1);
@@ -84,41 +91,62 @@ void write_wide(DType t, const W* in, bool saturate, std::byte* data, int64_t st
                 int64_t n) {
   switch (t) {
     case DType::kFloat32:
-      return write_as<float>(in, data, stride, n);
+      if (is_built(DType::kFloat32)) write_as<float>(in, data, stride, n);
+      return;
     case DType::kFloat64:
-      return write_as<double>(in, data, stride, n);
+      if (is_built(DType::kFloat64)) write_as<double>(in, data, stride, n);
+      return;
     case DType::kFloat16:
-      return write_float<kFloat16Format, uint16_t>(in, false, data, stride, n);
+      if (is_built(DType::kFloat16)) write_float<kFloat16Format, uint16_t>(in, false, data, stride, n);
+      return;
     case DType::kBFloat16:
-      return write_float<kBFloat16Format, uint16_t>(in, false, data, stride, n);
+      if (is_built(DType::kBFloat16)) write_float<kBFloat16Format, uint16_t>(in, false, data, stride, n);
+      return;
     case DType::kInt8:
-      return write_as<int8_t>(in, data, stride, n);
+      if (is_built(DType::kInt8)) write_as<int8_t>(in, data, stride, n);
+      return;
     case DType::kUint8:
-      return write_as<uint8_t>(in, data, stride, n);
+      if (is_built(DType::kUint8)) write_as<uint8_t>(in, data, stride, n);
+      return;
     case DType::kInt16:
-      return write_as<int16_t>(in, data, stride, n);
+      if (is_built(DType::kInt16)) write_as<int16_t>(in, data, stride, n);
+      return;
     case DType::kUint16:
-      return write_as<uint16_t>(in, data, stride, n);
+      if (is_built(DType::kUint16)) write_as<uint16_t>(in, data, stride, n);
+      return;
     case DType::kInt32:
-      return write_as<int32_t>(in, data, stride, n);
+      if (is_built(DType::kInt32)) write_as<int32_t>(in, data, stride, n);
+      return;
     case DType::kUint32:
-      return write_as<uint32_t>(in, data, stride, n);
+      if (is_built(DType::kUint32)) write_as<uint32_t>(in, data, stride, n);
+      return;
     case DType::kInt64:
-      return write_as<int64_t>(in, data, stride, n);
+      if (is_built(DType::kInt64)) write_as<int64_t>(in, data, stride, n);
+      return;
     case DType::kUint64:
-      return write_as<uint64_t>(in, data, stride, n);
+      if (is_built(DType::kUint64)) write_as<uint64_t>(in, data, stride, n);
+      return;
     case DType::kBool:
-      return write_as<bool>(in, data, stride, n);
+      if (is_built(DType::kBool)) write_as<bool>(in, data, stride, n);
+      return;
     case DType::kFloat8E4M3FN:
-      return write_float<kFloat8E4M3FNFormat, uint8_t>(in, saturate, data, stride, n);
+      if (is_built(DType::kFloat8E4M3FN))
+        write_float<kFloat8E4M3FNFormat, uint8_t>(in, saturate, data, stride, n);
+      return;
     case DType::kFloat8E4M3FNUZ:
-      return write_float<kFloat8E4M3FNUZFormat, uint8_t>(in, saturate, data, stride, n);
+      if (is_built(DType::kFloat8E4M3FNUZ))
+        write_float<kFloat8E4M3FNUZFormat, uint8_t>(in, saturate, data, stride, n);
+      return;
     case DType::kFloat8E5M2:
-      return write_float<kFloat8E5M2Format, uint8_t>(in, saturate, data, stride, n);
+      if (is_built(DType::kFloat8E5M2))
+        write_float<kFloat8E5M2Format, uint8_t>(in, saturate, data, stride, n);
+      return;
     case DType::kFloat8E5M2FNUZ:
-      return write_float<kFloat8E5M2FNUZFormat, uint8_t>(in, saturate, data, stride, n);
+      if (is_built(DType::kFloat8E5M2FNUZ))
+        write_float<kFloat8E5M2FNUZFormat, uint8_t>(in, saturate, data, stride, n);
+      return;
     case DType::kFloat8E8M0:
-      for (int64_t k = 0; k < n; ++k) {
+      for (int64_t k = 0; is_built(DType::kFloat8E8M0) && k < n; ++k) {
         double v;
         if constexpr (std::is_same_v<W, double>)
           v = in[k];
@@ -132,7 +160,8 @@ void write_wide(DType t, const W* in, bool saturate, std::byte* data, int64_t st
     case DType::kInt2:
     case DType::kUint2:
     case DType::kFloat4E2M1:
-      return write_packed(t, in, data, position, n);
+      if (kPackedBuilt) write_packed(t, in, data, position, n);
+      return;
     case DType::kNone:
     case DType::kCount:
       return;
@@ -149,48 +178,69 @@ Wide wide_kind(DType t) {
 void read_run(DType t, const std::byte* data, int64_t stride, int64_t position, int64_t n, Run& run) {
   switch (t) {
     case DType::kFloat32:
-      return read_as<float>(data, stride, n, run.f);
+      if (is_built(DType::kFloat32)) read_as<float>(data, stride, n, run.f);
+      return;
     case DType::kFloat64:
-      return read_as<double>(data, stride, n, run.f);
+      if (is_built(DType::kFloat64)) read_as<double>(data, stride, n, run.f);
+      return;
     case DType::kFloat16:
-      return read_float<kFloat16Format, uint16_t>(data, stride, n, run.f);
+      if (is_built(DType::kFloat16)) read_float<kFloat16Format, uint16_t>(data, stride, n, run.f);
+      return;
     case DType::kBFloat16:
-      return read_float<kBFloat16Format, uint16_t>(data, stride, n, run.f);
+      if (is_built(DType::kBFloat16)) read_float<kBFloat16Format, uint16_t>(data, stride, n, run.f);
+      return;
     case DType::kInt8:
-      return read_as<int8_t>(data, stride, n, run.i);
+      if (is_built(DType::kInt8)) read_as<int8_t>(data, stride, n, run.i);
+      return;
     case DType::kInt16:
-      return read_as<int16_t>(data, stride, n, run.i);
+      if (is_built(DType::kInt16)) read_as<int16_t>(data, stride, n, run.i);
+      return;
     case DType::kInt32:
-      return read_as<int32_t>(data, stride, n, run.i);
+      if (is_built(DType::kInt32)) read_as<int32_t>(data, stride, n, run.i);
+      return;
     case DType::kInt64:
-      return read_as<int64_t>(data, stride, n, run.i);
+      if (is_built(DType::kInt64)) read_as<int64_t>(data, stride, n, run.i);
+      return;
     case DType::kUint8:
-      return read_as<uint8_t>(data, stride, n, run.u);
+      if (is_built(DType::kUint8)) read_as<uint8_t>(data, stride, n, run.u);
+      return;
     case DType::kUint16:
-      return read_as<uint16_t>(data, stride, n, run.u);
+      if (is_built(DType::kUint16)) read_as<uint16_t>(data, stride, n, run.u);
+      return;
     case DType::kUint32:
-      return read_as<uint32_t>(data, stride, n, run.u);
+      if (is_built(DType::kUint32)) read_as<uint32_t>(data, stride, n, run.u);
+      return;
     case DType::kUint64:
-      return read_as<uint64_t>(data, stride, n, run.u);
+      if (is_built(DType::kUint64)) read_as<uint64_t>(data, stride, n, run.u);
+      return;
     case DType::kBool:
-      return read_as<bool>(data, stride, n, run.u);
+      if (is_built(DType::kBool)) read_as<bool>(data, stride, n, run.u);
+      return;
     case DType::kFloat8E4M3FN:
-      return read_float<kFloat8E4M3FNFormat, uint8_t>(data, stride, n, run.f);
+      if (is_built(DType::kFloat8E4M3FN)) read_float<kFloat8E4M3FNFormat, uint8_t>(data, stride, n, run.f);
+      return;
     case DType::kFloat8E4M3FNUZ:
-      return read_float<kFloat8E4M3FNUZFormat, uint8_t>(data, stride, n, run.f);
+      if (is_built(DType::kFloat8E4M3FNUZ))
+        read_float<kFloat8E4M3FNUZFormat, uint8_t>(data, stride, n, run.f);
+      return;
     case DType::kFloat8E5M2:
-      return read_float<kFloat8E5M2Format, uint8_t>(data, stride, n, run.f);
+      if (is_built(DType::kFloat8E5M2)) read_float<kFloat8E5M2Format, uint8_t>(data, stride, n, run.f);
+      return;
     case DType::kFloat8E5M2FNUZ:
-      return read_float<kFloat8E5M2FNUZFormat, uint8_t>(data, stride, n, run.f);
+      if (is_built(DType::kFloat8E5M2FNUZ))
+        read_float<kFloat8E5M2FNUZFormat, uint8_t>(data, stride, n, run.f);
+      return;
     case DType::kFloat8E8M0:
-      for (int64_t k = 0; k < n; ++k) run.f[k] = decode_e8m0(load<uint8_t>(data + k * stride));
+      for (int64_t k = 0; is_built(DType::kFloat8E8M0) && k < n; ++k)
+        run.f[k] = decode_e8m0(load<uint8_t>(data + k * stride));
       return;
     case DType::kInt4:
     case DType::kUint4:
     case DType::kInt2:
     case DType::kUint2:
     case DType::kFloat4E2M1:
-      return read_packed(t, data, position, n, run);
+      if (kPackedBuilt) read_packed(t, data, position, n, run);
+      return;
     case DType::kNone:
     case DType::kCount:
       return;
@@ -205,7 +255,8 @@ void write_run(DType t, Wide from, const Run& run, bool saturate, std::byte* dat
     case Wide::kSigned:
       return write_wide(t, run.i, saturate, data, stride, position, n);
     case Wide::kUnsigned:
-      return write_wide(t, run.u, saturate, data, stride, position, n);
+      if (kUnsignedBuilt) write_wide(t, run.u, saturate, data, stride, position, n);
+      return;
   }
 }
 

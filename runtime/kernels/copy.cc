@@ -67,8 +67,8 @@ Status run_broadcast(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kViewKernel = {Op::kView, infer_view, nullptr, run_view};
-const Kernel kCopyKernel = {Op::kCopy, infer_like_input, nullptr, run_copy};
-const Kernel kBroadcastKernel = {Op::kBroadcast, infer_broadcast, nullptr, run_broadcast};
+const Kernel kViewKernel = reference_kernel({Op::kView, infer_view, nullptr, run_view});
+const Kernel kCopyKernel = reference_kernel({Op::kCopy, infer_like_input, nullptr, run_copy});
+const Kernel kBroadcastKernel = reference_kernel({Op::kBroadcast, infer_broadcast, nullptr, run_broadcast});
 
 }  // namespace sinter

@@ -45,6 +45,6 @@ Status run_cumulate(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kCumulateKernel = {Op::kCumulate, infer_cumulate, nullptr, run_cumulate};
+const Kernel kCumulateKernel = reference_kernel({Op::kCumulate, infer_cumulate, nullptr, run_cumulate});
 
 }  // namespace sinter

@@ -25,7 +25,7 @@ Status lead(const OpCall& call, size_t* bytes) {
 
 }  // namespace
 
-const Kernel kDepthwiseConvKernel = {
-    Op::kDepthwiseConv, infer_conv<DepthwiseConvAttrs>, nullptr, run, nullptr, lead};
+const Kernel kDepthwiseConvKernel =
+    reference_kernel({Op::kDepthwiseConv, infer_conv<DepthwiseConvAttrs>, nullptr, run, nullptr, lead});
 
 }  // namespace sinter

@@ -191,6 +191,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kDftKernel = {Op::kDft, infer_call, workspace, run};
+const Kernel kDftKernel = reference_kernel({Op::kDft, infer_call, workspace, run});
 
 }  // namespace sinter

@@ -38,7 +38,7 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kFullyConnectedKernel = {Op::kFullyConnected, infer_call, workspace, run, nullptr,
-                                      connected_lead};
+const Kernel kFullyConnectedKernel =
+    reference_kernel({Op::kFullyConnected, infer_call, workspace, run, nullptr, connected_lead});
 
 }  // namespace sinter

@@ -137,9 +137,9 @@ Status run_gather_nd(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kGatherKernel = {Op::kGather, infer_gather, nullptr, run_gather};
-const Kernel kGatherElementsKernel = {Op::kGatherElements, infer_gather_elements, nullptr,
-                                      run_gather_elements};
-const Kernel kGatherNdKernel = {Op::kGatherNd, infer_gather_nd, nullptr, run_gather_nd};
+const Kernel kGatherKernel = reference_kernel({Op::kGather, infer_gather, nullptr, run_gather});
+const Kernel kGatherElementsKernel =
+    reference_kernel({Op::kGatherElements, infer_gather_elements, nullptr, run_gather_elements});
+const Kernel kGatherNdKernel = reference_kernel({Op::kGatherNd, infer_gather_nd, nullptr, run_gather_nd});
 
 }  // namespace sinter

@@ -189,6 +189,7 @@ Status run_grid_sample(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kGridSampleKernel = {Op::kGridSample, infer_grid_sample, nullptr, run_grid_sample};
+const Kernel kGridSampleKernel =
+    reference_kernel({Op::kGridSample, infer_grid_sample, nullptr, run_grid_sample});
 
 }  // namespace sinter

@@ -109,7 +109,7 @@ Status run_lrn(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kGroupNormKernel = {Op::kGroupNorm, infer_group_norm, nullptr, run_group_norm};
-const Kernel kLrnKernel = {Op::kLrn, infer_lrn, nullptr, run_lrn};
+const Kernel kGroupNormKernel = reference_kernel({Op::kGroupNorm, infer_group_norm, nullptr, run_group_norm});
+const Kernel kLrnKernel = reference_kernel({Op::kLrn, infer_lrn, nullptr, run_lrn});
 
 }  // namespace sinter

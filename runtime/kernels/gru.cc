@@ -49,6 +49,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kGruKernel = {Op::kGru, infer_call, workspace, run};
+const Kernel kGruKernel = reference_kernel({Op::kGru, infer_call, workspace, run});
 
 }  // namespace sinter

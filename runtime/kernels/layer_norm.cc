@@ -97,7 +97,7 @@ Status run_rms_norm(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kLayerNormKernel = {Op::kLayerNorm, infer_layer_norm, nullptr, run_layer_norm};
-const Kernel kRmsNormKernel = {Op::kRmsNorm, infer_rms_norm, nullptr, run_rms_norm};
+const Kernel kLayerNormKernel = reference_kernel({Op::kLayerNorm, infer_layer_norm, nullptr, run_layer_norm});
+const Kernel kRmsNormKernel = reference_kernel({Op::kRmsNorm, infer_rms_norm, nullptr, run_rms_norm});
 
 }  // namespace sinter

@@ -18,25 +18,19 @@ using Accumulator = std::conditional_t<kIsFloatElement<T>, double,
 // Calls f with a value of the element type that `t` names.
 template <class F>
 Status dispatch(DType t, F&& f) {
+  const auto of = [&](auto tag) { return f(typename decltype(tag)::type{}); };
+  if (!is_integer(t)) return for_float_or_half(t, of);
   switch (t) {
-    case DType::kFloat32:
-      return f(float{});
-    case DType::kFloat64:
-      return f(double{});
-    case DType::kFloat16:
-      return f(Half{});
-    case DType::kBFloat16:
-      return f(BHalf{});
     case DType::kInt32:
-      return f(int32_t{});
+      return for_built<DType::kInt32, int32_t>(of);
     case DType::kInt64:
-      return f(int64_t{});
+      return for_built<DType::kInt64, int64_t>(of);
     case DType::kUint32:
-      return f(uint32_t{});
+      return for_built<DType::kUint32, uint32_t>(of);
     case DType::kUint64:
-      return f(uint64_t{});
+      return for_built<DType::kUint64, uint64_t>(of);
     default:
-      return unsupported("the reference kernel does not compute in this type");
+      return dtype_not_computed(t);
   }
 }
 

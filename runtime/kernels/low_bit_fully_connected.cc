@@ -128,6 +128,7 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kLowBitFullyConnectedKernel = {Op::kLowBitFullyConnected, infer_call, workspace, run};
+const Kernel kLowBitFullyConnectedKernel =
+    reference_kernel({Op::kLowBitFullyConnected, infer_call, workspace, run});
 
 }  // namespace sinter

@@ -50,6 +50,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kLstmKernel = {Op::kLstm, infer_call, workspace, run};
+const Kernel kLstmKernel = reference_kernel({Op::kLstm, infer_call, workspace, run});
 
 }  // namespace sinter

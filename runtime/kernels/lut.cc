@@ -33,6 +33,6 @@ Status run_lut(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kLutKernel = {Op::kLut, infer_lut, nullptr, run_lut};
+const Kernel kLutKernel = reference_kernel({Op::kLut, infer_lut, nullptr, run_lut});
 
 }  // namespace sinter

@@ -36,6 +36,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kMatMulKernel = {Op::kMatMul, infer_call, workspace, run};
+const Kernel kMatMulKernel = reference_kernel({Op::kMatMul, infer_call, workspace, run});
 
 }  // namespace sinter

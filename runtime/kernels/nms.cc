@@ -131,6 +131,6 @@ Status run_nms(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kNmsKernel = {Op::kNms, infer_nms, nms_workspace, run_nms};
+const Kernel kNmsKernel = reference_kernel({Op::kNms, infer_nms, nms_workspace, run_nms});
 
 }  // namespace sinter

@@ -53,6 +53,6 @@ Status run_non_zero(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kNonZeroKernel = {Op::kNonZero, infer_non_zero, nullptr, run_non_zero};
+const Kernel kNonZeroKernel = reference_kernel({Op::kNonZero, infer_non_zero, nullptr, run_non_zero});
 
 }  // namespace sinter

@@ -101,6 +101,6 @@ Status run_pad(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kPadKernel = {Op::kPad, infer_pad, nullptr, run_pad};
+const Kernel kPadKernel = reference_kernel({Op::kPad, infer_pad, nullptr, run_pad});
 
 }  // namespace sinter

@@ -194,10 +194,11 @@ Status run_q_avg_pool(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kMaxPoolKernel = {Op::kMaxPool, infer_max_pool, nullptr, run_max_pool, nullptr, max_pool_lead};
-const Kernel kAvgPoolKernel = {Op::kAvgPool, infer_avg_pool, nullptr,
-                               run_avg_pool, nullptr,        average_lead<AvgPoolAttrs>};
-const Kernel kQAvgPoolKernel = {Op::kQAvgPool,  infer_q_avg_pool, nullptr,
-                                run_q_avg_pool, nullptr,          average_lead<QAvgPoolAttrs>};
+const Kernel kMaxPoolKernel =
+    reference_kernel({Op::kMaxPool, infer_max_pool, nullptr, run_max_pool, nullptr, max_pool_lead});
+const Kernel kAvgPoolKernel = reference_kernel(
+    {Op::kAvgPool, infer_avg_pool, nullptr, run_avg_pool, nullptr, average_lead<AvgPoolAttrs>});
+const Kernel kQAvgPoolKernel = reference_kernel(
+    {Op::kQAvgPool, infer_q_avg_pool, nullptr, run_q_avg_pool, nullptr, average_lead<QAvgPoolAttrs>});
 
 }  // namespace sinter

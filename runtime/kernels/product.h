@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/kernels/linear.h"
+#include "runtime/kernels/simd32.h"
 
 namespace sinter::linear {
 
@@ -85,6 +86,13 @@ template <int kRows, int kColumns, class X, class W, class Reader, class Acc>
 [[gnu::noinline]] void dot_tile(const X* const (&x)[kTile], Reader read_x, const W* const (&w)[kTile],
                                 const Reader (&read_w)[kTile], int64_t depth, Acc (*sums)[kTile]) {
   int64_t k = 0;
+#if SINTER_SIMD32
+  if constexpr (sizeof(X) == 1 && sizeof(W) == 1) {
+    k = depth / 4 * 4;
+    for (int c = 0; c < kColumns; ++c)
+      simd32::add_dots<kRows>(x, read_x.zero, w[c], read_w[c].zero, static_cast<size_t>(k), sums[c]);
+  }
+#else
   if constexpr (sizeof(X) == 1 && sizeof(W) == 1) {
     // Differences of int8 values take 9 bits, a chunk's products 20.
     for (; k + kChunk <= depth; k += kChunk) {
@@ -105,6 +113,7 @@ template <int kRows, int kColumns, class X, class W, class Reader, class Acc>
       }
     }
   }
+#endif
   for (int c = 0; c < kColumns; ++c) {
     Acc sum[kRows] = {};
     for (int64_t i = k; i < depth; ++i) {

@@ -112,8 +112,8 @@ Status run_prelu(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kQAddKernel = {Op::kQAdd, infer_add, nullptr, run_add};
-const Kernel kQMulKernel = {Op::kQMul, infer_mul, nullptr, run_mul};
-const Kernel kQPReluKernel = {Op::kQPRelu, infer_prelu, nullptr, run_prelu};
+const Kernel kQAddKernel = reference_kernel({Op::kQAdd, infer_add, nullptr, run_add});
+const Kernel kQMulKernel = reference_kernel({Op::kQMul, infer_mul, nullptr, run_mul});
+const Kernel kQPReluKernel = reference_kernel({Op::kQPRelu, infer_prelu, nullptr, run_prelu});
 
 }  // namespace sinter

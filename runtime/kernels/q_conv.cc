@@ -60,8 +60,8 @@ struct QuantizedConv {
 
 }  // namespace
 
-const Kernel kQConvKernel = QuantizedConv<QConvAttrs>::kernel();
-const Kernel kQDepthwiseConvKernel = QuantizedConv<QDepthwiseConvAttrs>::kernel();
-const Kernel kQConvTransposeKernel = QuantizedConv<QConvTransposeAttrs>::kernel();
+const Kernel kQConvKernel = reference_kernel(QuantizedConv<QConvAttrs>::kernel());
+const Kernel kQDepthwiseConvKernel = reference_kernel(QuantizedConv<QDepthwiseConvAttrs>::kernel());
+const Kernel kQConvTransposeKernel = reference_kernel(QuantizedConv<QConvTransposeAttrs>::kernel());
 
 }  // namespace sinter

@@ -28,7 +28,7 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kQFullyConnectedKernel = {Op::kQFullyConnected, infer_call, nullptr, run, nullptr,
-                                       connected_lead};
+const Kernel kQFullyConnectedKernel =
+    reference_kernel({Op::kQFullyConnected, infer_call, nullptr, run, nullptr, connected_lead});
 
 }  // namespace sinter

@@ -45,6 +45,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kQMatMulKernel = {Op::kQMatMul, infer_call, nullptr, run};
+const Kernel kQMatMulKernel = reference_kernel({Op::kQMatMul, infer_call, nullptr, run});
 
 }  // namespace sinter

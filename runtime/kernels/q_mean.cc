@@ -48,6 +48,6 @@ Status run_mean(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kQMeanKernel = {Op::kQMean, infer_mean, nullptr, run_mean};
+const Kernel kQMeanKernel = reference_kernel({Op::kQMean, infer_mean, nullptr, run_mean});
 
 }  // namespace sinter

@@ -206,9 +206,9 @@ Status resolve(const OpCall& call, const QSettings& s, Layout* l) {
 
 namespace sinter {
 
-const Kernel kQLstmKernel = {Op::kQLstm, recurrent::infer_call<QLstmAttrs>, recurrent::workspace<QLstmAttrs>,
-                             recurrent::run<QLstmAttrs>};
-const Kernel kQGruKernel = {Op::kQGru, recurrent::infer_call<QGruAttrs>, recurrent::workspace<QGruAttrs>,
-                            recurrent::run<QGruAttrs>};
+const Kernel kQLstmKernel = reference_kernel({Op::kQLstm, recurrent::infer_call<QLstmAttrs>,
+                                              recurrent::workspace<QLstmAttrs>, recurrent::run<QLstmAttrs>});
+const Kernel kQGruKernel = reference_kernel({Op::kQGru, recurrent::infer_call<QGruAttrs>,
+                                             recurrent::workspace<QGruAttrs>, recurrent::run<QGruAttrs>});
 
 }  // namespace sinter

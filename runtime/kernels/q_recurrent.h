@@ -32,14 +32,14 @@ inline int32_t next_cell(int32_t forget, int32_t cell, int32_t in, int32_t candi
   return round_clamped((kept + added) * 0x1p-15f, -kMostCell, kMostCell);
 }
 // The gate at which a cell's activation is evaluated.
-inline int32_t cell_gate(int32_t cell) { return std::clamp((cell + 4) >> 3, -32768, 32767); }
+inline int32_t cell_gate(int32_t cell) { return std::clamp<int32_t>((cell + 4) >> 3, -32768, 32767); }
 inline int32_t lstm_hidden(int32_t out, int32_t cell) { return (out * cell + (1 << 16)) >> 17; }
 
 // Of a Gru: the hidden value behind the reset gate, and the next one.
 inline int32_t reset_hidden(int32_t reset, int32_t hidden) { return (reset * hidden + (1 << 14)) >> 15; }
 inline int32_t gru_hidden(int32_t update, int32_t candidate, int32_t hidden) {
   const int32_t mixed = update * hidden + (((32768 - update) * candidate + 2) >> 2);
-  return std::clamp((mixed + (1 << 14)) >> 15, -8192, 8192);
+  return std::clamp<int32_t>((mixed + (1 << 14)) >> 15, -8192, 8192);
 }
 
 // Hidden values and cells given as float32.

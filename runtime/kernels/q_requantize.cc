@@ -67,7 +67,8 @@ Status run_table(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kQRequantizeKernel = {Op::kQRequantize, infer_requantize, nullptr, run_requantize};
-const Kernel kQTableKernel = {Op::kQTable, infer_table, nullptr, run_table};
+const Kernel kQRequantizeKernel =
+    reference_kernel({Op::kQRequantize, infer_requantize, nullptr, run_requantize});
+const Kernel kQTableKernel = reference_kernel({Op::kQTable, infer_table, nullptr, run_table});
 
 }  // namespace sinter

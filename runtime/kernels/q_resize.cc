@@ -29,7 +29,7 @@ struct Taps {
 Taps read_taps(const TensorView& table, int64_t at, int64_t dim) {
   const int32_t* pair = table.as<int32_t>() + 2 * at;
   const int64_t first = std::clamp<int64_t>(pair[0], 0, dim - 1);
-  const int32_t weight = std::clamp(pair[1], 0, 2048);
+  const auto weight = std::clamp<int32_t>(pair[1], 0, 2048);
   return {first, std::min(first + 1, dim - 1), {2048 - weight, weight}};
 }
 
@@ -76,6 +76,6 @@ Status run_resize(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kQResizeKernel = {Op::kQResize, infer_resize, nullptr, run_resize};
+const Kernel kQResizeKernel = reference_kernel({Op::kQResize, infer_resize, nullptr, run_resize});
 
 }  // namespace sinter

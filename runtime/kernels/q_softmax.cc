@@ -59,6 +59,6 @@ Status run_softmax(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kQSoftmaxKernel = {Op::kQSoftmax, infer_softmax, nullptr, run_softmax};
+const Kernel kQSoftmaxKernel = reference_kernel({Op::kQSoftmax, infer_softmax, nullptr, run_softmax});
 
 }  // namespace sinter

@@ -243,9 +243,10 @@ Status run_dynamic_quantize(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kQuantizeKernel = {Op::kQuantize, infer_quantize, nullptr, run_quantize};
-const Kernel kDequantizeKernel = {Op::kDequantize, infer_dequantize, nullptr, run_dequantize};
-const Kernel kDynamicQuantizeKernel = {Op::kDynamicQuantize, infer_dynamic_quantize, nullptr,
-                                       run_dynamic_quantize};
+const Kernel kQuantizeKernel = reference_kernel({Op::kQuantize, infer_quantize, nullptr, run_quantize});
+const Kernel kDequantizeKernel =
+    reference_kernel({Op::kDequantize, infer_dequantize, nullptr, run_dequantize});
+const Kernel kDynamicQuantizeKernel =
+    reference_kernel({Op::kDynamicQuantize, infer_dynamic_quantize, nullptr, run_dynamic_quantize});
 
 }  // namespace sinter

@@ -99,7 +99,7 @@ class Quantized {
 // Calls f with a value of x's element type.
 template <class F>
 Status for_quantized(DType x, F&& f) {
-  return x == DType::kInt8 ? f(int8_t{}) : f(int16_t{});
+  return for_narrow(x, f);
 }
 
 }  // namespace sinter::linear

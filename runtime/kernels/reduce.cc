@@ -156,6 +156,6 @@ Status run_reduce(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kReduceKernel = {Op::kReduce, infer_reduce, nullptr, run_reduce};
+const Kernel kReduceKernel = reference_kernel({Op::kReduce, infer_reduce, nullptr, run_reduce});
 
 }  // namespace sinter

@@ -57,7 +57,8 @@ using NarrowResult = std::conditional_t<sizeof(T) == 1, Int8Result, Int16Result>
 // Calls f with a value of the type, int8 or int16.
 template <class F>
 Status for_narrow(DType t, F&& f) {
-  return t == DType::kInt8 ? f(int8_t{}) : f(int16_t{});
+  const auto of = [&](auto tag) { return f(typename decltype(tag)::type{}); };
+  return t == DType::kInt8 ? for_built<DType::kInt8, int8_t>(of) : for_built<DType::kInt16, int16_t>(of);
 }
 
 // ---- checks for infer

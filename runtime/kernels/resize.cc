@@ -294,6 +294,6 @@ Status run_resize(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kResizeKernel = {Op::kResize, infer_resize, resize_workspace, run_resize};
+const Kernel kResizeKernel = reference_kernel({Op::kResize, infer_resize, resize_workspace, run_resize});
 
 }  // namespace sinter

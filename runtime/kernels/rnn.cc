@@ -36,6 +36,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kRnnKernel = {Op::kRnn, infer_call, workspace, run};
+const Kernel kRnnKernel = reference_kernel({Op::kRnn, infer_call, workspace, run});
 
 }  // namespace sinter

@@ -154,6 +154,6 @@ Status run_roi_align(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kRoiAlignKernel = {Op::kRoiAlign, infer_roi_align, nullptr, run_roi_align};
+const Kernel kRoiAlignKernel = reference_kernel({Op::kRoiAlign, infer_roi_align, nullptr, run_roi_align});
 
 }  // namespace sinter

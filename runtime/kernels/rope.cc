@@ -67,6 +67,6 @@ Status run(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kRopeKernel = {Op::kRope, infer_call, nullptr, run};
+const Kernel kRopeKernel = reference_kernel({Op::kRope, infer_call, nullptr, run});
 
 }  // namespace sinter

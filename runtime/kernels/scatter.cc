@@ -158,8 +158,8 @@ Status run_scatter_nd(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kScatterElementsKernel = {Op::kScatterElements, infer_scatter_elements, nullptr,
-                                       run_scatter_elements};
-const Kernel kScatterNdKernel = {Op::kScatterNd, infer_scatter_nd, nullptr, run_scatter_nd};
+const Kernel kScatterElementsKernel =
+    reference_kernel({Op::kScatterElements, infer_scatter_elements, nullptr, run_scatter_elements});
+const Kernel kScatterNdKernel = reference_kernel({Op::kScatterNd, infer_scatter_nd, nullptr, run_scatter_nd});
 
 }  // namespace sinter

@@ -108,8 +108,9 @@ Status run_cache_update(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kReverseSequenceKernel = {Op::kReverseSequence, infer_reverse_sequence, nullptr,
-                                       run_reverse_sequence};
-const Kernel kCacheUpdateKernel = {Op::kCacheUpdate, infer_cache_update, nullptr, run_cache_update};
+const Kernel kReverseSequenceKernel =
+    reference_kernel({Op::kReverseSequence, infer_reverse_sequence, nullptr, run_reverse_sequence});
+const Kernel kCacheUpdateKernel =
+    reference_kernel({Op::kCacheUpdate, infer_cache_update, nullptr, run_cache_update});
 
 }  // namespace sinter

@@ -1,4 +1,6 @@
 // Slice, Concat, Tile: a window of a value, values side by side, a value repeated.
+#include <cstring>
+
 #include "runtime/backend/slice_window.h"
 #include "runtime/kernels/indices.h"
 #include "runtime/kernels/reference.h"
@@ -63,9 +65,24 @@ Status run_concat(const OpCall& call, RunContext&) {
   TensorView part = y;
   for (const TensorView& x : call.inputs) {
     part.dims[a.axis] = x.dims[a.axis];
-    if (x.size() != 0) SINTER_RETURN_IF_ERROR(copy_elements(part, x));
+    // The first operand may be a later part of the result's own bytes (concat_lead).
+    if (x.size() != 0 && x.dense() && part.dense())
+      std::memmove(part.data, x.data, static_cast<size_t>(x.dense_bytes()));
+    else if (x.size() != 0)
+      SINTER_RETURN_IF_ERROR(copy_elements(part, x));
     part.data += x.dims[a.axis] * y.strides[a.axis];
   }
+  return ok_status();
+}
+
+// Joined along the outermost axis that has several entries, operand 0 is one piece of the result, moved
+// before anything else is written: towards the start, by any number of bytes.
+Status concat_lead(const OpCall& call, size_t* bytes) {
+  const auto& a = call.attrs<ConcatAttrs>();
+  for (int64_t i = 0; i < a.axis; ++i)
+    SINTER_RETURN_UNLESS(call.out(0).dims[i] == 1,
+                         unsupported("the operands are joined along an inner axis"));
+  *bytes = 0;
   return ok_status();
 }
 
@@ -105,8 +122,9 @@ Status run_tile(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kSliceKernel = {Op::kSlice, infer_slice, nullptr, run_slice};
-const Kernel kConcatKernel = {Op::kConcat, infer_concat, nullptr, run_concat};
-const Kernel kTileKernel = {Op::kTile, infer_tile, nullptr, run_tile};
+const Kernel kSliceKernel = reference_kernel({Op::kSlice, infer_slice, nullptr, run_slice});
+const Kernel kConcatKernel =
+    reference_kernel({Op::kConcat, infer_concat, nullptr, run_concat, nullptr, concat_lead});
+const Kernel kTileKernel = reference_kernel({Op::kTile, infer_tile, nullptr, run_tile});
 
 }  // namespace sinter

@@ -58,6 +58,6 @@ Status run_softmax(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kSoftmaxKernel = {Op::kSoftmax, infer_softmax, nullptr, run_softmax};
+const Kernel kSoftmaxKernel = reference_kernel({Op::kSoftmax, infer_softmax, nullptr, run_softmax});
 
 }  // namespace sinter

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "runtime/backend/kernel.h"
+#include "runtime/core/built.h"
 #include "runtime/kernels/half.h"
 
 namespace sinter {
@@ -47,37 +48,46 @@ inline Status dtype_not_computed(DType t) {
   return unsupported("this kernel does not compute in %A", static_cast<int64_t>(t));
 }
 
+// f for elements of type t, stored as T, where this build computes in t.
+template <DType t, class T, class F>
+Status for_built(F&& f) {
+  if constexpr (is_built(t))
+    return f(Tag<T>{});
+  else
+    return dtype_not_computed(t);
+}
+
 template <class F>
 Status for_float(DType t, F&& f) {
-  if (t == DType::kFloat32) return f(Tag<float>{});
-  if (t == DType::kFloat64) return f(Tag<double>{});
+  if (t == DType::kFloat32) return for_built<DType::kFloat32, float>(f);
+  if (t == DType::kFloat64) return for_built<DType::kFloat64, double>(f);
   return dtype_not_computed(t);
 }
 // And float16 and bfloat16 elements, computed in float (Computed<Half>).
 template <class F>
 Status for_float_or_half(DType t, F&& f) {
-  if (t == DType::kFloat16) return f(Tag<Half>{});
-  return t == DType::kBFloat16 ? f(Tag<BHalf>{}) : for_float(t, f);
+  if (t == DType::kFloat16) return for_built<DType::kFloat16, Half>(f);
+  return t == DType::kBFloat16 ? for_built<DType::kBFloat16, BHalf>(f) : for_float(t, f);
 }
 template <class F>
 Status for_integer(DType t, F&& f) {
   switch (t) {
     case DType::kInt8:
-      return f(Tag<int8_t>{});
+      return for_built<DType::kInt8, int8_t>(f);
     case DType::kUint8:
-      return f(Tag<uint8_t>{});
+      return for_built<DType::kUint8, uint8_t>(f);
     case DType::kInt16:
-      return f(Tag<int16_t>{});
+      return for_built<DType::kInt16, int16_t>(f);
     case DType::kUint16:
-      return f(Tag<uint16_t>{});
+      return for_built<DType::kUint16, uint16_t>(f);
     case DType::kInt32:
-      return f(Tag<int32_t>{});
+      return for_built<DType::kInt32, int32_t>(f);
     case DType::kUint32:
-      return f(Tag<uint32_t>{});
+      return for_built<DType::kUint32, uint32_t>(f);
     case DType::kInt64:
-      return f(Tag<int64_t>{});
+      return for_built<DType::kInt64, int64_t>(f);
     case DType::kUint64:
-      return f(Tag<uint64_t>{});
+      return for_built<DType::kUint64, uint64_t>(f);
     default:
       return dtype_not_computed(t);
   }
@@ -93,23 +103,16 @@ Status for_number_or_half(DType t, F&& f) {
 }
 template <class F>
 Status for_number_or_bool(DType t, F&& f) {
-  return t == DType::kBool ? f(Tag<bool>{}) : for_number(t, f);
+  return t == DType::kBool ? for_built<DType::kBool, bool>(f) : for_number(t, f);
 }
 // An unsigned integer as wide as an element, for kernels that only move bytes.
 template <class F>
 Status for_width(size_t bytes, F&& f) {
-  switch (bytes) {
-    case 1:
-      return f(Tag<uint8_t>{});
-    case 2:
-      return f(Tag<uint16_t>{});
-    case 4:
-      return f(Tag<uint32_t>{});
-    case 8:
-      return f(Tag<uint64_t>{});
-    default:
-      return unsupported("elements of %a bytes are not moved", static_cast<int64_t>(bytes));
-  }
+  if (is_built_width(1) && bytes == 1) return f(Tag<uint8_t>{});
+  if (is_built_width(2) && bytes == 2) return f(Tag<uint16_t>{});
+  if (is_built_width(4) && bytes == 4) return f(Tag<uint32_t>{});
+  if (is_built_width(8) && bytes == 8) return f(Tag<uint64_t>{});
+  return unsupported("elements of %a bytes are not moved", static_cast<int64_t>(bytes));
 }
 
 // ---- nests: loops over N operands of the same (broadcast) dims

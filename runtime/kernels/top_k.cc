@@ -67,6 +67,6 @@ Status run_top_k(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kTopKKernel = {Op::kTopK, infer_top_k, top_k_workspace, run_top_k};
+const Kernel kTopKKernel = reference_kernel({Op::kTopK, infer_top_k, top_k_workspace, run_top_k});
 
 }  // namespace sinter

@@ -89,6 +89,6 @@ Status run_transpose(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kTransposeKernel = {Op::kTranspose, infer_transpose, nullptr, run_transpose};
+const Kernel kTransposeKernel = reference_kernel({Op::kTranspose, infer_transpose, nullptr, run_transpose});
 
 }  // namespace sinter

@@ -182,17 +182,17 @@ Status run_classify(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kAbsKernel = {Op::kAbs, infer_number, nullptr, run_number<AbsOf>};
-const Kernel kNegKernel = {Op::kNeg, infer_number, nullptr, run_number<NegOf>};
-const Kernel kSignKernel = {Op::kSign, infer_number, nullptr, run_number<SignOf>};
-const Kernel kRoundKernel = {Op::kRound, infer_round, nullptr, run_round};
-const Kernel kSqrtKernel = {Op::kSqrt, infer_float, nullptr, run_float<SqrtOf>};
-const Kernel kRsqrtKernel = {Op::kRsqrt, infer_float, nullptr, run_float<RsqrtOf>};
-const Kernel kExpKernel = {Op::kExp, infer_float, nullptr, run_float<ExpOf>};
-const Kernel kLogKernel = {Op::kLog, infer_float, nullptr, run_float<LogOf>};
-const Kernel kErfKernel = {Op::kErf, infer_float, nullptr, run_float<ErfOf>};
-const Kernel kTrigKernel = {Op::kTrig, infer_trig, nullptr, run_trig};
-const Kernel kBitNotKernel = {Op::kBitNot, infer_bit_not, nullptr, run_bit_not};
-const Kernel kClassifyKernel = {Op::kClassify, infer_classify, nullptr, run_classify};
+const Kernel kAbsKernel = reference_kernel({Op::kAbs, infer_number, nullptr, run_number<AbsOf>});
+const Kernel kNegKernel = reference_kernel({Op::kNeg, infer_number, nullptr, run_number<NegOf>});
+const Kernel kSignKernel = reference_kernel({Op::kSign, infer_number, nullptr, run_number<SignOf>});
+const Kernel kRoundKernel = reference_kernel({Op::kRound, infer_round, nullptr, run_round});
+const Kernel kSqrtKernel = reference_kernel({Op::kSqrt, infer_float, nullptr, run_float<SqrtOf>});
+const Kernel kRsqrtKernel = reference_kernel({Op::kRsqrt, infer_float, nullptr, run_float<RsqrtOf>});
+const Kernel kExpKernel = reference_kernel({Op::kExp, infer_float, nullptr, run_float<ExpOf>});
+const Kernel kLogKernel = reference_kernel({Op::kLog, infer_float, nullptr, run_float<LogOf>});
+const Kernel kErfKernel = reference_kernel({Op::kErf, infer_float, nullptr, run_float<ErfOf>});
+const Kernel kTrigKernel = reference_kernel({Op::kTrig, infer_trig, nullptr, run_trig});
+const Kernel kBitNotKernel = reference_kernel({Op::kBitNot, infer_bit_not, nullptr, run_bit_not});
+const Kernel kClassifyKernel = reference_kernel({Op::kClassify, infer_classify, nullptr, run_classify});
 
 }  // namespace sinter

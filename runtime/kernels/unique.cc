@@ -129,6 +129,6 @@ Status run_unique(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kUniqueKernel = {Op::kUnique, infer_unique, unique_workspace, run_unique};
+const Kernel kUniqueKernel = reference_kernel({Op::kUnique, infer_unique, unique_workspace, run_unique});
 
 }  // namespace sinter

@@ -6,6 +6,7 @@
 
 #include "runtime/backend/target.h"
 #include "runtime/model/model_state.h"
+#include "runtime/model/structure_arena.h"
 #include "runtime/model/verify.h"
 #include "runtime/signature/signature.h"
 
@@ -15,6 +16,11 @@ using detail::items;
 using detail::length;
 using detail::ModelState;
 using detail::text;
+
+namespace detail {
+SINTER_ON_32(ModelState, 48, 8);
+SINTER_ON_32(format::Segment, 64, 8);
+}  // namespace detail
 
 namespace {
 
@@ -27,7 +33,12 @@ struct Layout {
   size_t retained;
   std::byte* scratch;
 
-  Layout(const format::Header& h, bool copy, BumpArena& arena)
+  // What the verifier needs.
+  static size_t scratch_bytes(const format::Header& h, bool sealed = kSealed) {
+    return sealed ? 0 : static_cast<size_t>(h.scratch_bytes);
+  }
+
+  Layout(const format::Header& h, bool copy, detail::StructureArena& arena, bool sealed = kSealed)
       : state(arena.allocate_array<ModelState>(1)),
         segments(arena.allocate_array<format::Segment>(h.segment_count)),
         head(static_cast<std::byte*>(
@@ -35,9 +46,7 @@ struct Layout {
         flatbuffer(static_cast<std::byte*>(
             arena.allocate(copy ? static_cast<size_t>(h.flatbuffer_bytes) : 0, kBufferAlignment))),
         retained(align_up(arena.used(), kBufferAlignment)),
-        scratch(
-            static_cast<std::byte*>(arena.allocate(static_cast<size_t>(h.scratch_bytes), kBufferAlignment))) {
-  }
+        scratch(static_cast<std::byte*>(arena.allocate(scratch_bytes(h, sealed), kBufferAlignment))) {}
 };
 
 // A key that this build cannot check must not be taken for one that was checked.
@@ -62,6 +71,15 @@ Result<format::Header> plausible_header(std::span<const std::byte> file) {
   SINTER_RETURN_UNLESS(h.scratch_bytes <= 512 * h.flatbuffer_bytes + 65536,
                        corrupt("the scratch size is out of range"));
   return header;
+}
+
+// By FlatBuffers' own verifier; on a frame of its own.
+[[maybe_unused, gnu::noinline]] Status verify_structure(std::span<const std::byte> structure) {
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(structure.data()), structure.size(),
+                                 /*max_depth=*/16,
+                                 /*max_tables=*/static_cast<flatbuffers::uoffset_t>(structure.size() / 4));
+  SINTER_RETURN_UNLESS(fb::VerifyModelBuffer(verifier), corrupt("the model's structure is damaged"));
+  return ok_status();
 }
 
 const fb::Program* program_of(const ModelState* state, uint32_t i) { return state->root->programs()->Get(i); }
@@ -94,10 +112,21 @@ Result<size_t> Model::open_bytes(std::span<const std::byte> file, const OpenOpti
   SINTER_RETURN_IF_ERROR(check_key(options));
   const Result<format::Header> header = plausible_header(file);
   if (!header.ok()) return header.status();
-  BumpArena arena;
+  detail::StructureArena arena;
   Layout{header.value(), !options.stable, arena};
   SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file is too large for this machine"));
   return arena.used();
+}
+
+Result<detail::OpenNeeds> detail::open_needs(std::span<const std::byte> file, const OpenOptions& options,
+                                             Pointers pointers) {
+  const Result<format::Header> header = plausible_header(file);
+  if (!header.ok()) return header.status();
+  StructureArena arena(pointers), sealed_arena(pointers);
+  const Layout open(header.value(), !options.stable, arena, false);
+  Layout{header.value(), !options.stable, sealed_arena, true};
+  SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file is too large for this machine"));
+  return OpenNeeds{arena.used(), open.retained, sealed_arena.used()};
 }
 
 Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> memory,
@@ -114,7 +143,7 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   SINTER_RETURN_UNLESS(memory.size() >= needed.value(),
                        error(Code::kOutOfMemory, "opening needs %a bytes of memory but got %b",
                              static_cast<int64_t>(needed.value()), static_cast<int64_t>(memory.size())));
-  BumpArena arena(memory);
+  detail::StructureArena arena(memory);
   const Layout at(h, !options.stable, arena);
   SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file changed while it was read"));
 
@@ -137,16 +166,14 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
     std::memcpy(at.flatbuffer, structure.data(), structure.size());
     structure = {at.flatbuffer, structure.size()};
   }
-  if (keyed || options.check_digests) {
+  if (keyed || options.check_digests || kSealed) {
     SINTER_RETURN_IF_ERROR(format::check_structure(structure, e));
     SINTER_RETURN_IF_ERROR(format::check_segments(file, e));
   }
 
   const auto* bytes = reinterpret_cast<const uint8_t*>(structure.data());
   SINTER_RETURN_UNLESS(structure.size() >= 16, corrupt("the model has no structure"));
-  flatbuffers::Verifier verifier(bytes, structure.size(), /*max_depth=*/16,
-                                 /*max_tables=*/static_cast<flatbuffers::uoffset_t>(structure.size() / 4));
-  SINTER_RETURN_UNLESS(fb::VerifyModelBuffer(verifier), corrupt("the model's structure is damaged"));
+  if constexpr (!kSealed) SINTER_RETURN_IF_ERROR(verify_structure(structure));
 
   ModelState& state = *at.state;
   state.root = fb::GetModel(bytes);
@@ -156,7 +183,9 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   state.kernels = options.kernels;
   state.flatbuffer_bytes = structure.size();
   state.retained = at.retained;
-  SINTER_RETURN_IF_ERROR(detail::verify(state, {at.scratch, static_cast<size_t>(h.scratch_bytes)}));
+  if constexpr (!kSealed)
+    SINTER_RETURN_IF_ERROR(detail::verify(state, {at.scratch, Layout::scratch_bytes(h)}));
+  SINTER_RETURN_IF_ERROR(detail::check_built(state));
   Model model;
   model.state_ = &state;
   return model;
@@ -179,6 +208,14 @@ int Model::find_input(const char* name, uint32_t entry) const {
 }
 int Model::find_output(const char* name, uint32_t entry) const {
   return find_port(entry_of(state_, entry)->outputs(), name);
+}
+uint32_t Model::state_count(uint32_t entry) const { return length(entry_of(state_, entry)->states()); }
+StateInfo Model::state(uint32_t i, uint32_t entry) const {
+  const fb::Program& program = *entry_of(state_, entry);
+  const fb::StatePort& port = *program.states()->Get(i);
+  const fb::Value& value = *program.values()->Get(port.value());
+  return {text(port.input()), text(port.output()), static_cast<DType>(value.dtype()), items(value.dims()),
+          value.initial() < 0};
 }
 uint32_t Model::profile_count() const { return length(state_->root->profiles()); }
 const char* Model::profile_name(uint32_t profile) const {

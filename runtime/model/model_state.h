@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "runtime/core/built.h"
 #include "runtime/core/checked.h"
 #include "runtime/core/op.h"
 #include "runtime/core/tensor_view.h"
@@ -39,12 +40,22 @@ inline std::span<const std::byte> bytes_of(const flatbuffers::Vector<uint8_t>* l
   return std::as_bytes(items(list));
 }
 
-// Operands of one step that is not an If or Loop. Creating a session keeps their views on the stack.
-inline constexpr uint32_t kMaxOperands = 16;
-#define SINTER_OP(name, id, version, min_inputs, max_inputs, min_outputs, max_outputs, ...) \
-  static_assert(max_inputs < 0 || max_outputs < 0 || max_inputs + max_outputs <= int{kMaxOperands});
+// Operands of one step that is not an If or Loop: what this build's operations have, and never more than the
+// limit. Creating a session keeps their views on the stack.
+inline constexpr uint32_t kOperandLimit = 16;
+inline constexpr uint32_t kMaxOperands = [] {
+  uint32_t most = 1;
+#define SINTER_OP(name, id, version, min_inputs, max_inputs, min_outputs, max_outputs, ...)             \
+  {                                                                                                     \
+    constexpr bool kAny = max_inputs < 0 || max_outputs < 0;                                            \
+    constexpr uint32_t kCount = kAny ? kOperandLimit : static_cast<uint32_t>(max_inputs + max_outputs); \
+    static_assert(kCount <= kOperandLimit);                                                             \
+    if (is_built(Op::k##name) && kCount > most) most = kCount;                                          \
+  }
 #include "schemas/ops.def"
 #undef SINTER_OP
+  return most;
+}();
 inline constexpr int kMaxNesting = 8;
 inline constexpr uint32_t kMaxRegions = 16;   // of a program
 inline constexpr uint32_t kMaxProfiles = 16;  // of a file
@@ -54,7 +65,8 @@ inline constexpr int32_t kMaxPrepareChain = 64;
 // Room for any op's attributes.
 inline constexpr size_t kMostAttrBytes = [] {
   size_t most = 0;
-#define SINTER_OP(name, ...) most = sizeof(name##Attrs) > most ? sizeof(name##Attrs) : most;
+#define SINTER_OP(name, ...) \
+  most = is_built(Op::k##name) && sizeof(name##Attrs) > most ? sizeof(name##Attrs) : most;
 #include "schemas/ops.def"
 #undef SINTER_OP
   return most;
@@ -88,7 +100,7 @@ inline const std::byte* constant_data(const ModelState& model, const fb::Constan
 
 inline Op step_op(const fb::Step& step) { return static_cast<Op>(step.op()); }
 inline bool is_control(const fb::Step& step) {
-  return step_op(step) == Op::kIf || step_op(step) == Op::kLoop;
+  return kControlFlow && (step_op(step) == Op::kIf || step_op(step) == Op::kLoop);
 }
 
 // How a control step's operands meet its subprograms' inputs: those from `captured` on are captured, in

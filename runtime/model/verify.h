@@ -15,6 +15,10 @@ uint64_t open_scratch_bytes(const fb::Model* root);
 // The structure: indices, types, dims, attributes, order, control flow, constants. Then every profile's plan.
 Status verify(const ModelState& model, std::span<std::byte> scratch);
 
+// Every operation and element type of the model is built in, and every operation has a kernel. The structure
+// is verified, or trusted.
+Status check_built(const ModelState& model);
+
 // ---- parts
 
 // First and last step that a value is live in, before any plan: see Placement. kNever: the value does not

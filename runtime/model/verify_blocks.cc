@@ -53,10 +53,16 @@ bool in_place(const PlanView& view, const Place& a, const Place& b) {
   const int32_t s = view.facts.lives[vb].first;
   if (s < 0 || static_cast<uint32_t>(s) >= view.steps() || view.facts.lives[va].last != s) return false;
   const fb::Step& step = *view.facts.program->steps()->Get(static_cast<uint32_t>(s));
-  if ((op_info(step_op(step))->traits & kInPlace) == 0) return false;
+  const uint32_t traits = op_info(step_op(step))->traits;
+  if ((traits & (kInPlace | kInPlaceFirst)) == 0) return false;
   if (items(step.outputs())[0] != static_cast<int32_t>(vb)) return false;
   bool operand = false;
-  for (const int32_t v : items(step.inputs())) operand = operand || v == static_cast<int32_t>(va);
+  const auto ins = items(step.inputs());
+  for (size_t i = 0; i < ins.size(); ++i) {
+    if (ins[i] != static_cast<int32_t>(va)) continue;
+    if (i > 0 && (traits & kInPlace) == 0) return false;
+    operand = true;
+  }
   if (!operand || a.begin != b.begin || byte_width(a.view.dtype) != byte_width(b.view.dtype)) return false;
   // View moves whole tensors: other dims are the same bytes.
   if (step_op(step) == Op::kView) return a.view.dense() && b.view.dense();
@@ -91,20 +97,6 @@ bool in_place(const PlanView& view, const Place& a, const Place& b) {
 }
 
 }  // namespace
-
-const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value) {
-  return find_sorted(plan.placements(), value, [](const fb::Placement& p) { return p.value(); });
-}
-
-const fb::DeviceWorkspace* find_device_workspace(const fb::ProgramPlan& plan, const fb::StepPlan& step,
-                                                 uint8_t kind) {
-  for (uint32_t i = 0; i < length(step.device_workspaces()); ++i) {
-    const fb::DeviceWorkspace* w = step.device_workspaces()->Get(i);
-    if (w->region() < length(plan.regions()) && plan.regions()->Get(w->region())->memory_kind() == kind)
-      return w;
-  }
-  return nullptr;
-}
 
 // state 1: on the way, 2: done.
 Status find_blocks(PlanView& view) {

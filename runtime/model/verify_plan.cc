@@ -163,7 +163,9 @@ class PlanVerifier : PlanView {
         corrupt("a placement is not aligned"));
     SINTER_RETURN_UNLESS(inside(p.region(), p.offset(), p.bytes()),
                          corrupt("a placement extends beyond its region"));
-    const Life& life = f_.lives[p.value()];
+    // The bytes of a state belong to it all the time, also where its old content is not needed any more.
+    const bool state = value(p.value()).kind() == fb::ValueKind::State;
+    const Life life = state ? Life{-1, end} : f_.lives[p.value()];
     SINTER_RETURN_UNLESS(p.first_step() >= -1 && p.first_step() <= life.first && p.last_step() >= life.last &&
                              p.last_step() <= end && p.first_step() <= p.last_step(),
                          corrupt("a placement does not cover the value's live range"));
@@ -321,9 +323,29 @@ class PlanVerifier : PlanView {
     uint32_t n = 0;
     for (uint32_t v = 0; v < length(f_.program->values()); ++v)
       if (value(v).kind() == fb::ValueKind::State && value(v).update() >= 0) s_.order[n++] = v;
-    return check_copy_targets(
-        n, [&](uint32_t i) { return s_.order[i]; },
-        [&](uint32_t i) { return static_cast<uint32_t>(value(s_.order[i]).update()); });
+    const auto update = [&](uint32_t i) { return static_cast<uint32_t>(value(s_.order[i]).update()); };
+    SINTER_RETURN_IF_ERROR(check_copy_targets(
+        n, [&](uint32_t i) { return s_.order[i]; }, update));
+    // Outputs and their lengths are read when the states have been copied.
+    for (uint32_t i = 0; i < n; ++i) {
+      const Place state = place_of(s_.order[i]), result = place_of(update(i));
+      if (result.placement != nullptr && result.begin == state.begin) continue;
+      const auto apart = [&](uint32_t v) {
+        const Place other = place_of(v);
+        return other.placement == nullptr || other.end <= state.begin || state.end <= other.begin;
+      };
+      for (uint32_t k = 0; k < length(f_.program->outputs()); ++k) {
+        const uint32_t output = f_.program->outputs()->Get(k)->value();
+        SINTER_RETURN_UNLESS(budget-- > 0, unsupported("the plan is too entangled to verify"));
+        bool fine = apart(output);
+        if (value(output).bounded_dims() != nullptr)
+          for (const fb::BoundedDim* e : *value(output).bounded_dims())
+            fine = fine && apart(static_cast<uint32_t>(e->length()));
+        SINTER_RETURN_UNLESS(fine, corrupt("an output would be overwritten when states are copied")
+                                       .at(Where::kOutput, static_cast<int32_t>(k)));
+      }
+    }
+    return ok_status();
   }
 
   PlanScratch& s_;

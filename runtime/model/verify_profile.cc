@@ -55,6 +55,8 @@ class ProfileVerifier {
       SINTER_RETURN_UNLESS(same_ports(program, program.inputs(), model, model.inputs()) &&
                                same_ports(program, program.outputs(), model, model.outputs()),
                            corrupt("a profile's inputs or outputs differ from those of the first one"));
+      SINTER_RETURN_UNLESS(same_states(program, model),
+                           corrupt("a profile's states differ from those of the first one"));
     }
     return ok_status();
   }
@@ -71,6 +73,24 @@ class ProfileVerifier {
       const auto dims = port_dims(a, x), wanted = port_dims(b, y);
       if (std::strcmp(text(a.name()), text(b.name())) != 0 || x.dtype() != y.dtype() ||
           dims.size() != wanted.size())
+        return false;
+      for (size_t d = 0; d < dims.size(); ++d)
+        if (dims[d] != wanted[d]) return false;
+    }
+    return true;
+  }
+
+  // By the names, dtype and dims of those that have names, and whether they begin with the same numbers.
+  static bool same_states(const fb::Program& p, const fb::Program& q) {
+    if (&p == &q) return true;
+    if (length(p.states()) != length(q.states())) return false;
+    for (uint32_t i = 0; i < length(p.states()); ++i) {
+      const fb::StatePort &a = *p.states()->Get(i), &b = *q.states()->Get(i);
+      const fb::Value &x = *p.values()->Get(a.value()), &y = *q.values()->Get(b.value());
+      const auto dims = items(x.dims()), wanted = items(y.dims());
+      if (std::strcmp(text(a.input()), text(b.input())) != 0 ||
+          std::strcmp(text(a.output()), text(b.output())) != 0 || x.dtype() != y.dtype() ||
+          x.initial() != y.initial() || dims.size() != wanted.size())
         return false;
       for (size_t d = 0; d < dims.size(); ++d)
         if (dims[d] != wanted[d]) return false;
@@ -101,10 +121,6 @@ class ProfileVerifier {
 };
 
 }  // namespace
-
-const fb::ProgramPlan* find_plan(const fb::Profile& profile, uint32_t program) {
-  return find_sorted(profile.plans(), program, [](const fb::ProgramPlan& plan) { return plan.program(); });
-}
 
 Status verify_profile(const ModelState& model, uint32_t index, std::span<ProgramFacts> facts,
                       BumpArena scratch) {

@@ -102,6 +102,23 @@ Status check_ports(const fb::Program& program, bool entry,
   return ok_status();
 }
 
+// The names of states, in their order.
+Status check_states(const fb::Program& program, bool entry) {
+  SINTER_RETURN_UNLESS(entry || length(program.states()) == 0, corrupt("a subprogram names states"));
+  for (uint32_t i = 0; i < length(program.states()); ++i) {
+    const fb::StatePort& port = *program.states()->Get(i);
+    SINTER_RETURN_UNLESS(
+        port.value() < length(program.values()) &&
+            program.values()->Get(port.value())->kind() == fb::ValueKind::State &&
+            (i == 0 || program.states()->Get(i - 1)->value() < port.value()),
+        at_value(corrupt("a state's name is out of order, or of a value that is not a state"), port.value()));
+    SINTER_RETURN_UNLESS(port.input() != nullptr && port.input()->size() > 0 && port.output() != nullptr &&
+                             port.output()->size() > 0,
+                         at_value(corrupt("a state has no name"), port.value()));
+  }
+  return ok_status();
+}
+
 bool is_as_inferred(const fb::Value& value, const TensorView& inferred) {
   const auto dims = items(value.dims());
   return static_cast<DType>(value.dtype()) == inferred.dtype && dims.size() == inferred.rank &&
@@ -291,8 +308,10 @@ Status verify_values(const ModelState& model, ProgramFacts& f) {
     const Status status = check_value(model, program, entry, value);
     if (!status.ok()) return at_value(status, v);
     if (value.kind() == fb::ValueKind::Constant) f.lives[v] = {-1, -1};
-    if (value.kind() == fb::ValueKind::State) f.lives[v] = {-1, end};
+    // What a run replaces may be overwritten after its last reader.
+    if (value.kind() == fb::ValueKind::State) f.lives[v] = {-1, value.update() >= 0 ? -1 : end};
   }
+  SINTER_RETURN_IF_ERROR(check_states(program, entry));
   SINTER_RETURN_IF_ERROR(check_ports(program, entry, program.inputs(), Where::kInput));
   return check_ports(program, entry, program.outputs(), Where::kOutput);
 }

@@ -85,19 +85,32 @@ void Creator::close_all() {
     if (slots_[i].open) slots_[i].backend->close(), slots_[i].open = false;
 }
 
+// Whether a state is placed in the region, which then has to persist between runs.
+bool Creator::holds_state(uint32_t region) const {
+  for (uint32_t i = 0; i < length(plan_->placements()); ++i) {
+    const fb::Placement& p = *plan_->placements()->Get(i);
+    if (p.region() == region && program_->values()->Get(p.value())->kind() == fb::ValueKind::State)
+      return true;
+  }
+  return false;
+}
+
 // First pass. Leaves sizes in `needs` and, where there is memory, what was chosen.
 Status Creator::measure_pass(Requirements* needs) {
-  control_ = {};
+  control_ = StructureArena(pointers_);
   prepared_ = {};
   prepared_peak_ = 0;
   most_operands_ = 0;
   fallbacks_ = 0;
   forget_packed();
-  arena_bytes_ = 0;
-  for (uint32_t i = 0; i < length(plan_->regions()); ++i)
-    if (kinds_[i] == 0)
-      arena_bytes_ +=
-          static_cast<size_t>(plan_->regions()->Get(i)->bytes());  // verified: a multiple of 64, no overflow
+  arena_bytes_ = state_bytes_ = 0;
+  for (uint32_t i = 0; i < length(plan_->regions()); ++i) {
+    if (kinds_[i] != 0) continue;
+    const auto bytes =
+        static_cast<size_t>(plan_->regions()->Get(i)->bytes());  // verified: a multiple of 64, no overflow
+    arena_bytes_ += bytes;
+    if (holds_state(i)) state_bytes_ += bytes;
+  }
   Status status;
   for (uint32_t d = 0; d < device_count_ && status.ok(); ++d) {
     Slot& slot = slots_[devices_[d].slot];
@@ -117,6 +130,7 @@ Status Creator::measure_pass(Requirements* needs) {
   control_.allocate_array<Backend*>(used_slots());
   needs->control = align_up(control_.used(), kBufferAlignment);
   needs->arena = arena_bytes_;
+  needs->state = state_bytes_;
   needs->prepared = align_up(prepared.used(), kBufferAlignment);
   needs->packed = packed_bytes_;
   SINTER_RETURN_UNLESS(checked_add(needs->control, needs->arena, &needs->bytes) &&
@@ -148,7 +162,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   SINTER_RETURN_IF_ERROR(check_memory(memory.first(needs.bytes)));
 
   const size_t list_bytes = used_slots() * sizeof(Backend*);
-  control_ = BumpArena(memory.first(needs.control - list_bytes));
+  control_ = StructureArena(memory.first(needs.control - list_bytes));
   std::byte* region = memory.data() + needs.control;
   regions_[0] = region;
   for (uint32_t i = 0; i < length(plan_->regions()); ++i) {

@@ -79,7 +79,9 @@ struct StepRoom {
 // takes memory and prepares.
 class Creator {
  public:
-  Creator(const Model& model, const SessionOptions& options) : model_(model), options_(options) {}
+  // `pointers`: those of the machine that is measured for.
+  Creator(const Model& model, const SessionOptions& options, Pointers pointers = Pointers::kHere)
+      : model_(model), options_(options), pointers_(pointers) {}
   // Asks every step's backends; fills `needs`.
   Status measure(Requirements* needs);
   // On failure `*out` may be set: destroy it.
@@ -120,6 +122,7 @@ class Creator {
     uint8_t kind = 0;  // of memory, in the profile
     uint8_t slot = 0;
     size_t arena = 0;                               // bytes of its regions
+    size_t state = 0;                               // of these: of regions that hold state
     size_t own = 0, own_host = 0, own_staging = 0;  // bytes that the queue takes for itself
     BumpArena prepared, staging;                    // that steps take
     std::byte* block = nullptr;
@@ -143,6 +146,7 @@ class Creator {
   Status check_blocks() const;
   Status check_memory(std::span<const std::byte> memory) const;
   Status resolve_devices();
+  bool holds_state(uint32_t region) const;
   Status measure_pass(Requirements* needs);
 
   // The walk; what differs between the passes is whether the arenas have memory.
@@ -286,6 +290,7 @@ class Creator {
 
   const Model& model_;
   const SessionOptions& options_;
+  const Pointers pointers_;
   uint32_t profile_index_ = 0;
   const fb::Profile* profile_ = nullptr;
   // The entry program and its plan.
@@ -300,13 +305,15 @@ class Creator {
   uint8_t bound_kind_[kMaxBindings] = {};  // of memory
   size_t bound_count_ = 0;
 
-  BumpArena control_, prepared_;
+  StructureArena control_;
+  BumpArena prepared_;
   std::byte* prepared_end_ = nullptr;
   uint8_t kinds_[kMaxRegions] = {};  // of the regions' memory; 0: the host's
   Device devices_[kMaxDevices];
   DeviceQueue* queues_[kMaxDevices] = {};  // while building
   uint32_t device_count_ = 0;
   size_t arena_bytes_ = 0;    // the host's regions', which are free for scratch until the first run
+  size_t state_bytes_ = 0;    // of these: of regions that hold state
   size_t prepared_peak_ = 0;  // of prepared memory, where it has to hold scratch as well
   size_t packed_bytes_ = 0;   // of packed constants in prepared memory
   bool packs_only_ = false;   // creates packed weights, not a session

@@ -102,8 +102,9 @@ Status Creator::resolve_devices() {
     kinds_[r] = kind;
     uint32_t d = 0;
     while (d < device_count_ && devices_[d].kind != kind) ++d;
+    const size_t bytes = static_cast<size_t>(region.bytes()), state = holds_state(r) ? bytes : 0;
     if (d < device_count_) {
-      devices_[d].arena += static_cast<size_t>(region.bytes());
+      devices_[d].arena += bytes, devices_[d].state += state;
       continue;
     }
     SINTER_RETURN_UNLESS(d < kMaxDevices,
@@ -111,7 +112,7 @@ Status Creator::resolve_devices() {
     devices_[d] = {};
     devices_[d].kind = kind;
     devices_[d].slot = override_ ? uint8_t{0} : static_cast<uint8_t>(kind - 1);
-    devices_[d].arena = static_cast<size_t>(region.bytes());
+    devices_[d].arena = bytes, devices_[d].state = state;
     Backend* backend = slots_[devices_[d].slot].backend;
     if (backend == nullptr)
       return missing(kind,
@@ -304,6 +305,7 @@ Status Creator::require(const Device& device, DeviceRequirements* needs) const {
   taken.allocate(device.prepared.used(), kBufferAlignment);
   needs->backend = slots_[device.slot].backend->name();
   needs->arena = device.arena;
+  needs->state = device.state;
   needs->prepared = align_up(taken.used(), kBufferAlignment);
   BumpArena staging;
   staging.allocate(device.own_staging, kBufferAlignment);

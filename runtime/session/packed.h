@@ -3,6 +3,7 @@
 
 #include "runtime/backend/backend.h"
 #include "runtime/model/model_state.h"
+#include "runtime/model/structure_arena.h"
 
 namespace sinter::detail {
 
@@ -43,5 +44,9 @@ struct PackedAt {
   std::byte* data = nullptr;
   PackedAt* next = nullptr;
 };
+
+SINTER_ON_32(PackedAt, 16, 4);
+SINTER_ON_32(PackedEntry, 168, 8);
+SINTER_ON_32(PackedState, 16, 4);
 
 }  // namespace sinter::detail

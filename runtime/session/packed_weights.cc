@@ -63,7 +63,7 @@ Status Creator::walk_packings() {
 Status Creator::measure_packed(Requirements* needs) {
   SINTER_RETURN_IF_ERROR(resolve());
   packs_only_ = true;
-  control_ = {};
+  control_ = StructureArena();
   prepared_ = {};
   control_.allocate_array<PackedState>(1);
   Status status;
@@ -130,7 +130,7 @@ Status Creator::create_packed(std::span<std::byte> memory, const PackedState** o
   SINTER_RETURN_UNLESS(memory.size() >= bytes,
                        error(Code::kOutOfMemory, "the packed weights need %a bytes of memory but got %b",
                              static_cast<int64_t>(bytes), static_cast<int64_t>(memory.size())));
-  control_ = BumpArena(memory.first(control));
+  control_ = StructureArena(memory.first(control));
   prepared_ = BumpArena(memory.subspan(control, bytes - control));
   if (bytes == control) prepared_ = BumpArena({memory.data() + control, 0});
   prepared_end_ = memory.data() + bytes;

@@ -20,9 +20,14 @@ Session& Session::operator=(Session&& other) noexcept {
 }
 
 Result<Requirements> Session::requirements(const Model& model, const SessionOptions& options) {
+  return detail::requirements_on(model, options, detail::Pointers::kHere);
+}
+
+Result<Requirements> detail::requirements_on(const Model& model, const SessionOptions& options,
+                                             Pointers pointers) {
   Requirements needs;
   SINTER_RETURN_UNLESS(model.valid(), invalid("the model is empty"));
-  SINTER_RETURN_IF_ERROR(Creator(model, options).measure(&needs));
+  SINTER_RETURN_IF_ERROR(Creator(model, options, pointers).measure(&needs));
   return needs;
 }
 
@@ -65,6 +70,12 @@ TensorView Session::input_at(uint32_t i) const {
 TensorView Session::output_at(uint32_t i) const {
   if (i >= state_->outputs) return {};
   return detail::view_of(state_->ports[state_->inputs + i], detail::flatbuffer_start(state_->model));
+}
+TensorView Session::state(uint32_t i) const {
+  if (i >= state_->named_states) return {};
+  const TensorView view = detail::view_of(state_->ports[state_->inputs + state_->outputs + i],
+                                          detail::flatbuffer_start(state_->model));
+  return view.memory == 0 ? view : TensorView{};
 }
 TensorView Session::input(const char* name) const {
   return input(static_cast<uint32_t>(state_->model.find_input(name, state_->entry)));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "runtime/model/model_state.h"
+#include "runtime/model/structure_arena.h"
 #include "sinter/session.h"
 
 namespace sinter::detail {
@@ -126,8 +127,8 @@ struct DeviceState {
 struct SessionState {
   Model model;
   StepList main;
-  Operand* ports = nullptr;  // inputs, then outputs, with public dims
-  uint32_t inputs = 0, outputs = 0;
+  Operand* ports = nullptr;  // inputs, then outputs, with public dims; then the states that have names
+  uint32_t inputs = 0, outputs = 0, named_states = 0;
   OutputLength* lengths = nullptr;
   CopyItem* copies = nullptr;        // state, on reset (from null: zeros), then when a run ends
   uint32_t states = 0, updates = 0;  // in host memory
@@ -194,5 +195,17 @@ struct LoopState {
 };
 Status run_if(void* state, const OpCall& call, RunContext& context);
 Status run_loop(void* state, const OpCall& call, RunContext& context);
+
+SINTER_ON_32(Operand, 16, 4);
+SINTER_ON_32(KeptCall, 40, 4);
+SINTER_ON_32(RunStep, 48, 4);
+SINTER_ON_32(PartOfPool, 12, 4);
+SINTER_ON_32(StepList, 16, 4);
+SINTER_ON_32(CopyItem, 16, 4);
+SINTER_ON_32(OutputLength, 12, 4);
+SINTER_ON_32(DeviceState, 72, 8);
+SINTER_ON_32(SessionState, 124, 4);
+SINTER_ON_32(IfState, 32, 4);
+SINTER_ON_32(LoopState, 80, 8);
 
 }  // namespace sinter::detail

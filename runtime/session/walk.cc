@@ -107,7 +107,8 @@ Status Creator::walk_entry() {
   SINTER_RETURN_IF_ERROR(walk(frame));
 
   const uint32_t inputs = length(program.inputs()), outputs = length(program.outputs());
-  Operand* ports = control_.allocate_array<Operand>(size_t{inputs} + outputs);
+  const uint32_t named = length(program.states());
+  Operand* ports = control_.allocate_array<Operand>(size_t{inputs} + outputs + named);
   uint32_t states = 0, updates = 0, length_count = 0;
   for (uint32_t v = 0; v < length(program.values()); ++v) {
     const fb::Value& value = *program.values()->Get(v);
@@ -123,7 +124,9 @@ Status Creator::walk_entry() {
   SINTER_RETURN_UNLESS(ports != nullptr && copies != nullptr && lengths != nullptr && views != nullptr,
                        kDisagree);
   session_->ports = ports;
-  session_->inputs = inputs, session_->outputs = outputs;
+  session_->inputs = inputs, session_->outputs = outputs, session_->named_states = named;
+  for (uint32_t i = 0; i < named; ++i)
+    ports[inputs + outputs + i] = operand_of(frame, program.states()->Get(i)->value());
   session_->lengths = lengths, session_->length_count = length_count;
   session_->copies = copies;
   session_->views = views;
@@ -187,11 +190,9 @@ Creator::Choice* Creator::note(size_t at) const {
 
 Status Creator::walk(Frame& frame) {
   const uint32_t count = steps_to_run(*frame.plan) + extra_steps(frame);
-  size_t at = align_up(control_.used(), alignof(RunStep)), bytes = 0;
-  SINTER_RETURN_UNLESS(checked_mul<size_t>(count, sizeof(RunStep), &bytes),
-                       error(Code::kOutOfMemory, "the session does not fit this machine's address space"));
+  size_t at = align_up(control_.used(), alignof(RunStep));
   // Not initialised: the first pass has left notes here.
-  auto* run = static_cast<RunStep*>(control_.allocate(bytes, alignof(RunStep)));
+  auto* run = static_cast<RunStep*>(control_.allocate_raw<RunStep>(count));
   SINTER_RETURN_UNLESS(!building() || run != nullptr, kDisagree);
   uint64_t kept[kFollowed / 64] = {};
   if (length(frame.program->prepare()) > 0) SINTER_RETURN_IF_ERROR(walk_prepare(frame, kept));

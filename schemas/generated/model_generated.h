@@ -30,6 +30,9 @@ struct StepBuilder;
 struct Port;
 struct PortBuilder;
 
+struct StatePort;
+struct StatePortBuilder;
+
 struct Program;
 struct ProgramBuilder;
 
@@ -601,6 +604,83 @@ inline ::flatbuffers::Offset<Port> CreatePortDirect(
       dims__);
 }
 
+struct StatePort FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
+  typedef StatePortBuilder Builder;
+  enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
+    VT_VALUE = 4,
+    VT_INPUT = 6,
+    VT_OUTPUT = 8
+  };
+  uint32_t value() const {
+    return GetField<uint32_t>(VT_VALUE, 0);
+  }
+  const ::flatbuffers::String *input() const {
+    return GetPointer<const ::flatbuffers::String *>(VT_INPUT);
+  }
+  const ::flatbuffers::String *output() const {
+    return GetPointer<const ::flatbuffers::String *>(VT_OUTPUT);
+  }
+  bool Verify(::flatbuffers::Verifier &verifier) const {
+    return VerifyTableStart(verifier) &&
+           VerifyField<uint32_t>(verifier, VT_VALUE, 4) &&
+           VerifyOffset(verifier, VT_INPUT) &&
+           verifier.VerifyString(input()) &&
+           VerifyOffset(verifier, VT_OUTPUT) &&
+           verifier.VerifyString(output()) &&
+           verifier.EndTable();
+  }
+};
+
+struct StatePortBuilder {
+  typedef StatePort Table;
+  ::flatbuffers::FlatBufferBuilder &fbb_;
+  ::flatbuffers::uoffset_t start_;
+  void add_value(uint32_t value) {
+    fbb_.AddElement<uint32_t>(StatePort::VT_VALUE, value, 0);
+  }
+  void add_input(::flatbuffers::Offset<::flatbuffers::String> input) {
+    fbb_.AddOffset(StatePort::VT_INPUT, input);
+  }
+  void add_output(::flatbuffers::Offset<::flatbuffers::String> output) {
+    fbb_.AddOffset(StatePort::VT_OUTPUT, output);
+  }
+  explicit StatePortBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
+        : fbb_(_fbb) {
+    start_ = fbb_.StartTable();
+  }
+  ::flatbuffers::Offset<StatePort> Finish() {
+    const auto end = fbb_.EndTable(start_);
+    auto o = ::flatbuffers::Offset<StatePort>(end);
+    return o;
+  }
+};
+
+inline ::flatbuffers::Offset<StatePort> CreateStatePort(
+    ::flatbuffers::FlatBufferBuilder &_fbb,
+    uint32_t value = 0,
+    ::flatbuffers::Offset<::flatbuffers::String> input = 0,
+    ::flatbuffers::Offset<::flatbuffers::String> output = 0) {
+  StatePortBuilder builder_(_fbb);
+  builder_.add_output(output);
+  builder_.add_input(input);
+  builder_.add_value(value);
+  return builder_.Finish();
+}
+
+inline ::flatbuffers::Offset<StatePort> CreateStatePortDirect(
+    ::flatbuffers::FlatBufferBuilder &_fbb,
+    uint32_t value = 0,
+    const char *input = nullptr,
+    const char *output = nullptr) {
+  auto input__ = input ? _fbb.CreateString(input) : 0;
+  auto output__ = output ? _fbb.CreateString(output) : 0;
+  return sinter::fb::CreateStatePort(
+      _fbb,
+      value,
+      input__,
+      output__);
+}
+
 struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   typedef ProgramBuilder Builder;
   enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
@@ -608,7 +688,8 @@ struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_STEPS = 6,
     VT_PREPARE = 8,
     VT_INPUTS = 10,
-    VT_OUTPUTS = 12
+    VT_OUTPUTS = 12,
+    VT_STATES = 14
   };
   const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Value>> *values() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Value>> *>(VT_VALUES);
@@ -624,6 +705,9 @@ struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   }
   const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Port>> *outputs() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Port>> *>(VT_OUTPUTS);
+  }
+  const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::StatePort>> *states() const {
+    return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::StatePort>> *>(VT_STATES);
   }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
@@ -642,6 +726,9 @@ struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            VerifyOffset(verifier, VT_OUTPUTS) &&
            verifier.VerifyVector(outputs()) &&
            verifier.VerifyVectorOfTables(outputs()) &&
+           VerifyOffset(verifier, VT_STATES) &&
+           verifier.VerifyVector(states()) &&
+           verifier.VerifyVectorOfTables(states()) &&
            verifier.EndTable();
   }
 };
@@ -665,6 +752,9 @@ struct ProgramBuilder {
   void add_outputs(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Port>>> outputs) {
     fbb_.AddOffset(Program::VT_OUTPUTS, outputs);
   }
+  void add_states(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::StatePort>>> states) {
+    fbb_.AddOffset(Program::VT_STATES, states);
+  }
   explicit ProgramBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -682,8 +772,10 @@ inline ::flatbuffers::Offset<Program> CreateProgram(
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Step>>> steps = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Step>>> prepare = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Port>>> inputs = 0,
-    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Port>>> outputs = 0) {
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Port>>> outputs = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::StatePort>>> states = 0) {
   ProgramBuilder builder_(_fbb);
+  builder_.add_states(states);
   builder_.add_outputs(outputs);
   builder_.add_inputs(inputs);
   builder_.add_prepare(prepare);
@@ -698,19 +790,22 @@ inline ::flatbuffers::Offset<Program> CreateProgramDirect(
     const std::vector<::flatbuffers::Offset<sinter::fb::Step>> *steps = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Step>> *prepare = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Port>> *inputs = nullptr,
-    const std::vector<::flatbuffers::Offset<sinter::fb::Port>> *outputs = nullptr) {
+    const std::vector<::flatbuffers::Offset<sinter::fb::Port>> *outputs = nullptr,
+    const std::vector<::flatbuffers::Offset<sinter::fb::StatePort>> *states = nullptr) {
   auto values__ = values ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Value>>(*values) : 0;
   auto steps__ = steps ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Step>>(*steps) : 0;
   auto prepare__ = prepare ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Step>>(*prepare) : 0;
   auto inputs__ = inputs ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Port>>(*inputs) : 0;
   auto outputs__ = outputs ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Port>>(*outputs) : 0;
+  auto states__ = states ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::StatePort>>(*states) : 0;
   return sinter::fb::CreateProgram(
       _fbb,
       values__,
       steps__,
       prepare__,
       inputs__,
-      outputs__);
+      outputs__,
+      states__);
 }
 
 struct Region FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {

@@ -27,7 +27,7 @@ import sinter_cli as cli  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 DIGITS = os.path.join(cli.REPO, "examples", "digits", "digits.onnx")
-COMMANDS = ("convert", "inspect", "explain", "run", "compare", "bench", "ranges", "keygen", "sign", "tune")
+COMMANDS = ("convert", "inspect", "embed", "explain", "run", "compare", "bench", "ranges", "keygen", "sign", "tune")
 SINTER = None
 
 
@@ -120,7 +120,7 @@ class Usage(Case):
 
     def test_wrong_usage_states_where_and_what_to_do(self):
         x, out = ["--inputs", self.path("x.npz")], ["-o", self.path("u.sinter")]
-        for args, words in ((["frobnicate"], ("no command 'frobnicate'", "convert, inspect")),
+        for args, words in ((["frobnicate"], ("'frobnicate' is not a command", "convert, inspect")),
                             (["conver", DIGITS], ("'conver'", "give 'convert'")), ([], ("no command", "convert, inspect")),
                             (["convert", DIGITS], ("convert: --output is missing", "sinter convert --help")),
                             (["convert", DIGITS, *out, "--shap", "image=1"], ("--shap", "--shape may be meant")),
@@ -400,6 +400,54 @@ class Run(Case):
             with self.subTest(name=name):
                 self.save(name, data)
                 self.expect(5, "run", self.digits, "--inputs", self.path(name), lines=3)
+
+
+class Embed(Case):
+    """A model as source files, with sizes that inspect states as well; tests/microcontroller and tests/install run them."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.board = cls.path("board.sinter")
+        r = cli.call(SINTER, "convert", DIGITS, "--target", "cortex-m4,portable", "-o", cls.board, timeout=60)
+        if r.code != 0:
+            raise AssertionError(r.why())
+
+    def sizes(self, name):
+        with open(self.path(name + ".h")) as f:
+            text = f.read()
+        return {k: int(v) for k, v in re.findall(rf"#define {name.upper()}_(\w+) (\d+)u", text.split("#else")[-1])}
+
+    def test_sizes_are_those_of_the_target(self):
+        for name, target, exact in (("small", "cortex-m4", True), ("wide", "portable", False)):
+            self.expect(0, "embed", self.board, "-o", self.path(name), "--target", target)
+            shown = json.loads(self.expect(0, "inspect", self.board, "--target", target, "--json").out)["target_memory"]
+            sizes = self.sizes(name)
+            self.assertEqual((shown["stable_open_bytes"], shown["stable_retained_bytes"], shown["session_bytes"]),
+                             (sizes["OPEN_BYTES"], sizes["RETAINED_BYTES"], sizes["SESSION_BYTES"]))
+            self.assertEqual(exact, shown["session_exact"])
+            self.assertEqual(256, sizes["INPUT_0_BYTES"])
+        self.assertLess(self.sizes("small")["SESSION_BYTES"], self.sizes("wide")["SESSION_BYTES"])
+
+    def test_the_array_is_the_file(self):
+        self.expect(0, "embed", self.board, "-o", self.path("net"), "--target", "portable", "--quiet")
+        with open(self.path("net.c")) as f:
+            numbers = re.search(r"= \{\n(.*)\};", f.read(), re.S)[1]
+        self.assertEqual(contents(self.board), bytes(int(n) for n in numbers.replace("\n", "").rstrip(",").split(",")))
+        shown = json.loads(self.expect(0, "inspect", self.board, "--steps", "--target", "portable", "--json").out)
+        with open(self.path("net.cmake")) as f:
+            listed = set(re.search(r"SINTER_OPERATIONS ([^)]*)\)", f.read())[1].split())
+        self.assertEqual({s["op"] for s in shown["steps"]}, listed)
+
+    def test_wrong_use(self):
+        self.expect(2, "embed", self.board, "-o", self.path("net"), words=("several targets", "cortex-m4, portable"), lines=1)
+        self.expect(2, "embed", self.board, "-o", self.path("net"), "--target", "armv7", words=("no profile", "armv7"), lines=1)
+        for bad in ("9net", "my-net", "net.h"):
+            self.expect(2, "embed", self.board, "-o", self.path(bad), "--target", "portable", words=("C variable",), lines=1)
+        self.expect(5, "embed", self.digits, "-o", self.path("net2"), words=("depends on the machine", "--target"), lines=1)
+        self.expect(4, "embed", DIGITS, "-o", self.path("net2"), lines=1)
+        self.expect(6, "embed", self.board, "-o", self.path("none/net2"), "--target", "portable", lines=1)
+        self.assertEqual([f for f in os.listdir(self.dir) if f.startswith("net2")], [])
 
 
 class Signatures(Case):
@@ -1071,6 +1119,9 @@ class NotFinite(Case):
             os.remove(out)
             self.expect(1, "convert", model, "-o", out, "--strict", words=["--strict"])
             self.assertFalse(os.path.exists(out))
+            r = json.loads(self.expect(1, "convert", model, "-o", out, "--strict", "--json").out)
+            self.assertIn("--strict", r["withheld"])
+            self.assertEqual(["warning"], [d["severity"] for d in r["diagnostics"]])
             r = self.expect(0, "convert", model, "-o", out, "--strict", "--no-trial", "--json")
             self.assertEqual(False, json.loads(r.out)["trial"]["done"])
         # What the model gives in float64 too is its own.

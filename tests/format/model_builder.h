@@ -123,10 +123,15 @@ struct PortSpec {
   uint32_t value;
   std::vector<int64_t> dims;
 };
+struct StatePortSpec {
+  std::string input, output;
+  uint32_t value;
+};
 struct ProgramSpec {
   std::vector<ValueSpec> values;
   std::vector<StepSpec> steps, prepare;
   std::vector<PortSpec> inputs, outputs;
+  std::vector<StatePortSpec> states;    // those that have names
   uint32_t own_inputs = UINT32_MAX;     // inputs from here on are captured
   std::vector<uint8_t> memories = {0};  // of a subprogram's regions
   std::vector<uint64_t> regions;        // result of planning: their bytes
@@ -189,6 +194,10 @@ class ModelBuilder {
     const int v = value(dtype, std::move(dims), fb::ValueKind::State);
     program().values.back().initial = initial, program().values.back().update = update;
     return v;
+  }
+  // The state's names in the model that it comes from.
+  void name_state(int v, const std::string& input, const std::string& output) {
+    program().states.push_back({input, output, static_cast<uint32_t>(v)});
   }
   template <class A>
   StepSpec& step(const A& attrs, std::vector<int32_t> inputs, std::vector<int32_t> outputs,
@@ -383,9 +392,15 @@ inline AlignedBytes ModelBuilder::build() {
       values.push_back(fb::CreateValue(
           fbb, static_cast<uint8_t>(v.dtype), fbb.CreateVector(v.dims), v.kind, v.constant, v.initial,
           v.update, v.bounded_dims.empty() ? 0 : fbb.CreateVectorOfStructs(v.bounded_dims), -1, v.scale));
-    program_list.push_back(fb::CreateProgram(fbb, fbb.CreateVector(values), make_steps(p.steps),
-                                             make_steps(p.prepare), make_ports(p.inputs),
-                                             make_ports(p.outputs)));
+    std::vector<flatbuffers::Offset<fb::StatePort>> states;
+    for (const StatePortSpec& s : p.states)
+      states.push_back(
+          fb::CreateStatePort(fbb, s.value, fbb.CreateString(s.input), fbb.CreateString(s.output)));
+    program_list.push_back(fb::CreateProgram(
+        fbb, fbb.CreateVector(values), make_steps(p.steps), make_steps(p.prepare), make_ports(p.inputs),
+        make_ports(p.outputs),
+        states.empty() ? flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::StatePort>>>()
+                       : fbb.CreateVector(states)));
   }
   std::vector<flatbuffers::Offset<fb::Profile>> profile_list;
   for (const ProfileSpec& p : profiles) profile_list.push_back(profile(fbb, p));

@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "converter/data/list_formats.h"
+#include "converter/data/preprocessing.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/import/arrays.h"
 #include "converter/quantize/samples/samples.h"
@@ -18,17 +20,61 @@ namespace {
 
 using convert::Arrays;
 
+// Files that are no arrays.
+constexpr std::string_view kPicture = ".png", kSound = ".wav", kList = ".json";
+
 std::string_view kind_of(View bytes) {
   const auto begins = [&](std::string_view with) {
     return bytes.size() >= with.size() && std::memcmp(bytes.data(), with.data(), with.size()) == 0;
   };
   if (begins("\x93NUM")) return ".npy";
+  if (begins("\x89PNG") || begins("\xff\xd8\xff")) return kPicture;
+  if (begins("RIFF")) return kSound;
+  if (begins("[") || begins("{") || begins("file,")) return kList;
   return begins("PK") || begins("\x93") || bytes.size() < 4 ? ".npz" : ".pb";
+}
+
+// Decoded, and as inputs of a model.
+void run_media(View bytes, std::string_view kind) {
+  constexpr int64_t kMostPixels = 1 << 20;  // that are resized: time is limited
+  convert::Preprocessing how;
+  how.scale = {1.0f / 255};
+  const std::span<const std::byte> file = std::as_bytes(bytes);
+  try {
+    if (kind == kList) {
+      const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      size_t entries = convert::parse_csv_list(text, "input", "label").size();
+      entries += convert::parse_json_list(text, "input", "label").size();
+      counts.accepted += entries > 0;
+    } else if (kind == kSound) {
+      const convert::Sound sound = convert::decode_wav(file, "input");
+      ++counts.accepted;
+      if (static_cast<int64_t>(sound.samples.size()) != sound.frames * sound.channels)
+        broken("a sound has as many samples as it states");
+      how.resize = convert::Preprocessing::Resize::kCrop;
+      convert::sound_input(sound, "input", {"x", DType::kFloat32, {1, 4}}, how);
+    } else {
+      const convert::Picture picture = convert::decode_picture(file, "input");
+      ++counts.accepted;
+      if (static_cast<int64_t>(picture.pixels.size()) != picture.width * picture.height * picture.channels)
+        broken("a picture has as many pixels as it states");
+      if (picture.width * picture.height > kMostPixels) return;
+      for (const auto mode : {convert::Preprocessing::Resize::kExact, convert::Preprocessing::Resize::kCrop,
+                              convert::Preprocessing::Resize::kLetterbox}) {
+        how.resize = mode;
+        convert::picture_input(picture, "input", {"x", DType::kFloat32, {1, 3, 7, 9}}, how);
+      }
+    }
+  } catch (const convert::DataError&) {
+    return;
+  }
+  ++counts.ran;
 }
 
 void run_arrays(View bytes) {
   const std::string_view kind = kind_of(bytes);
   ++counts.inputs;
+  if (kind == kPicture || kind == kSound || kind == kList) return run_media(bytes, kind);
   Arrays arrays;
   try {
     arrays = convert::parse_arrays(std::as_bytes(bytes), kind, "input");
@@ -168,7 +214,7 @@ void edit_npy(Blob* npy, size_t most, Random& r, const ByteMutator& by_bytes) {
 Blob mutate_arrays(View bytes, size_t most, Random& r, const ByteMutator& by_bytes) {
   Blob out(bytes.begin(), bytes.end());
   const std::string_view kind = kind_of(bytes);
-  if (r.one_in(4) || kind == ".pb") return by_bytes(&out, most), out;
+  if (r.one_in(4) || (kind != ".npy" && kind != ".npz")) return by_bytes(&out, most), out;
   if (kind == ".npy") return edit_npy(&out, most, r, by_bytes), out;
   Entries entries = unzip(bytes);
   if (entries.empty()) return by_bytes(&out, most), out;

@@ -5,7 +5,7 @@
 
 Plans: one file for each thing that a memory plan can hold. ONNX: of ONNX's own node tests and of this project's cases the smallest one per operator and set of attributes; models:
 what they convert to, the smallest per operation and type, with quantized, weight-only, control-flow and prepare-list ones;
-arrays: .npz, .npy and .pb of many types. What fuzzing has added later (seeds that reach more code) keeps other names.
+arrays: .npz, .npy and .pb of many types. Pictures, sounds and lists are copies of tests/data/files or written by hand. What fuzzing has added later (seeds that reach more code) keeps other names.
 """
 import argparse
 import concurrent.futures
@@ -181,7 +181,20 @@ def plans(sinter):
         [value("y", onnx.TensorProto.FLOAT, None)],
         [numpy_helper.from_array(np.array(v), k) for k, v in (("two", [2]), ("axis", [0]))] +
         [numpy_helper.from_array(np.ones((2, 3), "f4"), "c")]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    for name, data, flags in [("lengths", lengths.SerializeToString(), []), ("overlap", chain(1, 2, 8, 6), ["--target", "portable"]),
+    # A line that is shifted, a cache that is written at a place, and a product, which is copied.
+    cells = [value(name, onnx.TensorProto.FLOAT, [4, 4]) for name in ("line", "cache", "h")]
+    stateful = helper.make_model(helper.make_graph(
+        [node("Slice", ["line", "one", "four", "axis"], ["kept"]), node("Concat", ["kept", "x"], ["line_out"], axis=0),
+         node("ScatterND", ["cache", "at", "x"], ["cache_out"]), node("MatMul", ["h", "line_out"], ["m"]),
+         node("Clip", ["m", "low", "high"], ["h_out"]), node("Sum", ["line_out", "cache_out", "h_out"], ["y"])],
+        "g", [value("x", onnx.TensorProto.FLOAT, [1, 4]), value("at", onnx.TensorProto.INT64, [1, 1]), *cells],
+        [value(n, onnx.TensorProto.FLOAT, [4, 4]) for n in ("y", "line_out", "cache_out", "h_out")],
+        [numpy_helper.from_array(np.array(v), k) for k, v in (("one", [1]), ("four", [4]), ("axis", [0]))] +
+        [numpy_helper.from_array(np.float32(v), k) for k, v in (("low", -1), ("high", 1))]),
+        opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    kept = ["--state", "auto"]
+    for name, data, flags in [("state", stateful, kept), ("state_device", stateful, [*kept, "--target", "cuda"]),
+                              ("state_profiles", stateful, [*kept, "--target", "x86_64,portable"]), ("lengths", lengths.SerializeToString(), []), ("overlap", chain(1, 2, 8, 6), ["--target", "portable"]),
                               ("strides", joined, []), ("strides_portable", joined, ["--target", "portable"]),
                               ("frame", framed.SerializeToString(), ["--target", "portable"]),
                               ("stripes", chain(1, 2, 24, 24), ["--max-arena", "13000"]),

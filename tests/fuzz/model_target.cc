@@ -132,6 +132,10 @@ void look_around(const Model& model) {
   for (uint32_t e = 0; e < model.entry_count(); ++e) {
     for (uint32_t i = 0; i < model.input_count(e); ++i) port(model.input(i, e));
     for (uint32_t i = 0; i < model.output_count(e); ++i) port(model.output(i, e));
+    for (uint32_t i = 0; i < model.state_count(e); ++i) {
+      const StateInfo state = model.state(i, e);
+      letters += std::strlen(state.input) + std::strlen(state.output) + state.dims.size();
+    }
   }
   for (uint32_t p = 0; p < model.program_count(); ++p)
     for (uint32_t s = 0; s < model.step_count(p); ++s)
@@ -219,6 +223,10 @@ bool run_session(const Model& model, const SessionOptions& options, bool run, co
         if (n < 0 || n > v.dims[axis]) broken("an output is longer than its bound");
       }
     }
+    for (uint32_t i = 0; i < session.model().state_count(); ++i)
+      if (const TensorView v = session.state(i); v.present())
+        for (size_t b = 0; b < static_cast<size_t>(v.dense_bytes()); ++b)
+          sum += reinterpret_cast<const uint8_t*>(v.data)[b];
     if (sum == UINT64_MAX) std::abort();
   }
   session.reset();

@@ -41,7 +41,7 @@ struct Target {
 extern const Target kModelTarget;
 // An ONNX file: the whole conversion. What comes out must pass the device's verifier.
 extern const Target kOnnxTarget;
-// Input data: .npz, .npy, ONNX .pb; also as calibration samples.
+// Input data: .npz, .npy, ONNX .pb, also as calibration samples; pictures, sounds and lists.
 extern const Target kArraysTarget;
 
 // Ends the process with a message: a guarantee is broken.

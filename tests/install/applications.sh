@@ -54,6 +54,14 @@ application classify "$root/examples/classify" -DARENA_BYTES=$((bytes - 1))
 classify "$work/digits.sinter"
 [ $code -eq 3 ] || { echo "one byte less: exit code $code"; cat "$work/said"; exit 1; }
 
+# A model in a C array, in the memory that its header states, with the kernels that it needs alone.
+"$sinter" convert "$root/examples/digits/digits.onnx" --target portable -o "$work/portable.sinter" --quiet
+"$sinter" embed "$work/portable.sinter" -o "$work/net" --quiet
+application embedded "$here/embedded" -DEMBEDDED="$work/net"
+"$work/embedded/embedded" "$work/portable.sinter" > "$work/said" || { cat "$work/said"; exit 1; }
+expect "$work/said" '^the embedded model gives the bits of the file$'
+cat "$work/said"
+
 # The same in C.
 application classify_c "$root/examples/classify_c"
 "$work/classify_c/classify_c" "$work/digits.sinter" > "$work/said"

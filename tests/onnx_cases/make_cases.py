@@ -5,13 +5,14 @@ import contrib
 import control
 import decoder
 import detection
+import machine_learning
 import masks
 import microsoft
 import old_opsets
 import refusals
 import structure
 
-MODULES = (contrib, control, decoder, masks, microsoft, old_opsets, structure, bounded, bounded_layers, detection,
+MODULES = (contrib, control, decoder, machine_learning, masks, microsoft, old_opsets, structure, bounded, bounded_layers, detection,
            refusals)
 
 

@@ -67,8 +67,8 @@ bool check_settings(TestedBackend& tested, const Call& call, const RunOptions& o
       same({.text = "reversed", .in = kReversed, .out = kReversed, .constants = constants});
     }
   }
-  if (options.in_place && (info.traits & kInPlace) != 0 && is_wanted(call.shapes[0]))
-    for (size_t i = 0; i < call.inputs.size(); ++i) {
+  if (options.in_place && is_wanted(call.shapes[0]))
+    for (size_t i = 0; i < most_in_place(info, call.inputs.size()); ++i) {
       const Tensor& t = call.inputs[i];
       if (t.dims == dims_of(call.shapes[0]) && byte_width(t.dtype) == byte_width(call.shapes[0].dtype))
         same({.text = "in place", .constants = constants && i == 0, .alias = static_cast<int>(i)});

@@ -98,8 +98,8 @@ void check_reference(Op op, const void* attrs, const std::vector<Tensor>& inputs
   if (out_pixels) compare(Layout::kDense, Layout::kPixels, -1, "with pixels apart in output 0");
   if (in_pixels && out_pixels) compare(Layout::kPixels, Layout::kPixels, -1, "with pixels apart in both");
   if (in_any && out_any) compare(Layout::kReversed, Layout::kGaps, -1, "with strange strides everywhere");
-  if (options.in_place && (info->traits & kInPlace) != 0 && count > 0 && shapes[0].rank != kUnwantedRank)
-    for (size_t i = 0; i < inputs.size(); ++i) {
+  if (options.in_place && count > 0 && shapes[0].rank != kUnwantedRank)
+    for (size_t i = 0; i < most_in_place(*info, inputs.size()); ++i) {
       const Shape dims(shapes[0].shape().begin(), shapes[0].shape().end());
       if (inputs[i].dims != dims || byte_width(inputs[i].dtype) != byte_width(shapes[0].dtype)) continue;
       compare(Layout::kDense, Layout::kDense, static_cast<int>(i), "in place of input " + std::to_string(i));

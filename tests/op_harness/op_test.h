@@ -7,9 +7,10 @@
 //
 // run_op infers, validates, takes exactly the stated workspace, runs with guard pages and poison around every
 // operand, watched so that nothing is allocated, and repeats the run with strange strides (where the row has
-// Any or Pixel), in place (where it has InPlace) and with input 0 right behind output 0 (Kernel::lead); all
-// must give the same bytes as the dense run. Results are the reference kernel's, those of backends are
-// compared with them: a case states what the op gives, or nothing where the reference kernels define it.
+// Any or Pixel), in place (where it has InPlace or InPlaceFirst) and with input 0 right behind output 0
+// (Kernel::lead); all must give the same bytes as the dense run. Results are the reference kernel's, those of
+// backends are compared with them: a case states what the op gives, or nothing where the reference kernels
+// define it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,6 +41,12 @@ struct RunOptions {
   bool in_float64 = true;  // false: the results depend on float32, in which backends must agree
   std::vector<const char*> taken_by = {};  // backends that must take the call, where they are built
 };
+
+// Of `count` inputs: the number of the first ones in whose memory output 0 may be, by the op's row.
+inline size_t most_in_place(const OpInfo& info, size_t count) {
+  if ((info.traits & kInPlace) != 0) return count;
+  return (info.traits & kInPlaceFirst) != 0 ? std::min<size_t>(count, 1) : 0;
+}
 
 std::string sentence(const Status& s);
 

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 tool=${CLANG_FORMAT:-clang-format-14}
 command -v "$tool" >/dev/null || { echo "$tool is missing (scripts/install.sh)"; exit 6; }
 files=()
-for top in runtime platforms converter tests bench examples schemas; do
+for top in runtime platforms application converter python tests bench examples schemas; do
   [ -d "$top" ] || continue
   while IFS= read -r f; do files+=("$f"); done < <(find "$top" \( -name '*.cc' -o -name '*.h' -o -name '*.cu' \) -not -path '*/generated/*' | sort)
 done

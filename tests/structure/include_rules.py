@@ -49,19 +49,24 @@ AREAS = [
     ("converter/target/", BASE + ("platforms/platforms.h",)),
     ("converter/types/", BASE + CORE),
     # Import asks for decisions about types. The lattice that they are made by (promote.h) is not among these.
-    ("converter/import/", BASE + CORE + tuple(f"converter/types/{name}.h" for name in
-                                              ("branch_edge", "operand_rules", "representable", "settle"))),
+    ("converter/import/", BASE + CORE + ("converter/data/",) + tuple(
+        f"converter/types/{name}.h" for name in ("branch_edge", "operand_rules", "representable", "settle"))),
+    # Files of people: pictures, sounds and lists.
+    ("converter/data/", BASE + CORE),
     ("converter/passes/", BASE + CORE),
     ("converter/cost/", BASE + ("converter/ir/",)),
     ("converter/plan/", BASE + CORE + ("converter/target/", "converter/cost/")),
     ("converter/sign/", BASE + CORE),
     ("converter/emit/", BASE + CORE + ("converter/plan/", "converter/sign/")),
     # Quantization tries what it proposes: it plans and writes graphs, and runs them on samples that it reads as arrays.
-    ("converter/quantize/", BASE + CORE + ("converter/target/", "converter/cost/", "converter/import/", "converter/passes/",
-                                           "converter/plan/", "converter/emit/")),
+    ("converter/quantize/", BASE + CORE + ("converter/target/", "converter/cost/", "converter/data/", "converter/import/",
+                                           "converter/passes/", "converter/plan/", "converter/emit/")),
     # What conversion and quantization report, for people.
     ("converter/report/", BASE + CORE + ("converter/convert.h", "converter/plan/", "converter/quantize/")),
     ("converter/", BASE + ("converter/",)),
+    # The Python package calls the commands and, as an application does, the runtime.
+    ("python/", ("converter/cli/program.h", "converter/diagnostics/errors.h", "converter/diagnostics/nearest_name.h",
+                 "converter/files/unfinished.h", "runtime/include/")),
     ("bench/", ("",)),
     ("tests/", ("",)),
     # Runner and the C API are built from the public headers, as an application is.
@@ -86,13 +91,15 @@ THIRD_PARTY = [
     (("platforms/",), re.compile(r"^hwy/")),
     (("platforms/cuda/",), re.compile(r"^cuda(_|\.h)")),
     (("platforms/cuda/emulator/",), re.compile(r"^boost/")),
-    (("converter/", "tests/", "bench/"), re.compile(r"^(google/protobuf|fmt|nlohmann|CLI)/|\.pb\.h$|^zip\.h$|^zlib\.h$")),
+    (("python/",), re.compile(r"^nanobind/")),
+    (("converter/data/",), re.compile(r"^(png|jpeglib|jerror)\.h$")),
+    (("converter/", "python/", "tests/", "bench/"), re.compile(r"^(google/protobuf|fmt|nlohmann|CLI)/|\.pb\.h$|^zip\.h$|^zlib\.h$")),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 # Applications include these, so macros need names that theirs do not have.
 PUBLIC = ("runtime/include/", "application/include/", "runtime/core/", "runtime/backend/", "schemas/")
 MACRO = re.compile(r"^\s*#\s*define\s+(?!SINTER_)(\w+)")
-OURS = re.compile(r"^(schemas|runtime|platforms|converter|tests|bench)/")
+OURS = re.compile(r"^(schemas|runtime|platforms|converter|python|tests|bench)/")
 
 
 def area_of(path):
@@ -143,7 +150,7 @@ def breaches_of(path, text):
 def check(root):
     root = Path(root)
     count, found = 0, []
-    for top in ("schemas", "runtime", "platforms", "application", "converter", "tests", "bench", "examples"):
+    for top in ("schemas", "runtime", "platforms", "application", "converter", "python", "tests", "bench", "examples"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in (".h", ".cc", ".def", ".inc") or "generated" in file.parts:
                 continue

@@ -108,7 +108,7 @@ TEST_F(Samples, AFolderHoldsOneSampleOrAStackAFile) {
   source->rewind();
   EXPECT_EQ(firsts(*source), (std::vector<double>{0, 1000, 1048, 5}));
   std::filesystem::create_directories(path("empty"));
-  EXPECT_THAT(refusal(path("empty").string(), {kImage}), HasSubstr("no .npz"));
+  EXPECT_THAT(refusal(path("empty").string(), {kImage}), HasSubstr("holds no files of samples"));
 }
 
 TEST_F(Samples, ScalarsComeOnePerSample) {

@@ -23,6 +23,8 @@ namespace sinter::convert {
   X(matrix_rules) \
   X(microsoft_attention_rules) \
   X(microsoft_rules) \
+  X(ml_linear_rules) \
+  X(ml_trees_rules) \
   X(movement_rules) \
   X(normalize_rules) \
   X(pad_rules) \

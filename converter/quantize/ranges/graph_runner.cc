@@ -126,6 +126,8 @@ struct GraphRunner::Impl {
 GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : impl_(std::make_unique<Impl>()) {
   auto copy = deep_copy(graph);
   for (size_t i = 0; i < copy->values.size(); ++i) copy->values[i].name = numbered(i);
+  // Samples hold the values of states.
+  copy->states.clear();
   PlanOptions plan_options;
   plan_options.target = host_target();
   plan_options.platforms = platforms_for(plan_options.target);

@@ -184,6 +184,7 @@ std::vector<OpenArray> open_arrays(const std::filesystem::path& path) {
 
 std::optional<Filling> filling(DType given, DType wanted) {
   if (given == wanted) return Filling::kSame;
+  if (wanted == DType::kFloat16 && given == DType::kFloat32) return Filling::kRounded;
   if (wanted != DType::kBFloat16 && !is_float8(wanted)) return std::nullopt;
   // No .npz holds these: bits, or float32 to be rounded.
   if (given == (wanted == DType::kBFloat16 ? DType::kUint16 : DType::kUint8)) return Filling::kBits;

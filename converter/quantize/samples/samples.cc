@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/op_traits.h"
+#include "converter/quantize/samples/listed_samples.h"
 #include "converter/quantize/samples/sample_streams.h"
 
 namespace sinter::convert {
@@ -123,17 +125,6 @@ class FileSamples final : public SampleSource {
   int64_t position_ = 0;  // the next sample of the streams
 };
 
-std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".npz" || extension == ".npy" || extension == ".pb") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  if (files.empty()) throw DataError(folder.string() + " holds no .npz, .npy or .pb files");
-  return files;
-}
-
 }  // namespace
 
 namespace {
@@ -163,6 +154,7 @@ void find_table(const Graph& graph, ValueId id, SampleInput* input) {
 std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* declared) {
   std::vector<SampleInput> inputs;
   for (const ValueId id : graph.inputs) {
+    if (graph.state_read(id) != nullptr) continue;
     const Value& v = graph.value(id);
     SampleInput input{v.name, v.dtype, v.dims, {}};
     if (is_integer(v.dtype)) find_table(graph, id, &input);
@@ -180,12 +172,31 @@ std::unique_ptr<SampleSource> open_samples(const std::string& data, std::vector<
   if (inputs.empty()) throw DataError("the model has no inputs, so it cannot be calibrated");
   if (options.most == 0) throw DataError("--samples is 0; give 1 or more");
   if (data.starts_with("cmd:")) return detail::open_command(data.substr(4), std::move(inputs), options);
-  std::error_code unknown;
-  const std::filesystem::path path = data;
-  if (std::filesystem::is_directory(path, unknown))
-    return std::make_unique<FileSamples>(data, files_in(path), Layout::kStackOrSingle, std::move(inputs),
+  if (std::optional<FileList> list = list_files(data, names_of(inputs)))
+    return detail::open_listed(std::move(*list), std::move(inputs), options);
+  if (names_several_files(data))
+    return std::make_unique<FileSamples>(data, array_files(data), Layout::kStackOrSingle, std::move(inputs),
                                          options);
-  return std::make_unique<FileSamples>(data, std::vector{path}, Layout::kStack, std::move(inputs), options);
+  const std::vector<std::filesystem::path> one{data};
+  return std::make_unique<FileSamples>(data, one, Layout::kStack, std::move(inputs), options);
+}
+
+void check_preprocessing(const Preprocessing& how, const std::vector<std::string>& data,
+                         const std::vector<SampleInput>& inputs) {
+  const std::string given = how.given();
+  if (given.empty() || how.built_in) return;
+  for (const std::string& d : data)
+    if (const auto list = d.empty() ? std::nullopt : list_files(d, names_of(inputs));
+        list && list->has_media())
+      return;
+  throw UsageError(fmt::format(
+      "{}: pictures and sounds are converted by this, but the data holds neither; leave it out", given));
+}
+
+std::vector<std::string> names_of(const std::vector<SampleInput>& inputs) {
+  std::vector<std::string> names;
+  for (const SampleInput& input : inputs) names.push_back(input.name);
+  return names;
 }
 
 }  // namespace sinter::convert

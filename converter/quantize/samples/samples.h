@@ -1,10 +1,11 @@
 // Calibration and evaluation data: samples for a model's inputs, one at a time.
 //
-// DATA is a .npz file, a .npy or .pb file for a single input, a folder of such files, or "cmd:COMMAND", whose
-// standard output is read. Arrays are stacks of samples as for `sinter run --each`: [N, d1, ...] where the
-// model takes [1, d1, ...], else [N] and the model's shape; in a folder also one sample a file in the model's
-// own shape. A command writes, for each sample, either one .npz or one .npy per input in the model's order
-// (numpy.save(sys.stdout.buffer, x)), each holding that one sample.
+// DATA is a .npz file, a .npy or .pb file for a single input, a folder or pattern of such files,
+// "cmd:COMMAND", whose standard output is read, or files of one sample each (converter/data/file_list.h):
+// pictures, sounds, raw bytes, and lists of them. Arrays are stacks of samples as for `sinter run --each`:
+// [N, d1, ...] where the model takes [1, d1, ...], else [N] and the model's shape; in a folder also one
+// sample a file in the model's own shape. A command writes, for each sample, either one .npz or one .npy per
+// input in the model's order (numpy.save(sys.stdout.buffer, x)), each holding that one sample.
 //
 // No more than one sample is in memory, however the file is compressed.
 #pragma once
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/data/preprocessing.h"
 #include "converter/diagnostics/diagnostics.h"
 #include "converter/import/imported_graph.h"
 #include "converter/ir/graph.h"
@@ -29,7 +31,8 @@ struct SampleInput {
   int64_t rows = 0;
   std::string table = {};
 };
-// The graph's public inputs; the symbols are taken from the model's declaration where that is given.
+// The graph's public inputs, without those of states; the symbols are taken from the model's declaration
+// where that is given.
 std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* declared = nullptr);
 
 // One constant per input, in order, with the input's dtype and dims.
@@ -50,12 +53,18 @@ class SampleSource {
 };
 
 struct SampleOptions {
-  int64_t most = -1;  // use this many, evenly spread over a file's; a stream's first ones
+  int64_t most = -1;                 // use this many, evenly spread over a file's; a stream's first ones
+  Preprocessing preprocessing = {};  // of pictures and sounds
 };
 
 // Reads headers and compares them with the inputs; all that does not fit is thrown as one DataError.
 std::unique_ptr<SampleSource> open_samples(const std::string& data, std::vector<SampleInput> inputs,
                                            const SampleOptions& options = {});
+// Throws UsageError where flags of preprocessing are given but none of these data (empty ones are passed
+// over) holds a picture or a sound.
+void check_preprocessing(const Preprocessing& how, const std::vector<std::string>& data,
+                         const std::vector<SampleInput>& inputs);
+std::vector<std::string> names_of(const std::vector<SampleInput>& inputs);
 
 // Reads every sample of a file (of a stream: nothing) and throws DataError for NaN, infinities and integers
 // that are not a row of the table that they look up. Files as warnings what may be a mistake: constant inputs

@@ -23,7 +23,8 @@ struct OpenOptions {
   // The kernels that verify the steps' types and shapes and compute the steps that no backend accepts:
   // reference_kernels(), or a table with only the kernels that the application's models need.
   KernelTable kernels;
-  // False: trust the storage. The structure is always verified. Has no effect if a public_key is given.
+  // False: trust the storage. The structure is always verified. Has no effect if a public_key is given, nor
+  // in a sealed build (SINTER_SEALED), which always checks digests and does not verify the structure.
   bool check_digests = true;
   // The file is in memory that cannot change (flash, ROM): its FlatBuffer is read in place instead of
   // copied.
@@ -40,6 +41,15 @@ struct PortInfo {
   const char* name = "";
   DType dtype = DType::kNone;
   std::span<const int64_t> dims;
+};
+
+// A value that a session keeps from run to run.
+struct StateInfo {
+  const char* input = "";   // of the original model: what holds the value when a run begins
+  const char* output = "";  // of the original model: what the value becomes when a run ends
+  DType dtype = DType::kNone;
+  std::span<const int64_t> dims;
+  bool starts_at_zero = false;  // else with numbers that the file holds
 };
 
 class Model {
@@ -66,6 +76,9 @@ class Model {
   // Index of the input or output of that name, or -1.
   int find_input(const char* name, uint32_t entry = 0) const;
   int find_output(const char* name, uint32_t entry = 0) const;
+  // What sessions keep between runs. These are neither inputs nor outputs. The same in every profile.
+  uint32_t state_count(uint32_t entry = 0) const;
+  StateInfo state(uint32_t i, uint32_t entry = 0) const;
 
   // Plans of the model for different targets, such as "x86_64+avx2".
   uint32_t profile_count() const;

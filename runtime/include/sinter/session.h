@@ -5,8 +5,9 @@
 //   auto session = sinter::Session::create(model, memory, options);
 //   memcpy(session->input(0).data, x, ...); session->run(); use(session->output(0));
 //
-// If outputs of one run are inputs of the next: an input may share memory with any output. Therefore first
-// copy all of these outputs out of the session, then write the inputs:
+// If outputs of one run are inputs of the next, convert the model with --state, and the session keeps them
+// (docs/state.md). Where the application carries them, an input may share memory with any output. Therefore
+// first copy all of these outputs out of the session, then write the inputs:
 //
 //   for (i...) memcpy(kept[i], session->output(from[i]).data, bytes[i]);  // every one of them
 //   for (i...) memcpy(session->input(to[i]).data, kept[i], bytes[i]);
@@ -98,6 +99,7 @@ struct DeviceRequirements {
   const char* backend = "";  // its name
   size_t bytes = 0;          // all of the following
   size_t arena = 0;          // the regions that the converter planned there
+  size_t state = 0;          // of `arena`: as Requirements::state
   size_t prepared = 0;       // packed weights, private memory of the backend
   size_t staging = 0;        // besides: host memory that the backend allocates for transfers, page-locked
 };
@@ -108,6 +110,7 @@ struct Requirements {
   size_t bytes = 0;     // all of the following
   size_t control = 0;   // step lists, operands, names of buffers
   size_t arena = 0;     // the entry's regions that the converter planned here: values, state, workspaces
+  size_t state = 0;     // of `arena`: regions that hold state, which must persist between runs
   size_t prepared = 0;  // packed and widened weights, memory of backends, scratch for preparing them
   size_t packed = 0;  // of `prepared`: weights that this session packs, each once for all steps that read it
   uint32_t device_count = 0;
@@ -167,8 +170,13 @@ class Session {
   TensorView input(const char* name) const;
   TensorView output(const char* name) const;
 
+  // A state of the model (Model::state), which the session keeps from run to run: for saving a stream, or for
+  // going on from one that was saved. Valid between runs. dtype kNone if there is none, or if it is in device
+  // memory.
+  TensorView state(uint32_t i) const;
+
   // Computes the outputs. Blocks until all outputs are ready. On failure (an index out of range, a loop
-  // beyond its bound) they are undefined.
+  // beyond its bound) they are undefined, and so is the state until reset().
   Status run();
   // The same without waiting, for sessions whose inputs, outputs and steps are all on one device: the run
   // begins when all that is in the caller's stream is done, and what the caller puts there afterwards begins

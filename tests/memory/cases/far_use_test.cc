@@ -64,6 +64,36 @@ TEST(FarStates, LiveOnTheDevice) {
   }
 }
 
+// The device overwrites the old content, and nothing is copied when a run ends.
+TEST(FarStates, AreUpdatedInPlace) {
+  FarModel b;
+  const int x = b.input("x", DType::kFloat32, {16});
+  const int s = b.state(DType::kFloat32, {16}, -1, -1);
+  b.place(s).region = 1;
+  const int u = b.up(x), sum = b.far_value(DType::kFloat32, {16});
+  b.far_step(AddAttrs{}, {s, u}, {sum});
+  b.place(sum).alias_of = s, b.place(sum).first = 1;
+  b.spec(s).update = sum;
+  b.name_state(s, "s", "s_out");
+  b.output("y", b.down(sum));
+  for (const Work work : {Work::kAtOnce, Work::kHeld}) {
+    FarBackend far;
+    far.work = work;
+    Backend* const backends[] = {&far};
+    Running r(b, {.backends = backends});
+    ASSERT_RUNNING(r);
+    EXPECT_EQ(r.needs.state, 0u);
+    EXPECT_EQ(r.needs.devices[0].state, r.needs.devices[0].arena);
+    EXPECT_FALSE(r.session.state(0).present()) << "the host cannot read it";
+    far.forget_counts();
+    expect_same_bits(r, fill_x, 4);
+    EXPECT_EQ(far.counts().copies, 0);
+    r.session.reset();
+    expect_same_bits(r, fill_x, 4);
+    EXPECT_EQ(far.counts().wrong, 0);
+  }
+}
+
 // Of a run that was given up, nothing is left over for the next one.
 TEST(FarErrors, ArriveAsTheRunsStatus) {
   FarModel b;

@@ -1,0 +1,78 @@
+#include "converter/cli/input_data.h"
+
+#include "converter/cli/made_up_inputs.h"
+#include "converter/data/file_list.h"
+#include "converter/diagnostics/errors.h"
+
+namespace sinter::convert {
+
+std::vector<SampleInput> sample_inputs(const Model& model) {
+  std::vector<SampleInput> inputs;
+  for (uint32_t i = 0; i < model.input_count(); ++i) {
+    const PortInfo port = model.input(i);
+    inputs.push_back({port.name, port.dtype, Dims(port.dims.begin(), port.dims.end()), {}});
+  }
+  return inputs;
+}
+
+Arrays as_arrays(const Sample& sample, const std::vector<SampleInput>& inputs) {
+  Arrays arrays;
+  for (size_t i = 0; i < inputs.size(); ++i) arrays.emplace_back(inputs[i].name, sample[i]);
+  return arrays;
+}
+
+InputData::InputData(std::string data, Preprocessing how) : data_(std::move(data)), how_(std::move(how)) {
+  if (data_.starts_with("cmd:"))
+    throw UsageError("--inputs does not take a command; give a file, a folder or a list");
+  const FileKind kind = kind_of_file(data_);
+  samples_wanted_ = names_several_files(data_) || (kind != FileKind::kArrays && kind != FileKind::kOther);
+  if (samples_wanted_) return;
+  if (const std::string given = how_.given(); !given.empty())
+    throw UsageError(given +
+                     ": pictures and sounds are converted by this, but --inputs holds arrays; leave it out");
+  arrays_ = read_arrays(data_);
+}
+
+void InputData::begin(const Model& model, const HostSession* stacks) {
+  if (seed_) {
+    arrays_ = random_inputs(model, *seed_);
+  } else if (!samples_wanted_) {
+    several_ = stacks != nullptr;
+    if (stacks != nullptr) count_ = stacks->sample_count(arrays_);
+  } else {
+    inputs_ = sample_inputs(model);
+    check_preprocessing(how_, {data_}, inputs_);
+    const std::optional<FileList> list = list_files(data_, names_of(inputs_));
+    several_ = stacks != nullptr || !list || !list->single;
+    source_ = open_samples(data_, inputs_, {.preprocessing = how_});
+    count_ = source_->count();
+  }
+  if (count_ == 0) throw DataError("the data holds no samples");
+}
+
+std::optional<InputData::Step> InputData::next() {
+  if (at_ == count_) return std::nullopt;
+  const int64_t sample = at_++;
+  if (!source_) return Step{arrays_, several_ ? sample : -1};
+  Sample read;
+  if (!source_->next(&read)) return std::nullopt;
+  arrays_ = as_arrays(read, inputs_);
+  return Step{arrays_, -1};
+}
+
+InputData open_inputs(const std::string& inputs, const std::optional<uint64_t>& seed,
+                      const Preprocessing& how) {
+  if (inputs.empty() && !seed) throw UsageError("no inputs are given; give --inputs DATA or --random SEED");
+  if (!inputs.empty() && seed) throw UsageError("--inputs and --random exclude each other; give one of them");
+  if (const std::string given = how.given(); seed && !given.empty())
+    throw UsageError(
+        given + ": pictures and sounds are converted by this, not the numbers of --random; leave it out");
+  return seed ? InputData(*seed) : InputData(inputs, how);
+}
+
+Arrays first_inputs(InputData data, const Model& model) {
+  data.begin(model);
+  return data.next()->arrays;
+}
+
+}  // namespace sinter::convert

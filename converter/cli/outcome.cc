@@ -1,0 +1,19 @@
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "converter/cli/commands.h"
+
+namespace sinter::convert {
+
+void Outcome::give(const nlohmann::json& json, const std::string& text) const {
+  if (listener != nullptr) return listener->result(json, text);
+  std::puts(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+void Outcome::refuse(const CommonOptions& common, const Diagnostics& diagnostics) {
+  exit_code = 3;
+  if (listener == nullptr) std::fputs(diagnostics.to_text(Severity::kWarning).c_str(), stderr);
+  if (takes_json(common)) give({{"refused", true}, {"diagnostics", diagnostics.to_json()}});
+}
+
+}  // namespace sinter::convert

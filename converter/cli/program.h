@@ -1,0 +1,34 @@
+// The commands as one program, for main() and for programs that link them (python/).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "converter/cli/commands.h"
+
+namespace sinter::convert {
+
+// SINTER_CPU_CAP names the highest instruction set that kernels may use, for measuring lower ones. To be
+// called before anything runs.
+void cap_instruction_sets();
+
+// `words`: the command and its arguments. Prints, and returns the exit code: 0 done; 1 negative result; 2
+// wrong usage; 3 model refused; 4 model file corrupt, foreign or too new; 5 input or calibration data wrong;
+// 6 the system failed.
+int run_program(const std::vector<std::string>& words);
+
+// The same inside another program, for the commands that take a listener (Outcome): nothing is printed. Exit
+// codes 2, 4, 5 and 6 are the exceptions of converter/diagnostics/errors.h; what the listener throws passes.
+int call_command(const std::vector<std::string>& words, CommandListener& listener);
+
+struct CommandFlag {
+  std::string name;  // without dashes
+  std::string type;  // "TEXT", "INT", "FLOAT", with what is checked: "INT in [1 - 1024]", "TEXT:{int8,int4w}"
+  std::string help;
+  bool takes_value = false;
+  bool repeats = false;  // takes several values
+};
+// Of one command, without its positional arguments, in the order of --help.
+std::vector<CommandFlag> flags_of(const std::string& command);
+
+}  // namespace sinter::convert

@@ -1,0 +1,22 @@
+// States: outputs that a session keeps and begins the next run with, as inputs (docs/state.md).
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "converter/import/lower.h"
+
+namespace sinter::convert {
+
+// Enters the states and the bindable inputs and outputs of the options into the lowered graph, whose values
+// have their names. The names exist (check_options). False: refused, with every reason filed.
+bool add_states(const ImportedGraph& model, const LoweringOptions& options, Graph& graph,
+                Diagnostics& diagnostics);
+
+// The (output, input) pairs that are probably states: both have one type and shape, their names differ only
+// in words such as "in" and "out", "past" and "present", "old" and "new", and no other pair has either of
+// them.
+std::vector<std::pair<std::string, std::string>> propose_states(const Graph& graph);
+
+}  // namespace sinter::convert

@@ -1,0 +1,78 @@
+#include "converter/quantize/search/metric.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "converter/diagnostics/errors.h"
+#include "converter/quantize/samples/carried_states.h"
+#include "runtime/core/float_formats.h"
+
+namespace sinter::convert {
+namespace {
+
+std::vector<double> numbers(const TensorView& view) {
+  const auto shape = view.shape();
+  return Constant::owned(view.dtype, Dims(shape.begin(), shape.end()),
+                         Bytes(view.data, view.data + view.dense_bytes()))
+      ->as_doubles();
+}
+
+}  // namespace
+
+Metric parse_metric(const std::string& name) {
+  if (name == "top1") return {};
+  if (name == "top5") return {.top = 5};
+  if (name == "sqnr") return {.kind = Metric::Kind::kSqnr};
+  constexpr std::string_view kCommand = "cmd:";
+  if (name.size() > kCommand.size() && name.starts_with(kCommand))
+    return {.kind = Metric::Kind::kProgram, .program = name.substr(kCommand.size())};
+  throw UsageError(
+      fmt::format("--metric {}: this is not a metric; give top1, top5, sqnr or cmd:PROGRAM", name));
+}
+
+bool is_right(const std::vector<double>& scores, int64_t label, int64_t top) {
+  if (std::any_of(scores.begin(), scores.end(), [](double s) { return std::isnan(s); })) return false;
+  if (scores.size() == 1) return saturate_to<int64_t>(scores[0]) == label;
+  if (label < 0 || label >= static_cast<int64_t>(scores.size())) return false;
+  const auto at = static_cast<size_t>(label);
+  int64_t higher = 0;
+  for (size_t i = 0; i < scores.size(); ++i)
+    higher += scores[i] > scores[at] || (scores[i] == scores[at] && i < at);
+  return higher < top;
+}
+
+double share_right(LabelledSamples& data, const Metric& metric, const ScoreSample& scores) {
+  data.samples->rewind();
+  int64_t right = 0;
+  Sample sample;
+  for (size_t i = 0; i < data.labels.size() && data.samples->next(&sample); ++i) {
+    const std::vector<double> given = scores(sample);
+    const int64_t label = data.labels[i], count = static_cast<int64_t>(given.size());
+    if (count > 1 && (label < 0 || label >= count))
+      throw DataError(
+          fmt::format("sample {} has label {} but the model gives {} scores, so labels are 0 to {}; give "
+                      "the labels that it was trained with",
+                      i, label, count, count - 1));
+    right += is_right(given, label, metric.top);
+  }
+  return data.labels.empty() ? 0 : static_cast<double>(right) / static_cast<double>(data.labels.size());
+}
+
+double share_right(LabelledSamples& data, const Metric& metric, const Graph& graph,
+                   const RunnerOptions& options, int64_t sequence) {
+  StatefulRunner runner(graph, options);
+  size_t output = 0;
+  while (output < graph.outputs.size() && graph.state_written(graph.outputs[output]) != nullptr) ++output;
+  if (output == graph.outputs.size())
+    throw DataError("the model has no output but its states, so nothing to count");
+  int64_t index = 0;
+  return share_right(data, metric, [&](const Sample& sample) {
+    if (sequence > 0 && index++ % sequence == 0) runner.reset();
+    runner.run(sample);
+    return numbers(runner.output(output));
+  });
+}
+
+}  // namespace sinter::convert

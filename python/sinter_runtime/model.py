@@ -1,0 +1,260 @@
+"""load(): a .sinter file, ready to run."""
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from . import _native, arrays
+from .errors import FileError, InputError, RunError, UsageError
+
+Array = np.ndarray[Any, Any]
+
+
+class Port(NamedTuple):
+    """An input or output of a model. Bounded dimensions have their maximum here."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.dtype.name}[{','.join(map(str, self.shape))}]"
+
+
+class _Slot(NamedTuple):
+    """A port with the session's memory for it."""
+
+    port: Port
+    view: Array
+    bound: bool
+
+
+class Model:
+    """A model with its memory, for one caller at a time. load() makes it; another() gives one for another thread.
+
+    A run copies inputs in and outputs out, unless they are bound (load(..., bind=...)): results never change afterwards.
+    """
+
+    def __init__(self, session: _native.Session, options: Mapping[str, Any], bound: dict[str, Array]) -> None:
+        self._session = session
+        self._options = options
+        self._busy = threading.Lock()
+        self.bound: dict[str, Array] = bound  # the arrays that runs read and write in place
+        self._inputs = self._slots(True)
+        self._outputs = self._slots(False)
+
+    def _slots(self, inputs: bool) -> dict[str, _Slot]:
+        slots = {}
+        for index, (port, kind) in enumerate(_ports(self._session, inputs)):
+            array = self.bound.get(port.name)
+            view = self._session.memory(inputs, index).view(kind).reshape(port.shape) if array is None else array
+            slots[port.name] = _Slot(port, view, array is not None)
+        return slots
+
+    @property
+    def inputs(self) -> list[Port]:
+        return [slot.port for slot in self._inputs.values()]
+
+    @property
+    def outputs(self) -> list[Port]:
+        return [slot.port for slot in self._outputs.values()]
+
+    def run(self, inputs: Mapping[str, Array] | None = None, *, outputs: Mapping[str, Array] | None = None) -> dict[str, Array]:
+        """Computes all outputs, by name.
+
+        `inputs`: every input that is not bound. `outputs`: arrays to write to, for any of the outputs; the others are new
+        arrays. Types and shapes must be the model's: no value is converted silently.
+        """
+        if not self._busy.acquire(blocking=False):
+            raise RunError("another thread runs this model; give each thread one of its own by another()")
+        try:
+            self._check_inputs(inputs or {})
+            for name, array in (outputs or {}).items():
+                slot = self._outputs.get(name)
+                if slot is None:
+                    raise InputError(_unknown("output", name, self._outputs))
+                _check(array, slot.port, "output", writes=True)
+            for name, array in (inputs or {}).items():
+                view = self._inputs[name].view
+                if array is not view:
+                    np.copyto(view, array, casting="no")
+            self._session.run()
+            return {name: self._result(i, slot, (outputs or {}).get(name))
+                    for i, (name, slot) in enumerate(self._outputs.items())}
+        finally:
+            self._busy.release()
+
+    def _check_inputs(self, inputs: Mapping[str, Array]) -> None:
+        for name, array in inputs.items():
+            slot = self._inputs.get(name)
+            if slot is None:
+                raise InputError(_unknown("input", name, self._inputs))
+            _check(array, slot.port, "input")
+        for name, slot in self._inputs.items():
+            if name not in inputs and not slot.bound:
+                raise InputError(f"input '{name}' is missing; give an array for it, {slot.port.dtype.name}{list(slot.port.shape)}")
+
+    def _result(self, index: int, slot: _Slot, to: Array | None) -> Array:
+        if to is not None:
+            np.copyto(to, slot.view, casting="no")
+        used = self._session.used_shape(index)
+        result = slot.view if to is None else to
+        if used is not None:
+            result = result[tuple(slice(n) for n in used)]
+        return result.copy() if to is None and not slot.bound else result
+
+    def reset(self) -> None:
+        """Sets state back to its initial values."""
+        if not self._busy.acquire(blocking=False):
+            raise RunError("another thread runs this model; reset it after the run")
+        try:
+            self._session.reset()
+        finally:
+            self._busy.release()
+
+    def another(self, **options: Any) -> Model:
+        """A second Model of the same file, for another thread. Both share the file, its memory and the packed weights.
+
+        `options`: as of load(), where they differ; those of opening a file have no effect.
+        """
+        merged = {**self._options, "bind": (), **_known_options(options)}
+        return _open(lambda o: self._session.another(o), merged, self)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of memory in total: the model's, the packed weights and this session's, without the file."""
+        return self._session.bytes()
+
+    @property
+    def fallbacks(self) -> int:
+        """The number of steps that another backend than the planned one computes."""
+        return self._session.fallbacks()
+
+    @property
+    def profile(self) -> str:
+        """The target whose plan runs."""
+        return self._session.profile()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Model cannot be pickled or copied; load the file in the other process, or call another()")
+
+    def __repr__(self) -> str:
+        ports = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
+        return f"<sinter_runtime.Model ({ports[0]}) -> ({ports[1]})>"
+
+
+_DEFAULTS: dict[str, Any] = {"threads": 1, "backends": None, "backend": None, "profile": None, "entry": 0, "bind": (),
+                             "require_planned": False, "copy_file": False, "check_digests": True, "public_key": None}
+
+
+def load(model: Any, *, threads: int = 1, backends: Sequence[str] | None = None, backend: str | None = None,
+         profile: str | None = None, entry: int = 0, bind: Iterable[str] | Mapping[str, Array] = (), require_planned: bool = False,
+         copy_file: bool = False, check_digests: bool = True, public_key: bytes | None = None) -> Model:
+    """Opens and verifies a .sinter file and takes all memory that runs need.
+
+    `model`: a path, the bytes of a file, or a Report of convert(). `threads`: of a run, with the caller's; 0: one for each
+    processor. `backends`: only these of the build. `backend`: this one for each step that it accepts. `profile`: the plan for
+    this target. `entry`: which of the model's shape sets. `bind`: names of inputs and outputs that runs read and write in
+    place, as Model.bound has them; or arrays of empty() by name. `require_planned`: refuse a session that has fallbacks.
+    `copy_file`: read the file instead of mapping it, so that it may be truncated. `public_key`: the 32 bytes of an Ed25519
+    key; a file that is not signed with it is refused.
+    """
+    options = {name: value for name, value in locals().items() if name != "model"}
+    data = getattr(model, "data", None) if not isinstance(model, (bytes, bytearray, memoryview)) else bytes(model)
+    if isinstance(data, bytes):
+        return _open(lambda o: _native.Session.open_bytes(data, o), options, None)
+    path = getattr(model, "path", model)
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"load(): the model is {type(model).__name__}; give a path, bytes or a Report")
+    text = arrays.path_text(path)
+    if not os.path.isfile(text):
+        raise FileError(f"{os.fsdecode(text)}: the file does not exist; check the path")
+    if not os.access(text, os.R_OK):
+        raise FileError(f"{os.fsdecode(text)}: the file cannot be read; check its permissions")
+    return _open(lambda o: _native.Session.open_file(text, o), options, None)
+
+
+def _known_options(options: dict[str, Any]) -> dict[str, Any]:
+    for name in options:
+        if name not in _DEFAULTS:
+            near = _native.nearest_name(list(_DEFAULTS), name)
+            raise TypeError(f"another() does not have an option '{name}'; " +
+                            (f"'{near}' may be meant" if near else f"the options are {', '.join(_DEFAULTS)}"))
+    return options
+
+
+def _ports(session: _native.Session, inputs: bool) -> list[tuple[Port, np.dtype[Any]]]:
+    ports = []
+    for port in session.ports(inputs):
+        name = port.name.decode("utf-8", "surrogateescape")
+        kind = arrays.dtype_of(port.dtype, f"{'input' if inputs else 'output'} '{name}'")
+        ports.append((Port(name, kind, tuple(port.shape)), kind))
+    return ports
+
+
+def _open(opener: Any, options: dict[str, Any], model: Model | None) -> Model:
+    """`opener` makes a session of native options. `model`: one that is open already."""
+    bind = options["bind"]
+    if isinstance(bind, str):
+        raise TypeError(f"bind: give a list of names, such as [{bind!r}]")
+    if not bind:
+        return Model(opener(_native_options(options, [])), options, {})
+    given = bind if isinstance(bind, Mapping) else dict.fromkeys(bind)
+    session = model._session if model is not None else opener(_native_options(options, []))
+    ports = {port.name: (port, kind) for side in (True, False) for port, kind in _ports(session, side)}
+    del session
+    bound: dict[str, Array] = {}
+    for name, array in given.items():
+        if name not in ports:
+            raise UsageError(_unknown("input or output", name, ports))
+        port, kind = ports[name]
+        if array is None:
+            array = arrays.empty(port.shape, kind)
+            array.fill(0)
+        _check(array, port, "bound array")
+        if not arrays.bindable(array):
+            raise InputError(f"the array for '{name}' cannot be bound: it must be aligned and padded; make it by "
+                             f"sinter_runtime.empty({list(port.shape)}, '{port.dtype.name}')")
+        bound[name] = array
+    pairs = [(name.encode("utf-8", "surrogateescape"), array.reshape(-1).view(np.uint8)) for name, array in bound.items()]
+    return Model(opener(_native_options(options, pairs)), options, bound)
+
+
+def _native_options(options: Mapping[str, Any], bound: list[tuple[bytes, Array]]) -> _native.Options:
+    available = _native.backend_names()
+    backends = [options["backends"]] if isinstance(options["backends"], str) else list(options["backends"] or ())
+    for name in [*backends, *([options["backend"]] if options["backend"] is not None else [])]:
+        if name not in available and name != "reference":
+            raise UsageError(f"this build does not have a backend {name!r}; it has {', '.join(available)}, reference")
+    key = options["public_key"]
+    if key is not None and (not isinstance(key, bytes) or len(key) != 32):
+        raise UsageError("public_key is not an Ed25519 key; give its 32 bytes")
+    # Without a backend of its own the reference kernels compute everything.
+    only_reference = bool(backends) and all(name == "reference" for name in backends)
+    return _native.Options.of(threads=options["threads"], backends=[name for name in backends if name != "reference"],
+                              backend="reference" if only_reference else options["backend"], profile=options["profile"],
+                              entry=options["entry"], require_planned=options["require_planned"], copy_file=options["copy_file"],
+                              check_digests=options["check_digests"], public_key=key or b"", bound=bound)
+
+
+def _unknown(kind: str, name: object, names: Iterable[str]) -> str:
+    known = ", ".join(f"'{n}'" for n in names)
+    return f"the model does not have an {kind} {name!r}; it has {known}"
+
+
+def _check(array: Any, port: Port, kind: str, writes: bool = False) -> None:
+    what = f"{kind} '{port.name}'"
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        raise InputError(f"{what} is {type(array).__name__}; give a NumPy array: numpy.asarray(x, dtype='{port.dtype.name}')")
+    if array.dtype != port.dtype:
+        order = " of the other byte order" if array.dtype.newbyteorder() == port.dtype else ""
+        raise InputError(f"{what} is {port.dtype.name}, but the array is {array.dtype.name}{order}; no value is converted silently: "
+                         f"give array.astype('{port.dtype.name}')")
+    if array.shape != port.shape:
+        raise InputError(f"{what} has shape {list(port.shape)}, but the array has {list(array.shape)}; give an array of that shape")
+    if writes and not array.flags.writeable:
+        raise InputError(f"the array for {what} is read-only; give one that can be written")

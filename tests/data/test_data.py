@@ -1,0 +1,537 @@
+#!/usr/bin/env python3
+"""Data as people have it: what pictures, sounds, raw bytes and lists become, and which are refused.
+
+    test_data.py [--sinter PROGRAM] [unittest options]
+
+Expected pixels are those of Pillow (files/expected.npz, made by make_files.py). About 4 s of processor time.
+"""
+import json
+import os
+import struct
+import sys
+import tempfile
+import unittest
+import wave
+import zlib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "common"))
+import pinned  # noqa: E402
+
+pinned.require("numpy", "onnx")
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import sinter_cli as cli  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+FILES = os.path.join(HERE, "files")
+WIDTH, HEIGHT = 24, 17
+SINTER = None
+
+
+def value(name, shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def png(pixels):
+    """A PNG file of uint8 [H,W] or [H,W,3]."""
+    height, width = pixels.shape[:2]
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    header = struct.pack(">IIBBBBB", width, height, 8, 0 if pixels.ndim == 2 else 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="data-")
+        cls.expected = dict(np.load(os.path.join(FILES, "expected.npz")))
+        cls.models = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    @classmethod
+    def path(cls, name):
+        full = os.path.join(cls.scratch.name, name)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        return full
+
+    @classmethod
+    def write(cls, name, data):
+        with open(cls.path(name), "wb" if isinstance(data, bytes) else "w") as f:
+            f.write(data)
+        return cls.path(name)
+
+    def run_sinter(self, *args, code=0, words=()):
+        r = cli.call(SINTER, *args, timeout=120)
+        text = r.out + r.err
+        self.assertEqual(r.code, code, f"{' '.join(map(str, args))}: {text[-800:]}")
+        for w in words:
+            self.assertIn(w.lower(), text.lower(), f"{' '.join(map(str, args))}: {text[-800:]}")
+        return r
+
+    def convert(self, name, nodes, inputs, outputs, initializers=(), *flags, code=0, words=()):
+        graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        onnx.save(model, self.path(name + ".onnx"))
+        self.run_sinter("convert", self.path(name + ".onnx"), "-o", self.path(name + ".sinter"), *flags, code=code,
+                        words=words)
+        return self.path(name + ".sinter")
+
+    def copying(self, shape, kind=TensorProto.FLOAT):
+        """A model that hands its input on."""
+        key = (tuple(shape), kind)
+        if key not in self.models:
+            self.models[key] = self.convert(f"copy{len(self.models)}", [helper.make_node("Identity", ["x"], ["y"])],
+                                            [value("x", shape, kind)], [value("y", shape, kind)])
+        return self.models[key]
+
+    def read(self, data, shape, *flags, kind=TensorProto.FLOAT):
+        """What the data become for an input of this shape."""
+        out = self.path("out.npz")
+        self.run_sinter("run", self.copying(shape, kind), "--inputs", data, "--outputs", out, *flags)
+        return cli.load_npz(out)["y"]
+
+    def refused(self, data, shape, *flags, code=5, words=(), kind=TensorProto.FLOAT):
+        self.run_sinter("run", self.copying(shape, kind), "--inputs", data, *flags, code=code, words=words)
+
+
+class Pictures(Case):
+    def test_pixels_are_those_of_pillow(self):
+        for name in sorted(os.listdir(FILES)):
+            if name + ".rgb" not in self.expected:
+                continue
+            with self.subTest(name):
+                rgb = self.read(os.path.join(FILES, name), [1, HEIGHT, WIDTH, 3], kind=TensorProto.UINT8)
+                np.testing.assert_array_equal(rgb[0], self.expected[name + ".rgb"])
+                grey = self.read(os.path.join(FILES, name), [HEIGHT, WIDTH], kind=TensorProto.UINT8)
+                np.testing.assert_array_equal(grey, self.expected[name + ".grey"])
+        self.assertGreaterEqual(sum(n.endswith(".rgb") for n in self.expected), 9)
+
+    def test_16_bits_are_rounded_to_8(self):
+        grey = self.read(os.path.join(FILES, "deep.png"), [HEIGHT, WIDTH], kind=TensorProto.UINT8)
+        np.testing.assert_array_equal(grey, self.expected["deep.png.grey"])
+
+    def test_resizing_is_that_of_pillow(self):
+        sizes = [n for n in self.expected if n.count(".") == 2 and n[-1].isdigit()]
+        self.assertEqual(len(sizes), 8)
+        for key in sizes:
+            with self.subTest(key):
+                name, size = key.rsplit(".", 1)
+                w, h = map(int, size.split("x"))
+                got = self.read(os.path.join(FILES, name), [1, h, w, 3], "--resize", "exact", kind=TensorProto.UINT8)
+                np.testing.assert_array_equal(got[0], self.expected[key])
+
+    def test_mean_scale_layout_and_order(self):
+        file = os.path.join(FILES, "rgb.png")
+        pixels = self.expected["rgb.png.rgb"].astype(np.float32)
+        mean, scale = np.float32([123.675, 116.28, 103.53]), np.float32([1 / 58.395, 1 / 57.12, 1 / 57.375])
+        flags = ["--mean", "123.675,116.28,103.53", "--scale", "1/58.395,1/57.12,1/57.375"]
+        want = (pixels - mean) * scale
+        np.testing.assert_array_equal(self.read(file, [1, 3, HEIGHT, WIDTH], *flags)[0], want.transpose(2, 0, 1))
+        np.testing.assert_array_equal(self.read(file, [HEIGHT, WIDTH, 3], *flags), want)
+        bgr = (pixels[..., ::-1] - mean) * scale
+        np.testing.assert_array_equal(self.read(file, [HEIGHT, WIDTH, 3], "--channel-order", "bgr", *flags), bgr)
+        half = self.read(file, [1, 3, HEIGHT, WIDTH], "--scale", "1/255", kind=TensorProto.FLOAT16)
+        np.testing.assert_array_equal(half[0], (pixels * np.float32(1 / 255)).astype(np.float16).transpose(2, 0, 1))
+        signed = self.read(file, [HEIGHT, WIDTH, 3], "--mean", "128", kind=TensorProto.INT8)
+        np.testing.assert_array_equal(signed, (pixels - 128).astype(np.int8))
+
+    def test_layout_decides_where_the_shape_does_not(self):
+        data = np.arange(27, dtype=np.uint8).reshape(3, 3, 3)
+        file = self.write("three.png", png(data))
+        self.refused(file, [1, 3, 3, 3], kind=TensorProto.UINT8, words=["'x'", "--layout nchw or nhwc"])
+        for layout, want in (("nhwc", data), ("nchw", data.transpose(2, 0, 1))):
+            got = self.read(file, [1, 3, 3, 3], "--layout", layout, kind=TensorProto.UINT8)
+            np.testing.assert_array_equal(got[0], want)
+
+    def test_crop_and_letterbox(self):
+        data = np.arange(60, dtype=np.uint8).reshape(6, 10)
+        file = self.write("grey.png", png(data))
+        crop = self.read(file, [6, 6], "--resize", "crop", kind=TensorProto.UINT8)
+        np.testing.assert_array_equal(crop, data[:, 2:8])
+        side = self.read(file, [4, 4], "--resize", "crop=6", kind=TensorProto.UINT8)
+        np.testing.assert_array_equal(side, data[1:5, 3:7])
+        box = self.read(file, [12, 10], "--resize", "letterbox=114", kind=TensorProto.UINT8)
+        np.testing.assert_array_equal(box[3:9], data)
+        self.assertTrue((box[:3] == 114).all() and (box[9:] == 114).all())
+        self.refused(file, [8, 8], "--resize", "crop=6", kind=TensorProto.UINT8, words=["crop=6", "8 x 8"])
+
+    def test_refusals_name_the_file_and_the_remedy(self):
+        file = os.path.join(FILES, "rgb.png")
+        self.refused(file, [1, 3, HEIGHT, WIDTH], words=["rgb.png", "--scale 1/255"])
+        self.refused(file, [1, 3, 8, 8], kind=TensorProto.UINT8, words=["24 x 17", "--resize"])
+        self.refused(os.path.join(FILES, "cmyk.jpg"), [HEIGHT, WIDTH, 3], kind=TensorProto.UINT8, words=["cmyk.jpg", "RGB"])
+        self.refused(file, [1, 2, 8, 8], kind=TensorProto.UINT8, words=["'x'", "give arrays"])
+        self.refused(file, [2, 3, 8, 8], kind=TensorProto.UINT8, words=["'x'", "give arrays"])
+        self.refused(file, [HEIGHT, WIDTH, 3], "--scale", "2", kind=TensorProto.INT8, words=["outside the range"])
+        self.refused(file, [HEIGHT, WIDTH, 3], "--scale", "1,2", kind=TensorProto.UINT8, code=2, words=["3 channels"])
+        self.refused(file, [HEIGHT, WIDTH, 3], "--scale", "1/0", kind=TensorProto.UINT8, code=2, words=["1/0"])
+        self.refused(file, [HEIGHT, WIDTH, 3], "--resize", "fit", kind=TensorProto.UINT8, code=2, words=["letterbox"])
+        self.refused("missing.png", [HEIGHT, WIDTH, 3], code=6, words=["missing.png"])
+        cli.save_npz(self.path("x.npz"), {"x": np.zeros([HEIGHT, WIDTH, 3], np.float32)})
+        self.refused(self.path("x.npz"), [HEIGHT, WIDTH, 3], "--scale", "2", code=2, words=["--scale", "leave it out"])
+
+    def test_damaged_files_are_refused(self):
+        for name in ("rgb.png", "rgb.jpg", "progressive.jpg", "palette.png"):
+            with open(os.path.join(FILES, name), "rb") as f:
+                whole = f.read()
+            kept = self.write("cut" + os.path.splitext(name)[1], whole[:len(whole) * 2 // 3])
+            self.refused(kept, [HEIGHT, WIDTH, 3], kind=TensorProto.UINT8, words=["cut", "damaged"])
+        text = self.write("text.png", "no picture")
+        self.refused(text, [HEIGHT, WIDTH, 3], kind=TensorProto.UINT8, words=["neither a PNG nor a JPEG"])
+        huge = bytearray(png(np.zeros([1, 1], np.uint8)))
+        huge[16:24] = struct.pack(">II", 65535, 65535)
+        huge[29:33] = struct.pack(">I", zlib.crc32(bytes(huge[12:29])))
+        self.refused(self.write("huge.png", bytes(huge)), [1, 1], kind=TensorProto.UINT8, words=["65535 x 65535"])
+
+    def test_a_name_does_not_decide_the_format(self):
+        with open(os.path.join(FILES, "rgb.png"), "rb") as f:
+            file = self.write("png.JPG", f.read())
+        got = self.read(file, [HEIGHT, WIDTH, 3], kind=TensorProto.UINT8)
+        np.testing.assert_array_equal(got, self.expected["rgb.png.rgb"])
+
+
+class Sounds(Case):
+    def sound(self, name, frames, width=2, rate=16000):
+        """`frames`: whole numbers [T] or [T,C]."""
+        channels = 1 if frames.ndim == 1 else frames.shape[1]
+        with wave.open(self.path(name), "wb") as w:
+            w.setnchannels(channels), w.setsampwidth(width), w.setframerate(rate)
+            flat = frames.reshape(-1)
+            data = bytes((flat + 128).astype(np.uint8)) if width == 1 else b"".join(
+                int(x).to_bytes(width, "little", signed=True) for x in flat)
+            w.writeframes(data)
+        return self.path(name)
+
+    def test_every_width(self):
+        for width in (1, 2, 3, 4):
+            top = 1 << (8 * width - 1)
+            frames = np.array([0, 1, -1, top - 1, -top, top // 3])
+            got = self.read(self.sound("w.wav", frames, width), [1, 6])
+            np.testing.assert_array_equal(got[0], (frames / top).astype(np.float32))
+
+    def test_floats_and_extensible_headers(self):
+        numbers = np.float32([0, 0.5, -0.25, 1.5])
+        for kind in (3, 0xFFFE):
+            fmt = struct.pack("<HHIIHH", kind, 1, 8000, 32000, 4, 32)
+            if kind == 0xFFFE:
+                fmt += struct.pack("<HHIH", 22, 32, 4, 3) + bytes.fromhex("000000001000800000aa00389b71")
+            body = b"WAVEfmt " + struct.pack("<I", len(fmt)) + fmt + b"LIST\x03\0\0\0abc\0data"
+            file = self.write("f.wav", b"RIFF\0\0\0\0" + body + struct.pack("<I", 16) + numbers.tobytes())
+            np.testing.assert_array_equal(self.read(file, [4]), numbers)
+
+    def test_channels_length_and_scale(self):
+        stereo = np.array([[1, 3], [2, 4], [4, 7], [6, 2]]) * 4096
+        file = self.sound("s.wav", stereo)
+        unit = (stereo / 32768).astype(np.float32)
+        np.testing.assert_array_equal(self.read(file, [1, 4]), unit.mean(1)[None])
+        np.testing.assert_array_equal(self.read(file, [1, 2, 4]), unit.T[None])
+        np.testing.assert_array_equal(self.read(file, [4, 2]), unit)
+        np.testing.assert_array_equal(self.read(file, [1, 2], "--resize", "crop"), unit.mean(1)[None, 1:3])
+        np.testing.assert_array_equal(self.read(file, [6], "--resize", "letterbox", "--scale", "32768"),
+                                      np.float32([8192, 12288, 22528, 16384, 0, 0]))
+        self.refused(file, [1, 5], words=["s.wav", "letterbox"])
+        self.refused(file, [1, 3], words=["s.wav", "crop"])
+        self.refused(file, [4, 8, 8], words=["s.wav", "beforehand"])
+
+    def test_one_rate(self):
+        self.sound("rates/a.wav", np.arange(4)), self.sound("rates/b.wav", np.arange(4), rate=8000)
+        self.refused(self.path("rates"), [4], words=["b.wav", "8000", "16000"])
+
+    def test_damaged(self):
+        with open(self.sound("whole.wav", np.arange(40)), "rb") as f:
+            whole = f.read()
+        self.refused(self.write("cut.wav", whole[:-10]), [40], words=["cut.wav", "truncated"])
+        self.refused(self.write("empty.wav", whole[:20]), [40], words=["empty.wav"])
+        self.refused(self.write("law.wav", whole[:20] + b"\x06" + whole[21:]), [40], words=["format 6"])
+        self.refused(self.write("text.wav", "no sound"), [40], words=["not a WAV"])
+
+
+class Lists(Case):
+    def test_raw_bytes_have_the_exact_size(self):
+        numbers = np.arange(6, dtype=np.float32)
+        np.testing.assert_array_equal(self.read(self.write("a.bin", numbers.tobytes()), [2, 3]), numbers.reshape(2, 3))
+        self.refused(self.write("b.bin", numbers.tobytes() + b"\0"), [2, 3], words=["b.bin", "25 bytes", "24"])
+        self.refused(self.write("c.bin", np.float32([1, np.nan]).tobytes()), [2], words=["c.bin", "finite"])
+
+    def several(self):
+        for i, name in enumerate(("many/a/0.png", "many/a/1.png", "many/b/2.png")):
+            self.write(name, png(np.full([4, 4], 10 * i, np.uint8)))
+        return self.path("many")
+
+    def firsts(self, data, *flags):
+        return list(self.read(data, [1, 4, 4], *flags, kind=TensorProto.UINT8)[:, 0, 0])
+
+    def test_folders_patterns_and_lists(self):
+        folder = self.several()
+        self.assertEqual(self.firsts(folder), [0, 10, 20])
+        self.assertEqual(self.firsts(folder + "/*/[12].png"), [10, 20])
+        names = ["a/1.png", "a/0.png"]
+        self.assertEqual(self.firsts(self.write("many/l.json", json.dumps(names))), [10, 0])
+        entries = [{"x": "b/2.png", "note": 3}, {"x": "a/0.png"}]
+        self.assertEqual(self.firsts(self.write("many/l.jsonl", "\n".join(map(json.dumps, entries)) + "\n\n")), [20, 0])
+        self.assertEqual(self.firsts(self.write("many/l.csv", 'file,label\r\n"b/2.png",1\r\na/1.png,0\r\n')), [20, 10])
+        self.refused(folder + "/*.tif", [1, 4, 4], words=["*.tif"])
+        self.refused(self.write("many/m.json", '["a/9.png"]'), [1, 4, 4], code=6, words=["9.png"])
+        self.refused(self.write("many/m.json", '["a/0.png", 3]'), [1, 4, 4], words=["entry 2"])
+        self.refused(self.write("many/m.json", '["a/0.png"'), [1, 4, 4], words=["not JSON"])
+        self.refused(self.write("many/m.json", '["l.csv"]'), [1, 4, 4], words=["l.csv", ".png"])
+        self.refused(self.write("many/m.json", "[]"), [1, 4, 4], words=["no samples"])
+        self.refused(self.write("many/m.csv", 'file\n"a'), [1, 4, 4], words=["quotation mark"])
+
+    def test_several_inputs(self):
+        two = self.convert("two", [helper.make_node("Add", ["a", "b"], ["y"])], [value("a", [4, 4]), value("b", [4, 4])],
+                           [value("y", [4, 4])])
+        self.several()
+        np.save(self.path("many/n.npy"), np.ones([4, 4], np.float32))
+        cli.save_npz(self.path("many/both.npz"), {"a": np.ones([4, 4], np.float32), "b": np.full([4, 4], 2, np.float32)})
+        data = self.write("many/two.json", json.dumps([{"a": "b/2.png", "b": "n.npy"}, "both.npz"]))
+        out = self.path("two.npz")
+        self.run_sinter("run", two, "--inputs", data, "--scale", "1", "--outputs", out)
+        np.testing.assert_array_equal(cli.load_npz(out)["y"][:, 0, 0], [21, 3])
+        bad = self.write("many/bad.json", json.dumps([{"a": "b/2.png"}]))
+        self.run_sinter("run", two, "--inputs", bad, "--scale", "1", code=5, words=["entry 1", "'b'"])
+        self.run_sinter("run", two, "--inputs", self.path("many/b"), "--scale", "1", code=5, words=["2 inputs", ".json"])
+
+    def test_other_commands_take_them(self):
+        folder = self.several()
+        model = self.convert("relu", [helper.make_node("Relu", ["x"], ["y"])], [value("x", [1, 1, 4, 4])],
+                             [value("y", [1, 1, 4, 4])])
+        source = self.path("relu.onnx")
+        r = self.run_sinter("compare", source, model, "--inputs", folder, "--scale", "1/255", "--json")
+        self.assertEqual(json.loads(r.out)["samples"], 3)
+        r = self.run_sinter("ranges", source, "--calibrate", folder, "--scale", "1/2", "--samples", "2", "--json")
+        report = json.loads(r.out)
+        self.assertEqual((report["samples"], report["values"][0]["max"]), (2, 5))
+        self.run_sinter("bench", model, "--inputs", folder, "--scale", "1", "--seconds", "0.01")
+        self.run_sinter("bench", model, "--inputs", folder, "--seconds", "0.01", code=5, words=["--scale"])
+
+
+class OwnMetric(Case):
+    """A program gets the outputs and prints a number."""
+
+    def setUp(self):
+        for i in range(6):
+            self.write(f"own/{i}.png", png(np.random.default_rng(i).integers(0, 256, (8, 8, 3), dtype=np.uint8)))
+        w = numpy_helper.from_array(np.random.default_rng(1).normal(0, 0.2, (4, 3, 3, 3)).astype(np.float32), "w")
+        if not os.path.exists(self.path("own.onnx")):
+            self.convert("own", [helper.make_node("Conv", ["x", "w"], ["y"])], [value("x", [1, 3, 8, 8])],
+                         [value("y", [1, 4, 6, 6])], [w])
+
+    def measure(self, body, *flags, **kw):
+        program = self.write("metric.py", "import json, sys\nimport numpy as np\nm = json.load(open(sys.argv[1]))\n" + body)
+        return self.run_sinter("convert", self.path("own.onnx"), "-o", self.path("m.sinter"), "--scale", "1/255", "--evaluate",
+                               self.path("own"), "--metric", f"cmd:{sys.executable} {program}", "--json", *flags, **kw)
+
+    MEAN = ("ys = [np.load(s['outputs']['y']) for s in m['samples']]\n"
+            "assert [s['index'] for s in m['samples']] == list(range(6)) and m['samples'][2]['files'][0].endswith('2.png')\n"
+            "print('a note', file=sys.stderr)\n")
+
+    def test_numbers_and_objects(self):
+        r = self.measure(self.MEAN + "print(json.dumps({'peak': float(np.max(ys))}))")
+        out = self.path("m.npz")
+        self.run_sinter("run", self.path("m.sinter"), "--inputs", self.path("own"), "--scale", "1/255", "--outputs", out)
+        got = json.loads(r.out)["metric"]
+        self.assertEqual(got["name"], "peak")
+        self.assertAlmostEqual(got["value"], float(cli.load_npz(out)["y"].max()), places=6)
+        self.assertEqual(json.loads(self.measure("print(1)\nprint()\nprint(2.5)").out)["metric"],
+                         {"name": "metric", "value": 1.75})
+
+    def test_the_rule_for_mixed_types_uses_it(self):
+        # The metric falls to less than half where a value is rounded to 8 bits.
+        exact = self.path("own-exact.npy")
+        self.run_sinter("run", self.path("own.sinter"), "--inputs", self.path("own"), "--scale", "1/255", "--outputs", exact)
+        body = self.MEAN + (f"e = np.abs(np.concatenate(ys) - np.load({exact!r})).max()\nprint(1 if e < 1e-4 else 0.4)")
+        quantize = ["--quantize", "int8", "--force-int8", "--calibrate", self.path("own")]
+        report = json.loads(self.measure(body, *quantize, "--max-drop", "10%").out)
+        self.assertEqual((report["metric"]["in_float"], report["metric"]["value"]), (1, 1))
+        self.assertAlmostEqual(json.loads(self.measure(body, *quantize).out)["quantized"]["accuracy"], 0.4)
+
+    def test_failures(self):
+        self.measure("sys.exit(3)", code=5, words=["exit code 3"])
+        self.measure("import os; os.kill(os.getpid(), 9)", code=5, words=["metric.py"])
+        self.measure("print('good')", code=5, words=["'good'", "standard error"])
+        self.measure("print(float('nan'))", code=5, words=["neither a number"])
+        self.measure("print(json.dumps({'a': 1, 'b': 2}))", code=5, words=["one number"])
+        self.measure("", code=5, words=["printed nothing"])
+        self.measure("import time; time.sleep(60)", "--metric-seconds", "0.3", code=5, words=["0.3 s", "--metric-seconds"])
+        self.measure("print(1)", "--label", "y", code=2, words=["--label"])
+        self.run_sinter("convert", self.path("own.onnx"), "-o", self.path("m.sinter"), "--evaluate", "cmd:x", code=2,
+                        words=["--metric cmd:PROGRAM"])
+
+
+class Bytes(Case):
+    """Preprocessing that is built into the model."""
+
+    def network(self, name, shape=(1, 3, HEIGHT, WIDTH), kind=TensorProto.FLOAT):
+        rng = np.random.default_rng(3)
+        dtype = helper.tensor_dtype_to_np_dtype(kind)
+        if not os.path.exists(self.path(name + ".onnx")):
+            w = numpy_helper.from_array(rng.normal(0, 0.2, (4, 3, 3, 3)).astype(dtype), "w")
+            self.convert(name, [helper.make_node("Conv", ["x", "w"], ["y"])], [value("x", shape, kind)],
+                         [value("y", None, kind)], [w])
+        return self.path(name + ".onnx"), self.path(name + ".sinter")
+
+    FLAGS = ["--mean", "123.675,116.28,103.53", "--scale", "1/58.395,1/57.12,1/57.375"]
+
+    def output(self, model, data, *flags):
+        self.run_sinter("run", model, "--inputs", data, "--outputs", self.path("o.npz"), *flags)
+        return cli.load_npz(self.path("o.npz"))["y"]
+
+    def test_bytes_give_what_the_host_gives(self):
+        picture = os.path.join(FILES, "rgb.png")
+        source, plain = self.network("conv")
+        for flags in ([], ["--layout", "nhwc"], ["--channel-order", "bgr"], ["--layout", "nhwc", "--channel-order", "bgr"]):
+            with self.subTest(flags):
+                built, host = self.path("built.sinter"), [f for f in flags if f not in ("--layout", "nhwc")]
+                r = self.run_sinter("convert", source, "-o", built, "--input-type", "uint8", *flags, *self.FLAGS)
+                self.assertIn("'x' takes uint8", r.out)
+                shape = [1, HEIGHT, WIDTH, 3] if "nhwc" in flags else [1, 3, HEIGHT, WIDTH]
+                ports = json.loads(self.run_sinter("inspect", built, "--json").out)["inputs"]
+                self.assertEqual((ports[0]["type"], ports[0]["shape"]), ("uint8", shape))
+                want = self.output(plain, picture, *host, *self.FLAGS)
+                np.testing.assert_allclose(self.output(built, picture), want, rtol=1e-5, atol=1e-5)
+                # As the device gives them.
+                pixels = self.expected["rgb.png.rgb"][None]
+                np.save(self.path("pixels.npy"), pixels if "nhwc" in flags else pixels.transpose(0, 3, 1, 2))
+                np.testing.assert_array_equal(self.output(built, self.path("pixels.npy")), self.output(built, picture))
+                self.run_sinter("compare", source, built, "--inputs", picture, "--input-type", "uint8", *flags, *self.FLAGS)
+
+    def test_quantized(self):
+        for i in range(6):
+            self.write(f"cal/{i}.png", png(np.random.default_rng(i).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)))
+        source, plain = self.network("conv")
+        built = self.path("int8.sinter")
+        self.run_sinter("convert", source, "-o", built, "--input-type", "uint8", "--quantize", "int8", "--calibrate",
+                        self.path("cal"), *self.FLAGS)
+        picture = os.path.join(FILES, "rgb.png")
+        want, got = self.output(plain, picture, *self.FLAGS), self.output(built, picture)
+        self.assertGreater(10 * np.log10((want**2).sum() / ((want - got) ** 2).sum()), 30)
+
+    def test_float16_and_named_inputs(self):
+        source, plain = self.network("half", kind=TensorProto.FLOAT16)
+        built = self.path("half8.sinter")
+        self.run_sinter("convert", source, "-o", built, "--input-type", "x=uint8", "--scale", "1/255")
+        picture = os.path.join(FILES, "rgb.png")
+        # The host rounds numbers to float16, the model need not.
+        np.testing.assert_allclose(self.output(built, picture), self.output(plain, picture, "--scale", "1/255"), atol=2**-9)
+
+    def test_refusals(self):
+        source, _ = self.network("conv")
+        out = self.path("no.sinter")
+        self.run_sinter("convert", source, "-o", out, "--input-type", "uint8", code=2, words=["--mean and --scale"])
+        self.run_sinter("convert", source, "-o", out, "--input-type", "int8", code=2, words=["uint8 or INPUT=uint8"])
+        self.run_sinter("convert", source, "-o", out, "--input-type", "z=uint8", "--scale", "1", code=2, words=["z=uint8"])
+        self.copying([5, 6, 7])
+        self.run_sinter("convert", self.copying([5, 6, 7]).replace(".sinter", ".onnx"), "-o", out, "--input-type", "uint8",
+                        "--scale", "1", code=2, words=["no input"])
+        self.assertFalse(os.path.exists(out))
+
+
+class Random(Case):
+    def test_the_seed_decides_the_numbers(self):
+        kinds = [(TensorProto.FLOAT, np.float32), (TensorProto.UINT8, np.uint8), (TensorProto.INT64, np.int64),
+                 (TensorProto.FLOAT16, np.float16), (TensorProto.BOOL, np.bool_)]
+        for kind, dtype in kinds:
+            with self.subTest(dtype.__name__):
+                model, out = self.copying([40, 5], kind), self.path("random.npz")
+
+                def numbers(seed):
+                    self.run_sinter("run", model, "--random", seed, "--outputs", out)
+                    return cli.load_npz(out)["y"]
+
+                first = numbers("7")
+                np.testing.assert_array_equal(first, numbers("7"))
+                self.assertTrue((first != numbers("8")).any())
+                self.assertEqual(first.dtype, dtype)
+                low, high = {"f": (-1, 1), "u": (0, 255)}.get(first.dtype.kind, (0, 1))
+                self.assertTrue(low <= first.min() < first.max() <= high)
+                self.assertGreater(float(first.max()) - float(first.min()), 0.9 * (high - low))
+
+    def test_compare_and_refusals(self):
+        model = self.copying([4])
+        self.run_sinter("compare", model.replace(".sinter", ".onnx"), model, "--random", "1")
+        self.run_sinter("run", model, code=2, words=["--inputs", "--random"])
+        self.run_sinter("run", model, "--random", "1", "--scale", "2", code=2, words=["--scale"])
+        self.run_sinter("run", model, "--random", "one", code=2, words=["--random"])
+        self.run_sinter("compare", model, model, "--random", "1", "--inputs", "x.npz", code=2, words=["exclude"])
+
+
+class Labels(Case):
+    """A model whose score c is high where the picture is about 80 * c bright."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for folder, levels in (("cat", (0, 10)), ("dog", (80, 85)), ("emu", (160, 70))):
+            for level in levels:
+                cls.write(f"set/{folder}/{level}.png", png(np.full([4, 4], level, np.uint8)))
+
+    def evaluate(self, data, *flags, code=0, words=(), source="near"):
+        """Scores of three classes; five of the six pictures are right, the last is second."""
+        centres = np.float32([0, 80, 160])
+        # -(x - c)^2 without the common term x^2.
+        weights = numpy_helper.from_array(np.tile(2 * centres / 16, (16, 1)).astype(np.float32), "w")
+        bias = numpy_helper.from_array(-centres**2, "b")
+        nodes = [helper.make_node("Flatten", ["x"], ["f"]), helper.make_node("Gemm", ["f", "w", "b"], ["y"])]
+        if not os.path.exists(self.path(source + ".onnx")):
+            self.convert(source, nodes, [value("x", [1, 1, 4, 4])], [value("y", [1, 3])], [weights, bias])
+        r = self.run_sinter("convert", self.path(source + ".onnx"), "-o", self.path("e.sinter"), "--evaluate", data, "--scale",
+                            "1", "--json", *flags, code=code, words=words)
+        return json.loads(r.out) if code == 0 else None
+
+    def test_folders(self):
+        self.assertAlmostEqual(self.evaluate(self.path("set"))["top1"], 5 / 6)
+        self.assertEqual(self.evaluate(self.path("set"), "--metric", "top5")["top5"], 1)
+        classes = self.write("classes.txt", "emu\ndog\ncat\n")
+        self.assertAlmostEqual(self.evaluate(self.path("set"), "--classes", classes)["top1"], 2 / 6)
+        self.evaluate(self.path("set"), "--classes", self.write("less.txt", "emu\ncat\n"), code=5, words=["'dog'", "less.txt"])
+        self.evaluate(self.path("set/cat"), code=5, words=["no label", "sub-folder"])
+        self.evaluate(self.path("set/cat/*.png"), code=5, words=["no label", ".csv"])
+        self.evaluate(self.path("set/cat/0.png"), code=2, words=["0.png", "sub-folder"])
+
+    def test_folders_with_numbers_are_these(self):
+        for number, level in ((2, 160), (0, 0), (10, 80)):
+            self.write(f"numbers/{number}/x.png", png(np.full([4, 4], level, np.uint8)))
+        self.evaluate(self.path("numbers"), code=5, words=["label 10", "3 scores"])
+        os.rename(self.path("numbers/10"), self.path("numbers/1"))
+        self.assertEqual(self.evaluate(self.path("numbers"))["top1"], 1)
+
+    def test_lists(self):
+        rows = "path,truth\ncat/0.png,0\ndog/80.png,2\n"
+        self.assertEqual(self.evaluate(self.write("set/l.csv", rows))["top1"], 0.5)
+        other = self.write("set/m.csv", "path,size,truth\ncat/0.png,7,0\ndog/80.png,7,1\n")
+        self.assertEqual(self.evaluate(other, "--label", "truth")["top1"], 1)
+        entries = self.write("set/l.json", json.dumps([{"x": "cat/0.png", "is": 0}, {"x": "emu/160.png", "is": "emu"}]))
+        classes = self.write("c.txt", "cat\ndog\nemu\n")
+        self.assertEqual(self.evaluate(entries, "--label", "is", "--classes", classes)["top1"], 1)
+        self.evaluate(entries, "--label", "is", code=5, words=["'emu'", "--classes"])
+        self.evaluate(entries, code=2, words=["--label"])
+        self.evaluate(entries, "--label", "was", code=5, words=["no label", "--label"])
+
+    def test_with_quantization(self):
+        report = self.evaluate(self.path("set"), "--quantize", "int8", "--calibrate", self.path("set"), "--max-drop", "20%")
+        self.assertAlmostEqual(report["quantized"]["float_accuracy"], 5 / 6)
+        self.evaluate(self.path("set"), "--quantize", "int8", "--calibrate", self.path("set"), "--metric", "sqnr")
+
+
+def main():
+    global SINTER
+    args, given = sys.argv[1:], None
+    if "--sinter" in args:
+        at = args.index("--sinter")
+        given = args[at + 1]
+        del args[at:at + 2]
+    SINTER = cli.find_sinter(given)
+    unittest.main(argv=[sys.argv[0], *args])
+
+
+if __name__ == "__main__":
+    main()

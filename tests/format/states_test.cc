@@ -1,0 +1,191 @@
+// States: what the verifier demands of their names and places, and what sessions make of them.
+#include "tests/format/refusal.h"
+#include "tests/unit/running.h"
+
+namespace sinter::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr auto kF32 = DType::kFloat32;
+
+// u = s + x becomes s; y = -u.
+struct Sum {
+  ModelBuilder b;
+  int x = b.input("x", kF32, {4}), s = b.state(kF32, {4}, -1, -1);
+  int u = b.value(kF32, {4}), y = b.value(kF32, {4});
+  Sum() {
+    b.step(AddAttrs{}, {s, x}, {u});
+    b.step(NegAttrs{}, {u}, {y});
+    b.output("y", y);
+    b.program().values[static_cast<size_t>(s)].update = u;
+    b.name_state(s, "h_in", "h_out");
+  }
+  void in_place() { b.place(u).alias_of = s, b.place(u).first = 0; }
+  AlignedBytes build() { return b.build(); }
+};
+
+TEST(States, AreListedAndKept) {
+  for (const bool in_place : {false, true}) {
+    Sum m;
+    if (in_place) m.in_place();
+    Running r(m.b);
+    ASSERT_RUNNING(r);
+    ASSERT_EQ(r.model.state_count(), 1u);
+    const StateInfo info = r.model.state(0);
+    EXPECT_STREQ(info.input, "h_in");
+    EXPECT_STREQ(info.output, "h_out");
+    EXPECT_EQ(info.dtype, kF32);
+    EXPECT_THAT(info.dims, ElementsAre(4));
+    EXPECT_TRUE(info.starts_at_zero);
+    EXPECT_EQ(r.model.input_count(), 1u);
+    EXPECT_EQ(r.model.output_count(), 1u);
+    const TensorView state = r.session.state(0);
+    EXPECT_FALSE(r.session.state(1).present());
+    for (int round = 0; round < 2; ++round) {
+      for (float k = 1; k < 4; ++k) {
+        r.set<float>("x", {1, 2, 3, 4});
+        ASSERT_TRUE(r.session.run().ok());
+        EXPECT_THAT(r.get<float>("y"), ElementsAre(-k, -2 * k, -3 * k, -4 * k)) << in_place;
+        EXPECT_EQ(state.as<float>()[3], 4 * k);
+      }
+      r.session.reset();
+      EXPECT_EQ(state.as<float>()[3], 0);
+    }
+    state.as<float>()[0] = 100;  // a stream that was saved goes on
+    r.set<float>("x", {1, 0, 0, 0});
+    ASSERT_TRUE(r.session.run().ok());
+    EXPECT_EQ(r.get<float>("y")[0], -101);
+  }
+}
+
+TEST(States, TheirRegionsAreCountedApart) {
+  Sum m;
+  m.b.regions = {0, 0};
+  m.b.place(m.s).region = 1;
+  Running apart(m.b);
+  ASSERT_RUNNING(apart);
+  EXPECT_EQ(apart.needs.state, 128u);
+  EXPECT_EQ(apart.needs.arena, 3 * 64u + 64 + 128);
+  Sum one;
+  Running together(one.b);
+  ASSERT_RUNNING(together);
+  EXPECT_EQ(together.needs.state, together.needs.arena);
+}
+
+TEST(States, KeepTheirBytesFromOtherValues) {
+  Sum m;
+  m.b.place(m.s).last = 0;
+  EXPECT_REFUSED(m, "cover the value's live range");
+  Sum output;  // y where the old content is not needed any more, and the new one is copied to
+  output.b.place(output.y).alias_of = output.s, output.b.place(output.y).first = 1;
+  EXPECT_REFUSED(output, "an output would be overwritten when states are copied");
+  Sum other;  // a value of another block there
+  other.b.place(other.s).offset = 0, other.b.place(other.x).offset = 64;
+  other.b.place(other.u).offset = 128, other.b.place(other.y).offset = 192;
+  const int t = other.b.value(kF32, {4});
+  other.b.step(NegAttrs{}, {other.y}, {t});
+  other.b.place(t).offset = 0, other.b.place(t).first = other.b.place(t).last = 2;
+  EXPECT_REFUSED(other, "share bytes");
+}
+
+TEST(States, AreOverwrittenAfterTheirLastReader) {
+  Sum m;
+  m.in_place();
+  EXPECT_TRUE(opened(m).ok());
+  m.b.program().steps[1].inputs = {m.s};  // y = -s, after u
+  EXPECT_REFUSED(m, "overwritten");
+  Sum kept;  // never replaced
+  kept.in_place();
+  kept.b.program().values[static_cast<size_t>(kept.s)].update = -1;
+  EXPECT_REFUSED(kept, "overwritten");
+}
+
+TEST(States, OnlyTheFirstOperandOfAScatterIsOverwritten) {
+  const auto scatter = [](bool updates) {
+    ModelBuilder b;
+    const int x = b.input("x", kF32, {4}), i = b.input("i", DType::kInt64, {4});
+    const int s = b.state(kF32, {4}, -1, -1), u = b.value(kF32, {4});
+    b.step(ScatterElementsAttrs{}, {updates ? x : s, i, updates ? s : x}, {u});
+    b.program().values[static_cast<size_t>(s)].update = u;
+    b.place(u).alias_of = s, b.place(u).first = 0;
+    b.output("y", x);
+    return b;
+  };
+  EXPECT_TRUE(opened(scatter(false)).ok());
+  EXPECT_REFUSED(scatter(true), "overwritten");
+}
+
+// The last four numbers: u = concat(s[1:], x).
+struct Shift {
+  ModelBuilder b;
+  int x = b.input("x", kF32, {1}), s = b.state(kF32, {4}, -1, -1);
+  int w = b.value(kF32, {3}), u = b.value(kF32, {4}), y = b.value(kF32, {4});
+  explicit Shift(bool rotate = false) {
+    b.step(SliceAttrs{{1}, {1}, {3}}, {s}, {w}).elided = true;
+    b.place(w).alias_of = s, b.place(w).alias_offset = 4, b.place(w).first = 0;
+    b.place(w).last = rotate ? 2 : 1;
+    int last = x;
+    if (rotate) {
+      last = b.value(kF32, {1});
+      b.step(SliceAttrs{{0}, {1}, {1}}, {s}, {last}).elided = true;
+      b.place(last).alias_of = s, b.place(last).first = 1, b.place(last).last = 2;
+    }
+    b.step(ConcatAttrs{0}, {w, last}, {u}).in_order = true;
+    b.place(u).alias_of = s, b.place(u).first = rotate ? 2 : 1;
+    b.step(NegAttrs{}, {u}, {y});
+    b.output("y", y);
+    b.program().values[static_cast<size_t>(s)].update = u;
+  }
+  AlignedBytes build() { return b.build(); }
+};
+
+TEST(States, AreShiftedInPlace) {
+  Shift m;
+  Running r(m.b);
+  ASSERT_RUNNING(r);
+  for (float k = 1; k < 8; ++k) {
+    r.set<float>("x", {k});
+    ASSERT_TRUE(r.session.run().ok());
+    EXPECT_THAT(r.get<float>("y"),
+                ElementsAre(std::min(3 - k, 0.F), std::min(2 - k, 0.F), std::min(1 - k, 0.F), -k));
+  }
+  m.b.program().steps[1].in_order = false;
+  EXPECT_REFUSED(m, "overwritten");
+  EXPECT_REFUSED(Shift(true), "overwritten");
+}
+
+TEST(States, AreNamedInOrderAndBelongToEntries) {
+  Sum m;
+  m.b.program().states[0].value = static_cast<uint32_t>(m.x);
+  EXPECT_REFUSED(m, "not a state");
+  m.b.program().states[0].value = 77;
+  EXPECT_REFUSED(m, "not a state");
+  m.b.program().states[0] = {"", "h_out", static_cast<uint32_t>(m.s)};
+  EXPECT_REFUSED(m, "a state has no name");
+  m.b.program().states[0] = {"h_in", "", static_cast<uint32_t>(m.s)};
+  EXPECT_REFUSED(m, "a state has no name");
+  m.b.program().states = {{"h_in", "h_out", static_cast<uint32_t>(m.s)},
+                          {"c_in", "c_out", static_cast<uint32_t>(m.s)}};
+  EXPECT_REFUSED(m, "out of order");
+}
+
+TEST(States, AreTheSameInEveryProfile) {
+  const auto with = [](const char* output, std::vector<int64_t> dims) {
+    Sum m;
+    ModelBuilder b = m.b;
+    b.programs.push_back(b.programs[0]);
+    b.programs[1].states[0].output = output;
+    for (ValueSpec& v : b.programs[1].values) v.dims = dims;
+    if (dims.size() > 1) b.programs[1].inputs[0].dims = b.programs[1].outputs[0].dims = {4};
+    b.profiles.resize(2);
+    b.profiles[1].name = "other", b.profiles[1].entries = {1};
+    return b;
+  };
+  EXPECT_TRUE(opened(with("h_out", {4})).ok());
+  EXPECT_REFUSED(with("g_out", {4}), "a profile's states differ");
+  EXPECT_REFUSED(with("h_out", {2, 2}), "a profile's states differ");
+}
+
+}  // namespace
+}  // namespace sinter::testing

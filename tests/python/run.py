@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""The Python package as a user gets it: builds the source distribution and from it a wheel, installs that in a fresh virtual
+environment, and tests it there.
+
+    run.py [--build-type TYPE] [--deps FOLDER] [--cc PROGRAM] [--cxx PROGRAM] [--wheel FILE] [unittest options]
+
+The build uses the interpreter's own packages (pip's --no-build-isolation) and the compiler cache. The new environment has
+the wheel and, by a path, the pinned packages; it reaches no package index.
+"""
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+REPO = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent / "common"))
+import pinned  # noqa: E402
+
+pinned.require("numpy", "onnx", "nanobind", "scikit_build_core", "mypy")
+MOST_WHEEL_BYTES = 12_000_000
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def source_distribution(folder):
+    """The source distribution, unpacked in `folder`: its path."""
+    code = f"from scikit_build_core.build import build_sdist; build_sdist({folder!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=REPO, check=True, stdout=subprocess.DEVNULL)
+    archive, = Path(folder).glob("sinter_runtime-*.tar.gz")
+    shutil.unpack_archive(archive, folder)
+    return archive.with_name(archive.name.removesuffix(".tar.gz"))
+
+
+def build(args, folder):
+    """A wheel of the source distribution, in `folder`. Its build folder is two levels below the sources, as those of the presets
+    are, so that the compiler cache has its objects."""
+    source = source_distribution(folder)
+    environment = dict(os.environ, CCACHE_BASEDIR=str(source), CCACHE_NOHASHDIR="1")
+    if args.deps:
+        environment["SINTER_DEPS_PREFIX"] = args.deps
+    settings = {"build-dir": "build/python-wheel", "cmake.build-type": args.build_type, "cmake.define.SINTER_WERROR": "ON"}
+    # Without these, Python's own compilers, of other names, for which the cache has nothing.
+    for language, compiler in (("C", args.cc), ("CXX", args.cxx)):
+        if compiler:
+            settings[f"cmake.define.CMAKE_{language}_COMPILER"] = compiler
+    subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index",
+                    "--disable-pip-version-check", "--wheel-dir", folder,
+                    *(f"--config-settings={name}={value}" for name, value in settings.items()), str(source)],
+                   env=environment, check=True)
+    wheel, = Path(folder).glob("sinter_runtime-*.whl")
+    return wheel
+
+
+def fresh_venv(folder, wheel):
+    """A virtual environment with the wheel; its python."""
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = Path(folder) / "bin/python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--disable-pip-version-check", wheel],
+                   check=True)
+    packages = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True,
+                              text=True, check=True).stdout.strip()
+    (Path(packages) / "pinned.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python, Path(packages) / "sinter_runtime"
+
+
+def check_wheel(wheel, package):
+    """Its size, and what its module exports."""
+    size = wheel.stat().st_size
+    say(f"{wheel.name}: {size} bytes")
+    if size > MOST_WHEEL_BYTES:
+        raise SystemExit(f"the wheel is larger than {MOST_WHEEL_BYTES} bytes")
+    module, = package.glob("_native*.so")
+    exported = subprocess.run(["nm", "-D", "--defined-only", module], capture_output=True, text=True, check=True).stdout.split("\n")
+    foreign = [line for line in exported if " T " in line and not line.endswith("PyInit__native")]
+    if foreign or "no symbols" not in subprocess.run(["nm", module], capture_output=True, text=True).stderr:
+        raise SystemExit(f"{module.name} exports functions or is not stripped: {foreign[:5]}")
+    missing = [name for name in ("py.typed", "_native.pyi", "options.pyi") if not (package / name).exists()]
+    if missing:
+        raise SystemExit(f"the wheel lacks {missing}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build-type", default="RelWithDebInfo")
+    parser.add_argument("--deps", help="SINTER_DEPS_PREFIX of the build")
+    parser.add_argument("--cc", help="C compiler of the build")
+    parser.add_argument("--cxx", help="C++ compiler of the build")
+    parser.add_argument("--wheel", help="test this one instead of building one")
+    args, rest = parser.parse_known_args()
+    with tempfile.TemporaryDirectory(prefix="python-package-") as folder:
+        wheel = Path(args.wheel) if args.wheel else build(args, folder)
+        python, package = fresh_venv(f"{folder}/venv", wheel)
+        check_wheel(wheel, package)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        failed = 0
+        for suite in sorted(HERE.glob("test_*.py")):
+            work = Path(folder) / suite.stem
+            work.mkdir()
+            for name in ("digits.onnx", "digits_eval.npz"):
+                shutil.copy(REPO / "examples/digits" / name, work)
+            say(f"== {suite.name}")
+            failed += subprocess.run([python, "-P" if sys.version_info >= (3, 11) else "-s", suite, *rest], cwd=work,
+                                     env=environment).returncode != 0
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
