@@ -47,6 +47,9 @@ Status Creator::require(const Device&, DeviceRequirements*) const { return kDisa
 Status Creator::brought_block(const DeviceRequirements&, const Device&, std::span<std::byte>*) const {
   return kDisagree;
 }
-Status Creator::take_devices(const Requirements&) { return ok_status(); }
+Status Creator::take_devices(const Requirements&) {
+  control_.allocate_array<DeviceState>(0);  // aligned as when measuring (walk_entry)
+  return ok_status();
+}
 
 }  // namespace sinter::detail
