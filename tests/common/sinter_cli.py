@@ -36,6 +36,16 @@ def find_sinter(given=None):
     skip("no sinter program: give --sinter PATH or set SINTER")
 
 
+def program_and_argv():
+    """The program under test, and sys.argv without --sinter PATH, for unittest.main."""
+    args, given = sys.argv[1:], None
+    if "--sinter" in args:
+        at = args.index("--sinter")
+        given = args[at + 1]
+        del args[at:at + 2]
+    return find_sinter(given), [sys.argv[0], *args]
+
+
 def find_shared():
     """The folder of models and data that is not part of the project, or None."""
     for place in (os.environ.get("SINTER_SHARED"), os.path.join(REPO, "..", "shared")):

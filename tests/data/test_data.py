@@ -524,13 +524,8 @@ class Labels(Case):
 
 def main():
     global SINTER
-    args, given = sys.argv[1:], None
-    if "--sinter" in args:
-        at = args.index("--sinter")
-        given = args[at + 1]
-        del args[at:at + 2]
-    SINTER = cli.find_sinter(given)
-    unittest.main(argv=[sys.argv[0], *args])
+    SINTER, argv = cli.program_and_argv()
+    unittest.main(argv=argv)
 
 
 if __name__ == "__main__":

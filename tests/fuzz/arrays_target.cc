@@ -20,7 +20,7 @@ namespace {
 
 using convert::Arrays;
 
-// Files that are no arrays.
+// Files of samples that do not hold arrays.
 constexpr std::string_view kPicture = ".png", kSound = ".wav", kList = ".json";
 
 std::string_view kind_of(View bytes) {
