@@ -49,7 +49,7 @@ OTHER = {
     "cropandresize_nearest_*": "takes the nearest pixel, which is another one where coordinates are rounded otherwise",
     "inverse_*": "amplifies what rounding changes of its matrix",
     "test_ai_onnx_ml_tree_ensemble_set_membership": "compares for equality, and each type rounds its numbers to others",
-    "ml_ensemble_*": "the same",
+    "ml_ensemble_*": "compare for equality with the members of a set, which each type rounds to others",
     "mha_bias_of_lowest_*": "its bias is the lowest float32, beyond float16",
 }
 
