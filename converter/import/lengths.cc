@@ -74,7 +74,9 @@ LengthId Lengths::constant(int64_t number) {
 }
 
 LengthId Lengths::symbol(ValueId scalar, IntegerRange range) {
-  if (const ConstantPtr& c = owner_.graph().value(scalar).constant) return constant(c->as_int64s()[0]);
+  // A scalar whose operation was refused is a length without a value: what reads it is refused in turn.
+  if (scalar >= 0)
+    if (const ConstantPtr& c = owner_.graph().value(scalar).constant) return constant(c->as_int64s()[0]);
   const LengthId id = add_term({LengthFn::kSymbol, -1, -1, scalar, range});
   values_[id] = scalar;
   items_[scalar] = {id};
