@@ -102,12 +102,12 @@ void Runner::State::fail_values(const char* kind, const char* name, const Tensor
   code = Code::kInvalidArgument;
   Text out{text};
   out.put("%s '%s' is %s[", kind, name, dtype_name(view.dtype));
-  for (int i = 0; i < view.rank; ++i)
-    out.put("%s%lld", i > 0 ? "," : "", static_cast<long long>(view.dims[i]));
+  const auto number = [](auto n) { return static_cast<long long>(n); };  // Windows has no %zu
+  for (int i = 0; i < view.rank; ++i) out.put("%s%lld", i > 0 ? "," : "", number(view.dims[i]));
   if (!typed)
-    out.put("], but elements of another type, of %zu bytes, were given or asked for", width);
+    out.put("], but elements of another type, of %lld bytes, were given or asked for", number(width));
   else
-    out.put("], %zu elements, but %zu were given or asked for", has, given);
+    out.put("], %lld elements, but %lld were given or asked for", number(has), number(given));
 }
 
 Status Runner::State::open_model(std::span<const std::byte> file, const RunnerOptions& options) {

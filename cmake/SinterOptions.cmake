@@ -44,9 +44,14 @@ if(SINTER_PROCESSOR MATCHES "^(x86_64|aarch64|armv7)$")
   set(sinter_vectors ON)
 endif()
 option(SINTER_SIMD "Build the simd backend (Highway)" ${sinter_vectors})
-option(SINTER_XNNPACK "Build the XNNPACK backend" ${sinter_vectors})
+# Windows' linker cannot join XNNPACK's objects to one.
+set(sinter_xnnpack ${sinter_vectors})
+if(CMAKE_SYSTEM_NAME STREQUAL "Windows")
+  set(sinter_xnnpack OFF)
+endif()
+option(SINTER_XNNPACK "Build the XNNPACK backend" ${sinter_xnnpack})
 if(NOT sinter_vectors)
-  message(STATUS "Sinter: the processor '${CMAKE_SYSTEM_PROCESSOR}' computes with the reference kernels "
+  message(STATUS "Sinter: the processor '${SINTER_PROCESSOR}' computes with the reference kernels "
     "(convert with --target portable); SINTER_SIMD and SINTER_XNNPACK are ${SINTER_SIMD} and ${SINTER_XNNPACK}")
 endif()
 # The device side opens the driver and the module of kernels by name, so it needs no CUDA toolkit.

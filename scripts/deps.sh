@@ -165,7 +165,7 @@ stamp_of() {  # NAME: what its result depends on
     sodium) sources=libsodium ;;
   esac
   {
-    declare -f "build_$1" pool_archive keep_reachable make_own set_target
+    declare -f "build_$1" keep_reachable make_own hide_symbols windows no_stack_note set_target
     [ "$1" != xnnpack ] || { printf '%s\n' "$xnnpack_left_out"; xnnpack_roots; }
     [ "$1" != sodium ] || cat "$root"/third_party/libsodium/*
     [ "$1" != onednn ] || { printf '%s\n' "$onednn_left_out" "${onednn_hooks[@]}"; cat "$root"/third_party/onednn/*; }

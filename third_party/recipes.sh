@@ -37,6 +37,20 @@ build_xxhash() {
   cp /usr/include/xxhash.h "$prefix/include/"
 }
 
+# Windows' objects state neither visibility nor what the stack may do; its shared libraries export what they name.
+windows() { [ "${found[SYSTEM_NAME]}" = Windows ]; }
+no_stack_note() { windows || echo '.section .note.GNU-stack,"",%progbits'; }
+
+# hide_symbols OBJECT FOLDER LOG: a linker gives a symbol the narrowest visibility that any of its objects states.
+hide_symbols() {
+  ! windows || return 0
+  { "${found[NM]}" --defined-only -g -j "$1" | sed 's/.*/.hidden &/'; no_stack_note; } >"$2/hidden.s"
+  # shellcheck disable=SC2046  # flags are several words
+  run_quiet "$3" "${found[C_COMPILER]}" $(compiler_flags) -c "$2/hidden.s" -o "$2/hidden.o"
+  run_quiet "$3" "${found[LINKER]}" -r -o "$1.hidden" "$1" "$2/hidden.o"
+  mv "$1.hidden" "$1"
+}
+
 # make_own NAME OBJECT BUILD PUBLIC-HEADER...: turns a relocatable object into libsinter_NAME.a. Its global symbols get the prefix
 # sinter_, so that an application may link another such library beside Sinter's, and are hidden, so that a shared library which
 # links the archive does not export them. sinter_NAME_names.h renames what the public headers declare in the same way.
@@ -47,12 +61,8 @@ make_own() {
   # pthreadpool's functions, which XNNPACK calls, become platforms/xnnpack/parallel.cc's.
   { sed 's/.*/& sinter_&/' "$all"; "${found[NM]}" -u "$object" | sed -n 's/^ *U pthreadpool_\(.*\)/pthreadpool_\1 sinter_xnnpack_\1/p'; } >"$all.map"
   run_quiet "$all.log" "${found[OBJCOPY]}" --redefine-syms="$all.map" "$object"
-  # A linker gives a symbol the narrowest visibility that any of its objects states.
-  { "${found[NM]}" --defined-only -g -j "$object" | sed 's/.*/.hidden &/'; echo '.section .note.GNU-stack,"",%progbits'; } >"$build/hidden.s"
-  # shellcheck disable=SC2086  # flags are several words
-  run_quiet "$all.log" "${found[C_COMPILER]}" $(compiler_flags) -c "$build/hidden.s" -o "$build/hidden.o"
-  run_quiet "$all.log" "${found[LINKER]}" -r -o "$object.hidden" "$object" "$build/hidden.o"
-  mv "$object.hidden" "$build/sinter_$name.o"
+  hide_symbols "$object" "$build" "$all.log"
+  mv "$object" "$build/sinter_$name.o"
   rm -f "$build/libsinter_$name.a"
   "${found[AR]}" rcs "$build/libsinter_$name.a" "$build/sinter_$name.o"
   {
@@ -89,7 +99,7 @@ keep_reachable() {
   while read -r root_name; do flags+=(-u "$root_name"); done < <(
     "${found[NM]}" --defined-only -g -j "$@" | sort -u | comm -12 - <(xnnpack_roots))
   # An object in front, from which LLVM's linker takes the kind of the target.
-  echo '.section .note.GNU-stack,"",%progbits' >"$kept.s"
+  no_stack_note >"$kept.s"
   # shellcheck disable=SC2046  # flags are several words
   run_quiet "$kept.log" "${found[C_COMPILER]}" $(compiler_flags) -c "$kept.s" -o "$kept.first"
   run_quiet "$kept.log" "${found[LINKER]}" -r --gc-sections "${flags[@]}" -o "$kept" "$kept.first" --start-group "$@" --end-group

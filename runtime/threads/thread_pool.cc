@@ -30,7 +30,7 @@ struct Starting {
   Status status;  // written by the first thread with a refusal
 };
 
-void start(void* context, size_t number) {
+[[maybe_unused]] void start(void* context, size_t number) {
   auto& starting = *static_cast<Starting*>(context);
   const Status status = apply_settings(starting.settings, number - 1);
   if (!status.ok() && !starting.refused.test_and_set()) starting.status = status;

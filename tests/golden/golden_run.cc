@@ -19,14 +19,15 @@
 #include <string_view>
 #include <vector>
 
-#include "platforms/simd/simd_kernels.h"
+#include "application/memory.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/model/model_state.h"
 #include "sinter/backends.h"
 #include "sinter/file_map.h"
 #include "sinter/sinter.h"
-#ifdef SINTER_WITH_XNNPACK
 #include "sinter/thread_pool.h"
+#ifdef SINTER_WITH_SIMD
+#include "platforms/simd/simd_kernels.h"
 #endif
 
 namespace sinter {
@@ -159,34 +160,30 @@ struct Arguments {
 };
 
 int run(const Arguments& a) {
+#ifdef SINTER_WITH_SIMD
   if (a.simd_cap != nullptr && !set_simd_cap(a.simd_cap)) return kNotRun;
-#ifdef SINTER_WITH_XNNPACK
-  PthreadPool pool(a.threads);
 #else
-  if (a.threads > 1) return kNotRun;
+  if (a.simd_cap != nullptr) return kNotRun;
 #endif
+  PthreadPool pool(a.threads);
+  if (pool.thread_count() < a.threads) return kNotRun;
   Result<FileMap> file = FileMap::open(a.file);
   if (!file.ok()) fail(a.file, file.status());
   const OpenOptions open{.kernels = reference_kernels()};
-  const auto aligned = [](size_t bytes) {
-    return static_cast<std::byte*>(
-        std::aligned_alloc(kBufferAlignment, align_up(bytes + 1, kBufferAlignment)));
-  };
   Result<size_t> need = Model::open_bytes(file->bytes(), open);
   if (!need.ok()) fail(a.file, need.status());
-  const std::unique_ptr<std::byte, decltype(&std::free)> held(aligned(*need), &std::free);
+  const std::unique_ptr<std::byte, decltype(&free_aligned)> held(allocate_aligned(*need), &free_aligned);
   Result<Model> model = Model::open(file->bytes(), {held.get(), *need}, open);
   if (!model.ok()) fail(a.file, model.status());
   SessionOptions options;
   options.backends = default_backends();
   options.backend = a.backend;
-#ifdef SINTER_WITH_XNNPACK
   if (a.threads > 1) options.threads = &pool;
-#endif
   Result<Requirements> needs = Session::requirements(*model, options);
   if (needs.status().code == Code::kUnsupported) return kNotRun;  // a device that is not here
   if (!needs.ok()) fail(a.file, needs.status());
-  const std::unique_ptr<std::byte, decltype(&std::free)> memory(aligned(needs->bytes), &std::free);
+  const std::unique_ptr<std::byte, decltype(&free_aligned)> memory(allocate_aligned(needs->bytes),
+                                                                   &free_aligned);
   Result<Session> session = Session::create(*model, {memory.get(), needs->bytes}, options);
   if (!session.ok()) fail(a.file, session.status());
 
@@ -194,7 +191,9 @@ int run(const Arguments& a) {
   const StepObserver observer{&watcher, nullptr, [](void* self, const StepInfo& info, const OpCall& call) {
                                 if (!info.in_body) static_cast<Watcher*>(self)->see(info.step, call);
                               }};
+#ifdef SINTER_WITH_SIMD
   std::printf("target %s\n", simd_target());
+#endif
   for (const bool watch : {false, true}) {
     for (uint32_t i = 0; i < session->input_count(); ++i)
       make_up(session->input(i), hash_bytes(model->input(i).name, a.seed));

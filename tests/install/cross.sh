@@ -2,7 +2,9 @@
 # Runs the commands of docs/cross-compile.md, section by section, in a copy of the tree: each builds the device side with a toolchain
 # file, installs it, builds examples/classify against the prefix, and runs that under qemu. Then signed files on aarch64.
 #
-#     cross.sh CMAKE SINTER [SECTION...]    aarch64, armv7, riscv64, own; without a section: the first three
+#     cross.sh CMAKE SINTER [SECTION...]    aarch64, armv7, riscv64, windows, own; without a section: the first three
+#
+# On Windows an integer model also has to give the bits of this machine.
 #
 # A section whose compiler or emulator is missing is passed over; if that are all, the exit code is 77.
 set -euo pipefail
@@ -29,12 +31,30 @@ export PATH=$work/bin:$PATH
 # text_of HEADING: the section, up to the next heading.
 text_of() { awk -v h="## $1" '$0 == h { on = 1; next } /^## / { on = 0 } on' "$root/docs/cross-compile.md"; }
 
+# same_bits TARGET TOOLCHAIN FOLDER EMULATOR PROGRAM: an int8 model gives the integers of this machine.
+same_bits() {
+  local data=$root/examples/digits seed native
+  native=$(dirname "$sinter")/golden_run
+  "$sinter" convert "$data/digits.onnx" --quantize int8 --calibrate "$data/digits_eval.npz" --samples 100 --target "$1" \
+    -o "$work/int8.sinter" --quiet
+  quiet "$cmake" -G Ninja -S "$here/bits" -B "$work/bits-$3" --toolchain "$copy/toolchains/$2.cmake" -DROOT="$root" \
+    -DDEPS="$SINTER_DEPS_PREFIX/$2" -DCMAKE_PREFIX_PATH="$copy/build/$3-prefix"
+  quiet "$cmake" --build "$work/bits-$3"
+  for seed in 1 2 3; do
+    "$native" "$work/int8.sinter" --seed $seed | grep '^integer ' > "$work/here"
+    "$4" "$work/bits-$3/$5" "$work/int8.sinter" --seed $seed | tr -d '\r' | grep '^integer ' > "$work/there"
+    cmp "$work/here" "$work/there"
+  done
+  echo "$section: $(wc -l < "$work/here") integer values as on this machine"
+}
+
 done=0
 for section in "$@"; do
   case $section in
     aarch64) heading=aarch64 tools='aarch64-linux-gnu-g++ qemu-aarch64' ;;
     armv7) heading=armv7 tools='arm-linux-gnueabihf-g++ qemu-arm' ;;
     riscv64) heading=riscv64 tools='riscv64-linux-gnu-g++ qemu-riscv64' ;;
+    windows) heading=Windows tools='x86_64-w64-mingw32-g++-posix /usr/lib/wine/wine64' ;;
     own) heading='Your own toolchain file' tools='aarch64-linux-gnu-g++ qemu-aarch64' ;;
     *) echo "no section '$section'"; exit 2 ;;
   esac
@@ -50,6 +70,7 @@ for section in "$@"; do
   expect "$work/said" '^class 2, probability 0\.9.*, 0 steps fall back$'
   echo "$section: $(tail -1 "$work/said")"
   done=$((done + 1))
+  [ "$section" != windows ] || same_bits x86_64 x86_64-w64-mingw32 windows /usr/lib/wine/wine64 golden_run.exe
   if [ "$section" = aarch64 ]; then
     "$sinter" keygen "$work/own" --quiet
     "$sinter" sign "$copy/digits.sinter" --key "$work/own.key" -o "$work/signed.sinter" --quiet

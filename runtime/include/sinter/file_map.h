@@ -1,8 +1,8 @@
 // FileMap: a file as read-only memory, on hosts that have files. The rest of the runtime does not need it.
 //
 // A mapped file must not be truncated while its bytes are in use: the system terminates a program that reads
-// missing bytes (SIGBUS). Nor may anyone write to it: weights are used in place. Replace files by renaming,
-// as the converter does, or open them with kCopied.
+// missing bytes (SIGBUS; Windows refuses to truncate it). Nor may anyone write to it: weights are used in
+// place. Replace files by renaming, as the converter does, or open them with kCopied.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class FileMap {
     kCopied,  // all bytes are read into memory; the file may then change or be removed
   };
   FileMap() = default;
-  FileMap(FileMap&& other) noexcept : bytes_(other.bytes_) { other.bytes_ = {}; }
+  FileMap(FileMap&& other) noexcept : bytes_(other.bytes_), copied_(other.copied_) { other.bytes_ = {}; }
   FileMap& operator=(FileMap&& other) noexcept;
   ~FileMap();
 
@@ -31,6 +31,7 @@ class FileMap {
 
  private:
   std::span<const std::byte> bytes_;
+  bool copied_ = false;  // Windows returns such memory in another way
 };
 
 }  // namespace sinter
