@@ -135,6 +135,7 @@ Status Runner::State::create(const RunnerOptions& options, bool packs) {
                       .entry = options.entry,
                       .bindings = options.bindings,
                       .require_planned = options.require_planned};
+  with.arena = options.arena;
   if (options.pool == nullptr && options.threads != 1) {
     own_pool = new (std::nothrow) PthreadPool(options.threads, options.thread_settings);
     SINTER_RETURN_UNLESS(own_pool != nullptr, kNoMemory);

@@ -154,16 +154,17 @@ Status Creator::check_blocks() const {
 }
 
 // `memory`: the bytes that the session takes.
-Status Creator::check_memory(std::span<const std::byte> memory) const {
+// `what`: the memory's name.
+Status Creator::check_memory(std::span<const std::byte> memory, const char* what) const {
   const ByteRange range(memory.data(), memory.size());
   SINTER_RETURN_UNLESS(!in_model(*model_.state(), range),
-                       invalid("the session's memory overlaps the model's memory or its file; give the "
-                               "session the part from retained_bytes() on, or separate memory"));
+                       invalid("the %s overlaps the model's memory or its file; give the part from "
+                               "retained_bytes() on, or separate memory",
+                               name_of(what)));
   for (size_t k = 0; k < bound_count_; ++k)
-    SINTER_RETURN_UNLESS(
-        !range.overlaps({options_.bindings[k].buffer.data(), bound_bytes(k)}),
-        invalid("the buffer bound to '%s' overlaps the session's memory; give it separate memory",
-                name_of(options_.bindings[k].name)));
+    SINTER_RETURN_UNLESS(!range.overlaps({options_.bindings[k].buffer.data(), bound_bytes(k)}),
+                         invalid("the buffer bound to '%s' overlaps the %t; give it separate memory",
+                                 name_of(options_.bindings[k].name), name_of(what)));
   return ok_status();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/core/byte_range.h"
 #include "runtime/session/creator.h"
 
 namespace sinter::detail {
@@ -131,9 +132,11 @@ Status Creator::measure_pass(Requirements* needs) {
   needs->control = align_up(control_.used(), kBufferAlignment);
   needs->arena = arena_bytes_;
   needs->state = state_bytes_;
+  needs->shareable = arena_bytes_ - state_bytes_;
+  const size_t own_arena = options_.arena != nullptr ? state_bytes_ : arena_bytes_;
   needs->prepared = align_up(prepared.used(), kBufferAlignment);
   needs->packed = packed_bytes_;
-  SINTER_RETURN_UNLESS(checked_add(needs->control, needs->arena, &needs->bytes) &&
+  SINTER_RETURN_UNLESS(checked_add(needs->control, own_arena, &needs->bytes) &&
                            checked_add(needs->bytes, needs->prepared, &needs->bytes) &&
                            !prepared_.exhausted() && prepared_peak_ != SIZE_MAX && !prepared.exhausted() &&
                            !control_.exhausted(),
@@ -149,6 +152,35 @@ Status Creator::measure(Requirements* needs) {
   return measure_pass(needs);
 }
 
+// Places the host's regions in `own`, a part of the session's `memory`; or only those that hold state, and
+// the others in the shared arena.
+Status Creator::take_regions(std::span<std::byte> memory, std::span<std::byte> own) {
+  std::byte* region = own.data();
+  std::byte* shared = nullptr;
+  scratch_ = region;
+  if (options_.arena != nullptr) {
+    const std::span<std::byte> arena = options_.arena->memory();
+    const size_t bytes = scratch_bytes();
+    SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(arena.data()) % kBufferAlignment == 0,
+                         invalid("the shared arena's memory must be aligned to %a bytes", kBufferAlignment));
+    SINTER_RETURN_UNLESS(arena.size() >= bytes,
+                         error(Code::kOutOfMemory, "the session needs %a bytes of shared arena but it has %b",
+                               static_cast<int64_t>(bytes), static_cast<int64_t>(arena.size())));
+    SINTER_RETURN_IF_ERROR(check_memory(arena.first(bytes), "shared arena"));
+    SINTER_RETURN_UNLESS(!ByteRange(arena.data(), bytes).overlaps({memory.data(), memory.size()}),
+                         invalid("the shared arena overlaps the session's memory; give it separate memory"));
+    shared = scratch_ = arena.data();
+  }
+  regions_[0] = region;
+  for (uint32_t i = 0; i < length(plan_->regions()); ++i) {
+    if (kinds_[i] != 0) continue;
+    std::byte*& next = shared != nullptr && !holds_state(i) ? shared : region;
+    regions_[i] = next;
+    next += plan_->regions()->Get(i)->bytes();
+  }
+  return ok_status();
+}
+
 Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   SINTER_RETURN_IF_ERROR(resolve());
   SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
@@ -159,25 +191,21 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   SINTER_RETURN_UNLESS(memory.size() >= needs.bytes,
                        error(Code::kOutOfMemory, "the session needs %a bytes of memory but got %b",
                              static_cast<int64_t>(needs.bytes), static_cast<int64_t>(memory.size())));
-  SINTER_RETURN_IF_ERROR(check_memory(memory.first(needs.bytes)));
+  SINTER_RETURN_IF_ERROR(check_memory(memory.first(needs.bytes), "session's memory"));
 
   const size_t list_bytes = used_slots() * sizeof(Backend*);
   control_ = StructureArena(memory.first(needs.control - list_bytes));
-  std::byte* region = memory.data() + needs.control;
-  regions_[0] = region;
-  for (uint32_t i = 0; i < length(plan_->regions()); ++i) {
-    if (kinds_[i] != 0) continue;
-    regions_[i] = region;
-    region += plan_->regions()->Get(i)->bytes();
-  }
-  BumpArena prepared(memory.subspan(needs.control + needs.arena, needs.prepared));
-  if (needs.prepared == 0) prepared = BumpArena({region, 0});
+  const size_t own_arena = needs.bytes - needs.control - needs.prepared;
+  SINTER_RETURN_IF_ERROR(take_regions(memory.first(needs.bytes), memory.subspan(needs.control, own_arena)));
+  BumpArena prepared(memory.subspan(needs.control + own_arena, needs.prepared));
   session_ = control_.allocate_array<SessionState>(1);
   SINTER_RETURN_UNLESS(session_ != nullptr, kDisagree);
   *out = session_;
   session_->model = model_;
   session_->reference = local_reference_;
   session_->threads = options_.threads;
+  session_->arena = options_.arena;
+  session_->bytes = needs.bytes;
   session_->fallbacks = fallbacks_;
   session_->entry = options_.entry;
   session_->profile = profile_index_;

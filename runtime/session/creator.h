@@ -144,7 +144,12 @@ class Creator {
   uint8_t memory_of(const Frame& frame, const fb::Placement& p) const;
   Frame entry_frame() const;
   Status check_blocks() const;
-  Status check_memory(std::span<const std::byte> memory) const;
+  Status check_memory(std::span<const std::byte> memory, const char* what) const;
+  Status take_regions(std::span<std::byte> memory, std::span<std::byte> own);
+  // Of memory for values, which is scratch until the first run.
+  size_t scratch_bytes() const {
+    return options_.arena != nullptr ? arena_bytes_ - state_bytes_ : arena_bytes_;
+  }
   Status resolve_devices();
   bool holds_state(uint32_t region) const;
   Status measure_pass(Requirements* needs);
@@ -326,6 +331,7 @@ class Creator {
   static constexpr size_t kPackedLists = 64;
   PackedAt* packed_at_[kPackedLists] = {};  // while building, by step
   std::byte* regions_[kMaxRegions] = {};
+  std::byte* scratch_ = nullptr;
   std::span<std::byte> memory_;  // given to create()
   uint32_t most_operands_ = 0;
   uint32_t fallbacks_ = 0;

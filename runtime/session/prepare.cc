@@ -153,12 +153,12 @@ size_t Creator::prepared_bytes(const Frame& frame, uint32_t index) const {
 }
 
 std::byte* Creator::scratch(size_t bytes) const {
-  return bytes <= arena_bytes_ ? regions_[0] : prepared_end_ - bytes;
+  return bytes <= scratch_bytes() ? scratch_ : prepared_end_ - bytes;
 }
 
 // Measuring: prepared memory must have room for this scratch when a step has taken `own` more bytes of it.
 void Creator::need_scratch(size_t bytes, size_t own) {
-  if (building() || bytes <= arena_bytes_) return;
+  if (building() || bytes <= scratch_bytes()) return;
   BumpArena taken = prepared_;
   taken.allocate(own, kBufferAlignment);
   size_t peak = align_up(taken.used(), kBufferAlignment);

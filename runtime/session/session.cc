@@ -2,13 +2,40 @@
 #include "sinter/session.h"
 
 #include <cstring>
+#include <utility>
 
+#include "runtime/core/byte_range.h"
 #include "runtime/session/creator.h"
 
 namespace sinter {
 
 using detail::Creator;
 using detail::RunStep;
+
+namespace {
+
+// Holds a shared arena, if there is one, while a session uses it.
+class ArenaUse {
+ public:
+  explicit ArenaUse(SharedArena* arena) : arena_(arena), taken_(arena == nullptr || arena->take()) {}
+  ~ArenaUse() {
+    if (arena_ != nullptr && taken_) arena_->give_back();
+  }
+  ArenaUse(const ArenaUse&) = delete;
+  ArenaUse& operator=(const ArenaUse&) = delete;
+  Status status() const {
+    return taken_ ? ok_status()
+                  : invalid(
+                        "another session that shares the arena is running or is being created; run them "
+                        "one after the other, or give each its own arena");
+  }
+
+ private:
+  SharedArena* arena_;
+  bool taken_;
+};
+
+}  // namespace
 
 Session& Session::operator=(Session&& other) noexcept {
   if (this != &other) {
@@ -34,6 +61,8 @@ Result<Requirements> detail::requirements_on(const Model& model, const SessionOp
 Result<Session> Session::create(const Model& model, std::span<std::byte> memory,
                                 const SessionOptions& options) {
   SINTER_RETURN_UNLESS(model.valid(), invalid("the model is empty"));
+  const ArenaUse arena(options.arena);
+  SINTER_RETURN_IF_ERROR(arena.status());
   Session session;
   SINTER_RETURN_IF_ERROR(Creator(model, options).create(memory, &session.state_));
   session.reset();
@@ -59,6 +88,32 @@ void Session::destroy() {
   }
   for (uint32_t i = 0; i < state_->backend_count; ++i) state_->backends[i]->close();
   state_ = nullptr;
+}
+
+Status Session::move_to(std::span<std::byte> memory, const SessionOptions& options) {
+  SINTER_RETURN_UNLESS(state_ != nullptr, invalid("the session is empty; create one"));
+  SINTER_RETURN_UNLESS(!ByteRange(state_, state_->bytes).overlaps({memory.data(), memory.size()}),
+                       invalid("the new memory overlaps the session's; give separate memory"));
+  const Model model = state_->model;
+  Result<Session> created = create(model, memory, options);
+  SINTER_RETURN_IF_ERROR(created.status());
+  const detail::SessionState& next = *created.value().state_;
+  SINTER_RETURN_UNLESS(
+      next.entry == state_->entry && next.profile == state_->profile,
+      invalid("a session keeps its profile and its entry when it is moved; give those that it has"));
+  bool on_device = next.states != state_->states;
+  for (uint32_t i = 0; i < state_->device_count; ++i) on_device |= !state_->devices[i].initial.empty();
+  for (uint32_t i = 0; i < next.device_count; ++i) on_device |= !next.devices[i].initial.empty();
+  SINTER_RETURN_UNLESS(
+      !on_device, unsupported("a session with state in device memory cannot be moved; create another one"));
+  SINTER_RETURN_IF_ERROR(detail::finish_devices(*state_));
+  // The list of initial values names every state, in the plan's order.
+  for (uint32_t i = 0; i < next.states; ++i)
+    if (next.copies[i].bytes > 0) std::memcpy(next.copies[i].to, state_->copies[i].to, next.copies[i].bytes);
+  const StepObserver* observer = state_->observer;
+  *this = std::move(created.value());
+  set_observer(observer);
+  return ok_status();
 }
 
 uint32_t Session::input_count() const { return state_->inputs; }
@@ -98,6 +153,8 @@ int64_t Session::output_length(uint32_t i, int axis) const {
 }
 
 Status Session::run() {
+  const ArenaUse arena(state_->arena);
+  SINTER_RETURN_IF_ERROR(arena.status());
   detail::CallRoom room;
   state_->room = &room;
   const Status status = detail::run_steps(*state_, state_->main);

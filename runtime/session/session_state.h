@@ -137,6 +137,8 @@ struct SessionState {
   Backend** backends = nullptr;  // those that compute a step
   const StepObserver* observer = nullptr;
   ThreadPool* threads = nullptr;
+  SharedArena* arena = nullptr;
+  size_t bytes = 0;             // of the session's own memory, whose first structure this is
   PartOfPool* parts = nullptr;  // a half of the threads, a quarter, ..., down to two
   DeviceState* devices = nullptr;
   uint32_t device_count = 0;
@@ -204,7 +206,7 @@ SINTER_ON_32(StepList, 16, 4);
 SINTER_ON_32(CopyItem, 16, 4);
 SINTER_ON_32(OutputLength, 12, 4);
 SINTER_ON_32(DeviceState, 72, 8);
-SINTER_ON_32(SessionState, 124, 4);
+SINTER_ON_32(SessionState, 132, 4);
 SINTER_ON_32(IfState, 32, 4);
 SINTER_ON_32(LoopState, 80, 8);
 

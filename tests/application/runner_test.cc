@@ -90,6 +90,23 @@ TEST(Runner, ReportsWrongNamesTypesAndSizes) {
   EXPECT_TRUE(net.set("x", std::as_bytes(std::span(kX)))) << net.error();
 }
 
+TEST(Runner, RunnersShareAnArena) {
+  const AlignedBytes bytes = file();
+  const Runner alone = Runner::open(bytes.span());
+  AlignedBytes values(4096);
+  SharedArena arena(values.span());
+  Runner a = Runner::open(bytes.span(), {.arena = &arena}), b = a.another({.arena = &arena});
+  EXPECT_LT(a.bytes(), alone.bytes());
+  for (Runner* net : {&a, &b, &a}) {
+    net->set("x", kX);
+    net->run();
+    EXPECT_THAT(net->get<float>("y"), ElementsAre(0, 2, 4, 3, 0, 6)) << net->error();
+  }
+  SharedArena small(values.span().first(64));
+  EXPECT_THAT(Runner::open(bytes.span(), {.arena = &small}).error(),
+              HasSubstr("of shared arena but it has 64"));
+}
+
 TEST(Runner, KeepsItsFirstFailure) {
   const AlignedBytes bytes = file();
   Runner net = Runner::open(bytes.span());

@@ -80,6 +80,7 @@ int check_file(const char* path, const char* inputs_path, int runs, double secon
     say("dead memory (" + use.name + ")", check_dead_memory(use));
     say("creation (" + use.name + ")", check_creation(use, attempts));
     say("packed weights (" + use.name + ")", check_packed(use, kFewAttempts));
+    if (use.options.devices.empty()) say("shared arena (" + use.name + ")", check_shared_arena(use));
     state_needs(use);
   }
   for (const Use& use : backends.crowded(opened.model(), inputs)) {

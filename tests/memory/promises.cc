@@ -170,7 +170,8 @@ Finding check_creation(const Use& use, size_t attempts) {
   if (Finding f = expected_results(use, &expected); !f.empty()) return f;
   auto needs = Session::requirements(use.model, use.options);
   if (!needs.ok()) return text_of(needs.status());
-  if (needs->bytes != needs->control + needs->arena + needs->prepared) return "the parts do not add up";
+  if (needs->bytes != needs->control + needs->arena + needs->prepared || needs->arena < needs->shareable)
+    return "the parts do not add up";
   for (const size_t n : sizes_below(needs->bytes, attempts)) {
     Guarded memory = tight(n);
     const auto created = Session::create(use.model, memory.span(), use.options);
@@ -217,6 +218,53 @@ Finding check_packed(const Use& use, size_t attempts) {
   }
   if (!std::equal(before.begin(), before.end(), memory.data())) return "a session writes to packed weights";
   return memory.clean() ? "" : "packing writes outside of its memory";
+}
+
+Finding check_shared_arena(const Use& use) {
+  std::vector<Bytes> expected;
+  if (Finding f = expected_results(use, &expected); !f.empty()) return f;
+  const auto own = Session::requirements(use.model, use.options);
+  if (!own.ok()) return text_of(own.status());
+  const size_t shareable = own->shareable;
+  if (shareable + own->state != own->arena) return "the parts of the arena do not add up";
+  Guarded memory = tight(shareable), small = tight(shareable > 0 ? shareable - 1 : 0);
+  SharedArena arena(memory.span()), small_arena(small.span());
+  Use sharing = use;
+  if (shareable > 0) {
+    sharing.options.arena = &small_arena;
+    const Living refused(sharing);
+    if (const Finding f = judge_refusal(refused.status, shareable, shareable - 1); !f.empty())
+      return "sharing an arena of " + f;
+  }
+  for (const std::byte poison : {std::byte{0xff}, std::byte{0x3f}}) {
+    sharing.options.arena = &arena;
+    Living living(sharing);
+    if (!living.status.ok()) return "the session is refused: " + text_of(living.status);
+    if (living.needs.bytes != living.needs.control + living.needs.state + living.needs.prepared)
+      return "the parts do not add up";
+    const size_t count = living.session.output_count();
+    Guarded next = tight(living.needs.bytes);
+    for (size_t run = 0; run < 2; ++run) {
+      std::memset(memory.data(), static_cast<int>(poison), shareable);
+      living.fill(sharing);
+      if (!arena.take()) return "the arena is still taken";
+      if (living.session.run().code != Code::kInvalidArgument) return "a run takes an arena that is taken";
+      arena.give_back();
+      if (const Status s = living.session.run(); !s.ok()) return "a run fails: " + text_of(s);
+      const std::vector<Bytes> results = living.outputs();
+      if (!std::equal(results.begin(), results.end(), expected.begin() + static_cast<ptrdiff_t>(run * count)))
+        return "run " + std::to_string(run) + " differs if the arena is overwritten with " +
+               std::to_string(static_cast<int>(poison));
+      if (run > 0) break;
+      if (const Status s = living.session.move_to(next.span(), sharing.options); !s.ok())
+        return "moving fails: " + text_of(s);
+      std::memset(living.memory.data(), 0xff, living.memory.span().size());
+    }
+    if (!memory.clean() || !next.clean() || !living.memory.clean())
+      return "the session writes outside of its memory";
+    living.session.destroy();
+  }
+  return {};
 }
 
 Finding check_dead_memory(const Use& use) {

@@ -48,6 +48,11 @@ Finding check_creation(const Use& use, size_t attempts);
 // Packing in at most about `attempts` sizes, as check_creation. Two sessions that share the result pack
 // nothing, give the bits of one that packs its own, and write to nothing but their memory.
 Finding check_packed(const Use& use, size_t attempts);
+// With values in a shared arena: creating in a smaller arena is refused with the numbers; two runs give the
+// bits of a session with memory of its own, although all of the arena is overwritten between them and the
+// session moves to new memory; nothing outside is touched; a run fails, and changes nothing, while another
+// session has the arena.
+Finding check_shared_arena(const Use& use);
 // Outputs and state stay the same if, before each step, all planned memory that no value lives in is
 // overwritten.
 Finding check_dead_memory(const Use& use);

@@ -334,6 +334,90 @@ TEST(Session, StateLivesAcrossRunsUntilReset) {
   EXPECT_THAT(r.get<float>("y"), ElementsAre(11, 22));
 }
 
+// y = state + x; state' = y. The state is in a region of its own, as converters plan it.
+ModelBuilder running_sum(int64_t n) {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {n});
+  const int s = b.state(DType::kFloat32, {n}, -1, 2);
+  b.regions = {0, 0};
+  b.place(s).region = 1;
+  const int y = b.value(DType::kFloat32, {n});
+  b.step(AddAttrs{}, {s, x}, {y});
+  b.output("y", y);
+  return b;
+}
+
+TEST(Session, SessionsShareAnArena) {
+  ModelBuilder small = running_sum(2), large = running_sum(300);
+  Running alone(small), most(large);
+  ASSERT_RUNNING(alone);
+  ASSERT_RUNNING(most);
+  EXPECT_EQ(alone.needs.shareable + alone.needs.state, alone.needs.arena);
+  EXPECT_GE(alone.needs.state, 2 * sizeof(float));
+  EXPECT_GE(most.needs.shareable, 2 * 300 * sizeof(float));
+  AlignedBytes values(most.needs.shareable);
+  SharedArena arena(values.span());
+  Running a(small, {.arena = &arena}), b(large, {.arena = &arena});
+  ASSERT_RUNNING(a);
+  ASSERT_RUNNING(b);
+  EXPECT_EQ(a.needs.bytes, alone.needs.bytes - alone.needs.shareable);
+  EXPECT_EQ(b.needs.bytes, most.needs.bytes - most.needs.shareable);
+  for (int run = 1; run <= 3; ++run) {
+    a.set<float>("x", {1, 2});
+    ASSERT_TRUE(a.session.run().ok());
+    EXPECT_THAT(a.get<float>("y"), ElementsAre(run, 2 * run));
+    b.set<float>("x", std::vector<float>(300, 3));
+    ASSERT_TRUE(b.session.run().ok());
+    EXPECT_EQ(b.get<float>("y"), std::vector<float>(300, 3.F * static_cast<float>(run)));
+  }
+  ASSERT_TRUE(arena.take());
+  EXPECT_THAT(a.session.run().message, ::testing::HasSubstr("shares the arena"));
+  EXPECT_EQ(Session::create(a.model, alone.memory.span(), {.arena = &arena}).status().code,
+            Code::kInvalidArgument);
+  arena.give_back();
+  EXPECT_TRUE(a.session.run().ok());
+}
+
+TEST(Session, AnArenaThatCannotBeSharedIsRefused) {
+  ModelBuilder b = running_sum(300);
+  Running r(b);
+  ASSERT_RUNNING(r);
+  AlignedBytes values(r.needs.shareable + 64);
+  const auto with = [&](std::span<std::byte> memory) {
+    SharedArena arena(memory);
+    return Session::create(r.model, r.memory.span(), {.arena = &arena}).status();
+  };
+  const Status small = with(values.span().first(r.needs.shareable - 1));
+  EXPECT_EQ(small.code, Code::kOutOfMemory);
+  EXPECT_EQ(small.a, static_cast<int64_t>(r.needs.shareable));
+  EXPECT_EQ(with(values.span().subspan(8)).code, Code::kInvalidArgument);
+  EXPECT_EQ(with(r.memory.span()).code, Code::kInvalidArgument) << "the session's own memory";
+  EXPECT_EQ(with(r.model_memory.span()).ok(), false) << "the model's";
+  EXPECT_TRUE(with(values.span()).ok());
+}
+
+TEST(Session, MovesWithItsState) {
+  ModelBuilder b = running_sum(2);
+  Running r(b);
+  ASSERT_RUNNING(r);
+  int64_t steps = 0;
+  const StepObserver observer{&steps, [](void* n, const StepInfo&) { ++*static_cast<int64_t*>(n); }, nullptr};
+  r.session.set_observer(&observer);
+  r.set<float>("x", {1, 2});
+  ASSERT_TRUE(r.session.run().ok());
+  AlignedBytes next(r.needs.bytes);
+  EXPECT_EQ(r.session.move_to(r.memory.span(), {}).code, Code::kInvalidArgument) << "the same memory";
+  EXPECT_EQ(r.session.move_to(next.span().first(64), {}).code, Code::kOutOfMemory);
+  ASSERT_TRUE(r.session.move_to(next.span(), {}).ok());
+  std::memset(r.memory.data(), 0xff, r.memory.size());
+  r.set<float>("x", {1, 2});
+  ASSERT_TRUE(r.session.run().ok());
+  EXPECT_THAT(r.get<float>("y"), ElementsAre(2, 4));
+  EXPECT_EQ(steps, 2);
+  r.session.destroy();
+  EXPECT_EQ(r.session.move_to(next.span(), {}).code, Code::kInvalidArgument);
+}
+
 TEST(Session, PreparedValuesAreComputedOnce) {
   ModelBuilder b;
   const int x = b.input("x", DType::kFloat32, {3});

@@ -39,6 +39,7 @@ struct RunnerOptions {
   const char* profile = nullptr;  // as SessionOptions::profile
   uint32_t entry = 0;             // as SessionOptions::entry
   bool require_planned = false;   // as SessionOptions::require_planned
+  SharedArena* arena = nullptr;   // as SessionOptions::arena, of Runners that never run at once
   // Buffers of the application for inputs and outputs, which outlive the Runner (Binding). They need not be
   // passed to set() or get().
   std::span<const Binding> bindings = {};

@@ -23,6 +23,7 @@
 
 #include "runtime/backend/backend.h"
 #include "sinter/model.h"
+#include "sinter/shared_arena.h"
 
 namespace sinter {
 
@@ -89,6 +90,9 @@ struct SessionOptions {
   bool require_planned = false;
   // Of the same model; its bytes must live as long as the session. Null: the session packs its own.
   const PackedWeights* packed_weights = nullptr;
+  // Where the values of a run are, at least Requirements::shareable bytes, for sessions that never run at
+  // once. Null: in the session's own memory. Values in device memory are not shared.
+  SharedArena* arena = nullptr;
   FallbackObserver on_fallback = {};
 };
 
@@ -107,11 +111,12 @@ struct DeviceRequirements {
 // Bytes of one block of host memory, aligned to kBufferAlignment, that a session needs; and the blocks that
 // it needs in device memory.
 struct Requirements {
-  size_t bytes = 0;     // all of the following
-  size_t control = 0;   // step lists, operands, names of buffers
-  size_t arena = 0;     // the entry's regions that the converter planned here: values, state, workspaces
-  size_t state = 0;     // of `arena`: regions that hold state, which must persist between runs
-  size_t prepared = 0;  // packed and widened weights, memory of backends, scratch for preparing them
+  size_t bytes = 0;      // all of the following; without `shareable` if SessionOptions::arena is set
+  size_t control = 0;    // step lists, operands, names of buffers
+  size_t arena = 0;      // the entry's regions that the converter planned here: values, state, workspaces
+  size_t state = 0;      // of `arena`: regions that hold state, which must persist between runs
+  size_t shareable = 0;  // of `arena`: all other regions, whose content matters only during a run
+  size_t prepared = 0;   // packed and widened weights, memory of backends, scratch for preparing them
   size_t packed = 0;  // of `prepared`: weights that this session packs, each once for all steps that read it
   uint32_t device_count = 0;
   DeviceRequirements devices[kMaxDevices];
@@ -150,6 +155,11 @@ class Session {
   static Result<Session> create(const Model& model, std::span<std::byte> memory,
                                 const SessionOptions& options);
   void destroy();
+  // Continues in new memory: creates a session there, as create() does with these options, copies the state
+  // to it, and destroys the old one, whose memory is then free. Inputs and outputs are not copied. The old
+  // and the new memory must not overlap. On failure the session is as it was. kInvalidArgument if the profile
+  // or the entry differ; kUnsupported if state is in device memory.
+  Status move_to(std::span<std::byte> memory, const SessionOptions& options);
 
   bool valid() const { return state_ != nullptr; }
   uint32_t input_count() const;
@@ -176,7 +186,8 @@ class Session {
   TensorView state(uint32_t i) const;
 
   // Computes the outputs. Blocks until all outputs are ready. On failure (an index out of range, a loop
-  // beyond its bound) they are undefined, and so is the state until reset().
+  // beyond its bound) they are undefined, and so is the state until reset(). kInvalidArgument, and nothing
+  // has changed, if another session that uses the same SharedArena is running.
   Status run();
   // The same without waiting, for sessions whose inputs, outputs and steps are all on one device: the run
   // begins when all that is in the caller's stream is done, and what the caller puts there afterwards begins
