@@ -23,6 +23,12 @@ struct sinter_pool {
   sinter::PthreadPool pool;
 };
 
+struct sinter_arena {
+  explicit sinter_arena(std::span<std::byte> memory) : arena(memory) {}
+  sinter::SharedArena arena;
+  bool on_heap = false;
+};
+
 struct sinter_packed_weights {
   sinter::PackedWeights packed;
   bool on_heap = false;
@@ -31,7 +37,8 @@ struct sinter_packed_weights {
 namespace sinter::c {
 
 static_assert(SINTER_MAX_RANK == kMaxRank && SINTER_ALIGNMENT == kBufferAlignment &&
-              SINTER_READ_PADDING == kReadPadding && SINTER_MAX_DEVICES == kMaxDevices);
+              SINTER_READ_PADDING == kReadPadding && SINTER_MAX_DEVICES == kMaxDevices &&
+              sizeof(sinter_arena) <= SINTER_ARENA_HANDLE);
 static_assert(SINTER_BOOL == static_cast<int>(DType::kBool) &&
               SINTER_INTERNAL == static_cast<int>(Code::kInternal));
 
@@ -112,6 +119,10 @@ inline void describe(const PortInfo& port, void* data, sinter_tensor* tensor) {
   view.set_shape(port.dims);
   tensor->bytes = static_cast<size_t>(view.dense_bytes());
   tensor->data = data;
+}
+
+inline void describe(const StateInfo& state, void* data, sinter_tensor* tensor) {
+  describe(PortInfo{state.input, state.dtype, state.dims}, data, tensor);
 }
 
 }  // namespace sinter::c

@@ -130,6 +130,20 @@ int32_t sinter_model_find_output(const sinter_model* model, uint32_t entry, cons
   return has_entry(model, entry) && name != nullptr ? model->model.find_output(name, entry) : -1;
 }
 
+uint32_t sinter_model_state_count(const sinter_model* model, uint32_t entry) {
+  return has_entry(model, entry) ? model->model.state_count(entry) : 0;
+}
+sinter_code sinter_model_state(const sinter_model* model, uint32_t entry, uint32_t index,
+                               sinter_state* state) {
+  if (index >= sinter_model_state_count(model, entry) || state == nullptr) return SINTER_INVALID_ARGUMENT;
+  const sinter::StateInfo info = model->model.state(index, entry);
+  sinter_tensor tensor;
+  describe(info, nullptr, &tensor);
+  *state = {info.input, info.output, tensor.type, tensor.rank, {}, tensor.bytes, info.starts_at_zero ? 1 : 0};
+  std::copy(std::begin(tensor.dims), std::end(tensor.dims), state->dims);
+  return SINTER_OK;
+}
+
 uint32_t sinter_model_profile_count(const sinter_model* model) {
   return model != nullptr ? model->model.profile_count() : 0;
 }

@@ -21,6 +21,8 @@ Status write_requirements(const Requirements& needs, size_t handle, sinter_requi
   all.prepared = needs.prepared;
   all.packed = needs.packed;
   all.device_count = needs.device_count;
+  all.state = needs.state;
+  all.shareable = needs.shareable;
   for (uint32_t i = 0; i < needs.device_count; ++i) {
     const DeviceRequirements& d = needs.devices[i];
     all.devices[i] = {d.backend, d.bytes, d.arena, d.prepared, d.staging};
@@ -29,56 +31,97 @@ Status write_requirements(const Requirements& needs, size_t handle, sinter_requi
   return ok_status();
 }
 
-constexpr size_t kSessionHandle = handle_bytes(sizeof(sinter_session));
-constexpr size_t kPackedHandle = handle_bytes(sizeof(sinter_packed_weights));
+// What the functions of sessions and of packed weights differ in.
+struct OfSession {
+  using Handle = sinter_session;
+  using Object = Session;
+  static void prepare(Handle* handle, Converted* call) {
+    handle->entry = call->options.entry;
+    if (call->given.own_pool == nullptr) return;
+    handle->own_pool.set(*call->given.own_pool);
+    call->options.threads = &handle->own_pool;
+  }
+  static Object& object(Handle* handle) { return handle->session; }
+};
+struct OfPacked {
+  using Handle = sinter_packed_weights;
+  using Object = PackedWeights;
+  static void prepare(Handle*, Converted*) {}
+  static Object& object(Handle* handle) { return handle->packed; }
+};
+template <class Of>
+constexpr size_t kHandle = handle_bytes(sizeof(typename Of::Handle));
 
-Status create_session(const sinter_model& model, const sinter_session_options* options,
-                      sinter_session** session) {
+template <class Of>
+sinter_code requirements(const sinter_model* model, const sinter_session_options* options,
+                         sinter_requirements* needs, sinter_error* error) {
+  if (model == nullptr || needs == nullptr) return result(kNull, error);
   Converted call;
-  SINTER_RETURN_IF_ERROR(call.convert(model.model, options));
-  const Result<sinter::Requirements> needs = Session::requirements(model.model, call.options);
+  Status status = call.convert(model->model, options);
+  if (status.ok()) {
+    call.reports = call.given.on_fallback != nullptr;
+    const Result<sinter::Requirements> found = Of::Object::requirements(model->model, call.options);
+    status = found.ok() ? write_requirements(*found, kHandle<Of>, needs) : found.status();
+  }
+  return result(status, error, model->model);
+}
+
+// A block for a handle and the object's memory, and the options as the object is created with.
+template <class Of>
+Status take(const Model& model, const sinter_session_options* options, Converted* call,
+            typename Of::Handle** handle, std::span<std::byte>* memory) {
+  SINTER_RETURN_IF_ERROR(call->convert(model, options));
+  const Result<sinter::Requirements> needs = Of::Object::requirements(model, call->options);
   SINTER_RETURN_IF_ERROR(needs.status());
   std::byte* block = nullptr;
   SINTER_RETURN_IF_ERROR(
-      take_block(call.given.memory, call.given.memory_bytes, kSessionHandle + needs->bytes, &block));
-  auto* handle = new (block) sinter_session;
-  handle->on_heap = call.given.memory == nullptr;
-  handle->entry = call.options.entry;
-  if (call.given.own_pool != nullptr) {
-    handle->own_pool.set(*call.given.own_pool);
-    call.options.threads = &handle->own_pool;
-  }
-  call.reports = call.given.on_fallback != nullptr;  // once: measuring would report them as well
-  Result<sinter::Session> created =
-      Session::create(model.model, {block + kSessionHandle, needs->bytes}, call.options);
-  if (!created.ok()) {
-    destroy(handle);
-    return created.status();
-  }
-  handle->session = std::move(created.value());
-  *session = handle;
+      take_block(call->given.memory, call->given.memory_bytes, kHandle<Of> + needs->bytes, &block));
+  *handle = new (block) typename Of::Handle;
+  (*handle)->on_heap = call->given.memory == nullptr;
+  Of::prepare(*handle, call);
+  call->reports = call->given.on_fallback != nullptr;  // once: measuring would report them as well
+  *memory = {block + kHandle<Of>, needs->bytes};
   return ok_status();
 }
 
-Status create_packed(const sinter_model& model, const sinter_session_options* options,
-                     sinter_packed_weights** packed) {
+template <class Of>
+sinter_code create(const sinter_model* model, const sinter_session_options* options,
+                   typename Of::Handle** out, sinter_error* error) {
+  if (model == nullptr || out == nullptr) return result(kNull, error);
   Converted call;
-  SINTER_RETURN_IF_ERROR(call.convert(model.model, options));
-  const Result<sinter::Requirements> needs = PackedWeights::requirements(model.model, call.options);
-  SINTER_RETURN_IF_ERROR(needs.status());
-  std::byte* block = nullptr;
-  SINTER_RETURN_IF_ERROR(
-      take_block(call.given.memory, call.given.memory_bytes, kPackedHandle + needs->bytes, &block));
-  auto* handle = new (block) sinter_packed_weights;
-  handle->on_heap = call.given.memory == nullptr;
-  const Result<sinter::PackedWeights> created =
-      PackedWeights::create(model.model, {block + kPackedHandle, needs->bytes}, call.options);
-  if (!created.ok()) {
-    destroy(handle);
-    return created.status();
+  typename Of::Handle* handle = nullptr;
+  std::span<std::byte> memory;
+  Status status = take<Of>(model->model, options, &call, &handle, &memory);
+  if (status.ok()) {
+    Result<typename Of::Object> created = Of::Object::create(model->model, memory, call.options);
+    status = created.status();
+    if (status.ok()) {
+      Of::object(handle) = std::move(created.value());
+      *out = handle;
+    } else {
+      destroy(handle);
+    }
   }
-  handle->packed = *created;
-  *packed = handle;
+  return result(status, error, model->model);
+}
+
+void observe(sinter_session* session);
+
+Status move(sinter_session** session, const sinter_session_options* options) {
+  sinter_session& old = **session;
+  Converted call;
+  sinter_session* handle = nullptr;
+  std::span<std::byte> memory;
+  SINTER_RETURN_IF_ERROR(take<OfSession>(old.session.model(), options, &call, &handle, &memory));
+  if (const Status status = old.session.move_to(memory, call.options); !status.ok()) {
+    destroy(handle);
+    return status;
+  }
+  handle->session = std::move(old.session);
+  handle->observer = old.observer;
+  if (old.step_observer.before != nullptr) observe(handle);
+  destroy(&old);
+  *session = handle;
   return ok_status();
 }
 
@@ -135,6 +178,23 @@ void after_step(void* context, const StepInfo& info, const OpCall&) {
   notify(session, session.observer.after, info);
 }
 
+void observe(sinter_session* session) {
+  session->step_observer = {session, before_step, after_step};
+  session->session.set_observer(&session->step_observer);
+}
+
+Status find_state(const sinter_session& session, const char* name, sinter_tensor* tensor) {
+  const Model& model = session.session.model();
+  uint32_t i = 0;
+  const uint32_t count = model.state_count(session.entry);
+  while (i < count && std::strcmp(model.state(i, session.entry).input, name) != 0) ++i;
+  SINTER_RETURN_UNLESS(i < count, invalid("the model does not have a state '%s'", name_of(name)));
+  const TensorView view = session.session.state(i);
+  SINTER_RETURN_UNLESS(view.present(), unsupported("the state '%s' is in device memory", name_of(name)));
+  describe(model.state(i, session.entry), view.data, tensor);
+  return ok_status();
+}
+
 }  // namespace
 }  // namespace sinter::c
 
@@ -176,45 +236,47 @@ int32_t sinter_pool_threads(const sinter_pool* pool) {
 }
 
 sinter_code sinter_session_requirements(const sinter_model* model, const sinter_session_options* options,
-                                        sinter_requirements* requirements, sinter_error* error) {
-  if (model == nullptr || requirements == nullptr) return result(kNull, error);
-  Converted call;
-  if (const sinter::Status s = call.convert(model->model, options); !s.ok())
-    return result(s, error, model->model);
-  call.reports = call.given.on_fallback != nullptr;
-  const sinter::Result<sinter::Requirements> needs =
-      sinter::Session::requirements(model->model, call.options);
-  sinter::Status status = needs.status();
-  if (status.ok()) status = write_requirements(*needs, kSessionHandle, requirements);
-  return result(status, error, model->model);
+                                        sinter_requirements* needs, sinter_error* error) {
+  return requirements<OfSession>(model, options, needs, error);
 }
-
 sinter_code sinter_session_create(const sinter_model* model, const sinter_session_options* options,
                                   sinter_session** session, sinter_error* error) {
-  if (model == nullptr || session == nullptr) return result(kNull, error);
-  return result(create_session(*model, options, session), error, model->model);
+  return create<OfSession>(model, options, session, error);
 }
 void sinter_session_destroy(sinter_session* session) { destroy(session); }
+sinter_code sinter_session_move(sinter_session** session, const sinter_session_options* options,
+                                sinter_error* error) {
+  if (session == nullptr || *session == nullptr) return result(kNull, error);
+  const sinter::Model model = (*session)->session.model();
+  return result(move(session, options), error, model);
+}
 
 sinter_code sinter_packed_requirements(const sinter_model* model, const sinter_session_options* options,
-                                       sinter_requirements* requirements, sinter_error* error) {
-  if (model == nullptr || requirements == nullptr) return result(kNull, error);
-  Converted call;
-  if (const sinter::Status s = call.convert(model->model, options); !s.ok())
-    return result(s, error, model->model);
-  const sinter::Result<sinter::Requirements> needs =
-      sinter::PackedWeights::requirements(model->model, call.options);
-  sinter::Status status = needs.status();
-  if (status.ok()) status = write_requirements(*needs, kPackedHandle, requirements);
-  return result(status, error, model->model);
+                                       sinter_requirements* needs, sinter_error* error) {
+  return requirements<OfPacked>(model, options, needs, error);
 }
-
 sinter_code sinter_packed_create(const sinter_model* model, const sinter_session_options* options,
                                  sinter_packed_weights** packed, sinter_error* error) {
-  if (model == nullptr || packed == nullptr) return result(kNull, error);
-  return result(create_packed(*model, options, packed), error, model->model);
+  return create<OfPacked>(model, options, packed, error);
 }
 void sinter_packed_destroy(sinter_packed_weights* packed) { destroy(packed); }
+
+sinter_code sinter_arena_create(void* memory, size_t bytes, sinter_arena** arena, sinter_error* error) {
+  if (arena == nullptr) return result(kNull, error);
+  std::byte* block = nullptr;
+  const size_t all = memory != nullptr ? bytes : bytes + SINTER_ARENA_HANDLE;
+  const sinter::Status status =
+      all < bytes || all < SINTER_ARENA_HANDLE
+          ? sinter::invalid("an arena cannot have %a bytes; its handle takes %b of the memory",
+                            static_cast<int64_t>(bytes), SINTER_ARENA_HANDLE)
+          : take_block(memory, bytes, memory != nullptr ? SINTER_ARENA_HANDLE : all, &block);
+  if (status.ok()) {
+    *arena = new (block) sinter_arena({block + SINTER_ARENA_HANDLE, all - SINTER_ARENA_HANDLE});
+    (*arena)->on_heap = memory == nullptr;
+  }
+  return result(status, error);
+}
+void sinter_arena_destroy(sinter_arena* arena) { destroy(arena); }
 
 sinter_code sinter_session_input(const sinter_session* session, const char* name, sinter_tensor* input,
                                  sinter_error* error) {
@@ -278,6 +340,11 @@ sinter_code sinter_wait(sinter_session* session, sinter_error* error) {
 void sinter_reset(sinter_session* session) {
   if (session != nullptr) session->session.reset();
 }
+sinter_code sinter_session_state(const sinter_session* session, const char* name, sinter_tensor* state,
+                                 sinter_error* error) {
+  if (session == nullptr || name == nullptr || state == nullptr) return result(kNull, error);
+  return result(find_state(*session, name, state), error);
+}
 
 uint32_t sinter_session_profile(const sinter_session* session) {
   return session != nullptr ? session->session.profile() : 0;
@@ -292,11 +359,11 @@ const char* sinter_session_step_backend(const sinter_session* session, uint32_t 
 void sinter_session_observe(sinter_session* session, const sinter_observer* given) {
   if (session == nullptr) return;
   if (given == nullptr || !complete(given, &session->observer).ok()) {
+    session->step_observer = {};
     session->session.set_observer(nullptr);
     return;
   }
-  session->step_observer = {session, before_step, after_step};
-  session->session.set_observer(&session->step_observer);
+  observe(session);
 }
 
 const char* sinter_backend_name(uint32_t index) {

@@ -68,6 +68,88 @@ TEST_F(CApi, RunsAModel) {
   sinter_session_destroy(session);
 }
 
+// y = state + x; state' = y. The state is kept from run to run, in an arena's session and across a move.
+TEST(CApiState, IsNamedSavedAndMoved) {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {2});
+  const int s = b.state(DType::kFloat32, {2}, -1, 2);
+  b.regions = {0, 0};
+  b.place(s).region = 1;
+  const int y = b.value(DType::kFloat32, {2});
+  b.step(AddAttrs{}, {s, x}, {y});
+  b.output("y", y);
+  b.name_state(s, "sum_in", "sum_out");
+  const AlignedBytes file = b.build();
+  sinter_error error = {};
+  sinter_model* model = nullptr;
+  ASSERT_EQ(sinter_model_open_bytes(file.span().data(), file.span().size(), nullptr, &model, &error),
+            SINTER_OK)
+      << error.text;
+  ASSERT_EQ(sinter_model_state_count(model, 0), 1u);
+  EXPECT_EQ(sinter_model_state_count(model, 1), 0u);
+  sinter_state state;
+  ASSERT_EQ(sinter_model_state(model, 0, 0, &state), SINTER_OK);
+  EXPECT_EQ(sinter_model_state(model, 0, 1, &state), SINTER_INVALID_ARGUMENT);
+  EXPECT_STREQ(state.input, "sum_in");
+  EXPECT_STREQ(state.output, "sum_out");
+  EXPECT_EQ(state.bytes, 8u);
+  EXPECT_EQ(state.starts_at_zero, 1);
+
+  sinter_requirements needs = {};
+  needs.size = sizeof needs;
+  ASSERT_EQ(sinter_session_requirements(model, nullptr, &needs, &error), SINTER_OK) << error.text;
+  EXPECT_EQ(needs.state + needs.shareable, needs.arena);
+  EXPECT_GT(needs.shareable, 0u);
+  const size_t alone = needs.bytes, shareable = needs.shareable;
+  alignas(SINTER_ALIGNMENT) std::byte values[SINTER_ARENA_HANDLE + 4096];
+  sinter_session_options options = SINTER_SESSION_OPTIONS_INIT;
+  EXPECT_EQ(sinter_arena_create(values, SINTER_ARENA_HANDLE - 1, &options.arena, &error),
+            SINTER_INVALID_ARGUMENT);
+  EXPECT_EQ(sinter_arena_create(values + 1, sizeof values - 1, &options.arena, &error),
+            SINTER_INVALID_ARGUMENT);
+  ASSERT_EQ(sinter_arena_create(values, SINTER_ARENA_HANDLE + shareable, &options.arena, &error), SINTER_OK)
+      << error.text;
+  ASSERT_EQ(sinter_session_requirements(model, &options, &needs, &error), SINTER_OK) << error.text;
+  EXPECT_EQ(needs.bytes, alone - shareable);
+
+  sinter_session* session = nullptr;
+  ASSERT_EQ(sinter_session_create(model, &options, &session, &error), SINTER_OK) << error.text;
+  const float numbers[2] = {1, 2};
+  float sums[2] = {};
+  const auto run = [&] {
+    ASSERT_EQ(sinter_set(session, "x", SINTER_FLOAT32, numbers, sizeof numbers, &error), SINTER_OK);
+    ASSERT_EQ(sinter_run(session, &error), SINTER_OK) << error.text;
+    ASSERT_EQ(sinter_get(session, "y", SINTER_FLOAT32, sums, sizeof sums, &error), SINTER_OK);
+  };
+  run();
+  sinter_tensor saved;
+  ASSERT_EQ(sinter_session_state(session, "sum_in", &saved, &error), SINTER_OK) << error.text;
+  EXPECT_EQ(saved.bytes, sizeof sums);
+  EXPECT_EQ(static_cast<const float*>(saved.data)[1], 2);
+  static_cast<float*>(saved.data)[0] = 100;
+  EXPECT_EQ(sinter_session_state(session, "sum_out", &saved, &error), SINTER_INVALID_ARGUMENT);
+  EXPECT_THAT(error.text, HasSubstr("'sum_out'"));
+  run();
+  EXPECT_THAT(sums, ElementsAre(101, 4));
+  ASSERT_EQ(sinter_session_move(&session, &options, &error), SINTER_OK) << error.text;
+  run();
+  EXPECT_THAT(sums, ElementsAre(102, 6));
+  sinter_session_options refused = options;
+  refused.entry = 1;
+  EXPECT_EQ(sinter_session_move(&session, &refused, &error), SINTER_INVALID_ARGUMENT);
+  run();
+  EXPECT_THAT(sums, ElementsAre(103, 8));
+  sinter_session_destroy(session);
+  sinter_arena_destroy(options.arena);
+  ASSERT_EQ(sinter_arena_create(nullptr, shareable, &options.arena, &error), SINTER_OK) << error.text;
+  ASSERT_EQ(sinter_session_create(model, &options, &session, &error), SINTER_OK) << error.text;
+  run();
+  EXPECT_THAT(sums, ElementsAre(1, 2));
+  sinter_session_destroy(session);
+  sinter_arena_destroy(options.arena);
+  sinter_model_close(model);
+}
+
 TEST_F(CApi, DescribesTheModel) {
   EXPECT_EQ(sinter_model_entry_count(model_), 1u);
   EXPECT_EQ(sinter_model_input_count(model_, 0), 1u);

@@ -85,7 +85,7 @@ typedef enum sinter_type {
 #define SINTER_ALIGNMENT 64    /* of memory that the caller gives, in bytes */
 #define SINTER_READ_PADDING 64 /* readable bytes behind a bound buffer */
 
-/* An input or output. */
+/* An input, an output or a state. */
 typedef struct sinter_tensor {
   const char* name;
   int32_t type; /* a sinter_type */
@@ -139,6 +139,21 @@ SINTER_API sinter_code sinter_model_output(const sinter_model* model, uint32_t e
 /* The index of an input or output; -1 if there is none of that name. */
 SINTER_API int32_t sinter_model_find_input(const sinter_model* model, uint32_t entry, const char* name);
 SINTER_API int32_t sinter_model_find_output(const sinter_model* model, uint32_t entry, const char* name);
+
+/* Values that a session keeps from run to run (docs/state.md). A state has the name of the original model's
+ * input; `output` is the name of the output that it becomes when a run ends. */
+typedef struct sinter_state {
+  const char* input;
+  const char* output;
+  int32_t type; /* a sinter_type */
+  int32_t rank;
+  int64_t dims[SINTER_MAX_RANK];
+  size_t bytes;
+  int32_t starts_at_zero; /* 0: with numbers of the file */
+} sinter_state;
+SINTER_API uint32_t sinter_model_state_count(const sinter_model* model, uint32_t entry);
+SINTER_API sinter_code sinter_model_state(const sinter_model* model, uint32_t entry, uint32_t index,
+                                          sinter_state* state);
 
 /* Plans of the model for different targets. Names are NULL if there is none of that number. */
 SINTER_API uint32_t sinter_model_profile_count(const sinter_model* model);
@@ -216,6 +231,17 @@ typedef struct sinter_device_block {
   size_t bytes;
 } sinter_device_block;
 
+/* Memory in which sessions that never run at once keep the values of a run (sinter/shared_arena.h): at least
+ * `shareable` bytes of the largest of them. A run, or creating a session, overwrites the inputs and outputs
+ * of the others: write inputs, run and read outputs of one session before those of the next. `memory`:
+ * aligned to SINTER_ALIGNMENT, of which SINTER_ARENA_HANDLE bytes are the handle; NULL: allocate `bytes`. */
+#define SINTER_ARENA_HANDLE 64
+typedef struct sinter_arena sinter_arena;
+SINTER_API sinter_code sinter_arena_create(void* memory, size_t bytes, sinter_arena** arena,
+                                           sinter_error* error);
+/* Its sessions must be destroyed before. NULL is ignored. */
+SINTER_API void sinter_arena_destroy(sinter_arena* arena);
+
 /* A step that another backend computes than the plan or the caller expects. */
 typedef struct sinter_fallback {
   uint32_t program;
@@ -244,11 +270,12 @@ typedef struct sinter_session_options {
   void* on_fallback_context;
   void* memory; /* aligned to SINTER_ALIGNMENT, or NULL: allocate */
   size_t memory_bytes;
+  sinter_arena* arena; /* of sessions that never run at once, or NULL: values are in the session's memory */
 } sinter_session_options;
 #define SINTER_SESSION_OPTIONS_INIT                                                                      \
   {                                                                                                      \
     sizeof(sinter_session_options), NULL, 0, NULL, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, NULL, NULL, \
-        NULL, NULL, 0                                                                                    \
+        NULL, NULL, 0, NULL                                                                              \
   }
 
 #define SINTER_MAX_DEVICES 8
@@ -262,13 +289,15 @@ typedef struct sinter_device_requirements {
 
 typedef struct sinter_requirements {
   size_t size;  /* set by the caller, to sizeof(sinter_requirements) */
-  size_t bytes; /* all of the following, and the handle */
+  size_t bytes; /* all of the following, and the handle; without `shareable` if an arena is given */
   size_t control;
   size_t arena;
   size_t prepared;
   size_t packed; /* of `prepared`: weights that this session packs */
   uint32_t device_count;
   sinter_device_requirements devices[SINTER_MAX_DEVICES];
+  size_t state;     /* of `arena`: what persists between runs */
+  size_t shareable; /* of `arena`: what matters only during a run */
 } sinter_requirements;
 
 /* The exact memory that sinter_session_create() needs with the same options on this machine. */
@@ -279,6 +308,10 @@ SINTER_API sinter_code sinter_session_create(const sinter_model* model, const si
                                              sinter_session** session, sinter_error* error);
 /* NULL is ignored. */
 SINTER_API void sinter_session_destroy(sinter_session* session);
+/* Continues in the memory of these options, with a new handle: state and observer are kept, inputs and
+ * outputs are not, and the old handle is destroyed. On failure the session is as it was. */
+SINTER_API sinter_code sinter_session_move(sinter_session** session, const sinter_session_options* options,
+                                           sinter_error* error);
 
 /* Weights packed once for any number of sessions; the options are those of the sessions. `memory` as for
  * sessions, with the bytes of sinter_packed_requirements(). */
@@ -316,6 +349,10 @@ SINTER_API sinter_code sinter_run_async(sinter_session* session, void* stream, s
 SINTER_API sinter_code sinter_wait(sinter_session* session, sinter_error* error);
 /* Sets state back to its initial values. */
 SINTER_API void sinter_reset(sinter_session* session);
+/* A state in place, by the name of its input, between runs: to save a stream, or to go on from one that was
+ * saved. SINTER_UNSUPPORTED if it is in device memory. */
+SINTER_API sinter_code sinter_session_state(const sinter_session* session, const char* name,
+                                            sinter_tensor* state, sinter_error* error);
 
 SINTER_API uint32_t sinter_session_profile(const sinter_session* session);
 SINTER_API uint32_t sinter_session_fallbacks(const sinter_session* session);
