@@ -82,10 +82,8 @@ typedef enum sinter_type {
 } sinter_type;
 
 #define SINTER_MAX_RANK 8
-#define SINTER_ALIGNMENT 64           /* of memory that the caller gives, in bytes */
-#define SINTER_READ_PADDING 64        /* readable bytes behind a bound buffer */
-#define SINTER_EVERY_ENTRY UINT32_MAX /* sinter_session_options.entry of packed weights: for all shape sets \
-                                       */
+#define SINTER_ALIGNMENT 64    /* of memory that the caller gives, in bytes */
+#define SINTER_READ_PADDING 64 /* readable bytes behind a bound buffer */
 
 /* An input or output. */
 typedef struct sinter_tensor {
@@ -237,6 +235,8 @@ typedef struct sinter_fallback {
   const char* reason;
 } sinter_fallback;
 
+/* As `entry` of the options of packed weights: for all shape sets. */
+#define SINTER_EVERY_ENTRY UINT32_MAX
 typedef struct sinter_session_options {
   size_t size;
   const char* const* backends; /* names of those to use, in order; NULL: all of this build */
