@@ -378,12 +378,6 @@ void check_options_of_sets(const ConversionOptions& options) {
         "--state with several --shapes: each shape set has a session of its own, so a stream could not go on "
         "in "
         "another one; convert each set into a file of its own");
-  if (options.quantize == "int8" || options.quantize == "int8x16")
-    throw UsageError(
-        fmt::format("--quantize {} with several --shapes: each set would get ranges and weights of its own; "
-                    "use --quantize "
-                    "int8w, or convert each set into a file of its own",
-                    options.quantize));
 }
 
 }  // namespace
@@ -491,7 +485,9 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
       quantization.evaluate = [&](const Graph& before, const Graph& after) {
         return evaluate_noise(before, after, *evaluated, quantization);
       };
-    report.quantized = quantize_graph(*graph, *samples, quantization);
+    std::vector<Graph*> others;
+    each_other([&](Graph& other) { others.push_back(&other); });
+    report.quantized = quantize_graph(*graph, *samples, quantization, others);
     report.quantized->mode = options.quantize;
     report.withheld = short_of(*report.quantized, options);
     if (!report.withheld.empty()) return report;

@@ -126,6 +126,34 @@ class Files(Case):
     def test_weights_in_8_bits(self):
         self.check("--quantize", "int8w")
 
+    def test_integers(self):
+        """The first set calibrates: its entry is that of the file of its own, and the others compute with its ranges and
+        weights, so that a stack of samples gives what the samples give one by one."""
+        r = np.random.default_rng(7)
+        cli.save_npz(self.path("samples.npz"), {"x": r.standard_normal((24, 2, 16, WIDTH)).astype("f4"),
+                                               "mask": np.zeros((24, 2, 1, 16), "f4")})
+        stack = {"x": r.standard_normal((8, 16, WIDTH)).astype("f4"), "mask": np.zeros((8, 1, 16), "f4")}
+        cli.save_npz(self.path("stack.npz"), stack)
+        for mode in ("int8", "int8x16"):
+            flags = ("--quantize", mode, "--calibrate", self.path("samples.npz"), "--force-int8")
+            several, report = self.convert("several.sinter", "--shapes", "batch=2,seq=16; batch=8,seq=16; batch=3,seq=7", *flags,
+                                           "--target", "portable")
+            self.assertGreater(sum(layer["integer"] for layer in report["quantized"]["layers"]), 2)
+            alone = self.single(2, 16, *flags, "--target", "portable")
+            pair = {name: a[:2] for name, a in stack.items()}
+            cli.save_npz(self.path("x2_16.npz"), pair)
+            self.assertEqual(self.outputs(several, 2, 16), self.outputs(alone, 2, 16))
+            cli.save_npz(self.path("x8_16.npz"), stack)
+            self.call("run", several, "--inputs", self.path("x8_16.npz"), "--outputs", self.path("all.npz"))
+            whole = cli.load_npz(self.path("all.npz"))["y"]
+            for first in range(0, 8, 2):
+                cli.save_npz(self.path("x2_16.npz"), {name: a[first:first + 2] for name, a in stack.items()})
+                self.assertEqual(self.outputs(several, 2, 16)["y"][1], whole[first:first + 2].tobytes())
+            self.call("compare", self.onnx, several, "--random", 3, "--entry", 2)
+            facts = self.inspect(several)
+            self.assertEqual(facts["shared_weight_bytes"], facts["weight_bytes"])
+            self.assertLess(os.path.getsize(several), os.path.getsize(alone) + 3 * 8192)
+
     def test_two_targets(self):
         self.check("--target", "x86_64,portable" if os.uname().machine == "x86_64" else "aarch64,portable")
 
@@ -187,6 +215,20 @@ class Refusals(Case):
         self.refused("batch=1,seq=3; seq=3,batch=1", "the inputs have the same shapes as with \\\"batch=1,seq=3\\\"")
         # A fault of one set names it.
         self.refused(f"x=1,2,{WIDTH}; x=1,2,{WIDTH + 1}", f"with --shapes \\\"x=1,2,{WIDTH + 1}\\\"", flags=("--dim", "seq=2"))
+
+    def test_integers_of_other_operations(self):
+        # A Transpose of one row moves nothing, so that it is another operation.
+        node, value = helper.make_node, helper.make_tensor_value_info
+        weights = np.random.default_rng(4).standard_normal((8, 8)).astype("f4")
+        graph = helper.make_graph([node("Transpose", ["x"], ["t"], perm=[1, 0, 2]), node("MatMul", ["t", "w"], ["y"])], "g",
+                                  [value("x", TensorProto.FLOAT, ["rows", 5, 8])], [value("y", TensorProto.FLOAT, None)],
+                                  [numpy_helper.from_array(weights, "w")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), self.path("turned.onnx"))
+        cli.save_npz(self.path("turned.npz"), {"x": np.random.default_rng(5).standard_normal((8, 5, 8)).astype("f4")})
+        self.call("convert", self.path("turned.onnx"), "-o", self.path("no.sinter"), "--shapes", "rows=1; rows=4", "--quantize", "int8",
+                  "--calibrate", self.path("turned.npz"), code=2,
+                  words=("the sets do not have the same operations", "convert each set into a file of its own"))
+        self.assertFalse(os.path.exists(self.path("no.sinter")))
 
     def test_options(self):
         self.refused(text_of(SETS), "--state with several --shapes", code=2, flags=("--state", "y=x"))
