@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -53,22 +55,40 @@ struct SharedModel {
   }
 };
 
+void put_dims(Text& out, std::span<const int64_t> dims) {
+  out.put("[");
+  for (size_t i = 0; i < dims.size(); ++i)
+    out.put("%s%lld", i > 0 ? "," : "", static_cast<long long>(dims[i]));
+  out.put("]");
+}
+
+// The session of one shape set.
+struct EntrySession {
+  Memory memory;
+  Session session;
+};
+
 }  // namespace
 
 struct Runner::State {
   SharedModel* shared = nullptr;
   PthreadPool* own_pool = nullptr;
-  Memory memory;
-  Session session;
-  uint32_t entry = 0;
+  std::unique_ptr<EntrySession[]> sessions;  // of the entries from `first` on
+  Session none;
+  uint32_t first = 0, count = 0;
+  uint32_t entry = 0;             // the current one
+  std::unique_ptr<bool[]> given;  // by input of the current entry: set since the last run
   Code code = Code::kOk;
   char text[kErrorText] = "";
 
   ~State() {
-    session.destroy();
+    sessions.reset();
     delete own_pool;
     if (shared != nullptr) shared->release();
   }
+  bool opened() const { return count > 0; }
+  Session& session(uint32_t of) const { return sessions[of - first].session; }
+  Session& session() const { return session(entry); }
   const Model& model() const { return shared != nullptr ? shared->model : kNoModel; }
   bool fail(const Status& status, const char* path = nullptr) {
     code = status.code;
@@ -82,6 +102,12 @@ struct Runner::State {
   // "input 'image' is float32[1,28,28], 784 elements, but 100 were given or asked for".
   void fail_values(const char* kind, const char* name, const TensorView& view, size_t width, size_t given,
                    size_t has, bool typed);
+  // "no shape set of the file has input 'x' as [2,3]; it has 'x' [1,3], 'y' [1]; 'x' [4,3], 'y' [4]".
+  void fail_shape(const char* name, std::span<const int64_t> dims);
+  // Whether another entry has these dims for input i, and the current entry's for the others that are given.
+  bool fits(uint32_t other, uint32_t i, std::span<const int64_t> dims) const;
+  void switch_to(uint32_t other, uint32_t replaced);
+  void forget_given() { std::fill_n(given.get(), model().input_count(entry), false); }
   Status open_model(std::span<const std::byte> file, const RunnerOptions& options);
   // Takes threads and memory; `packs`: the model's packed weights as well, for all its Runners.
   Status create(const RunnerOptions& options, bool packs);
@@ -110,6 +136,45 @@ void Runner::State::fail_values(const char* kind, const char* name, const Tensor
     out.put("], %lld elements, but %lld were given or asked for", number(has), number(given));
 }
 
+void Runner::State::fail_shape(const char* name, std::span<const int64_t> dims) {
+  code = Code::kInvalidArgument;
+  Text out{text};
+  bool others = false;
+  for (uint32_t j = 0; j < model().input_count(entry); ++j)
+    others = others || (given[j] && std::strcmp(model().input(j, entry).name, name) != 0);
+  out.put("no shape set %s has input '%s' as ", count == 1 ? "that is open" : "of the file", name);
+  put_dims(out, dims);
+  out.put("%s; give one of these shapes:", others ? " with the other inputs as they were set" : "");
+  for (uint32_t e = first; e < first + count; ++e)
+    for (uint32_t i = 0; i < model().input_count(e); ++i) {
+      out.put("%s '%s' ", i > 0 ? "," : e > first ? ";" : "", model().input(i, e).name);
+      put_dims(out, model().input(i, e).dims);
+    }
+}
+
+bool Runner::State::fits(uint32_t other, uint32_t i, std::span<const int64_t> dims) const {
+  const Model& of = model();
+  if (of.input_count(other) != of.input_count(entry)) return false;
+  for (uint32_t j = 0; j < of.input_count(entry); ++j) {
+    if (j != i && !given[j]) continue;
+    const PortInfo here = of.input(j, entry), there = of.input(j, other);
+    const std::span<const int64_t> wanted = j == i ? dims : here.dims;
+    if (std::strcmp(here.name, there.name) != 0 || here.dtype != there.dtype ||
+        !std::equal(wanted.begin(), wanted.end(), there.dims.begin(), there.dims.end()))
+      return false;
+  }
+  return true;
+}
+
+void Runner::State::switch_to(uint32_t other, uint32_t replaced) {
+  for (uint32_t j = 0; j < model().input_count(entry); ++j) {
+    if (j == replaced || !given[j]) continue;
+    const TensorView from = session().input(j), to = session(other).input(j);
+    if (from.dense_bytes() > 0) std::memcpy(to.data, from.data, static_cast<size_t>(from.dense_bytes()));
+  }
+  entry = other;
+}
+
 Status Runner::State::open_model(std::span<const std::byte> file, const RunnerOptions& options) {
   const OpenOptions open{.kernels = reference_kernels(),
                          .check_digests = options.check_digests,
@@ -124,7 +189,14 @@ Status Runner::State::open_model(std::span<const std::byte> file, const RunnerOp
 }
 
 Status Runner::State::create(const RunnerOptions& options, bool packs) {
-  entry = options.entry;
+  const Model& of = shared->model;
+  const bool every = options.entry == kEveryEntry;
+  SINTER_RETURN_UNLESS(every || options.entry < of.entry_count(),
+                       invalid("the model has no entry %a; it has %b", options.entry, of.entry_count()));
+  SINTER_RETURN_UNLESS(
+      !every || of.entry_count() == 1 || options.bindings.empty(),
+      invalid("buffers are bound to one shape set, but the file has %a; give its number as `entry`",
+              of.entry_count()));
   SINTER_RETURN_UNLESS(
       options.threads >= 0,
       invalid("a Runner cannot have %a threads; give 0 for all processors", options.threads));
@@ -152,12 +224,23 @@ Status Runner::State::create(const RunnerOptions& options, bool packs) {
     shared->packed = packed.value();
   }
   with.packed_weights = &shared->packed;
-  const Result<Requirements> needs = Session::requirements(shared->model, with);
-  SINTER_RETURN_IF_ERROR(needs.status());
-  SINTER_RETURN_IF_ERROR(memory.allocate(needs.value().bytes));
-  Result<Session> created = Session::create(shared->model, memory.span(), with);
-  SINTER_RETURN_IF_ERROR(created.status());
-  session = std::move(created.value());
+  first = entry = every ? 0 : options.entry;
+  const uint32_t wanted = every ? of.entry_count() : 1;
+  sessions.reset(new (std::nothrow) EntrySession[wanted]);
+  uint32_t most_inputs = 0;
+  for (uint32_t e = first; e < first + wanted; ++e) most_inputs = std::max(most_inputs, of.input_count(e));
+  given.reset(new (std::nothrow) bool[most_inputs]());
+  SINTER_RETURN_UNLESS(sessions != nullptr && given != nullptr, kNoMemory);
+  for (uint32_t i = 0; i < wanted; ++i) {
+    with.entry = first + i;
+    const Result<Requirements> needs = Session::requirements(of, with);
+    SINTER_RETURN_IF_ERROR(needs.status());
+    SINTER_RETURN_IF_ERROR(sessions[i].memory.allocate(needs.value().bytes));
+    Result<Session> created = Session::create(of, sessions[i].memory.span(), with);
+    SINTER_RETURN_IF_ERROR(created.status());
+    sessions[i].session = std::move(created.value());
+  }
+  count = wanted;
   return ok_status();
 }
 
@@ -197,7 +280,7 @@ Runner Runner::open(std::span<const std::byte> file, const RunnerOptions& option
 }
 
 Runner Runner::another(const RunnerOptions& options) const {
-  if (state_ == nullptr || !state_->session.valid()) {
+  if (state_ == nullptr || !state_->opened()) {
     Runner runner = with_state();
     if (runner.ok()) runner.state_->fail(kNotOpen);
     return runner;
@@ -224,14 +307,14 @@ const char* Runner::error() const {
   return state_ != nullptr ? state_->text : "the Runner is empty; open() gives one";
 }
 void Runner::clear_error() {
-  if (state_ == nullptr || !state_->session.valid()) return;
+  if (state_ == nullptr || !state_->opened()) return;
   state_->code = Code::kOk;
   state_->text[0] = '\0';
 }
 
 std::byte* Runner::memory_of(const char* name, Port port, uint32_t types, size_t width, size_t* count) {
   if (!ok()) return nullptr;
-  const Session& session = state_->session;
+  const Session& session = state_->session();
   const TensorView view = port == Port::kInput ? session.input(name) : session.output(name);
   const char* const kind = port == Port::kInput ? "input" : "output";
   if (!view.present()) {
@@ -246,29 +329,56 @@ std::byte* Runner::memory_of(const char* name, Port port, uint32_t types, size_t
     return nullptr;
   }
   *count = has;
+  if (port == Port::kInput)
+    state_->given[static_cast<uint32_t>(state_->model().find_input(name, state_->entry))] = true;
   return view.data;
 }
 
 bool Runner::run() {
   if (!ok()) return false;
-  const Status status = state_->session.run();
+  const Status status = state_->session().run();
+  state_->forget_given();
   return status.ok() || state_->fail(status);
 }
 
 bool Runner::reset() {
   if (!ok()) return false;
-  state_->session.reset();
+  for (uint32_t i = 0; i < state_->count; ++i) state_->sessions[i].session.reset();
+  return true;
+}
+
+bool Runner::choose(const char* name, std::span<const int64_t> dims) {
+  if (!ok()) return false;
+  State& s = *state_;
+  const int i = name != nullptr ? s.model().find_input(name, s.entry) : -1;
+  if (i < 0) return s.fail_name("input", name, true), false;
+  const auto input = static_cast<uint32_t>(i);
+  if (s.model().takes({name, dims}, s.entry)) return true;
+  for (uint32_t e = s.first; e < s.first + s.count; ++e)
+    if (s.fits(e, input, dims)) return s.switch_to(e, input), true;
+  return s.fail_shape(name, dims), false;
+}
+
+uint32_t Runner::entry() const { return state_ != nullptr ? state_->entry : 0; }
+
+bool Runner::use_entry(uint32_t entry) {
+  if (!ok()) return false;
+  State& s = *state_;
+  if (entry < s.first || entry - s.first >= s.count)
+    return s.fail(invalid("shape set %a is not open; %b are", entry, s.count));
+  s.forget_given();
+  s.entry = entry;
   return true;
 }
 
 TensorView Runner::port(const char* name) const {
-  if (state_ == nullptr || !state_->session.valid()) return {};
-  const TensorView input = state_->session.input(name);
-  return input.present() ? input : state_->session.output(name);
+  if (state_ == nullptr || !state_->opened()) return {};
+  const TensorView input = state_->session().input(name);
+  return input.present() ? input : state_->session().output(name);
 }
 
 std::span<const int64_t> Runner::shape(const char* name) const {
-  if (state_ == nullptr || !state_->session.valid()) return {};
+  if (state_ == nullptr || !state_->opened()) return {};
   const Model& model = state_->model();
   const int in = model.find_input(name, state_->entry), out = model.find_output(name, state_->entry);
   if (in >= 0) return model.input(static_cast<uint32_t>(in), state_->entry).dims;
@@ -279,18 +389,19 @@ std::span<const int64_t> Runner::shape(const char* name) const {
 DType Runner::dtype(const char* name) const { return port(name).dtype; }
 
 int64_t Runner::output_length(const char* name, int axis) const {
-  if (state_ == nullptr || !state_->session.valid()) return 0;
+  if (state_ == nullptr || !state_->opened()) return 0;
   const int out = state_->model().find_output(name, state_->entry);
-  return out >= 0 ? state_->session.output_length(static_cast<uint32_t>(out), axis) : 0;
+  return out >= 0 ? state_->session().output_length(static_cast<uint32_t>(out), axis) : 0;
 }
 
 size_t Runner::bytes() const {
   if (state_ == nullptr || state_->shared == nullptr) return 0;
-  return state_->shared->memory.span().size() + state_->shared->packed_memory.span().size() +
-         state_->memory.span().size();
+  size_t bytes = state_->shared->memory.span().size() + state_->shared->packed_memory.span().size();
+  for (uint32_t i = 0; i < state_->count; ++i) bytes += state_->sessions[i].memory.span().size();
+  return bytes;
 }
 
-Session& Runner::session() { return state_->session; }
+Session& Runner::session() { return state_->opened() ? state_->session() : state_->none; }
 const Model& Runner::model() const { return state_ != nullptr ? state_->model() : kNoModel; }
 
 }  // namespace sinter

@@ -266,9 +266,11 @@ std::optional<PlannedModel> plan_for(const Target& target, std::shared_ptr<Graph
   return std::move(fitted.model);
 }
 
+// Of the first entry.
 size_t step_count(const PlannedModel& plan) {
+  const size_t end = plan.entries.size() > 1 ? plan.entries[1] : plan.programs.size();
   size_t count = 0;
-  for (const PlannedProgram& program : plan.programs) count += program.steps.size();
+  for (size_t p = 0; p < end; ++p) count += plan.programs[p].steps.size();
   return count;
 }
 
@@ -305,12 +307,88 @@ std::optional<Graph> load_graph(const std::filesystem::path& onnx, const Lowerin
   return lower_model(*imported, options, diagnostics);
 }
 
+namespace {
+
+// A shape set on its way through the stages.
+struct Entry {
+  std::string shapes;  // as given; empty: there are no sets
+  Graph graph;
+};
+
+// All entries lowered. Empty: refused; a refusal of a further set that does not concern the first one as well
+// names the set.
+std::vector<Entry> lower_entries(const ImportedModel& imported, const ConversionOptions& options,
+                                 const std::vector<LoweringOptions>& lowerings, ConversionReport& report,
+                                 Diagnostics& diagnostics) {
+  std::vector<Graph> graphs;
+  for (size_t i = 0; i < lowerings.size(); ++i) {
+    Diagnostics own;
+    NodeFates fates;
+    std::optional<Graph> graph = lower_model(imported, lowerings[i], own, i == 0 ? &report.fates : &fates);
+    const std::vector<Diagnostic> before = diagnostics.all();
+    for (Diagnostic d : own.all()) {
+      if (i > 0 && std::find(before.begin(), before.end(), d) == before.end())
+        d.message += fmt::format(" (with --shapes \"{}\")", options.shape_sets[i].text);
+      diagnostics.add(std::move(d));
+    }
+    if (!graph || diagnostics.refused()) return {};
+    graphs.push_back(std::move(*graph));
+  }
+  check_sets(graphs, options.shape_sets, diagnostics);
+  if (diagnostics.refused()) return {};
+  std::vector<Entry> entries;
+  for (size_t i = 0; i < graphs.size(); ++i)
+    entries.push_back({options.shape_sets.empty() ? "" : options.shape_sets[i].text, std::move(graphs[i])});
+  return entries;
+}
+
+// The plan of all entries for one target. nullopt: one of them does not fit --max-arena, and report.withheld
+// states so. `graphs_of`: the graph of an entry, to be planned.
+std::optional<PlannedModel> plan_entries(const Target& target, const std::vector<Entry>& entries,
+                                         const std::function<std::shared_ptr<Graph>(size_t)>& graph_of,
+                                         bool first_target, const ConversionOptions& options,
+                                         ConversionReport& report) {
+  std::optional<PlannedModel> all;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    std::optional<PlannedModel> plan = plan_for(target, graph_of(i), options, report);
+    if (!plan) {
+      if (!entries[i].shapes.empty())
+        report.withheld = fmt::format("with --shapes \"{}\": {}", entries[i].shapes, report.withheld);
+      return std::nullopt;
+    }
+    if (first_target && i == 0) {
+      describe_plan(*plan, report);
+      if (options.details) report.plan = std::make_shared<const PlannedModel>(*plan);
+    }
+    if (first_target && !entries[i].shapes.empty())
+      report.entries.push_back({entries[i].shapes, step_count(*plan), plan->programs.front().arena_bytes});
+    if (i == 0)
+      all = std::move(plan);
+    else
+      add_entry(*all, std::move(*plan));
+  }
+  return all;
+}
+
+// What --shapes does not go with.
+void check_options_of_sets(const ConversionOptions& options) {
+  if (options.shape_sets.size() < 2) return;
+  if (!options.lowering.states.empty() || options.lowering.all_states)
+    throw UsageError(
+        "--state with several --shapes: each shape set has a session of its own, so a stream could not go on "
+        "in "
+        "another one; convert each set into a file of its own");
+}
+
+}  // namespace
+
 std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
                                              const std::filesystem::path& out,
                                              const ConversionOptions& options, Diagnostics& diagnostics) {
   const auto stage = [&](const char* name) {
     if (options.progress) options.progress(name);
   };
+  check_options_of_sets(options);
   ConversionReport report;
   stage("reading");
   const std::optional<ImportedModel> imported =
@@ -318,8 +396,15 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   if (!imported) return std::nullopt;
   if (options.external_files) options.external_files(imported->external_files);
   report.onnx_nodes = imported->graph.nodes.size();
-  std::optional<Graph> graph = lower_model(*imported, options.lowering, diagnostics, &report.fates);
-  if (!graph || diagnostics.refused()) return std::nullopt;
+  const std::vector<LoweringOptions> lowerings =
+      options_of_sets(*imported, options.lowering, options.shape_sets, diagnostics);
+  if (diagnostics.refused()) return std::nullopt;
+  std::vector<Entry> entries = lower_entries(*imported, options, lowerings, report, diagnostics);
+  if (entries.empty()) return std::nullopt;
+  Graph* const graph = &entries.front().graph;
+  const auto each_other = [&](const auto& use) {
+    for (size_t i = 1; i < entries.size(); ++i) use(entries[i].graph);
+  };
   report.proposed_states = propose_states(*graph);
   // Data that does not fit is refused before anything runs.
   if (options.lowering.bytes) report.byte_inputs = byte_inputs(*graph, imported->graph);
@@ -358,14 +443,18 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   std::error_code ignored;
   report.onnx_bytes = std::filesystem::file_size(onnx, ignored);
   report.lowered_nodes = count_nodes(*graph);
-  if (options.narrow_float64) narrow_float64(*graph);
+  if (options.narrow_float64)
+    for (Entry& entry : entries) narrow_float64(entry.graph);
   stage("rewriting");
   report.passes = run_passes(*graph, options.passes, report.fates);
+  each_other([&](Graph& other) { run_passes(other, options.passes); });
   const NodeFates::Picture rewritten(*graph);
   if (options.prefer != nullptr) {
     stage("trying out");
     const Target& first = options.targets.front();
-    prefer(*options.prefer, *graph, first, platforms_to_plan(first, options), options.backends, diagnostics);
+    for (Entry& entry : entries)
+      prefer(*options.prefer, entry.graph, first, platforms_to_plan(first, options), options.backends,
+             diagnostics);
     if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   }
   std::optional<Graph> exact;
@@ -374,6 +463,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     stage("quantizing weights");
     const bool by_noise = options.metric.kind == Metric::Kind::kSqnr;
     report.quantized = quantize_weights(*graph, samples.get(), by_noise ? evaluated.get() : nullptr, options);
+    // Of the same weights the same integers.
+    each_other([&](Graph& other) { quantize_weights(other, nullptr, nullptr, options); });
   } else if (samples) {
     stage("quantizing");
     QuantizeOptions quantization = options.quantization;
@@ -394,7 +485,9 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
       quantization.evaluate = [&](const Graph& before, const Graph& after) {
         return evaluate_noise(before, after, *evaluated, quantization);
       };
-    report.quantized = quantize_graph(*graph, *samples, quantization);
+    std::vector<Graph*> others;
+    each_other([&](Graph& other) { others.push_back(&other); });
+    report.quantized = quantize_graph(*graph, *samples, quantization, others);
     report.quantized->mode = options.quantize;
     report.withheld = short_of(*report.quantized, options);
     if (!report.withheld.empty()) return report;
@@ -404,22 +497,25 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
         report_layers(*exact, *graph, *samples,
                       {.runner = options.quantization.runner, .progress = options.quantization.progress});
   if (const bool whole = options.passes.disabled.empty() && options.passes.stop_after < 0; whole)
-    if (std::string fault = check_types(*graph); !fault.empty()) throw std::logic_error(fault);
+    for (const Entry& entry : entries)
+      if (std::string fault = check_types(entry.graph); !fault.empty()) throw std::logic_error(fault);
   if (options.prefer != nullptr) report.fates.follow(options.prefer->flag, rewritten, *graph);
   if (report.quantized) report.fates.follow("--quantize", rewritten, *graph);
-  compact_values(*graph);
+  for (Entry& entry : entries) compact_values(entry.graph);
   report.ledger = graph->ledger;
   stage("planning");
   std::vector<PlannedModel> plans;
   for (size_t i = 0; i < options.targets.size(); ++i) {
     const bool last = i + 1 == options.targets.size();
-    auto own = last ? std::make_shared<Graph>(std::move(*graph)) : deep_copy(*graph);
-    std::optional<PlannedModel> plan = plan_for(options.targets[i], std::move(own), options, report);
+    const auto graph_of = [&](size_t k) {
+      Graph& own = entries[k].graph;
+      return last ? std::make_shared<Graph>(std::move(own)) : deep_copy(own);
+    };
+    std::optional<PlannedModel> plan =
+        plan_entries(options.targets[i], entries, graph_of, i == 0, options, report);
     if (!plan) return report;
     plans.push_back(std::move(*plan));
   }
-  describe_plan(plans.front(), report);
-  if (options.details) report.plan = std::make_shared<const PlannedModel>(plans.front());
   // Sessions take the first that fits their machine.
   std::stable_sort(plans.begin(), plans.end(), [](const PlannedModel& a, const PlannedModel& b) {
     return fits_any_machine(a.target) < fits_any_machine(b.target);
@@ -429,7 +525,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   stage("writing");
   EmitOptions emit = options.emit;
   emit.debug_text = to_lines(*report.ledger) + to_lines(report.fates, *plans.front().programs.front().graph);
-  if (options.check) emit.check = [&](const std::filesystem::path& file) { options.check(plans, file); };
+  if (options.check)
+    emit.check = [&](const std::filesystem::path& file) { options.check(plans, lowerings, file); };
   report.file = emit_model(plans, out, emit);
   return report;
 }

@@ -13,7 +13,7 @@
 #include "converter/diagnostics/diagnostics.h"
 #include "converter/diagnostics/node_fates.h"
 #include "converter/emit/emitter.h"
-#include "converter/import/lower.h"
+#include "converter/import/shape_sets.h"
 #include "converter/passes/half_type.h"
 #include "converter/passes/pass.h"
 #include "converter/plan/fit_arena.h"
@@ -28,6 +28,9 @@ namespace sinter::convert {
 
 struct ConversionOptions {
   LoweringOptions lowering;
+  // --shapes: an entry program for each, in this order. Empty: one, by `lowering` alone. Data to calibrate
+  // and evaluate with is that of the first.
+  std::vector<ShapeSet> shape_sets;
   PassOptions passes;
   EmitOptions emit;
   // A plan for each. The first one's timings decide what quantization keeps in float.
@@ -63,8 +66,11 @@ struct ConversionOptions {
   std::string evaluate;       // samples to measure the result with
   Metric metric;
   LabelSource labels;  // of `evaluate`, where the metric has labels
-  // Called with the plans and the whole file before the file takes its name; what it throws leaves no file.
-  std::function<void(std::span<const PlannedModel>, const std::filesystem::path&)> check;
+  // Called with the plans, how each shape set was lowered, and the whole file before the file takes its name;
+  // what it throws leaves no file.
+  std::function<void(std::span<const PlannedModel>, std::span<const LoweringOptions>,
+                     const std::filesystem::path&)>
+      check;
   // Called with the files of the model's external data, before anything is written. What it throws ends the
   // conversion.
   std::function<void(const std::vector<std::filesystem::path>&)> external_files;
@@ -95,6 +101,13 @@ struct ProfileReport {
   uint64_t arena_bytes = 0;
 };
 
+// An entry program, planned for the first target.
+struct EntryReport {
+  std::string shapes;  // as --shapes gives them
+  size_t steps = 0;
+  uint64_t arena_bytes = 0;
+};
+
 struct ConversionReport {
   uint64_t onnx_bytes = 0;   // of the model file, external data not counted
   size_t onnx_nodes = 0;     // functions inlined, main graph
@@ -113,6 +126,7 @@ struct ConversionReport {
       stripes;  // what --max-arena made of the steps, and by how much work: a share of all
   double extra_work = 0;
   std::vector<ProfileReport> profiles;  // in the order of the file
+  std::vector<EntryReport> entries;     // with --shapes; all else is of the first one
   EmitSummary file;
   std::optional<QuantizeSummary> quantized;
   std::optional<ProgramValues> metric;  // whose share of the float one is quantized->accuracy

@@ -1,4 +1,5 @@
 // The C API of models.
+#include <algorithm>
 #include <utility>
 
 #include "application/c/handles.h"
@@ -104,6 +105,20 @@ void sinter_model_close(sinter_model* model) { destroy(model); }
 
 uint32_t sinter_model_entry_count(const sinter_model* model) {
   return model != nullptr ? model->model.entry_count() : 0;
+}
+int32_t sinter_model_find_entry(const sinter_model* model, const sinter_shape* shapes, size_t count) {
+  if (model == nullptr || (shapes == nullptr && count > 0)) return -1;
+  for (size_t i = 0; i < count; ++i)
+    if (shapes[i].name == nullptr || shapes[i].rank < 0 || (shapes[i].dims == nullptr && shapes[i].rank > 0))
+      return -1;
+  const sinter::Model& of = model->model;
+  const auto has = [&](uint32_t entry, const sinter_shape& shape) {
+    return of.takes({shape.name, {shape.dims, static_cast<size_t>(shape.rank)}}, entry);
+  };
+  for (uint32_t entry = 0; entry < of.entry_count(); ++entry)
+    if (std::all_of(shapes, shapes + count, [&](const sinter_shape& s) { return has(entry, s); }))
+      return static_cast<int32_t>(entry);
+  return -1;
 }
 uint32_t sinter_model_input_count(const sinter_model* model, uint32_t entry) {
   return has_entry(model, entry) ? model->model.input_count(entry) : 0;

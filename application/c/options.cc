@@ -44,7 +44,7 @@ Status Converted::convert(const Model& of, const sinter_session_options* from) {
   }
   options.profile = given.profile;
   options.backend = given.backend;
-  SINTER_RETURN_UNLESS(given.entry < of.entry_count(),
+  SINTER_RETURN_UNLESS(given.entry < of.entry_count() || given.entry == kEveryEntry,
                        invalid("the model has %a shape sets, not number %b", of.entry_count(), given.entry));
   options.entry = given.entry;
   options.require_planned = given.require_planned != 0;

@@ -17,6 +17,7 @@
 #include "converter/cli/model_facts.h"
 #include "converter/cli/process_facts.h"
 #include "converter/cli/processors.h"
+#include "converter/cli/shape_entries.h"
 #include "converter/cli/step_profile.h"
 #include "converter/import/arrays.h"
 #include "converter/target/native_target.h"
@@ -37,6 +38,7 @@ struct BenchArguments {
   CommonOptions common;
   TrustOption trust;
   DataFlags data;
+  EntryFlag entry;
   std::string model, inputs, backend;
   int threads = 1;
   std::string processors;
@@ -75,17 +77,25 @@ std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, doubl
 void run_bench(const BenchArguments& a) {
   const std::optional<PublicKey> key = a.trust.key();
   Arrays inputs;
-  if (a.inputs.empty()) {
-    inputs = made_up_inputs(LoadedModel(a.model, key).model());
-  } else {
-    InputData data(a.inputs, a.data.preprocessing());
-    inputs = data.arrays() != nullptr ? *data.arrays()
-                                      : first_inputs(std::move(data), LoadedModel(a.model, key).model());
+  uint32_t entry = 0;
+  {
+    const LoadedModel before(a.model, key);  // not a part of the times
+    if (a.inputs.empty()) {
+      entry = a.entry.of(before.model());
+      inputs = made_up_inputs(before.model(), entry);
+    } else {
+      InputData data(a.inputs, a.data.preprocessing());
+      entry = a.entry.for_arrays(before.model(), data.arrays(), false);
+      inputs =
+          data.arrays() != nullptr ? *data.arrays() : first_inputs(std::move(data), before.model(), entry);
+    }
   }
   const auto start = Clock::now();
   const LoadedModel loaded(a.model, key);
-  HostSession host(
-      loaded, {.threads = a.threads, .backend = a.backend, .processors = parse_processors(a.processors)});
+  HostSession host(loaded, {.threads = a.threads,
+                            .backend = a.backend,
+                            .processors = parse_processors(a.processors),
+                            .entry = entry});
   const double load_ms = ms_since(start);
   if (!a.common.quiet) warn_of_fallbacks(host), warn_of_other_processor(loaded.model());
   host.set_inputs(inputs);
@@ -105,6 +115,7 @@ void run_bench(const BenchArguments& a) {
                       {"threads", a.threads},
                       {"instruction_set", simd_target()},
                       {"fallbacks", fallbacks_json(host)},
+                      {"entry", entry},
                       {"runs", times.size()},
                       {"median_ms", times[times.size() / 2]},
                       {"min_ms", times.front()},
@@ -138,6 +149,7 @@ void add_bench(CLI::App& app, Outcome&) {
   c->add_option("--inputs", a->inputs,
                 "Samples as for run, the first of which is used; without them small numbers are generated");
   a->data.add_to(*c);
+  a->entry.add_to(*c);
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--processors", a->processors, kProcessorsHelp)->type_name("LIST");
   c->add_option("--backend", a->backend, "Use this backend wherever it can");

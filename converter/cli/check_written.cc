@@ -9,12 +9,14 @@
 
 namespace sinter::convert {
 
-WrittenCheck check_written(const std::filesystem::path& file, std::span<const PlannedModel> plans,
-                           const CheckOptions& options, Diagnostics& diagnostics) {
-  const LoadedModel loaded(file, options.signer, LoadedModel::Reading::kInPieces);
+namespace {
+
+WrittenCheck check_entry(const LoadedModel& loaded, const std::string& backend, uint32_t entry,
+                         std::span<const PlannedModel> plans, const CheckOptions& options,
+                         Diagnostics& diagnostics) {
   SessionOptions session_options;
   session_options.backends = default_backends();
-  const std::string backend = backend_here(loaded.model(), loaded.model().default_profile());
+  session_options.entry = entry;
   if (!backend.empty()) session_options.backend = backend.c_str();
   const Result<Requirements> need = Session::requirements(loaded.model(), session_options);
   if (!need.ok()) throw std::runtime_error(describe(need.status(), &loaded.model()));
@@ -26,17 +28,31 @@ WrittenCheck check_written(const std::filesystem::path& file, std::span<const Pl
                     (check.session_bytes + loaded.file().size()) >> 20, kMostCheckedBytes >> 20);
     return check;
   }
-  HostSession session(loaded, {.backend = backend});
+  HostSession session(loaded, {.backend = backend, .entry = entry});
   check.session_created = true;
   const PlannedModel& plan = plans[session.session().profile()];
-  if (const double work = trial_work(plan); !options.trial)
+  if (const double work = trial_work(plan, entry); !options.trial)
     check.trial.note = "skipped by --no-trial";
   else if (work > kMostTrialWork)
     check.trial.note =
         fmt::format("one run takes the time of {:.2g} multiply-adds, more than {:.2g}", work, kMostTrialWork);
   else
-    check.trial = try_once(options.onnx, options.lowering, plan, loaded.model(), session, diagnostics);
+    check.trial =
+        try_once(options.onnx, options.lowerings[entry], plan, loaded.model(), session, diagnostics);
   return check;
+}
+
+}  // namespace
+
+std::vector<WrittenCheck> check_written(const std::filesystem::path& file,
+                                        std::span<const PlannedModel> plans, const CheckOptions& options,
+                                        Diagnostics& diagnostics) {
+  const LoadedModel loaded(file, options.signer, LoadedModel::Reading::kInPieces);
+  const std::string backend = backend_here(loaded.model(), loaded.model().default_profile());
+  std::vector<WrittenCheck> checks;
+  for (uint32_t entry = 0; entry < loaded.model().entry_count(); ++entry)
+    checks.push_back(check_entry(loaded, backend, entry, plans, options, diagnostics));
+  return checks;
 }
 
 }  // namespace sinter::convert

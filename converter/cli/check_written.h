@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "converter/cli/trial_run.h"
 
@@ -15,6 +16,7 @@ namespace sinter::convert {
 // A session of more bytes, with its file, is only measured.
 inline constexpr uint64_t kMostCheckedBytes = uint64_t{512} << 20;
 
+// Of one shape set.
 struct WrittenCheck {
   uint64_t arena_bytes = 0, session_bytes = 0;
   bool session_created = false;
@@ -22,15 +24,16 @@ struct WrittenCheck {
 };
 
 struct CheckOptions {
-  std::filesystem::path onnx;  // the model that the file comes from
-  LoweringOptions lowering;    // and how
+  std::filesystem::path onnx;                  // the model that the file comes from
+  std::span<const LoweringOptions> lowerings;  // and how, by shape set
   std::optional<PublicKey> signer;
   bool trial = true;
 };
 
-// `plans`: of the file's profiles, in their order. Throws ModelFileError where the file is not what a device
-// accepts. Memory: below kMostCheckedBytes.
-WrittenCheck check_written(const std::filesystem::path& file, std::span<const PlannedModel> plans,
-                           const CheckOptions& options, Diagnostics& diagnostics);
+// `plans`: of the file's profiles, in their order. The result is by shape set. Throws ModelFileError where
+// the file is not what a device accepts. Memory: below kMostCheckedBytes.
+std::vector<WrittenCheck> check_written(const std::filesystem::path& file,
+                                        std::span<const PlannedModel> plans, const CheckOptions& options,
+                                        Diagnostics& diagnostics);
 
 }  // namespace sinter::convert

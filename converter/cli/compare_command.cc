@@ -13,6 +13,7 @@
 #include "converter/cli/input_data.h"
 #include "converter/cli/layer_noise.h"
 #include "converter/cli/reference_model.h"
+#include "converter/cli/shape_entries.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/import/arrays.h"
 
@@ -23,6 +24,7 @@ struct CompareArguments {
   CommonOptions common;
   TrustOption trust;
   DataFlags data;
+  EntryFlag entry;
   std::string a, b, inputs, input_type;
   std::optional<uint64_t> random;
   std::vector<std::string> shapes, dims;
@@ -116,9 +118,9 @@ struct OutputRow {
 };
 
 // Whether the arrays are the model's inputs as they are; else they are a stack of samples.
-bool one_sample(const Model& model, const Arrays& inputs) {
-  for (uint32_t i = 0; i < model.input_count(); ++i) {
-    const PortInfo port = model.input(i);
+bool one_sample(const Model& model, uint32_t entry, const Arrays& inputs) {
+  for (uint32_t i = 0; i < model.input_count(entry); ++i) {
+    const PortInfo port = model.input(i, entry);
     ConstantPtr array = find_array(inputs, port.name);
     if (!array && inputs.size() == 1) array = inputs.front().second;
     const Dims dims(port.dims.begin(), port.dims.end());
@@ -213,9 +215,17 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   set_byte_inputs(a.input_type, &how, &lowering);
   InputData inputs = open_inputs(a.inputs, a.random, how);
   const std::optional<PublicKey> key = a.trust.key();
-  OpenModel second(a.b, key);
-  for (uint32_t i = 0; i < second.model().input_count(); ++i) {
-    const PortInfo port = second.model().input(i);
+  // Of the shape set that the data is of.
+  const auto open = [&](const std::string& path) {
+    const LoadedModel loaded(path, key);
+    const Arrays* given = a.random ? nullptr : inputs.arrays();
+    return std::make_unique<OpenModel>(path, key, a.entry.for_arrays(loaded.model(), given, true));
+  };
+  const std::unique_ptr<OpenModel> opened = open(a.b);
+  OpenModel& second = *opened;
+  const uint32_t entry = second.session().entry();
+  for (uint32_t i = 0; i < second.model().input_count(entry); ++i) {
+    const PortInfo port = second.model().input(i, entry);
     if (lowering.bytes && port.dtype == DType::kUint8) continue;  // its layout may be another
     lowering.shapes[port.name] = Dims(port.dims.begin(), port.dims.end());
   }
@@ -223,27 +233,26 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   take_states(second.model(), &lowering);
   const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
   Diagnostics diagnostics;
-  const std::unique_ptr<OpenModel> first =
-      onnx ? open_reference(a.a, lowering, diagnostics) : std::make_unique<OpenModel>(a.a, key);
+  const std::unique_ptr<OpenModel> first = onnx ? open_reference(a.a, lowering, diagnostics) : open(a.a);
   if (!first) {
     outcome.refuse(a.common, diagnostics);
     return;
   }
   constexpr double kQuantized = 20;
-  const bool quantized =
-      has_quantized_values(second.model()) && (onnx || !has_quantized_values(first->model()));
+  const bool quantized = has_quantized_values(second.model(), entry) &&
+                         (onnx || !has_quantized_values(first->model(), first->session().entry()));
   if (quantized && !a.min_sqnr && !a.rtol && !a.atol) a.min_sqnr = kQuantized;
   const Arrays* arrays = inputs.arrays();
-  const bool stacks = a.each || (arrays != nullptr && !one_sample(second.model(), *arrays));
-  inputs.begin(second.model(), stacks ? &second.session() : nullptr);
+  const bool stacks = a.each || (arrays != nullptr && !one_sample(second.model(), entry, *arrays));
+  inputs.begin(second.model(), stacks ? &second.session() : nullptr, entry);
   const int64_t samples = a.samples > 0 ? std::min(inputs.count(), a.samples) : inputs.count();
   const Arrays all_in_float64 = onnx && arrays != nullptr ? in_float64(*arrays) : Arrays();
   if (a.stateful && !has_state(second.model()))
     throw UsageError(
         fmt::format("--stateful: {} keeps no state between runs; convert the model with --state", a.b));
   std::vector<OutputRow> rows;
-  ExactLayers layers(first->model());
-  LayerNoise noise(second.model());
+  ExactLayers layers(first->model(), first->session().entry());
+  LayerNoise noise(second.model(), entry);
   std::vector<Difference> judged;
   const LayerNoise::Judge judge = [&](const LayerNoise::Row& row, const LayerPair& pair) {
     if (judged.size() <= row.judged) judged.resize(row.judged + 1);
@@ -327,6 +336,7 @@ void add_compare(CLI::App& app, Outcome& outcome) {
   c->add_option("--inputs", a->inputs, "Samples as for run");
   c->add_option("--random", a->random, "SEED: compare on random numbers instead, as run --random does");
   a->data.add_to(*c);
+  a->entry.add_to(*c);
   c->add_option("--input-type", a->input_type,
                 "[INPUT=]uint8, as B was converted: the ONNX model begins with the same preprocessing");
   c->add_flag("--per-layer", a->per_layer,

@@ -125,20 +125,28 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   };
   Diagnostics diagnostics;
   nlohmann::json sizes;
-  options.check = [&](std::span<const PlannedModel> plans, const std::filesystem::path& file) {
-    WrittenCheck check;
+  options.check = [&](std::span<const PlannedModel> plans, std::span<const LoweringOptions> lowerings,
+                      const std::filesystem::path& file) {
+    std::vector<WrittenCheck> checks;
     const size_t before = diagnostics.count(Severity::kWarning);
     try {
-      check = check_written(file, plans, {a.model, options.lowering, signer, !a.no_trial}, diagnostics);
+      checks = check_written(file, plans, {a.model, lowerings, signer, !a.no_trial}, diagnostics);
     } catch (const std::bad_alloc&) {
       throw FileError(fmt::format("{}: this machine does not have enough memory to check it", a.model));
     } catch (const std::exception& e) {
       throw std::logic_error(fmt::format("the written file does not verify: {}", e.what()));
     }
-    sizes["arena_bytes"] = check.arena_bytes;
-    sizes["session_bytes"] = check.session_bytes;
-    sizes["session_created"] = check.session_created;
-    sizes["trial"] = check.trial.to_json();
+    const auto json_of = [](const WrittenCheck& check) {
+      return nlohmann::json{{"arena_bytes", check.arena_bytes},
+                            {"session_bytes", check.session_bytes},
+                            {"session_created", check.session_created},
+                            {"trial", check.trial.to_json()}};
+    };
+    sizes = json_of(checks.front());
+    for (size_t i = 0; i < options.shape_sets.size(); ++i) {
+      sizes["shapes"].push_back(json_of(checks[i]));
+      sizes["shapes"].back()["set"] = options.shape_sets[i].text;
+    }
     if (a.strict && diagnostics.count(Severity::kWarning) > before) throw RefusedByTrial{};
   };
   std::optional<ConversionReport> report;

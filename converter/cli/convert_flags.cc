@@ -46,6 +46,11 @@ void add_convert_flags(CLI::App& command, ConvertArguments& a) {
       ->allow_extra_args(false);
   command.add_option("--shape", a.shapes, "INPUT=1,3,224,224: the shape of an input with open dimensions");
   command.add_option("--dim", a.dims, "NAME=N: the size of a named dimension");
+  command.add_option(
+      "--shapes", a.shape_sets,
+      "\"batch=1,seq=16; batch=8,seq=128\": several shapes in one file, which share constants and packed "
+      "weights. Each set has the sizes of dimensions by name (as --dim) or the shapes of inputs (as "
+      "--shape)");
   command.add_option("--const", a.constants, "NAME=FILE.npy: turns an input into a constant");
   command.add_option("--state", a.states,
                      "OUT=IN: the session keeps this output and begins the next run with it as this input; "

@@ -336,6 +336,7 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   check_passes(a);
   ConversionOptions options;
   options.lowering = lowering_options(a);
+  if (a.shape_sets) options.shape_sets = parse_shape_sets(*a.shape_sets);
   set_targets(a, &options);
   options.strict = a.strict;
   options.evaluate = a.evaluate_data, options.metric = parse_metric(a.metric);

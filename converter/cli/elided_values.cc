@@ -6,8 +6,8 @@
 
 namespace sinter::convert {
 
-ElidedValues::ElidedValues(const Model& model) : model_(model) {
-  const FileView view(model_);
+ElidedValues::ElidedValues(const Model& model, uint32_t entry) : model_(model), entry_(entry) {
+  const FileView view(model_, model_.default_profile(), entry_);
   const fb::Program& program = view.entry_program();
   const fb::ProgramPlan& plan = view.entry_plan();
   for (uint32_t i = 0; i < detail::length(plan.placements()); ++i) {
@@ -23,8 +23,9 @@ ElidedValues::ElidedValues(const Model& model) : model_(model) {
   }
   // By value: the slot of whole_ that it belongs to; constants have none.
   std::vector<int64_t> ready(detail::length(program.values()), 0);
-  whole_.resize(model.step_count() + 1);
-  for (uint32_t s = 0; s < model.step_count(); ++s) {
+  const uint32_t steps = detail::length(program.steps());
+  whole_.resize(steps + 1);
+  for (uint32_t s = 0; s < steps; ++s) {
     const fb::Step& step = *program.steps()->Get(s);
     const bool elided = plan.steps()->Get(s)->elided();
     int64_t when = elided ? 0 : s + 1;
@@ -57,14 +58,15 @@ void ElidedValues::show(size_t slot, const Use& use) const {
 }
 
 void ElidedValues::before(const Session& session, const Use& use) {
-  const auto* ports = FileView(model_).entry_program().inputs();
+  const auto* ports = FileView(model_, model_.default_profile(), entry_).entry_program().inputs();
   for (uint32_t i = 0; i < session.input_count(); ++i)
     learn(static_cast<int32_t>(ports->Get(i)->value()), session.input(i));
   show(0, use);
 }
 
 void ElidedValues::after(const StepInfo& info, const OpCall& call, const Use& use) {
-  const fb::Step& step = *FileView(model_).entry_program().steps()->Get(info.step);
+  const fb::Step& step =
+      *FileView(model_, model_.default_profile(), entry_).entry_program().steps()->Get(info.step);
   const auto ids = detail::items(step.outputs());
   for (size_t i = 0; i < ids.size() && i < call.outputs.size(); ++i)
     if (call.outputs[i].present()) learn(ids[i], call.outputs[i]);

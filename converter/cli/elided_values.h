@@ -16,7 +16,7 @@ namespace sinter::convert {
 class ElidedValues {
  public:
   // Of the main list.
-  explicit ElidedValues(const Model& model);
+  ElidedValues(const Model& model, uint32_t entry);
 
   using Use = std::function<void(uint32_t step, Op op, const TensorView& value)>;
   // Those that are whole before the first step, with the session's inputs set.
@@ -39,6 +39,7 @@ class ElidedValues {
   void show(size_t slot, const Use& use) const;
 
   Model model_;
+  uint32_t entry_ = 0;
   std::map<int32_t, Place> places_;
   std::vector<std::vector<Elided>> whole_;  // by step, from 1; 0: before the first
   std::map<uint32_t, std::byte*> regions_;  // where they begin, as far as operands have shown

@@ -57,6 +57,11 @@ void run_embed(const EmbedArguments& a) {
   }
   check_outputs(written, {{"the model", a.model}, {"--public-key", a.trust.file}});
   const LoadedModel loaded(a.model, a.trust.key());
+  if (loaded.model().entry_count() > 1)
+    throw DataError(
+        fmt::format("{}: the file has {} shape sets, but sizes are stated for one session; convert the model "
+                    "without --shapes, once for each set",
+                    a.model, loaded.model().entry_count()));
   const uint32_t profile = profile_of(loaded.model(), a);
   const Embedded e = describe_embedded(loaded, profile, name);
   if (e.memory.names_backends)

@@ -15,21 +15,26 @@ namespace sinter::convert {
 class FileView {
  public:
   explicit FileView(const Model& model) : FileView(model, model.default_profile()) {}
-  FileView(const Model& model, uint32_t profile)
+  // `entry`: the number of a shape set.
+  FileView(const Model& model, uint32_t profile, uint32_t entry = 0)
       : root_(*model.state()->root),
         profile_(*root_.profiles()->Get(profile)),
-        entry_(model.entry_program(0, profile)) {}
+        entry_(model.entry_program(entry, profile)) {}
   const fb::Model& root() const { return root_; }
   const fb::Profile& profile() const { return profile_; }
-  // Programs that the profile plans, by their indices in the file, ascending.
+  // The entry's program and those of its control flow, by their indices in the file, ascending.
   std::vector<uint32_t> programs() const {
-    std::vector<uint32_t> list;
-    for (const fb::ProgramPlan* plan : *profile_.plans()) list.push_back(plan->program());
+    std::vector<uint32_t> list{entry_};
+    for (size_t i = 0; i < list.size(); ++i)
+      for (uint32_t s = 0; s < detail::length(program(list[i]).steps()); ++s)
+        for (const uint32_t sub : detail::items(program(list[i]).steps()->Get(s)->subprograms()))
+          list.push_back(sub);
+    std::sort(list.begin(), list.end());
     return list;
   }
   const fb::Program& program(uint32_t index) const { return *root_.programs()->Get(index); }
   const fb::ProgramPlan& plan(uint32_t program) const { return *detail::find_plan(profile_, program); }
-  uint32_t entry() const { return entry_; }  // the default one
+  uint32_t entry() const { return entry_; }  // the program of the shape set
   const fb::Program& entry_program() const { return program(entry_); }
   const fb::ProgramPlan& entry_plan() const { return plan(entry_); }
 

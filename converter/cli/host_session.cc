@@ -163,7 +163,8 @@ HostSession::HostSession(const LoadedModel& loaded, const Options& options)
     : loaded_(loaded),
       backends_(host_backends(options.backend)),
       asked_(options.backend),
-      profile_(options.profile) {
+      profile_(options.profile),
+      entry_(options.entry) {
   if (options.threads > 1) threads_ = std::make_unique<Threads>(options.threads, options.processors);
   if (threads_ && !threads_->pool.status().ok()) throw UsageError(describe(threads_->pool.status()));
   SessionOptions session_options = this->session_options();
@@ -193,6 +194,7 @@ SessionOptions HostSession::session_options() const {
   options.backend = asked_.empty() ? nullptr : asked_.c_str();
   options.profile = profile_.empty() ? nullptr : profile_.c_str();
   if (threads_) options.threads = &threads_->pool;
+  options.entry = entry_;
   return options;
 }
 
@@ -205,12 +207,14 @@ void HostSession::fail(const Status& status) const {
 
 HostSession::Sharing HostSession::sharing() const {
   SessionOptions options = session_options();
+  options.entry = kEveryEntry;
   const Result<Requirements> needs = PackedWeights::requirements(loaded_.model(), options);
   if (!needs.ok()) fail(needs.status());
   const AlignedMemory memory(needs.value().bytes);
   const Result<PackedWeights> packed = PackedWeights::create(loaded_.model(), memory.span(), options);
   if (!packed.ok()) fail(packed.status());
   options.packed_weights = &packed.value();
+  options.entry = entry_;
   const Result<Requirements> need = Session::requirements(loaded_.model(), options);
   if (!need.ok()) fail(need.status());
   return {needs.value().bytes, need.value().bytes};
@@ -222,7 +226,7 @@ const FallbackStep* HostSession::fallback(uint32_t program, uint32_t step) const
 }
 
 std::string HostSession::step_backend(uint32_t program, uint32_t step) const {
-  const FileView view(loaded_.model(), session_.profile());
+  const FileView view(loaded_.model(), session_.profile(), entry_);
   const fb::StepPlan& plan = *view.plan(program).steps()->Get(step);
   if (plan.elided()) return "elided";
   if (detail::is_control(*view.program(program).steps()->Get(step))) return "session";
@@ -232,7 +236,7 @@ std::string HostSession::step_backend(uint32_t program, uint32_t step) const {
 }
 
 std::map<std::string, size_t> HostSession::backend_counts() const {
-  const FileView view(loaded_.model(), session_.profile());
+  const FileView view(loaded_.model(), session_.profile(), entry_);
   std::map<std::string, size_t> counts;
   for (const uint32_t p : view.programs())
     for (uint32_t s = 0; s < detail::length(view.program(p).steps()); ++s) ++counts[step_backend(p, s)];
@@ -242,10 +246,10 @@ std::map<std::string, size_t> HostSession::backend_counts() const {
 
 ConstantPtr HostSession::given(const Arrays& arrays, uint32_t input) const {
   const Model& model = loaded_.model();
-  const PortInfo port = model.input(input);
+  const PortInfo port = model.input(input, entry_);
   ConstantPtr array = find_array(arrays, port.name);
   // A file with one nameless array serves a model with one input.
-  if (!array && arrays.size() == 1 && model.input_count() == 1 && arrays.front().first.empty())
+  if (!array && arrays.size() == 1 && model.input_count(entry_) == 1 && arrays.front().first.empty())
     array = arrays.front().second;
   if (!array) {
     std::string names;
@@ -269,9 +273,9 @@ ConstantPtr HostSession::given(const Arrays& arrays, uint32_t input) const {
 int64_t HostSession::sample_count(const Arrays& arrays) const {
   const Model& model = loaded_.model();
   std::optional<int64_t> count;
-  for (uint32_t i = 0; i < model.input_count(); ++i) {
+  for (uint32_t i = 0; i < model.input_count(entry_); ++i) {
     const ConstantPtr array = given(arrays, i);
-    const PortInfo port = model.input(i);
+    const PortInfo port = model.input(i, entry_);
     const Dims& dims = array->dims();
     if (!stacked_samples(dims, Dims(port.dims.begin(), port.dims.end())))
       throw DataError(fmt::format("input '{}' is {}, which is not a stack of samples of the model's {}",
@@ -286,10 +290,10 @@ int64_t HostSession::sample_count(const Arrays& arrays) const {
 
 void HostSession::set_inputs(const Arrays& arrays, int64_t each) {
   const Model& model = loaded_.model();
-  for (uint32_t i = 0; i < model.input_count(); ++i) {
+  for (uint32_t i = 0; i < model.input_count(entry_); ++i) {
     const ConstantPtr array = given(arrays, i);
     const TensorView view = session_.input(i);
-    const PortInfo port = model.input(i);
+    const PortInfo port = model.input(i, entry_);
     const LoadedBytes loaded = array->load();
     const auto bytes = static_cast<size_t>(view.dense_bytes());
     size_t from = 0;
@@ -310,7 +314,7 @@ void HostSession::run() {
 
 Arrays HostSession::outputs() const {
   Arrays arrays;
-  for (uint32_t i = 0; i < loaded_.model().output_count(); ++i) {
+  for (uint32_t i = 0; i < loaded_.model().output_count(entry_); ++i) {
     const TensorView view = session_.output(i);
     Dims dims(view.dims, view.dims + view.rank);
     const auto bytes = static_cast<size_t>(view.dense_bytes());
@@ -325,7 +329,7 @@ Arrays HostSession::outputs() const {
     }
     std::vector<ConstantPtr> part;
     if (cuts && evaluate(cut, {array}, 1, &part).ok()) array = part[0];
-    arrays.emplace_back(loaded_.model().output(i).name, array);
+    arrays.emplace_back(loaded_.model().output(i, entry_).name, array);
   }
   return arrays;
 }

@@ -76,6 +76,7 @@ class HostSession {
     std::string backend = {};          // empty: as planned
     std::string profile = {};          // empty: Model::default_profile()
     std::vector<int> processors = {};  // of the threads beside the caller's; empty: any
+    uint32_t entry = 0;                // the shape set
   };
   HostSession(const LoadedModel& loaded, const Options& options);
   ~HostSession();
@@ -83,8 +84,12 @@ class HostSession {
   HostSession& operator=(const HostSession&) = delete;
 
   Session& session() { return session_; }
+  uint32_t entry() const { return entry_; }
+  // The number of the entry's program, as step_backend() takes it.
+  uint32_t program() const { return loaded_.model().entry_program(entry_, session_.profile()); }
   const Requirements& requirements() const { return requirements_; }
-  // Where several sessions share packed weights: bytes of these, and of each session besides. Packs them.
+  // Where several sessions, of all shape sets, share packed weights: bytes of these, and of each session of
+  // this entry besides. Packs them.
   struct Sharing {
     size_t packed_weights = 0, session = 0;
   };
@@ -120,6 +125,7 @@ class HostSession {
   Requirements requirements_;
   std::string asked_;    // Options::backend
   std::string profile_;  // Options::profile
+  uint32_t entry_ = 0;   // Options::entry
   std::vector<FallbackStep> fallbacks_;
   std::map<std::pair<uint32_t, uint32_t>, size_t> fallback_at_;  // program and step: index of fallbacks_
   Session session_;

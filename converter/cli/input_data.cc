@@ -6,10 +6,10 @@
 
 namespace sinter::convert {
 
-std::vector<SampleInput> sample_inputs(const Model& model) {
+std::vector<SampleInput> sample_inputs(const Model& model, uint32_t entry) {
   std::vector<SampleInput> inputs;
-  for (uint32_t i = 0; i < model.input_count(); ++i) {
-    const PortInfo port = model.input(i);
+  for (uint32_t i = 0; i < model.input_count(entry); ++i) {
+    const PortInfo port = model.input(i, entry);
     inputs.push_back({port.name, port.dtype, Dims(port.dims.begin(), port.dims.end()), {}});
   }
   return inputs;
@@ -33,14 +33,14 @@ InputData::InputData(std::string data, Preprocessing how) : data_(std::move(data
   arrays_ = read_arrays(data_);
 }
 
-void InputData::begin(const Model& model, const HostSession* stacks) {
+void InputData::begin(const Model& model, const HostSession* stacks, uint32_t entry) {
   if (seed_) {
-    arrays_ = random_inputs(model, *seed_);
+    arrays_ = random_inputs(model, *seed_, entry);
   } else if (!samples_wanted_) {
     several_ = stacks != nullptr;
     if (stacks != nullptr) count_ = stacks->sample_count(arrays_);
   } else {
-    inputs_ = sample_inputs(model);
+    inputs_ = sample_inputs(model, entry);
     check_preprocessing(how_, {data_}, inputs_);
     const std::optional<FileList> list = list_files(data_, names_of(inputs_));
     several_ = stacks != nullptr || !list || !list->single;
@@ -70,8 +70,8 @@ InputData open_inputs(const std::string& inputs, const std::optional<uint64_t>& 
   return seed ? InputData(*seed) : InputData(inputs, how);
 }
 
-Arrays first_inputs(InputData data, const Model& model) {
-  data.begin(model);
+Arrays first_inputs(InputData data, const Model& model, uint32_t entry) {
+  data.begin(model, nullptr, entry);
   return data.next()->arrays;
 }
 

@@ -14,7 +14,7 @@
 namespace sinter::convert {
 
 // The model's inputs, with the types and shapes of its file.
-std::vector<SampleInput> sample_inputs(const Model& model);
+std::vector<SampleInput> sample_inputs(const Model& model, uint32_t entry = 0);
 // A sample of these inputs, by name.
 Arrays as_arrays(const Sample& sample, const std::vector<SampleInput>& inputs);
 
@@ -35,7 +35,8 @@ class InputData {
   const Arrays* arrays() const { return samples_wanted_ || seed_ ? nullptr : &arrays_; }
   // Called once. `stacks`: a session of the model where arrays of a file are stacks of samples, to be read
   // one by one; null: they are one sample. Throws DataError and UsageError where data and model do not fit.
-  void begin(const Model& model, const HostSession* stacks = nullptr);
+  // `entry`: the shape set that runs.
+  void begin(const Model& model, const HostSession* stacks = nullptr, uint32_t entry = 0);
   // Whether there are several samples, whose outputs are stacked.
   bool several() const { return several_; }
   int64_t count() const { return count_; }
@@ -58,6 +59,6 @@ InputData open_inputs(const std::string& inputs, const std::optional<uint64_t>& 
                       const Preprocessing& how);
 
 // The first sample of the data, for commands that measure.
-Arrays first_inputs(InputData data, const Model& model);
+Arrays first_inputs(InputData data, const Model& model, uint32_t entry = 0);
 
 }  // namespace sinter::convert

@@ -15,6 +15,7 @@
 #include "converter/cli/ledger_view.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/output_paths.h"
+#include "converter/cli/shape_entries.h"
 #include "converter/cli/step_facts.h"
 #include "converter/cli/target_memory.h"
 #include "converter/diagnostics/errors.h"
@@ -27,6 +28,7 @@ namespace {
 struct InspectArguments {
   CommonOptions common;
   TrustOption trust;
+  EntryFlag entry;
   std::string model, html, backend, target;
   int threads = 1;
   bool steps = false, memory = false, types = false;
@@ -121,21 +123,31 @@ void run_inspect(const InspectArguments& a, const Outcome& outcome) {
   check_outputs({{"--html", a.html}}, {{"the model", a.model}, {"--public-key", a.trust.file}});
   const LoadedModel loaded(a.model, a.trust.key());
   const uint32_t profile = profile_of(loaded.model(), a);
-  const FileView view(loaded.model(), profile);
-  HostSession host(loaded, session_here(loaded.model(), profile,
-                                        {a.threads, a.backend, loaded.model().profile_name(profile)}));
+  const uint32_t entry = a.entry.of(loaded.model());
+  const FileView view(loaded.model(), profile, entry);
+  const HostSession::Options options = session_here(
+      loaded.model(), profile, {a.threads, a.backend, loaded.model().profile_name(profile), {}, entry});
+  HostSession host(loaded, options);
   const Requirements& need = host.requirements();
   const HostSession::Sharing sharing = host.sharing();
   const WeightBytes weights(view.root());
-  const TargetMemory there = target_memory(loaded, profile);
+  const TargetMemory there = target_memory(loaded, profile, entry);
+  const bool several = loaded.model().entry_count() > 1;
+  const nlohmann::json entries = several ? entries_json(loaded, profile, options) : nlohmann::json::array();
+  const uint64_t shared_weights = several ? SharedConstants(loaded.model(), profile).shared : 0;
   if (!a.html.empty()) write_text(a.html, memory_page(view, a.model, need));
   const std::optional<PublicKey> signer = signer_of(loaded);
   const bool trusted = !a.trust.file.empty();
   if (outcome.takes_json(a.common)) {
-    nlohmann::json json = ports_json(loaded.model());
+    nlohmann::json json = ports_json(loaded.model(), entry);
     json["producer"] = loaded.model().producer();
     json["target"] = loaded.model().profile_target(profile);
     json["profiles"] = profiles_json(loaded.model());
+    if (several) {
+      json["entries"] = entries;
+      json["entry"] = entry;
+      json["shared_weight_bytes"] = shared_weights;
+    }
     json["file_bytes"] = loaded.file().size();
     json["signed"] = signer.has_value();
     if (signer) json["key_id"] = signer->id(), json["public_key"] = signer->hex(), json["trusted"] = trusted;
@@ -168,7 +180,7 @@ void run_inspect(const InspectArguments& a, const Outcome& outcome) {
     return;
   }
   if (!a.steps && !a.memory && !a.types) {
-    fmt::print("{}{}", ports_text(loaded.model()), profiles_text(loaded.model()));
+    fmt::print("{}{}", ports_text(loaded.model(), entry), profiles_text(loaded.model()));
     fmt::print(
         "target    {}\nsigned    {}\nsteps     {}, computed by {}\nfallbacks {}\nfile      {} bytes\nweights "
         "  {} bytes, {} of them widened when a session is created\narena     {} bytes, {} of them for "
@@ -181,6 +193,9 @@ void run_inspect(const InspectArguments& a, const Outcome& outcome) {
         weights.widened, need.arena, need.state, need.prepared, need.packed, need.bytes,
         sharing.packed_weights, sharing.session);
     fmt::print("on target {}\n", target_memory_text(there));
+    if (several)
+      fmt::print("{}shared    {} of {} bytes of weights by several shape sets\n", entries_text(entries),
+                 shared_weights, weights.all);
     for (const DeviceRequirements& d : need.on_devices())
       fmt::print(
           "device    {}: a block of {} bytes, {} of them planned; {} bytes of staging memory on the host\n",
@@ -240,6 +255,7 @@ void add_inspect(CLI::App& app, Outcome& outcome) {
   c->add_option("--backend", a->backend, "For a session that uses this backend wherever it can");
   c->add_option("--target", a->target,
                 "For the profile planned for this target, instead of the one that runs on this machine");
+  a->entry.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a, &outcome] { run_inspect(*a, outcome); });

@@ -40,16 +40,16 @@ std::optional<QuantParams> params_of(const fb::Value& v) {
 
 }  // namespace
 
-std::vector<std::vector<StepValue>> step_values(const Model& model) {
+std::vector<std::vector<StepValue>> step_values(const Model& model, uint32_t entry) {
   const fb::Model& root = *model.state()->root;
-  const fb::Program& program = *root.programs()->Get(model.entry_program());
+  const fb::Program& program = *root.programs()->Get(model.entry_program(entry, model.default_profile()));
   const auto text = [](const auto* list, int32_t index) {
     return list != nullptr && index >= 0 && static_cast<uint32_t>(index) < list->size()
                ? list->Get(static_cast<uint32_t>(index))->str()
                : std::string();
   };
   std::vector<std::vector<StepValue>> result;
-  for (uint32_t s = 0; s < model.step_count(); ++s) {
+  for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
     result.emplace_back();
     for (const int32_t id : detail::items(program.steps()->Get(s)->outputs())) {
       StepValue value;
@@ -67,8 +67,9 @@ std::vector<std::vector<StepValue>> step_values(const Model& model) {
   return result;
 }
 
-bool has_quantized_values(const Model& model) {
-  const fb::Program& program = *model.state()->root->programs()->Get(model.entry_program());
+bool has_quantized_values(const Model& model, uint32_t entry) {
+  const fb::Program& program =
+      *model.state()->root->programs()->Get(model.entry_program(entry, model.default_profile()));
   for (uint32_t i = 0; i < detail::length(program.values()); ++i)
     if (program.values()->Get(i)->scale() > 0) return true;
   return false;
@@ -139,7 +140,11 @@ ConstantPtr ExactLayers::find_as_held(const StepValue& value) const {
   return exact ? transposed(exact, value.order) : nullptr;
 }
 
-LayerNoise::LayerNoise(const Model& model) : model_(model), values_(step_values(model)), elided_(model) {}
+LayerNoise::LayerNoise(const Model& model, uint32_t entry)
+    : model_(model),
+      program_(model.entry_program(entry, model.default_profile())),
+      values_(step_values(model, entry)),
+      elided_(model, entry) {}
 
 Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Judge& judge) {
   exact_ = &exact, judge_ = &judge;
@@ -212,8 +217,8 @@ void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) 
     Row& row = rows_[{step, output}];
     const int64_t channels = v.rank > 0 ? v.dims[v.rank - 1] : 0;
     if (row.name.empty()) {
-      row.step = step, row.name = value.base, row.node = model_.step_name(step),
-      row.op = model_.step_op(step);
+      row.step = step, row.name = value.base, row.node = model_.step_name(step, program_),
+      row.op = model_.step_op(step, program_);
       row.dtype = v.dtype, row.judged = rows_.size() - 1;
       row.accumulated = NoiseMeter(channels, value.params, value.rescaled);
       if (!passes_elements(op)) row.own = NoiseMeter(channels, value.params, value.rescaled);

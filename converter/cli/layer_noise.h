@@ -28,15 +28,16 @@ struct StepValue {
   bool rescaled = false;  // held with other factors per channel
 };
 // Of the main list, per step and output.
-std::vector<std::vector<StepValue>> step_values(const Model& model);
-// Whether any value of the file is known to represent other numbers than it holds.
-bool has_quantized_values(const Model& model);
+std::vector<std::vector<StepValue>> step_values(const Model& model, uint32_t entry);
+// Whether any value of the entry is known to represent other numbers than it holds.
+bool has_quantized_values(const Model& model, uint32_t entry);
 
 // What a reference gives, by ONNX name and with its axes in ONNX's order; quantized values as the numbers
 // that they represent.
 class ExactLayers {
  public:
-  explicit ExactLayers(const Model& model) : values_(step_values(model)), elided_(model) {}
+  ExactLayers(const Model& model, uint32_t entry)
+      : values_(step_values(model, entry)), elided_(model, entry) {}
   void run(HostSession& session);
   // float64; null: there is none. A quantized value of the same name comes first, then the ONNX value, then
   // what was made from it.
@@ -78,7 +79,7 @@ class LayerNoise {
   // Called for every pair of the first run.
   using Judge = std::function<void(const Row&, const LayerPair&)>;
 
-  explicit LayerNoise(const Model& model);
+  LayerNoise(const Model& model, uint32_t entry);
   // The session's inputs are set; `exact` ran on the same sample. Returns the outputs; the session's state is
   // that after one run.
   Arrays run(HostSession& session, const ExactLayers& exact, const Judge& judge);
@@ -89,6 +90,7 @@ class LayerNoise {
   void look(uint32_t step, size_t output, Op op, const TensorView& v);
   void give_exact_states(const Session& session) const;
   const Model& model_;
+  uint32_t program_;  // of the entry
   std::vector<std::vector<StepValue>> values_;
   ElidedValues elided_;
   std::map<std::pair<uint32_t, size_t>, Row> rows_;

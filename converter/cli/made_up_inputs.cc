@@ -8,11 +8,11 @@
 
 namespace sinter::convert {
 
-Arrays made_up_inputs(const Model& model) {
+Arrays made_up_inputs(const Model& model, uint32_t entry) {
   Arrays arrays;
   std::minstd_rand random(1);
-  for (uint32_t i = 0; i < model.input_count(); ++i) {
-    const PortInfo port = model.input(i);
+  for (uint32_t i = 0; i < model.input_count(entry); ++i) {
+    const PortInfo port = model.input(i, entry);
     const Dims dims(port.dims.begin(), port.dims.end());
     std::vector<double> items(static_cast<size_t>(element_count(dims)));
     for (double& x : items) {
@@ -28,11 +28,11 @@ Arrays made_up_inputs(const Model& model) {
   return arrays;
 }
 
-Arrays random_inputs(const Model& model, uint64_t seed) {
+Arrays random_inputs(const Model& model, uint64_t seed, uint32_t entry) {
   MadeUpInputs made(MadeUpInputs::Integers::kVaried, seed);
   Arrays arrays;
-  for (uint32_t i = 0; i < model.input_count(); ++i) {
-    const PortInfo port = model.input(i);
+  for (uint32_t i = 0; i < model.input_count(entry); ++i) {
+    const PortInfo port = model.input(i, entry);
     arrays.emplace_back(port.name, made.next(port.dtype, Dims(port.dims.begin(), port.dims.end()), -1, 1));
   }
   return arrays;

@@ -28,24 +28,24 @@ std::string port_text(const char* what, const PortInfo& port, bool bindable) {
 
 }  // namespace
 
-nlohmann::json ports_json(const Model& model) {
+nlohmann::json ports_json(const Model& model, uint32_t entry) {
   nlohmann::json json{{"inputs", nlohmann::json::array()}, {"outputs", nlohmann::json::array()}};
-  const FileView view(model);
-  for (uint32_t i = 0; i < model.input_count(); ++i)
-    json["inputs"].push_back(port_json(model.input(i), is_bindable(view, input_value(view, i))));
-  for (uint32_t i = 0; i < model.output_count(); ++i)
-    json["outputs"].push_back(port_json(model.output(i), is_bindable(view, output_value(view, i))));
+  const FileView view(model, model.default_profile(), entry);
+  for (uint32_t i = 0; i < model.input_count(entry); ++i)
+    json["inputs"].push_back(port_json(model.input(i, entry), is_bindable(view, input_value(view, i))));
+  for (uint32_t i = 0; i < model.output_count(entry); ++i)
+    json["outputs"].push_back(port_json(model.output(i, entry), is_bindable(view, output_value(view, i))));
   json["states"] = states_json(view);
   return json;
 }
 
-std::string ports_text(const Model& model) {
+std::string ports_text(const Model& model, uint32_t entry) {
   std::string text;
-  const FileView view(model);
-  for (uint32_t i = 0; i < model.input_count(); ++i)
-    text += port_text("input", model.input(i), is_bindable(view, input_value(view, i)));
-  for (uint32_t i = 0; i < model.output_count(); ++i)
-    text += port_text("output", model.output(i), is_bindable(view, output_value(view, i)));
+  const FileView view(model, model.default_profile(), entry);
+  for (uint32_t i = 0; i < model.input_count(entry); ++i)
+    text += port_text("input", model.input(i, entry), is_bindable(view, input_value(view, i)));
+  for (uint32_t i = 0; i < model.output_count(entry); ++i)
+    text += port_text("output", model.output(i, entry), is_bindable(view, output_value(view, i)));
   return text + states_text(view);
 }
 

@@ -9,9 +9,9 @@
 namespace sinter::convert {
 
 // Inputs and outputs: name, type, shape, and whether callers may bind them; states.
-nlohmann::json ports_json(const Model& model);
+nlohmann::json ports_json(const Model& model, uint32_t entry);
 // One line of text each.
-std::string ports_text(const Model& model);
+std::string ports_text(const Model& model, uint32_t entry);
 
 // "1.2 MB", "345 kB", "12 B".
 std::string readable_bytes(uint64_t bytes);

@@ -10,11 +10,12 @@
 
 namespace sinter::convert {
 
-// A file with a session on this machine.
+// A file with a session of one of its shape sets on this machine.
 class OpenModel {
  public:
-  explicit OpenModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {})
-      : loaded_(path, key), session_(loaded_, {}) {}
+  explicit OpenModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {},
+                     uint32_t entry = 0)
+      : loaded_(path, key), session_(loaded_, {.entry = entry}) {}
   const Model& model() const { return loaded_.model(); }
   HostSession& session() { return session_; }
 

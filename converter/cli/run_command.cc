@@ -16,6 +16,7 @@
 #include "converter/cli/model_facts.h"
 #include "converter/cli/output_paths.h"
 #include "converter/cli/processors.h"
+#include "converter/cli/shape_entries.h"
 #include "converter/cli/step_profile.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/import/arrays.h"
@@ -27,6 +28,7 @@ struct RunArguments {
   CommonOptions common;
   TrustOption trust;
   DataFlags data;
+  EntryFlag entry;
   std::string model, inputs, outputs, backend;
   std::optional<uint64_t> random;
   int threads = 1;
@@ -114,13 +116,16 @@ void run_run(const RunArguments& a) {
   if (a.stateful && !has_state(loaded.model()))
     throw UsageError(
         fmt::format("--stateful: {} keeps no state between runs; convert the model with --state", a.model));
-  HostSession session(
-      loaded, {.threads = a.threads, .backend = a.backend, .processors = parse_processors(a.processors)});
+  const uint32_t entry = a.entry.for_arrays(loaded.model(), inputs.arrays(), a.each);
+  HostSession session(loaded, {.threads = a.threads,
+                               .backend = a.backend,
+                               .processors = parse_processors(a.processors),
+                               .entry = entry});
   StepProfile profile;
   if (!a.common.quiet) warn_of_fallbacks(session);
   if (a.profile) profile.attach(session.session());
   Arrays outputs;
-  inputs.begin(loaded.model(), a.each ? &session : nullptr);
+  inputs.begin(loaded.model(), a.each ? &session : nullptr, entry);
   std::vector<Arrays> samples;
   while (const auto step = inputs.next()) {
     if (!a.stateful) session.session().reset();
@@ -160,6 +165,7 @@ void add_run(CLI::App& app, Outcome&) {
       "--stateful", a->stateful,
       "Keep the model's state from sample to sample; without it every sample begins with the initial state");
   a->data.add_to(*c);
+  a->entry.add_to(*c);
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--processors", a->processors, kProcessorsHelp)->type_name("LIST");
   c->add_option("--backend", a->backend,

@@ -40,10 +40,10 @@ std::string StepProfile::text(const HostSession& host, const Model& model) const
   for (const auto& [step, t] : times_) total += t.seconds;
   std::string all;
   for (const auto& [step, t] : longest_first()) {
-    const FallbackStep* fallback = host.fallback(0, step);
+    const FallbackStep* fallback = host.fallback(host.program(), step);
     all += fmt::format("{:5.1f} %  {:10.1f} us  {:>4} {:<16} {:<10} {}{}\n",
-                       total > 0 ? 100 * t.seconds / total : 0, 1e6 * t.seconds, step, model.step_op(step),
-                       t.backend, model.step_name(step),
+                       total > 0 ? 100 * t.seconds / total : 0, 1e6 * t.seconds, step,
+                       model.step_op(step, host.program()), t.backend, model.step_name(step, host.program()),
                        fallback == nullptr ? "" : "  " + fallback_note(*fallback));
   }
   return all;
@@ -53,11 +53,11 @@ nlohmann::json StepProfile::json(const HostSession& host, const Model& model) co
   nlohmann::json list = nlohmann::json::array();
   for (const auto& [step, t] : longest_first()) {
     list.push_back({{"step", step},
-                    {"op", model.step_op(step)},
-                    {"name", model.step_name(step)},
+                    {"op", model.step_op(step, host.program())},
+                    {"name", model.step_name(step, host.program())},
                     {"backend", t.backend},
                     {"us", 1e6 * t.seconds}});
-    if (const FallbackStep* fallback = host.fallback(0, step))
+    if (const FallbackStep* fallback = host.fallback(host.program(), step))
       list.back()["fallback"] = fallback_json(*fallback);
   }
   return list;

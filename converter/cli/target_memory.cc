@@ -36,7 +36,7 @@ T value_of(const Result<T>& result, const LoadedModel& loaded) {
 
 }  // namespace
 
-TargetMemory target_memory(const LoadedModel& loaded, uint32_t profile) {
+TargetMemory target_memory(const LoadedModel& loaded, uint32_t profile, uint32_t entry) {
   const Model& model = loaded.model();
   const fb::Profile& planned = *model.state()->root->profiles()->Get(profile);
   const auto architecture = static_cast<Architecture>(planned.architecture());
@@ -53,6 +53,7 @@ TargetMemory target_memory(const LoadedModel& loaded, uint32_t profile) {
 
   SessionOptions options;
   options.profile = model.profile_name(profile);
+  options.entry = entry;
   std::vector<Backend*> backends;
   std::string one;
   if (memory.names_backends) {

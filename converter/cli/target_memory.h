@@ -20,6 +20,6 @@ struct TargetMemory {
 };
 
 // Throws ModelFileError where the profile cannot be measured here.
-TargetMemory target_memory(const LoadedModel& loaded, uint32_t profile);
+TargetMemory target_memory(const LoadedModel& loaded, uint32_t profile, uint32_t entry = 0);
 
 }  // namespace sinter::convert

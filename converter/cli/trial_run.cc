@@ -102,8 +102,8 @@ FirstRun run_on_made_up_inputs(const Model& model, HostSession& session) {
   for (const Integers integers : {Integers::kVaried, Integers::kOnes, Integers::kZeros}) {
     MadeUpInputs made(integers);
     FirstRun first;
-    for (uint32_t i = 0; i < model.input_count(); ++i) {
-      const PortInfo port = model.input(i);
+    for (uint32_t i = 0; i < model.input_count(session.entry()); ++i) {
+      const PortInfo port = model.input(i, session.entry());
       first.inputs.emplace_back(port.name,
                                 made.next(port.dtype, Dims(port.dims.begin(), port.dims.end()), -1, 1));
     }
@@ -116,7 +116,7 @@ FirstRun run_on_made_up_inputs(const Model& model, HostSession& session) {
       if (integers == Integers::kZeros) throw;
       continue;
     }
-    for (uint32_t i = 0; i < model.output_count(); ++i)
+    for (uint32_t i = 0; i < model.output_count(session.entry()); ++i)
       first.suspicious |= count_found(session.session().output(i)).any();
     return first;
   }
@@ -152,14 +152,14 @@ double work_of(const PlannedModel& plan, size_t program, double reference_factor
 // Compares with the reference, and finds where the first such number came from.
 void compare_results(const Model& model, HostSession& session, const Arrays& inputs, OpenModel& reference,
                      TrialRun* trial) {
-  ExactLayers layers(reference.model());
+  ExactLayers layers(reference.model(), 0);
   reference.session().set_inputs(in_float64(inputs));
   layers.run(reference.session());
   const Arrays exact = reference.session().outputs();
 
   uint64_t inside = 0;  // NaN in values that the reference has, too
   std::vector<double> numbers;
-  const std::vector<std::vector<StepValue>> values = step_values(model);
+  const std::vector<std::vector<StepValue>> values = step_values(model, session.entry());
   session.set_inputs(inputs);
   StepResults::run(session, [&](uint32_t step, size_t output, const TensorView& v) {
     const Found found = count_found(v);
@@ -173,7 +173,8 @@ void compare_results(const Model& model, HostSession& session, const Arrays& inp
       if (found.nan > 0) inside += appeared;
     }
     if (trial->step.empty() && trial->op.empty() && (pairs ? appeared > 0 : found.nan > 0))
-      trial->step = model.step_name(step), trial->op = model.step_op(step);
+      trial->step = model.step_name(step, session.program()),
+      trial->op = model.step_op(step, session.program());
   });
   for (const auto& [name, y] : session.outputs()) {
     const ConstantPtr x = find_array(exact, name);
@@ -196,7 +197,9 @@ nlohmann::json TrialRun::to_json() const {
   return json;
 }
 
-double trial_work(const PlannedModel& plan) { return work_of(plan, 0, kReferenceFactor); }
+double trial_work(const PlannedModel& plan, uint32_t entry) {
+  return work_of(plan, plan.entries[entry], kReferenceFactor);
+}
 
 TrialRun try_once(const std::filesystem::path& onnx, const LoweringOptions& lowering,
                   const PlannedModel& plan, const Model& model, HostSession& session,
@@ -217,7 +220,7 @@ TrialRun try_once(const std::filesystem::path& onnx, const LoweringOptions& lowe
     diagnostics.note("", "", trial.note);
     return trial;
   };
-  if (const double work = work_of(plan, 0, 1), bytes = constant_bytes(plan);
+  if (const double work = work_of(plan, plan.entries[session.entry()], 1), bytes = constant_bytes(plan);
       work > kMostReferenceWork || bytes > static_cast<double>(kMostReferenceBytes))
     return leave_open(
         fmt::format("that takes {:.2g} multiply-adds and {:.0f} MB in float64", work, bytes / 1e6));

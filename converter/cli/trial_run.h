@@ -26,14 +26,14 @@ struct TrialRun {
 };
 
 // Multiply-adds of one run, and what takes as long as these: steps that only the reference kernels compute
-// count kReferenceFactor times.
-double trial_work(const PlannedModel& plan);
+// count kReferenceFactor times. `entry`: the number of the shape set.
+double trial_work(const PlannedModel& plan, uint32_t entry);
 // A longer run is skipped: it would slow the conversion noticeably.
 inline constexpr double kMostTrialWork = 2e8;
 inline constexpr double kReferenceFactor = 16;
 
-// Files a warning where it finds something. `session` is one of the file, `lowering` what the file was
-// converted with.
+// Files a warning where it finds something. `session` is one of the file, `lowering` what its shape set
+// was converted with.
 TrialRun try_once(const std::filesystem::path& onnx, const LoweringOptions& lowering,
                   const PlannedModel& plan, const Model& model, HostSession& session,
                   Diagnostics& diagnostics);

@@ -89,7 +89,11 @@ struct PlannedModel {
   std::string target;  // the profile's name: "x86_64+avx2"
   Architecture architecture = Architecture::kPortable;
   std::vector<std::string> backends;     // names; the last is "reference"
-  std::vector<PlannedProgram> programs;  // 0: the entry
+  std::vector<PlannedProgram> programs;  // 0: the first entry
+  std::vector<size_t> entries = {0};     // indices into `programs`: of each shape set
 };
+
+// Appends the entry of a plan for the same target and backends as a further shape set.
+void add_entry(PlannedModel& model, PlannedModel&& other);
 
 }  // namespace sinter::convert

@@ -11,6 +11,7 @@
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/search/cheaper_in_float.h"
+#include "converter/quantize/search/plan_for_shapes.h"
 #include "converter/quantize/weights/weight_memory.h"
 #include "converter/quantize/weights/weight_only.h"
 
@@ -38,8 +39,13 @@ std::vector<OutputNoise> judged(const Graph& exact, const Graph& rounded, const 
 
 }  // namespace
 
-Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions& options)
-    : graph_(graph), exact_(graph), samples_(samples, Trials::most_samples(graph)), options_(options) {
+Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions& options,
+                     std::span<Graph* const> others)
+    : graph_(graph),
+      others_(others),
+      exact_(graph),
+      samples_(samples, Trials::most_samples(graph)),
+      options_(options) {
   plan_.graph = graph;
   plan_.graph.ledger = std::make_shared<TypeLedger>();  // trials decide nothing
   plan_.left.force_int8 = options.force_int8;
@@ -177,6 +183,20 @@ QuantizationPlan Quantizer::on_half(const Graph& graph, const Observations& half
   return plan;
 }
 
+void Quantizer::build_others() {
+  if (others_.empty()) return;
+  const CorrectedBiases corrected = corrected_biases(plan_);
+  for (Graph* other : others_) {
+    const Graph exact = *other;
+    IntegerGraph built = build(plan_for_shapes(plan_, exact_, exact, corrected));
+    const std::shared_ptr<TypeLedger> ledger = other->ledger;
+    *other = std::move(built.graph);
+    for (const TypeDecision& decision : other->ledger->all()) ledger->add(decision);
+    other->ledger = ledger;
+    file_quantized(exact, *other, std::max(summary_.samples, summary_.refitted));
+  }
+}
+
 void Quantizer::finish() {
   plan_.graph.ledger = std::make_shared<TypeLedger>();  // what trials filed is void
   IntegerGraph result = build(plan_);
@@ -205,6 +225,7 @@ void Quantizer::finish() {
   graph_.ledger = ledger;
   file_quantized(exact_, graph_, std::max(summary_.samples, summary_.refitted));
   file_left_float(plan_.graph, summary_.layers, ledger.get());
+  build_others();
 }
 
 void Quantizer::list_sources() {
@@ -262,13 +283,21 @@ Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource
   return result;
 }
 
-QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options) {
+QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options,
+                               std::span<Graph* const> others) {
   require_stage(graph, Stage::kRewritten, "quantization");
+  // Before it takes minutes.
+  for (const Graph* other : others)
+    if (const std::string difference = shape_difference(graph, *other); !difference.empty())
+      throw UsageError(fmt::format(
+          "--quantize with several --shapes: the sets do not have the same operations, so that they "
+          "cannot share ranges: {}; convert each set into a file of its own",
+          difference));
   // Rounded weights and their integers take 5 bytes for 4; those of a plan, and of some of another.
   size_t bytes = 0;
   for (const Value& v : graph.values) bytes += v.constant ? v.constant->byte_size() : 0;
   const WeightMemory memory(std::max(bytes + bytes / 2, size_t{8} << 20));
-  return Quantizer(graph, samples, options).run();
+  return Quantizer(graph, samples, options, others).run();
 }
 
 }  // namespace sinter::convert

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,9 @@ Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource
                           const QuantizeOptions& options);
 
 // Throws DataError where samples do not fit or make a run fail, UsageError for names that are not there.
-QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options);
+// `others`: the same model in other shapes, which take over all decisions (search/plan_for_shapes.h);
+// UsageError where they cannot.
+QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options,
+                               std::span<Graph* const> others = {});
 
 }  // namespace sinter::convert

@@ -24,7 +24,8 @@ inline constexpr double kWorthRewriting = 0.5, kWorthCorrecting = 0.2;
 
 class Quantizer {
  public:
-  Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions& options);
+  Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions& options,
+            std::span<Graph* const> others);
   QuantizeSummary run();
 
  private:
@@ -34,6 +35,7 @@ class Quantizer {
   // trials.
   Observations observe_all(const std::vector<Role>& roles);
   void finish();
+  void build_others();
   void list_sources();
 
   // ---- quantize_rewriting.cc: techniques that change the float graph, but not what it computes
@@ -116,6 +118,7 @@ class Quantizer {
   double measured(const QuantizationPlan& plan, Part part = Part::kAll) const;
 
   Graph& graph_;
+  const std::span<Graph* const> others_;  // the same model in other shapes
   const Graph exact_;
   ChoosingSamples samples_;
   const QuantizeOptions& options_;

@@ -38,6 +38,8 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
                            {"diagnostics", diagnostics.to_json()}};
   for (const ProfileReport& p : r.profiles)
     result["profiles"].push_back({{"target", p.target}, {"steps", p.steps}, {"arena_bytes", p.arena_bytes}});
+  for (const EntryReport& e : r.entries)
+    result["entries"].push_back({{"shapes", e.shapes}, {"steps", e.steps}, {"arena_bytes", e.arena_bytes}});
   result["states"] = nlohmann::json::array();
   for (const StateReport& s : r.states)
     result["states"].push_back({{"input", s.input},
@@ -184,6 +186,8 @@ std::string to_text(const ConversionReport& r) {
     text += fmt::format("          {} bytes less than in the model's order of steps\n",
                         r.given_order_arena_bytes - r.arena_bytes);
   text += states_text(r);
+  for (const EntryReport& e : r.entries)
+    text += fmt::format("shapes    {}: {} steps, arena {} bytes\n", e.shapes, e.steps, e.arena_bytes);
   for (const ProfileReport& p : r.profiles)
     if (r.profiles.size() > 1)
       text += fmt::format("profile   {}: {} steps, arena {} bytes\n", p.target, p.steps, p.arena_bytes);

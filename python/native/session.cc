@@ -51,7 +51,7 @@ struct Options {
   int threads = 1;
   std::vector<std::string> backend_names;  // empty: all
   std::optional<std::string> backend, profile;
-  uint32_t entry = 0;
+  std::optional<uint32_t> entry;  // none: every one
   bool require_planned = false, copy_file = false, check_digests = true;
   std::string public_key;
   std::vector<std::string> bound_names;
@@ -67,7 +67,7 @@ struct Options {
             .backends = backends,
             .backend = backend ? backend->c_str() : nullptr,
             .profile = profile ? profile->c_str() : nullptr,
-            .entry = entry,
+            .entry = entry.value_or(kEveryEntry),
             .require_planned = require_planned,
             .bindings = bindings,
             .copy_file = copy_file,
@@ -84,8 +84,8 @@ std::vector<std::string> backend_names() {
 
 // `bound`: names with arrays of bytes, which the caller keeps.
 Options options_of(int threads, std::vector<std::string> backends, std::optional<std::string> backend,
-                   std::optional<std::string> profile, uint32_t entry, bool require_planned, bool copy_file,
-                   bool check_digests, const nb::bytes& public_key,
+                   std::optional<std::string> profile, std::optional<uint32_t> entry, bool require_planned,
+                   bool copy_file, bool check_digests, const nb::bytes& public_key,
                    const std::vector<std::pair<nb::bytes, ByteArray>>& bound) {
   Options o;
   o.threads = threads, o.backend = std::move(backend), o.profile = std::move(profile), o.entry = entry;
@@ -106,8 +106,8 @@ Options options_of(int threads, std::vector<std::string> backends, std::optional
 
 class Session {
  public:
-  Session(std::shared_ptr<const FileCopy> file, Runner runner, uint32_t entry)
-      : file_(std::move(file)), runner_(std::move(runner)), entry_(entry) {}
+  Session(std::shared_ptr<const FileCopy> file, Runner runner)
+      : file_(std::move(file)), runner_(std::move(runner)) {}
 
   static Session open_file(const nb::bytes& path, const Options& options) {
     Runner runner;
@@ -136,12 +136,16 @@ class Session {
     return checked(file_, std::move(runner), options, "RunError");
   }
 
-  std::vector<Port> ports(bool inputs) const {
+  // The shape sets that are open, by their numbers in the file.
+  std::vector<uint32_t> entries() const { return open_; }
+  // That of the runs, and of what refers to memory.
+  void use_entry(uint32_t entry) { runner_.use_entry(entry); }
+  std::vector<Port> ports(bool inputs, uint32_t entry) const {
     std::vector<Port> list;
     const Model& model = runner_.model();
-    const uint32_t count = inputs ? model.input_count(entry_) : model.output_count(entry_);
+    const uint32_t count = inputs ? model.input_count(entry) : model.output_count(entry);
     for (uint32_t i = 0; i < count; ++i) {
-      const PortInfo port = inputs ? model.input(i, entry_) : model.output(i, entry_);
+      const PortInfo port = inputs ? model.input(i, entry) : model.output(i, entry);
       list.push_back({port.name, dtype_name(port.dtype), {port.dims.begin(), port.dims.end()}});
     }
     return list;
@@ -191,12 +195,15 @@ class Session {
                          (runner.code() == Code::kUnsupported && !options.bindings.empty());
       raise(usage ? "UsageError" : file_error, text);
     }
-    return Session(std::move(file), std::move(runner), options.entry);
+    Session session(std::move(file), std::move(runner));
+    const uint32_t count = options.entry ? 1 : session.runner_.model().entry_count();
+    for (uint32_t i = 0; i < count; ++i) session.open_.push_back(options.entry.value_or(0) + i);
+    return session;
   }
 
   std::shared_ptr<const FileCopy> file_;
   Runner runner_;
-  uint32_t entry_ = 0;
+  std::vector<uint32_t> open_;
 };
 
 }  // namespace
@@ -211,14 +218,16 @@ void add_session(nb::module_& m) {
       .def_ro("shape", &Port::shape);
   nb::class_<Options>(m, "Options")
       .def_static("of", &options_of, nb::kw_only(), nb::arg("threads"), nb::arg("backends"),
-                  nb::arg("backend").none(), nb::arg("profile").none(), nb::arg("entry"),
+                  nb::arg("backend").none(), nb::arg("profile").none(), nb::arg("entry").none(),
                   nb::arg("require_planned"), nb::arg("copy_file"), nb::arg("check_digests"),
                   nb::arg("public_key"), nb::arg("bound"));
   nb::class_<Session>(m, "Session")
       .def_static("open_file", &Session::open_file, nb::arg("path"), nb::arg("options"))
       .def_static("open_bytes", &Session::open_bytes, nb::arg("data"), nb::arg("options"))
       .def("another", &Session::another, nb::arg("options"))
-      .def("ports", &Session::ports, nb::arg("inputs"))
+      .def("entries", &Session::entries)
+      .def("use_entry", &Session::use_entry, nb::arg("entry"))
+      .def("ports", &Session::ports, nb::arg("inputs"), nb::arg("entry"))
       .def(
           "memory",
           [](nb::handle self, bool input, uint32_t index) {

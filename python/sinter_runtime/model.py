@@ -33,8 +33,17 @@ class _Slot(NamedTuple):
     bound: bool
 
 
+class _Ports(NamedTuple):
+    """The inputs and outputs of one shape set, by name."""
+
+    inputs: dict[str, _Slot]
+    outputs: dict[str, _Slot]
+
+
 class Model:
     """A model with its memory, for one caller at a time. load() makes it; another() gives one for another thread.
+
+    Where the file has several shape sets, run() takes the one that has the shapes of its arrays.
 
     A run copies inputs in and outputs out, unless they are bound (load(..., bind=...)): results never change afterwards.
     """
@@ -44,12 +53,20 @@ class Model:
         self._options = options
         self._busy = threading.Lock()
         self.bound: dict[str, Array] = bound  # the arrays that runs read and write in place
-        self._inputs = self._slots(True)
-        self._outputs = self._slots(False)
+        self._sets: dict[int, _Ports] = {}
+        for entry in session.entries():
+            session.use_entry(entry)
+            self._sets[entry] = _Ports(self._slots(True, entry), self._slots(False, entry))
+        self._use(next(iter(self._sets)))
 
-    def _slots(self, inputs: bool) -> dict[str, _Slot]:
+    def _use(self, entry: int) -> None:
+        self._session.use_entry(entry)
+        self._entry = entry
+        self._inputs, self._outputs = self._sets[entry]
+
+    def _slots(self, inputs: bool, entry: int) -> dict[str, _Slot]:
         slots = {}
-        for index, (port, kind) in enumerate(_ports(self._session, inputs)):
+        for index, (port, kind) in enumerate(_ports(self._session, inputs, entry)):
             array = self.bound.get(port.name)
             view = self._session.memory(inputs, index).view(kind).reshape(port.shape) if array is None else array
             slots[port.name] = _Slot(port, view, array is not None)
@@ -63,15 +80,34 @@ class Model:
     def outputs(self) -> list[Port]:
         return [slot.port for slot in self._outputs.values()]
 
+    @property
+    def shapes(self) -> list[dict[str, tuple[int, ...]]]:
+        """The shapes of the inputs, by name, of each shape set. `inputs` and `outputs` are those of the set that ran last."""
+        return [{name: slot.port.shape for name, slot in ports.inputs.items()} for ports in self._sets.values()]
+
+    def _choose(self, inputs: Mapping[str, Array]) -> None:
+        """Goes on with the first shape set that has the arrays' shapes; wrong names and types are reported later."""
+        shapes = {name: array.shape for name, array in inputs.items() if isinstance(array, np.ndarray) and name in self._inputs}
+        for entry, ports in self._sets.items():
+            if all(name in ports.inputs and ports.inputs[name].port.shape == shape for name, shape in shapes.items()):
+                if entry != self._entry:
+                    self._use(entry)
+                return
+        given = ", ".join(f"'{name}' {list(shape)}" for name, shape in shapes.items())
+        sets = "; ".join(", ".join(f"'{name}' {list(shape)}" for name, shape in one.items()) for one in self.shapes)
+        raise InputError(f"no shape set of the model takes {given}; give one of {sets}")
+
     def run(self, inputs: Mapping[str, Array] | None = None, *, outputs: Mapping[str, Array] | None = None) -> dict[str, Array]:
         """Computes all outputs, by name.
 
-        `inputs`: every input that is not bound. `outputs`: arrays to write to, for any of the outputs; the others are new
-        arrays. Types and shapes must be the model's: no value is converted silently.
+        `inputs`: every input that is not bound; their shapes choose the shape set. `outputs`: arrays to write to, for any of
+        the outputs; the others are new arrays. Types and shapes must be the model's: no value is converted silently.
         """
         if not self._busy.acquire(blocking=False):
             raise RunError("another thread runs this model; give each thread one of its own by another()")
         try:
+            if len(self._sets) > 1:
+                self._choose(inputs or {})
             self._check_inputs(inputs or {})
             for name, array in (outputs or {}).items():
                 slot = self._outputs.get(name)
@@ -147,21 +183,21 @@ class Model:
         return f"<sinter_runtime.Model ({ports[0]}) -> ({ports[1]})>"
 
 
-_DEFAULTS: dict[str, Any] = {"threads": 1, "backends": None, "backend": None, "profile": None, "entry": 0, "bind": (),
+_DEFAULTS: dict[str, Any] = {"threads": 1, "backends": None, "backend": None, "profile": None, "entry": None, "bind": (),
                              "require_planned": False, "copy_file": False, "check_digests": True, "public_key": None}
 
 
 def load(model: Any, *, threads: int = 1, backends: Sequence[str] | None = None, backend: str | None = None,
-         profile: str | None = None, entry: int = 0, bind: Iterable[str] | Mapping[str, Array] = (), require_planned: bool = False,
-         copy_file: bool = False, check_digests: bool = True, public_key: bytes | None = None) -> Model:
+         profile: str | None = None, entry: int | None = None, bind: Iterable[str] | Mapping[str, Array] = (),
+         require_planned: bool = False, copy_file: bool = False, check_digests: bool = True, public_key: bytes | None = None) -> Model:
     """Opens and verifies a .sinter file and takes all memory that runs need.
 
     `model`: a path, the bytes of a file, or a Report of convert(). `threads`: of a run, with the caller's; 0: one for each
     processor. `backends`: only these of the build. `backend`: this one for each step that it accepts. `profile`: the plan for
-    this target. `entry`: which of the model's shape sets. `bind`: names of inputs and outputs that runs read and write in
-    place, as Model.bound has them; or arrays of empty() by name. `require_planned`: refuse a session that has fallbacks.
-    `copy_file`: read the file instead of mapping it, so that it may be truncated. `public_key`: the 32 bytes of an Ed25519
-    key; a file that is not signed with it is refused.
+    this target. `entry`: only this one of the model's shape sets, by number; None: all, each with memory of its own. `bind`:
+    names of inputs and outputs that runs read and write in place, as Model.bound has them; or arrays of empty() by name.
+    `require_planned`: refuse a session that has fallbacks. `copy_file`: read the file instead of mapping it, so that it may be
+    truncated. `public_key`: the 32 bytes of an Ed25519 key; a file that is not signed with it is refused.
     """
     options = {name: value for name, value in locals().items() if name != "model"}
     data = getattr(model, "data", None) if not isinstance(model, (bytes, bytearray, memoryview)) else bytes(model)
@@ -187,9 +223,9 @@ def _known_options(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _ports(session: _native.Session, inputs: bool) -> list[tuple[Port, np.dtype[Any]]]:
+def _ports(session: _native.Session, inputs: bool, entry: int) -> list[tuple[Port, np.dtype[Any]]]:
     ports = []
-    for port in session.ports(inputs):
+    for port in session.ports(inputs, entry):
         name = port.name.decode("utf-8", "surrogateescape")
         kind = arrays.dtype_of(port.dtype, f"{'input' if inputs else 'output'} '{name}'")
         ports.append((Port(name, kind, tuple(port.shape)), kind))
@@ -205,7 +241,10 @@ def _open(opener: Any, options: dict[str, Any], model: Model | None) -> Model:
         return Model(opener(_native_options(options, [])), options, {})
     given = bind if isinstance(bind, Mapping) else dict.fromkeys(bind)
     session = model._session if model is not None else opener(_native_options(options, []))
-    ports = {port.name: (port, kind) for side in (True, False) for port, kind in _ports(session, side)}
+    entries = [options["entry"]] if options["entry"] is not None else session.entries()
+    if len(entries) > 1:
+        raise UsageError(f"bind: arrays are bound to one shape set, but the file has {len(entries)}; give its number by entry=N")
+    ports = {port.name: (port, kind) for side in (True, False) for port, kind in _ports(session, side, entries[0])}
     del session
     bound: dict[str, Array] = {}
     for name, array in given.items():

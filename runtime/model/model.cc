@@ -1,6 +1,7 @@
 // Opening: copies the parts that could change, checks digests, then everything else.
 #include "sinter/model.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -193,6 +194,18 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
 
 size_t Model::retained_bytes() const { return state_->retained; }
 uint32_t Model::entry_count() const { return length(state_->root->profiles()->Get(0)->entries()); }
+bool Model::takes(const InputShape& shape, uint32_t entry) const {
+  const int i = find_input(shape.name, entry);
+  if (i < 0) return false;
+  const std::span<const int64_t> dims = input(static_cast<uint32_t>(i), entry).dims;
+  return std::equal(dims.begin(), dims.end(), shape.dims.begin(), shape.dims.end());
+}
+int Model::find_entry(std::span<const InputShape> shapes) const {
+  for (uint32_t entry = 0; entry < entry_count(); ++entry)
+    if (std::all_of(shapes.begin(), shapes.end(), [&](const InputShape& s) { return takes(s, entry); }))
+      return static_cast<int>(entry);
+  return -1;
+}
 uint32_t Model::input_count(uint32_t entry) const { return length(entry_of(state_, entry)->inputs()); }
 uint32_t Model::output_count(uint32_t entry) const { return length(entry_of(state_, entry)->outputs()); }
 PortInfo Model::input(uint32_t i, uint32_t entry) const {

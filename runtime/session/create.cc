@@ -20,13 +20,21 @@ Status Creator::resolve_profile() {
   profile_index_ = options_.profile != nullptr ? static_cast<uint32_t>(named) : model_.default_profile();
   profile_ = root.profiles()->Get(profile_index_);
   const auto entries = items(profile_->entries());
+  const bool every = packs_every_entry();
+  SINTER_RETURN_UNLESS(every || options_.entry != kEveryEntry,
+                       invalid("a session runs one entry of the model; give its number"));
   SINTER_RETURN_UNLESS(
-      options_.entry < entries.size(),
+      every || options_.entry < entries.size(),
       invalid("the model has no entry %a; it has %b", options_.entry, static_cast<int64_t>(entries.size())));
-  program_index_ = entries[options_.entry];
-  program_ = root.programs()->Get(program_index_);
-  plan_ = find_plan(*profile_, program_index_);  // verified: it is there
+  enter(every ? 0 : options_.entry);
   return ok_status();
+}
+
+void Creator::enter(uint32_t entry) {
+  entry_ = entry;
+  program_index_ = items(profile_->entries())[entry];
+  program_ = model_.state()->root->programs()->Get(program_index_);
+  plan_ = find_plan(*profile_, program_index_);  // verified: it is there
 }
 
 Status Creator::resolve() {

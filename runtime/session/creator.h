@@ -135,6 +135,7 @@ class Creator {
 
   Status resolve();
   Status resolve_profile();
+  void enter(uint32_t entry);
   // Bindings (bindings.cc).
   Status resolve_bindings();
   Status resolve_binding(const Binding& binding);
@@ -143,6 +144,7 @@ class Creator {
   bool host_uses(uint32_t value, uint32_t device) const;
   uint8_t memory_of(const Frame& frame, const fb::Placement& p) const;
   Frame entry_frame() const;
+  bool packs_every_entry() const { return packs_only_ && options_.entry == kEveryEntry; }
   Status check_blocks() const;
   Status check_memory(std::span<const std::byte> memory, const char* what) const;
   Status take_regions(std::span<std::byte> memory, std::span<std::byte> own);
@@ -151,6 +153,9 @@ class Creator {
     return options_.arena != nullptr ? arena_bytes_ - state_bytes_ : arena_bytes_;
   }
   Status resolve_devices();
+  bool uses_device(uint8_t kind) const;
+  void find_kinds();
+  Status resolve_devices_of_entry();
   bool holds_state(uint32_t region) const;
   Status measure_pass(Requirements* needs);
 
@@ -248,11 +253,13 @@ class Creator {
   // Packed constants (packed.cc).
   struct Search;
   int64_t constant_of(const Frame& frame, int32_t value) const;
+  int64_t shared_number_of(const Frame& frame, int32_t value) const;
   bool key_of(const Frame& frame, const fb::Step& step, const Choice& choice, const Packing& packing,
               PackedKey* key) const;
   void forget_packed();
   Status find_packed(Frame& frame, uint32_t s, const Packing& packing, Choice* choice);
   Status find_earlier(Frame& frame, uint32_t s, Search* search);
+  Status search_entries(Search* search);
   Status search_steps(const Frame& frame, uint32_t begin, uint32_t end, Search* search);
   Status search_step(const Frame& frame, uint32_t s, Search* search);
   Status compare_step(const Frame& frame, const fb::Step& step, const fb::StepPlan& plan, Search* search);
@@ -272,7 +279,7 @@ class Creator {
   void close_packing_queues();
   Status walk_packings();
   Status pack_program(Frame& frame);
-  bool packs_apart(const Frame& frame, const fb::Step& step, const PackedKey& key) const;
+  bool packs_apart(const Frame& frame, const fb::Step& step, const Packing& packing) const;
   Status pack_step(Frame& frame, uint32_t s, StepPlace place);
 
   // Choices (choose.cc).
@@ -322,6 +329,7 @@ class Creator {
   size_t prepared_peak_ = 0;  // of prepared memory, where it has to hold scratch as well
   size_t packed_bytes_ = 0;   // of packed constants in prepared memory
   bool packs_only_ = false;   // creates packed weights, not a session
+  uint32_t entry_ = 0;        // the one that is walked; while packing every entry: the latest
   PackedEntry* entries_ = nullptr;
   uint32_t packed_count_ = 0;
   // A bit for constants that a step has packed: set for these and, where there are more constants than bits,

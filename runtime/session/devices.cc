@@ -87,19 +87,41 @@ Status Creator::missing(uint8_t kind, const char* why) const {
   return status;
 }
 
-// The memory of each region. Verified: kinds are backends of the profile, or 0.
+// Whether the memory is a device's here. Where one backend is requested, the memory of the others is host
+// memory, and their transfers are copies.
+bool Creator::uses_device(uint8_t kind) const {
+  return kind != 0 && (!override_ || same(options_.backend, profile_->backends()->Get(kind - 1u)->c_str()));
+}
+
+// The memory of each region of the entry. Verified: kinds are backends of the profile, or 0.
+void Creator::find_kinds() {
+  for (uint32_t r = 0; r < length(plan_->regions()); ++r) {
+    const uint8_t kind = plan_->regions()->Get(r)->memory_kind();
+    kinds_[r] = uses_device(kind) ? kind : uint8_t{0};
+  }
+}
+
 Status Creator::resolve_devices() {
   device_count_ = 0;
+  const uint32_t count = packs_every_entry() ? length(profile_->entries()) : 1;
+  for (uint32_t e = 0; e < count; ++e) {
+    if (packs_every_entry()) enter(e);
+    SINTER_RETURN_IF_ERROR(resolve_devices_of_entry());
+  }
+  SINTER_RETURN_UNLESS(
+      !override_ || slot_count_ < 2 || device_count_ > 0 || slots_[0].backend->memory() == nullptr,
+      unsupported("the plan has nothing in the device memory of backend %s; convert the model for a "
+                  "target with that device, or run with another backend",
+                  name_of(options_.backend)));
+  return ok_status();
+}
+
+Status Creator::resolve_devices_of_entry() {
+  find_kinds();
   for (uint32_t r = 0; r < length(plan_->regions()); ++r) {
     const fb::Region& region = *plan_->regions()->Get(r);
-    const uint8_t kind = region.memory_kind();
-    kinds_[r] = 0;
+    const uint8_t kind = kinds_[r];
     if (kind == 0) continue;
-    const char* name = profile_->backends()->Get(kind - 1u)->c_str();
-    // Where one backend is requested, the memory of the others is host memory, and their transfers are
-    // copies.
-    if (override_ && !same(options_.backend, name)) continue;
-    kinds_[r] = kind;
     uint32_t d = 0;
     while (d < device_count_ && devices_[d].kind != kind) ++d;
     const size_t bytes = static_cast<size_t>(region.bytes()), state = holds_state(r) ? bytes : 0;
@@ -126,11 +148,6 @@ Status Creator::resolve_devices() {
           unsupported("the profile has two device memories of backend %s", name_of(backend->name())));
     ++device_count_;
   }
-  SINTER_RETURN_UNLESS(
-      !override_ || slot_count_ < 2 || device_count_ > 0 || slots_[0].backend->memory() == nullptr,
-      unsupported("the plan has nothing in the device memory of backend %s; convert the model for a "
-                  "target with that device, or run with another backend",
-                  name_of(options_.backend)));
   return ok_status();
 }
 

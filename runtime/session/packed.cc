@@ -73,6 +73,73 @@ int64_t Creator::constant_of(const Frame& frame, int32_t v) const {
   return constant_of(*frame.parent, static_cast<int32_t>(outer_of(frame, static_cast<uint32_t>(v))));
 }
 
+namespace {
+
+// The number of the first prepared value.
+int32_t first_prepared(const fb::Program& program) { return items(program.prepare()->Get(0)->outputs())[0]; }
+
+bool same_attributes(const fb::Step& a, const fb::Step& b) {
+  const auto same = [](const auto& x, const auto& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end());
+  };
+  return a.op() == b.op() && a.op_version() == b.op_version() && same(items(a.ints()), items(b.ints())) &&
+         same(items(a.floats()), items(b.floats())) && same(items(a.bytes()), items(b.bytes()));
+}
+
+// Whether prepare step `s` of both programs computes the same from the same constants. The chain ends within
+// kMaxPrepareChain steps (verified).
+bool same_prepared(const fb::Program& a, const fb::Program& b, uint32_t s) {
+  const int64_t shift = int64_t{first_prepared(b)} - first_prepared(a);
+  const uint32_t begin = s < kMaxPrepareChain ? 0 : s + 1 - kMaxPrepareChain;
+  uint64_t needed = 1;  // bit i: step s - i
+  for (uint32_t back = 0; s - back >= begin && needed >> back != 0; ++back) {
+    if ((needed >> back & 1) != 0) {
+      const fb::Step &x = *a.prepare()->Get(s - back), &y = *b.prepare()->Get(s - back);
+      const auto of_x = items(x.inputs()), of_y = items(y.inputs());
+      if (!same_attributes(x, y) || of_x.size() != of_y.size()) return false;
+      for (size_t i = 0; i < of_x.size(); ++i) {
+        if (of_x[i] < 0 || of_y[i] < 0) {
+          if (of_x[i] != of_y[i]) return false;
+          continue;
+        }
+        const fb::Value &v = *a.values()->Get(static_cast<uint32_t>(of_x[i])),
+                        &w = *b.values()->Get(static_cast<uint32_t>(of_y[i]));
+        if (v.kind() != w.kind() || v.constant() != w.constant()) return false;
+        if (v.kind() != fb::ValueKind::Prepared) continue;
+        if (of_x[i] + shift != of_y[i]) return false;
+        needed |= uint64_t{1} << (s - static_cast<uint32_t>(of_x[i] - first_prepared(a)));
+      }
+    }
+    if (s == back) break;
+  }
+  return true;
+}
+
+}  // namespace
+
+// The number of an operand that is the same in every entry that reads the same: a prepared value has that of
+// the first entry whose prepare step of the same place makes it from the same constants.
+int64_t Creator::shared_number_of(const Frame& frame, int32_t v) const {
+  const int64_t own = constant_of(frame, v);
+  if (own >= 0) return own;
+  const auto index = static_cast<uint32_t>((-1 - own) >> 32);
+  const int64_t value = (-1 - own) & UINT32_MAX;
+  const auto& programs = *model_.state()->root->programs();
+  const fb::Program& program = *programs.Get(index);
+  const auto entries = items(profile_->entries());
+  if (program.values()->Get(static_cast<uint32_t>(value))->kind() != fb::ValueKind::Prepared ||
+      std::find(entries.begin(), entries.end(), index) == entries.end())
+    return own;
+  const auto s = static_cast<uint32_t>(value - first_prepared(program));
+  for (const uint32_t e : entries) {
+    if (e == index) break;
+    const fb::Program& other = *programs.Get(e);
+    if (s < length(other.prepare()) && same_prepared(program, other, s))
+      return -1 - (static_cast<int64_t>(e) << 32) - (first_prepared(other) + int64_t{s});
+  }
+  return own;
+}
+
 // False: the packing reads more operands than a key has room for, and is not shared.
 bool Creator::key_of(const Frame& frame, const fb::Step& step, const Choice& choice, const Packing& packing,
                      PackedKey* key) const {
@@ -83,7 +150,7 @@ bool Creator::key_of(const Frame& frame, const fb::Step& step, const Choice& cho
   for (size_t i = 0; i < 32; ++i) {
     if (!packs_input(packing, i)) continue;
     if (count == kPackedInputs) return false;
-    key->constants[count++] = i < ins.size() && ins[i] >= 0 ? constant_of(frame, ins[i]) : kAbsent;
+    key->constants[count++] = i < ins.size() && ins[i] >= 0 ? shared_number_of(frame, ins[i]) : kAbsent;
   }
   return count > 0 && key->constants[0] != kAbsent;
 }
@@ -141,7 +208,20 @@ Status Creator::find_earlier(Frame& frame, uint32_t s, Search* search) {
     }
     SINTER_RETURN_IF_ERROR(search_steps(*body->parent, 0, body->owner_index, search));
   }
-  return ok_status();
+  return packs_every_entry() ? search_entries(search) : ok_status();
+}
+
+// Those that were packed for before this one.
+[[gnu::noinline]] Status Creator::search_entries(Search* search) {
+  const uint32_t current = entry_;
+  Status status;
+  for (uint32_t e = 0; e < current && status.ok() && !search->found; ++e) {
+    enter(e), find_kinds();
+    const Frame frame = entry_frame();
+    status = search_steps(frame, 0, length(frame.program->steps()), search);
+  }
+  enter(current), find_kinds();
+  return status;
 }
 
 Status Creator::search_steps(const Frame& frame, uint32_t begin, uint32_t end, Search* search) {
@@ -164,7 +244,7 @@ Status Creator::search_step(const Frame& frame, uint32_t s, Search* search) {
   const auto ins = items(step.inputs());
   if (step_op(step) != search->op || search->input >= ins.size() || ins[search->input] < 0 ||
       ins.size() + length(step.outputs()) > kPackedOperands ||
-      constant_of(frame, ins[search->input]) != search->key.constants[0] ||
+      shared_number_of(frame, ins[search->input]) != search->key.constants[0] ||
       place_of(frame, step, plan).device != search->device)
     return ok_status();
   SINTER_RETURN_IF_ERROR(compare_step(frame, step, plan, search));

@@ -56,13 +56,18 @@ Status Creator::walk_packings() {
   prepared_peak_ = 0;
   arena_bytes_ = 0;
   forget_packed();
-  Frame frame = entry_frame();
-  return pack_program(frame);
+  const uint32_t count = packs_every_entry() ? length(profile_->entries()) : 1;
+  for (uint32_t e = 0; e < count; ++e) {
+    if (packs_every_entry()) enter(e), find_kinds();
+    Frame frame = entry_frame();
+    SINTER_RETURN_IF_ERROR(pack_program(frame));
+  }
+  return ok_status();
 }
 
 Status Creator::measure_packed(Requirements* needs) {
-  SINTER_RETURN_IF_ERROR(resolve());
   packs_only_ = true;
+  SINTER_RETURN_IF_ERROR(resolve());
   control_ = StructureArena();
   prepared_ = {};
   control_.allocate_array<PackedState>(1);
@@ -175,8 +180,11 @@ Status Creator::pack_program(Frame& frame) {
 
 // Whether what is packed can be made here: not of the owner's prepared values, and not of those that stay in
 // a session in any case (prepare.cc).
-bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const PackedKey& key) const {
-  for (const int64_t constant : key.constants) {
+bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packing& packing) const {
+  for (uint32_t i = 0; i < length(step.inputs()) && i < 32; ++i) {
+    const int32_t input = items(step.inputs())[i];
+    if ((packing.inputs >> i & 1) == 0 || input < 0) continue;
+    const int64_t constant = constant_of(frame, input);
     if (constant >= 0) continue;
     const int64_t number = -1 - constant,
                   first = frame.kept != nullptr ? items(frame.program->prepare()->Get(0)->outputs())[0] : 0;
@@ -199,7 +207,7 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packed
   Status refusal;
   SINTER_RETURN_IF_ERROR(choose_at(place, call, plan, &choice, &packing, &refusal));
   PackedKey key;
-  if (packing.bytes == 0 || !key_of(frame, step, choice, packing, &key) || !packs_apart(frame, step, key))
+  if (packing.bytes == 0 || !key_of(frame, step, choice, packing, &key) || !packs_apart(frame, step, packing))
     return ok_status();
   SINTER_RETURN_IF_ERROR(find_packed(frame, s, packing, &choice));
   if (choice.from != Packed::kHere) return ok_status();

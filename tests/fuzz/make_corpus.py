@@ -158,6 +158,14 @@ def plans(sinter):
 
     node, pads = helper.make_node, {"pads": [1, 1, 1, 1]}
 
+    # A product whose weights several shape sets share.
+    shared = helper.make_model(helper.make_graph(
+        [node("MatMul", ["x", "w"], ["a"]), node("Relu", ["a"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["rows", 4])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.ones((4, 8), "f4"), "w")]), opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8).SerializeToString()
+
     def chain(*shape):
         return network([node("Conv", ["x", "v"], ["a"], **pads), node("Conv", ["a", "w"], ["b"], group=4, **pads),
                         node("MaxPool", ["b"], ["c"], kernel_shape=[2, 2]), node("Conv", ["c", "p"], ["d"]),
@@ -193,7 +201,9 @@ def plans(sinter):
         [numpy_helper.from_array(np.float32(v), k) for k, v in (("low", -1), ("high", 1))]),
         opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
     kept = ["--state", "auto"]
-    for name, data, flags in [("state", stateful, kept), ("state_device", stateful, [*kept, "--target", "cuda"]),
+    for name, data, flags in [("shapes", shared, ["--shapes", "rows=1; rows=6; rows=40"]),
+                              ("shapes_profiles", shared, ["--shapes", "rows=2; rows=3", "--target", "x86_64,portable"]),
+                              ("state", stateful, kept), ("state_device", stateful, [*kept, "--target", "cuda"]),
                               ("state_profiles", stateful, [*kept, "--target", "x86_64,portable"]), ("lengths", lengths.SerializeToString(), []), ("overlap", chain(1, 2, 8, 6), ["--target", "portable"]),
                               ("strides", joined, []), ("strides_portable", joined, ["--target", "portable"]),
                               ("frame", framed.SerializeToString(), ["--target", "portable"]),

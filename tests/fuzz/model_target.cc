@@ -169,15 +169,17 @@ void fill_inputs(Session& session, uint32_t round) {
 
 bool run_session(const Model& model, const SessionOptions& options, bool run, const char** why);
 
-// A session that shares packed weights.
+// A session that shares packed weights: one of the first entry with those of all entries.
 void run_sharing(const Model& model, SessionOptions options, bool run) {
-  const auto needs = PackedWeights::requirements(model, options);
+  SessionOptions packing = options;
+  if (packing.entry == 0) packing.entry = kEveryEntry;
+  const auto needs = PackedWeights::requirements(model, packing);
   if (!needs.ok() || needs.value().bytes > kMostMemory) return;
   const size_t need = needs.value().bytes;
   const Memory memory(need);
-  if (PackedWeights::create(model, memory.span().first(need - kBufferAlignment), options).ok())
+  if (PackedWeights::create(model, memory.span().first(need - kBufferAlignment), packing).ok())
     broken("weights are packed in less memory than stated");
-  const auto packed = PackedWeights::create(model, memory.span(), options);
+  const auto packed = PackedWeights::create(model, memory.span(), packing);
   if (!packed.ok()) {
     if (packed.status().code == Code::kOutOfMemory)
       broken("the stated memory does not do for packed weights");

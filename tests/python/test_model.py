@@ -151,6 +151,42 @@ class Arrays(Loaded):
         self.assertEqual(model.run({"x": x * 0}, outputs={"y": whole})["y"].shape, (1, 0))
 
 
+class Shapes(unittest.TestCase):
+    """Several shape sets: runs take the one of their arrays."""
+
+    @classmethod
+    def setUpClass(cls):
+        model, cls.w = models.affine("rows")
+        cls.file = sinter.convert(model, shapes="rows=1; rows=4; rows=9").data
+
+    def test_arrays_choose(self):
+        model = sinter.load(self.file)
+        self.assertEqual([shapes["x"] for shapes in model.shapes], [(1, 8), (4, 8), (9, 8)])
+        for rows in (4, 1, 9, 4):
+            x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
+            np.testing.assert_allclose(model.run({"x": x})["y"], np.maximum(x @ self.w, 0), rtol=1e-4, atol=1e-4)
+            self.assertEqual(model.outputs[0].shape, (rows, 8))
+        self.assertGreater(model.memory_bytes, sinter.load(self.file, entry=1).memory_bytes)
+
+    def test_refusals(self):
+        model = sinter.load(self.file)
+        with self.assertRaisesRegex(sinter.InputError, r"takes 'x' \[3, 8\]; give one of 'x' \[1, 8\]; 'x' \[4, 8\]"):
+            model.run({"x": np.zeros((3, 8), np.float32)})
+        with self.assertRaisesRegex(sinter.InputError, "'z'"):
+            model.run({"z": np.zeros((4, 8), np.float32)})
+        with self.assertRaisesRegex(sinter.InputError, "is missing"):
+            model.run({})
+        with self.assertRaisesRegex(sinter.InputError, r"has shape \[4, 8\]"):
+            sinter.load(self.file, entry=1).run({"x": np.zeros((1, 8), np.float32)})
+        with self.assertRaisesRegex(sinter.UsageError, "entry"):
+            sinter.load(self.file, bind=["x"])
+        with self.assertRaisesRegex(sinter.UsageError, "entry 3"):
+            sinter.load(self.file, entry=3)
+        bound = sinter.load(self.file, entry=2, bind=["x"])
+        bound.bound["x"][:] = 1
+        self.assertEqual(bound.run()["y"].shape, (9, 8))
+
+
 class Bound(Loaded):
     def test_runs_read_and_write_in_place(self):
         model = sinter.load(self.file, bind=["x", "y"])

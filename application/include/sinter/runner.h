@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <ranges>
 #include <span>
 #include <type_traits>
@@ -37,11 +38,13 @@ struct RunnerOptions {
   std::span<Backend* const> backends = {};
   const char* backend = nullptr;  // as SessionOptions::backend
   const char* profile = nullptr;  // as SessionOptions::profile
-  uint32_t entry = 0;             // as SessionOptions::entry
-  bool require_planned = false;   // as SessionOptions::require_planned
-  SharedArena* arena = nullptr;   // as SessionOptions::arena, of Runners that never run at once
+  // The shape set to run; kEveryEntry: all of the file's, each with memory of its own, between which set()
+  // with dims chooses. The first one comes first.
+  uint32_t entry = kEveryEntry;
+  bool require_planned = false;  // as SessionOptions::require_planned
+  SharedArena* arena = nullptr;  // as SessionOptions::arena, of Runners that never run at once
   // Buffers of the application for inputs and outputs, which outlive the Runner (Binding). They need not be
-  // passed to set() or get().
+  // passed to set() or get(). They are of one shape set: give `entry` where the file has several.
   std::span<const Binding> bindings = {};
   // Read the file into memory instead of mapping it; it may then be changed or removed.
   bool copy_file = false;
@@ -77,6 +80,17 @@ class Runner {
   // bool.
   template <class Values>
   bool set(const char* name, const Values& values);
+  // The same for an input of shape `dims`, where the file has several shape sets: goes on with the first one
+  // in which the input has this shape and the inputs that were set since the last run have theirs, whose
+  // values are kept. A failure lists the shapes that the file has.
+  template <class Values>
+  bool set(const char* name, const Values& values, std::span<const int64_t> dims) {
+    return choose(name, dims) && set(name, values);
+  }
+  template <class Values>
+  bool set(const char* name, const Values& values, std::initializer_list<int64_t> dims) {
+    return set(name, values, std::span<const int64_t>(dims.begin(), dims.size()));
+  }
   // Copies the output to `values`, a contiguous range. The same rules.
   template <class Values>
   bool copy(const char* name, Values&& values);
@@ -86,6 +100,11 @@ class Runner {
   // The input in place, to be written before a run. Empty on failure.
   template <class T>
   std::span<T> input(const char* name);
+
+  // The shape set that the next run computes, and which shape(), get() and session() refer to.
+  uint32_t entry() const;
+  // Goes on with a shape set by its number (Model::find_entry). Inputs have to be set anew.
+  bool use_entry(uint32_t entry);
 
   // Computes the outputs; returns when they are ready.
   bool run();
@@ -98,7 +117,8 @@ class Runner {
   // The entries of an output's axis that the last run used (Session::output_length).
   int64_t output_length(const char* name, int axis) const;
 
-  // Bytes of memory in total: the model's, the packed weights and this session's, without the file.
+  // Bytes of memory in total: the model's, the packed weights and those of the sessions of all shape sets,
+  // without the file.
   size_t bytes() const;
   // For what this class does not offer. Valid if the Runner was opened.
   Session& session();
@@ -108,6 +128,7 @@ class Runner {
   struct State;
   explicit Runner(State* state) : state_(state) {}
   static Runner with_state();
+  bool choose(const char* name, std::span<const int64_t> dims);
   TensorView port(const char* name) const;
   enum class Port { kInput, kOutput };
   // The memory of the input or output if it has one of these types, and `count` elements of `width` bytes

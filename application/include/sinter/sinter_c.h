@@ -130,6 +130,16 @@ SINTER_API void sinter_model_close(sinter_model* model);
 /* `entry`: which of the model's shape sets. 0 on success; SINTER_INVALID_ARGUMENT if there is none of that
  * number. */
 SINTER_API uint32_t sinter_model_entry_count(const sinter_model* model);
+/* The shape that an input is given in. */
+typedef struct sinter_shape {
+  const char* name;
+  const int64_t* dims;
+  int32_t rank;
+} sinter_shape;
+/* The first entry whose inputs of these names have these shapes, whatever its other inputs have; -1 if there
+ * is none. A session is of one entry: sessions of all of them share packed weights (SINTER_EVERY_ENTRY). */
+SINTER_API int32_t sinter_model_find_entry(const sinter_model* model, const sinter_shape* shapes,
+                                           size_t count);
 SINTER_API uint32_t sinter_model_input_count(const sinter_model* model, uint32_t entry);
 SINTER_API uint32_t sinter_model_output_count(const sinter_model* model, uint32_t entry);
 SINTER_API sinter_code sinter_model_input(const sinter_model* model, uint32_t entry, uint32_t index,
@@ -251,6 +261,8 @@ typedef struct sinter_fallback {
   const char* reason;
 } sinter_fallback;
 
+/* As `entry` of the options of packed weights: for all shape sets. */
+#define SINTER_EVERY_ENTRY UINT32_MAX
 typedef struct sinter_session_options {
   size_t size;
   const char* const* backends; /* names of those to use, in order; NULL: all of this build */

@@ -43,6 +43,12 @@ struct PortInfo {
   std::span<const int64_t> dims;
 };
 
+// The shape that an input is given in.
+struct InputShape {
+  const char* name = "";
+  std::span<const int64_t> dims;
+};
+
 // A value that a session keeps from run to run.
 struct StateInfo {
   const char* input = "";   // of the original model: what holds the value when a run begins
@@ -69,6 +75,11 @@ class Model {
 
   // Shape sets: entry 0 is the default. Inputs and outputs are the same in every profile.
   uint32_t entry_count() const;
+  // The first entry whose inputs of these names have these dims, whatever its other inputs have; -1 if there
+  // is none.
+  int find_entry(std::span<const InputShape> shapes) const;
+  // Whether the entry's input of this name has these dims.
+  bool takes(const InputShape& shape, uint32_t entry) const;
   uint32_t input_count(uint32_t entry = 0) const;
   uint32_t output_count(uint32_t entry = 0) const;
   PortInfo input(uint32_t i, uint32_t entry = 0) const;

@@ -9,6 +9,9 @@
 // Each of these sessions then needs its arena, its control structures and the private memory of its steps
 // (Session::requirements). A session without PackedWeights packs into its own prepared memory.
 //
+// Where the model has several shape sets, options.entry = kEveryEntry packs for all of them: what sessions of
+// different sets read in the same form is in the block once.
+//
 // A session uses the packings that its steps need: the same constants, packed by the same backend in the same
 // way. It packs missing ones (because it was created with other backends, another instruction set or another
 // program) into its own memory, as requirements() states. Results do not depend on this.

@@ -71,6 +71,9 @@ struct DeviceBlock {
   std::span<std::byte> block;
 };
 
+// SessionOptions::entry of PackedWeights: every shape set of the model.
+inline constexpr uint32_t kEveryEntry = UINT32_MAX;
+
 struct SessionOptions {
   // The backends that this application links, in addition to the model's kernels. The profile assigns
   // backends to each step; missing ones are skipped. A backend serves one session at a time unless its
@@ -81,7 +84,7 @@ struct SessionOptions {
   // Use only this backend and, for steps that it refuses, the model's kernels ("reference": only these).
   // Values planned in the device memory of another backend are then in host memory. Null: as planned.
   const char* backend = nullptr;
-  uint32_t entry = 0;  // which of the model's shape sets
+  uint32_t entry = 0;  // which of the model's shape sets (Model::find_entry)
   std::span<const Binding> bindings = {};
   // Device memory for the session. The session allocates missing blocks from the backends (one block each,
   // when it is created) and returns them in destroy().

@@ -1,0 +1,39 @@
+// The shape sets of a file (docs/shapes.md), for the commands that run one of them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "converter/cli/host_session.h"
+#include "converter/import/arrays.h"
+
+namespace sinter::convert {
+
+// --entry N.
+struct EntryFlag {
+  std::optional<uint32_t> number;
+  void add_to(CLI::App& command);
+  // The given one, else the first. Throws UsageError where the file has fewer.
+  uint32_t of(const Model& model) const;
+  // The given one, else that whose inputs have the shapes of the arrays; with `stacks` also as stacks of
+  // samples. Null arrays: there are none with shapes of their own. Throws DataError, with the shape sets of
+  // the file, where none has these shapes.
+  uint32_t for_arrays(const Model& model, const Arrays* arrays, bool stacks) const;
+};
+
+// Of each shape set: its inputs, and the bytes of its session and of its constants on this machine. `host`:
+// how sessions are created, `entry` apart.
+nlohmann::json entries_json(const LoadedModel& loaded, uint32_t profile, const HostSession::Options& host);
+std::string entries_text(const nlohmann::json& entries);
+
+// Bytes of the constants in a profile's entries, by the entries that read them.
+struct SharedConstants {
+  std::vector<uint64_t> of_entry;  // read by each
+  uint64_t shared = 0;             // read by several
+  SharedConstants(const Model& model, uint32_t profile);
+};
+
+}  // namespace sinter::convert

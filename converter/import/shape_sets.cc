@@ -1,0 +1,185 @@
+#include "converter/import/shape_sets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/nearest_name.h"
+#include "converter/import/imported_graph.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr std::string_view kSpace = " \t\n";
+
+// A part of the whole text, without spaces around it.
+struct Piece {
+  std::string_view text;
+  size_t at = 0;  // in the whole text
+
+  static Piece trimmed(std::string_view text, size_t at) {
+    const size_t first = text.find_first_not_of(kSpace);
+    if (first == std::string_view::npos) return {{}, at};
+    return {text.substr(first, text.find_last_not_of(kSpace) + 1 - first), at + first};
+  }
+  std::vector<Piece> split(char separator) const {
+    std::vector<Piece> pieces;
+    for (size_t from = 0; from <= text.size();) {
+      const size_t end = std::min(text.find(separator, from), text.size());
+      pieces.push_back(trimmed(text.substr(from, end - from), at + from));
+      from = end + 1;
+    }
+    return pieces;
+  }
+  [[noreturn]] void fail(std::string_view what) const {
+    throw UsageError(fmt::format(
+        "--shapes, character {}: {}; write NAME=SIZE, with commas between them and a semicolon between sets, "
+        "such as \"batch=1,seq=16; batch=8,seq=128\"",
+        at + 1, what));
+  }
+};
+
+int64_t size_of(const Piece& piece) {
+  int64_t n = -1;
+  const char* const last = piece.text.data() + piece.text.size();
+  const auto [end, fault] = std::from_chars(piece.text.data(), last, n);
+  if (fault != std::errc() || end != last || n < 0)
+    piece.fail(fmt::format("'{}' is not a valid size", piece.text));
+  return n;
+}
+
+ShapeSet parse_set(const Piece& set) {
+  ShapeSet result{std::string(set.text), {}};
+  for (const Piece& piece : set.split(',')) {
+    if (piece.text.empty()) piece.fail("a size is missing");
+    const size_t equals = piece.text.rfind('=');
+    if (equals == std::string_view::npos) {
+      // A further size of an input's shape.
+      if (result.items.empty()) piece.fail(fmt::format("'{}' has no name", piece.text));
+      result.items.back().sizes.push_back(size_of(piece));
+      continue;
+    }
+    const Piece name = Piece::trimmed(piece.text.substr(0, equals), piece.at);
+    if (name.text.empty()) piece.fail("a name is missing");
+    for (const ShapeSet::Item& other : result.items)
+      if (other.name == name.text) name.fail(fmt::format("'{}' is given twice in one set", name.text));
+    const Piece size = Piece::trimmed(piece.text.substr(equals + 1), piece.at + equals + 1);
+    result.items.push_back({std::string(name.text), {size_of(size)}});
+  }
+  return result;
+}
+
+// What --shapes may name.
+struct ModelNames {
+  std::vector<std::string> symbols, inputs;
+
+  ModelNames(const ImportedModel& model, const LoweringOptions& options) {
+    for (const ImportedValueInfo& input : model.graph.inputs) {
+      if (options.constants.count(input.name) != 0) continue;
+      inputs.push_back(input.name);
+      for (const ImportedDim& dim : input.dims)
+        if (!dim.symbol.empty() && dim.value < 0 && !has(symbols, dim.symbol)) symbols.push_back(dim.symbol);
+    }
+  }
+  static bool has(const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
+  // One size under a dimension's name is that dimension's.
+  bool is_symbol(const ShapeSet::Item& item) const {
+    return item.sizes.size() == 1 && has(symbols, item.name);
+  }
+  std::string remedy(const std::string& name) const {
+    std::vector<std::string> all = symbols;
+    all.insert(all.end(), inputs.begin(), inputs.end());
+    if (const std::string* near = nearest_name(all, name)) return fmt::format("did you mean '{}'?", *near);
+    return symbols.empty() ? fmt::format("the model's dimensions have no names; its inputs are {}",
+                                         fmt::join(inputs, ", "))
+                           : fmt::format("the model's dimensions are {}; its inputs are {}",
+                                         fmt::join(symbols, ", "), fmt::join(inputs, ", "));
+  }
+};
+
+std::string flag(const ShapeSet& set) { return fmt::format("--shapes \"{}\"", set.text); }
+
+}  // namespace
+
+std::vector<ShapeSet> parse_shape_sets(std::string_view text) {
+  std::vector<ShapeSet> sets;
+  std::vector<Piece> pieces = Piece{text, 0}.split(';');
+  // A semicolon may end the list.
+  if (pieces.size() > 1 && pieces.back().text.empty()) pieces.pop_back();
+  for (const Piece& piece : pieces) {
+    if (piece.text.empty()) piece.fail("a set is empty");
+    sets.push_back(parse_set(piece));
+  }
+  return sets;
+}
+
+std::vector<LoweringOptions> options_of_sets(const ImportedModel& model, const LoweringOptions& options,
+                                             const std::vector<ShapeSet>& sets, Diagnostics& diagnostics) {
+  if (sets.empty()) return {options};
+  const ModelNames names(model, options);
+  std::set<std::string> given;  // by any set
+  for (const ShapeSet& set : sets)
+    for (const ShapeSet::Item& item : set.items) given.insert(item.name);
+  std::vector<LoweringOptions> result;
+  for (const ShapeSet& set : sets) {
+    LoweringOptions& own = result.emplace_back(options);
+    for (const ShapeSet::Item& item : set.items) {
+      const auto refuse = [&](std::string what, std::string remedy) {
+        diagnostics.refuse("", "", fmt::format("{}: {}", flag(set), what), std::move(remedy));
+      };
+      if (names.is_symbol(item)) {
+        if (options.dims.count(item.name) != 0)
+          refuse(fmt::format("--dim gives dimension '{}' a size as well", item.name),
+                 "remove one of the two");
+        own.dims[item.name] = item.sizes[0];
+      } else if (ModelNames::has(names.inputs, item.name)) {
+        if (options.shapes.count(item.name) != 0)
+          refuse(fmt::format("--shape gives input '{}' a shape as well", item.name), "remove one of the two");
+        own.shapes[item.name] = item.sizes;
+      } else if (item.sizes.size() > 1 && ModelNames::has(names.symbols, item.name)) {
+        refuse(fmt::format("dimension '{}' has {} sizes", item.name, item.sizes.size()), "give one");
+      } else {
+        refuse(fmt::format("the model has no dimension or input '{}'", item.name), names.remedy(item.name));
+      }
+    }
+    for (const std::string& name : given)
+      if (std::none_of(set.items.begin(), set.items.end(),
+                       [&](const ShapeSet::Item& item) { return item.name == name; }))
+        diagnostics.refuse(
+            "", "", fmt::format("{}: '{}' has no size here, but it has one in another set", flag(set), name),
+            "give it in every set, or in none and with --dim or --shape");
+  }
+  return result;
+}
+
+void check_sets(const std::vector<Graph>& graphs, const std::vector<ShapeSet>& sets,
+                Diagnostics& diagnostics) {
+  const auto same = [](const Graph& a, const std::vector<ValueId>& x, const Graph& b,
+                       const std::vector<ValueId>& y, bool dims) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [&](ValueId i, ValueId j) {
+      const Value &v = a.value(i), &w = b.value(j);
+      return v.name == w.name && v.dtype == w.dtype && (!dims || v.dims == w.dims);
+    });
+  };
+  for (size_t i = 0; i < graphs.size(); ++i)
+    for (size_t k = 0; k < i; ++k) {
+      const Graph &a = graphs[k], &b = graphs[i];
+      if (same(a, a.inputs, b, b.inputs, true))
+        diagnostics.refuse(
+            "", "",
+            fmt::format("{}: the inputs have the same shapes as with \"{}\"", flag(sets[i]), sets[k].text),
+            "give each set once");
+      else if (k == 0 && (!same(a, a.inputs, b, b.inputs, false) || !same(a, a.outputs, b, b.outputs, false)))
+        diagnostics.refuse("", "",
+                           fmt::format("{}: the inputs or outputs have other types than with \"{}\"",
+                                       flag(sets[i]), sets[k].text),
+                           "convert this set into a file of its own");
+    }
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,38 @@
+// Shape sets (--shapes): one file has an entry program for each, with the constants that they have in common
+// once (docs/shapes.md).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "converter/import/lower.h"
+
+namespace sinter::convert {
+
+// A set as it was given: the size of a dimension (one number), or the complete shape of an input.
+struct ShapeSet {
+  struct Item {
+    std::string name;
+    Dims sizes;
+  };
+  std::string text;  // without spaces around it, for messages
+  std::vector<Item> items;
+};
+
+// "batch=1,seq=16; batch=8,seq=128", or "image=1,3,64,64; image=1,3,128,128". Throws UsageError with the
+// position of what is wrong; nothing is known of the model yet.
+std::vector<ShapeSet> parse_shape_sets(std::string_view text);
+
+// The options of each set: `options` and the set's sizes. Refuses, with the set, a name that the model lacks,
+// a name that --dim or --shape gives as well, and a name that another set gives and this one does not. With
+// no sets: `options` alone.
+std::vector<LoweringOptions> options_of_sets(const ImportedModel& model, const LoweringOptions& options,
+                                             const std::vector<ShapeSet>& sets, Diagnostics& diagnostics);
+
+// Refuses sets that give all inputs the same shapes, and sets whose graphs do not have the same inputs and
+// outputs by name and type. `graphs`: of the sets, in their order.
+void check_sets(const std::vector<Graph>& graphs, const std::vector<ShapeSet>& sets,
+                Diagnostics& diagnostics);
+
+}  // namespace sinter::convert
