@@ -36,6 +36,7 @@ double ms_since(Clock::time_point start) {
 struct BenchArguments {
   CommonOptions common;
   TrustOption trust;
+  CustomOpsOption custom_ops;
   DataFlags data;
   std::string model, inputs, backend;
   int threads = 1;
@@ -83,7 +84,7 @@ void run_bench(const BenchArguments& a) {
                                       : first_inputs(std::move(data), LoadedModel(a.model, key).model());
   }
   const auto start = Clock::now();
-  const LoadedModel loaded(a.model, key);
+  const LoadedModel loaded(a.model, key, LoadedModel::Reading::kMapped, a.custom_ops.load());
   HostSession host(
       loaded, {.threads = a.threads, .backend = a.backend, .processors = parse_processors(a.processors)});
   const double load_ms = ms_since(start);
@@ -144,6 +145,7 @@ void add_bench(CLI::App& app, Outcome&) {
   c->add_option("--seconds", a->seconds, "The duration of the measurement")->check(CLI::Range(0.0, 3600.0));
   c->add_flag("--profile", a->profile,
               "Measure the steps in further runs, and print the lowest time of each");
+  a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_bench(*a); });

@@ -11,7 +11,8 @@ namespace sinter::convert {
 
 WrittenCheck check_written(const std::filesystem::path& file, std::span<const PlannedModel> plans,
                            const CheckOptions& options, Diagnostics& diagnostics) {
-  const LoadedModel loaded(file, options.signer, LoadedModel::Reading::kInPieces);
+  const LoadedModel loaded(file, options.signer, LoadedModel::Reading::kInPieces,
+                           options.lowering.custom_ops);
   SessionOptions session_options;
   session_options.backends = default_backends();
   const std::string backend = backend_here(loaded.model(), loaded.model().default_profile());

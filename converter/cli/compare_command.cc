@@ -22,6 +22,7 @@ namespace {
 struct CompareArguments {
   CommonOptions common;
   TrustOption trust;
+  CustomOpsOption custom_ops;
   DataFlags data;
   std::string a, b, inputs, input_type;
   std::optional<uint64_t> random;
@@ -213,7 +214,8 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   set_byte_inputs(a.input_type, &how, &lowering);
   InputData inputs = open_inputs(a.inputs, a.random, how);
   const std::optional<PublicKey> key = a.trust.key();
-  OpenModel second(a.b, key);
+  lowering.custom_ops = a.custom_ops.load();
+  OpenModel second(a.b, key, lowering.custom_ops);
   for (uint32_t i = 0; i < second.model().input_count(); ++i) {
     const PortInfo port = second.model().input(i);
     if (lowering.bytes && port.dtype == DType::kUint8) continue;  // its layout may be another
@@ -223,8 +225,8 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   take_states(second.model(), &lowering);
   const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
   Diagnostics diagnostics;
-  const std::unique_ptr<OpenModel> first =
-      onnx ? open_reference(a.a, lowering, diagnostics) : std::make_unique<OpenModel>(a.a, key);
+  const std::unique_ptr<OpenModel> first = onnx ? open_reference(a.a, lowering, diagnostics)
+                                                : std::make_unique<OpenModel>(a.a, key, lowering.custom_ops);
   if (!first) {
     outcome.refuse(a.common, diagnostics);
     return;
@@ -344,6 +346,7 @@ void add_compare(CLI::App& app, Outcome& outcome) {
   c->add_option("--atol", a->atol, "Allowed absolute difference (default 1e-5 of the largest element)");
   c->add_option("--min-sqnr", a->min_sqnr,
                 "The required SQNR (signal-to-quantization-noise ratio) in dB, instead of tolerances");
+  a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->footer("Exit code 0: equal within the tolerance; 1: different.");

@@ -13,8 +13,9 @@ namespace sinter::convert {
 // A file with a session on this machine.
 class OpenModel {
  public:
-  explicit OpenModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {})
-      : loaded_(path, key), session_(loaded_, {}) {}
+  explicit OpenModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {},
+                     std::shared_ptr<const CustomOperators> custom_ops = {})
+      : loaded_(path, key, LoadedModel::Reading::kMapped, std::move(custom_ops)), session_(loaded_, {}) {}
   const Model& model() const { return loaded_.model(); }
   HostSession& session() { return session_; }
 
