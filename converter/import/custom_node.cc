@@ -137,7 +137,8 @@ bool lower_custom(NodeLowering& n) {
     Encoded encoded;
     if (too_long(a.name))
       return n.refuse("an attribute's name has no byte, a zero byte, or more than 255 bytes");
-    if (!n.has_attr(a.name) || !encode(n, op, a, &encoded)) return false;
+    n.ignore_attr(a.name);  // the operator states which it takes: check_custom_attributes()
+    if (!encode(n, op, a, &encoded)) return false;
     if (encoded.data.size() > size_t{1} << 30)
       return n.refuse("attribute '{}' has more than 2^30 bytes", a.name);
     encoded.head.name_bytes = static_cast<uint32_t>(a.name.size() + 1);

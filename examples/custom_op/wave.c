@@ -1,5 +1,6 @@
-/* com.example.Wave: y = gain * sin(x) or gain * cos(x), by the attributes `shape` ("sin" or "cos", required) and
- * `gain` (a float, 1 by default). The same file is the converter's library and a part of the application. */
+/* com.example.Wave: y = gain * sin(x) or gain * cos(x), by the attributes `shape` ("sin" or "cos", required)
+ * and `gain` (a float, 1 by default). The same file is the converter's library and a part of the application.
+ */
 #include <math.h>
 #include <string.h>
 

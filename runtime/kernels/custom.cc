@@ -14,6 +14,7 @@ enum class Data { kNone, kConstants, kAll };
 
 Status not_given(const OpCall& call) {
   const AttrBytes& definition = call.attrs<CustomAttrs>().definition;
+  SINTER_RETURN_IF_ERROR(check_definition(definition));
   return unsupported(
       "custom operator %s.%t is not given to this program; give it in custom_ops (--custom-ops)",
       name_of(custom_domain(definition)), name_of(custom_name(definition)));

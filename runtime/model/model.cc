@@ -245,12 +245,7 @@ uint32_t Model::entry_program(uint32_t entry, uint32_t profile) const {
 }
 uint32_t Model::step_count(uint32_t program) const { return length(program_of(state_, program)->steps()); }
 const char* Model::step_op(uint32_t step, uint32_t program) const {
-  const fb::Step& s = *program_of(state_, program)->steps()->Get(step);
-  if (detail::is_custom(s)) {
-    CustomAttrs attrs;
-    if (detail::decode_attrs(s, &attrs).ok()) return custom_name(attrs.definition);
-  }
-  return op_name(detail::step_op(s));
+  return detail::step_op_name(*program_of(state_, program)->steps()->Get(step));
 }
 const char* Model::step_name(uint32_t step, uint32_t program) const {
   return name_of(state_, program_of(state_, program)->steps()->Get(step)->name());

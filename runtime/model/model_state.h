@@ -156,6 +156,8 @@ const T* find_sorted(const flatbuffers::Vector<flatbuffers::Offset<T>>* list, ui
   }
   return nullptr;
 }
+// The operation's name; of a custom operator's step, the operator's. The step is verified.
+const char* step_op_name(const fb::Step& step);
 const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value);
 // What a control step of `plan` has of the device memory `kind` for its subprograms; null: nothing.
 const fb::DeviceWorkspace* find_device_workspace(const fb::ProgramPlan& plan, const fb::StepPlan& step,
