@@ -135,7 +135,7 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
                            reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
                        invalid("the file and the memory must be aligned to %a bytes", kBufferAlignment));
   SINTER_RETURN_IF_ERROR(check_key(options));
-  SINTER_RETURN_IF_ERROR(check_custom_ops(options.custom_ops));
+  if constexpr (is_built(Op::kCustom)) SINTER_RETURN_IF_ERROR(check_custom_ops(options.custom_ops));
   const Result<format::Header> header = plausible_header(file);
   if (!header.ok()) return header.status();
   const format::Header h = header.value();

@@ -108,7 +108,7 @@ static const char* compute_repeat(const sinter_custom_call* call) {
   const sinter_custom_tensor* x = &call->inputs[0];
   const int64_t count = *(const int64_t*)call->inputs[1].data;
   if (call->outputs[0].type != SINTER_NONE)
-    for (int64_t i = 0; i < count; ++i)
+    for (int64_t i = 0; i < call->outputs[0].dims[0]; ++i)
       memcpy((char*)call->outputs[0].data + (size_t)i * x->bytes, x->data, x->bytes);
   if (call->output_count > 1 && call->outputs[1].type != SINTER_NONE) {
     int64_t elements = count;
