@@ -178,7 +178,8 @@ void Runner::State::switch_to(uint32_t other, uint32_t replaced) {
 Status Runner::State::open_model(std::span<const std::byte> file, const RunnerOptions& options) {
   const OpenOptions open{.kernels = reference_kernels(),
                          .check_digests = options.check_digests,
-                         .public_key = options.public_key};
+                         .public_key = options.public_key,
+                         .custom_ops = options.custom_ops};
   const Result<size_t> bytes = Model::open_bytes(file, open);
   SINTER_RETURN_IF_ERROR(bytes.status());
   SINTER_RETURN_IF_ERROR(shared->memory.allocate(*bytes));

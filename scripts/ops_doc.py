@@ -53,7 +53,7 @@ MEANING = {
     "Gru": "GRU", "Rnn": "simple recurrence", "NonZero": "where x is not zero", "Nms": "non-maximum suppression",
     "Unique": "distinct elements or slices",
     "CheckLength": "fails the run where a length that depends on data does not fit", "If": "one of two subprograms", "Loop": "repeats a subprogram",
-    "Dft": "discrete Fourier transform",
+    "Dft": "discrete Fourier transform", "Custom": "an operator of the application",
     "ReverseSequence": "reverses the first n elements of every row", "Cast": "another element type",
     "Quantize": "x / scale + zero point, rounded half to even, saturated", "Dequantize": "(x - zero point) * scale",
 }

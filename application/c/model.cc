@@ -13,6 +13,7 @@ OpenOptions open_options(const sinter_open_options& options) {
                    .check_digests = options.skip_digests == 0,
                    .stable = options.stable != 0};
   if (options.public_key != nullptr) open.public_key = {options.public_key, 32};
+  if (options.custom_ops != nullptr) open.custom_ops = {options.custom_ops, options.custom_op_count};
   return open;
 }
 

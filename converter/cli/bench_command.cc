@@ -37,6 +37,7 @@ double ms_since(Clock::time_point start) {
 struct BenchArguments {
   CommonOptions common;
   TrustOption trust;
+  CustomOpsOption custom_ops;
   DataFlags data;
   EntryFlag entry;
   std::string model, inputs, backend;
@@ -76,10 +77,11 @@ std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, doubl
 
 void run_bench(const BenchArguments& a) {
   const std::optional<PublicKey> key = a.trust.key();
+  const auto custom_ops = a.custom_ops.load();
   Arrays inputs;
   uint32_t entry = 0;
   {
-    const LoadedModel before(a.model, key);  // not a part of the times
+    const LoadedModel before(a.model, key, LoadedModel::Reading::kMapped, custom_ops);  // not a part of the times
     if (a.inputs.empty()) {
       entry = a.entry.of(before.model());
       inputs = made_up_inputs(before.model(), entry);
@@ -91,7 +93,7 @@ void run_bench(const BenchArguments& a) {
     }
   }
   const auto start = Clock::now();
-  const LoadedModel loaded(a.model, key);
+  const LoadedModel loaded(a.model, key, LoadedModel::Reading::kMapped, custom_ops);
   HostSession host(loaded, {.threads = a.threads,
                             .backend = a.backend,
                             .processors = parse_processors(a.processors),
@@ -156,6 +158,7 @@ void add_bench(CLI::App& app, Outcome&) {
   c->add_option("--seconds", a->seconds, "The duration of the measurement")->check(CLI::Range(0.0, 3600.0));
   c->add_flag("--profile", a->profile,
               "Measure the steps in further runs, and print the lowest time of each");
+  a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_bench(*a); });

@@ -47,7 +47,8 @@ WrittenCheck check_entry(const LoadedModel& loaded, const std::string& backend, 
 std::vector<WrittenCheck> check_written(const std::filesystem::path& file,
                                         std::span<const PlannedModel> plans, const CheckOptions& options,
                                         Diagnostics& diagnostics) {
-  const LoadedModel loaded(file, options.signer, LoadedModel::Reading::kInPieces);
+  const LoadedModel loaded(file, options.signer, LoadedModel::Reading::kInPieces,
+                           options.lowerings.front().custom_ops);
   const std::string backend = backend_here(loaded.model(), loaded.model().default_profile());
   std::vector<WrittenCheck> checks;
   for (uint32_t entry = 0; entry < loaded.model().entry_count(); ++entry)

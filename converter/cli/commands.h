@@ -3,11 +3,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "converter/diagnostics/diagnostics.h"
+#include "converter/ir/custom_operators.h"
 #include "converter/sign/keys.h"
 
 namespace sinter::convert {
@@ -32,6 +35,21 @@ struct TrustOption {
   std::optional<PublicKey> key() const {
     return file.empty() ? std::nullopt : std::optional(PublicKey::read(file));
   }
+};
+
+// For commands that import, open or run models with custom operators.
+struct CustomOpsOption {
+  std::vector<std::string> libraries;
+  void add_to(CLI::App& command) {
+    command
+        .add_option("--custom-ops", libraries,
+                    "LIBRARY: a shared object with custom operators of the model (docs/custom-operators.md). "
+                    "Its code "
+                    "is run: give only libraries that you trust")
+        ->allow_extra_args(false);
+  }
+  // Loads the libraries; null: none are given. Throws UsageError. What was loaded stays loaded.
+  std::shared_ptr<const CustomOperators> load() const;
 };
 
 // A program that calls a command takes what comes of it, in place of the standard streams.

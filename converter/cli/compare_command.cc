@@ -23,6 +23,7 @@ namespace {
 struct CompareArguments {
   CommonOptions common;
   TrustOption trust;
+  CustomOpsOption custom_ops;
   DataFlags data;
   EntryFlag entry;
   std::string a, b, inputs, input_type;
@@ -215,11 +216,13 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   set_byte_inputs(a.input_type, &how, &lowering);
   InputData inputs = open_inputs(a.inputs, a.random, how);
   const std::optional<PublicKey> key = a.trust.key();
+  lowering.custom_ops = a.custom_ops.load();
   // Of the shape set that the data is of.
   const auto open = [&](const std::string& path) {
-    const LoadedModel loaded(path, key);
+    const LoadedModel loaded(path, key, LoadedModel::Reading::kMapped, lowering.custom_ops);
     const Arrays* given = a.random ? nullptr : inputs.arrays();
-    return std::make_unique<OpenModel>(path, key, a.entry.for_arrays(loaded.model(), given, true));
+    return std::make_unique<OpenModel>(path, key, lowering.custom_ops,
+                                       a.entry.for_arrays(loaded.model(), given, true));
   };
   const std::unique_ptr<OpenModel> opened = open(a.b);
   OpenModel& second = *opened;
@@ -354,6 +357,7 @@ void add_compare(CLI::App& app, Outcome& outcome) {
   c->add_option("--atol", a->atol, "Allowed absolute difference (default 1e-5 of the largest element)");
   c->add_option("--min-sqnr", a->min_sqnr,
                 "The required SQNR (signal-to-quantization-noise ratio) in dB, instead of tolerances");
+  a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->footer("Exit code 0: equal within the tolerance; 1: different.");

@@ -14,6 +14,7 @@ namespace sinter::convert {
 struct ConvertArguments {
   CommonOptions common;
   DataFlags data;
+  CustomOpsOption custom_ops;
   std::vector<std::string> targets = {target_text(host_target())};
   std::string model, out, report, metric = "top1", evaluate_data, label, classes, weights = "stored", sign,
                                   quantize, calibrate, calibrator, max_drop;

@@ -43,8 +43,9 @@ std::vector<ProgressStage> stages_of(const ConvertArguments& a) {
 // A session of the written file, whose samples' states begin anew every `sequence` samples (0: never).
 class SequenceSession {
  public:
-  SequenceSession(const std::filesystem::path& file, int64_t sequence)
-      : loaded_(file),
+  SequenceSession(const std::filesystem::path& file, int64_t sequence,
+                  std::shared_ptr<const CustomOperators> custom_ops)
+      : loaded_(file, {}, LoadedModel::Reading::kMapped, std::move(custom_ops)),
         session_(loaded_, {.backend = backend_here(loaded_.model(), loaded_.model().default_profile())}),
         inputs_(sample_inputs(loaded_.model())),
         sequence_(sequence) {}
@@ -65,7 +66,7 @@ class SequenceSession {
 
 // The share of right answers that the written file gives.
 double share_right(const std::filesystem::path& file, const ConversionOptions& options) {
-  SequenceSession session(file, options.sequence);
+  SequenceSession session(file, options.sequence, options.lowering.custom_ops);
   LabelledSamples data = open_labelled(options.evaluate, session.inputs(), options.labels,
                                        {.preprocessing = options.preprocessing});
   return share_right(data, options.metric,
@@ -75,7 +76,7 @@ double share_right(const std::filesystem::path& file, const ConversionOptions& o
 // The metric of a program that gets the written file's outputs, with its name.
 std::pair<std::string, double> measure_by_program(const std::filesystem::path& file,
                                                   const ConversionOptions& options) {
-  SequenceSession session(file, options.sequence);
+  SequenceSession session(file, options.sequence, options.lowering.custom_ops);
   const auto samples =
       open_samples(options.evaluate, session.inputs(), {.preprocessing = options.preprocessing});
   ProgramMetric program(options.metric.program, options.evaluate, session.inputs(), options.metric.seconds);

@@ -60,6 +60,7 @@ void add_convert_flags(CLI::App& command, ConvertArguments& a) {
   command.add_option(
       "--bindable", a.bindable,
       "NAME: plan this input or output so that callers can always bind it to their own memory");
+  a.custom_ops.add_to(command);
   command.add_option("--max-trips", a.trips, "NODE=N: the maximum number of iterations of a Loop node");
   command.add_option("--bound", a.bounds,
                      "NODE=N: the maximum of the bounded dimension in the node's results");

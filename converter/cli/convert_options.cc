@@ -48,6 +48,7 @@ void enter(Map& map, const char* flag, const std::string& name, typename Map::ma
 
 LoweringOptions lowering_options(const ConvertArguments& a) {
   LoweringOptions options;
+  options.custom_ops = a.custom_ops.load();
   for (const std::string& item : a.shapes) {
     const auto [name, list] = split(item, "--shape", "INPUT=1,3,224,224");
     Dims dims;

@@ -19,13 +19,14 @@ namespace {
 struct ExplainArguments {
   CommonOptions common;
   TrustOption trust;
+  CustomOpsOption custom_ops;
   std::string model, name;
 };
 
 void run_explain(const ExplainArguments& a) {
   if (a.name.empty())
     throw UsageError("explain: the name is empty; give that of a node or value of the ONNX model");
-  const LoadedModel loaded(a.model, a.trust.key());
+  const LoadedModel loaded(a.model, a.trust.key(), LoadedModel::Reading::kMapped, a.custom_ops.load());
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();
   HostSession host(loaded, session_here(loaded.model(), loaded.model().default_profile(), {}));
@@ -100,6 +101,7 @@ void add_explain(CLI::App& app, Outcome&) {
   CLI::App* c = app.add_subcommand("explain", "Report the origin and the fate of a tensor or node");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();
+  a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_explain(*a); });

@@ -84,8 +84,8 @@ Status check_in_pieces(std::span<const std::byte> file, const std::optional<Publ
 }  // namespace
 
 LoadedModel::LoadedModel(const std::filesystem::path& path, const std::optional<PublicKey>& key,
-                         Reading reading)
-    : path_(path) {
+                         Reading reading, std::shared_ptr<const CustomOperators> custom_ops)
+    : path_(path), custom_ops_(std::move(custom_ops)) {
   const auto mapped = MappedFile::open(path);  // also reports what is wrong with a path
   mapping_ = mapped;
   file_ = mapped->bytes;
@@ -97,6 +97,7 @@ LoadedModel::LoadedModel(const std::filesystem::path& path, const std::optional<
     file_ = kept->bytes();
   }
   OpenOptions options{.kernels = reference_kernels()};
+  if (custom_ops_) options.custom_ops = custom_ops_->all();
   const auto fail = [&](const Status& s) {
     throw ModelFileError(
         fmt::format("{}: {}{}", path.string(), describe(s),

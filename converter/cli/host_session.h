@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "converter/import/arrays.h"
+#include "converter/ir/custom_operators.h"
 #include "converter/sign/keys.h"
 #include "sinter/sinter.h"
 
@@ -44,13 +45,15 @@ class LoadedModel {
     kInPieces,  // mapped, but digests are checked in pieces whose pages are released at once
   };
   explicit LoadedModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {},
-                       Reading reading = Reading::kMapped);
+                       Reading reading = Reading::kMapped,
+                       std::shared_ptr<const CustomOperators> custom_ops = {});
   const Model& model() const { return model_; }
   const std::filesystem::path& path() const { return path_; }
   std::span<const std::byte> file() const { return file_; }
 
  private:
   std::filesystem::path path_;
+  std::shared_ptr<const CustomOperators> custom_ops_;
   std::shared_ptr<const void> mapping_;
   std::span<const std::byte> file_;
   AlignedMemory memory_;

@@ -29,6 +29,7 @@ struct InspectArguments {
   CommonOptions common;
   TrustOption trust;
   EntryFlag entry;
+  CustomOpsOption custom_ops;
   std::string model, html, backend, target;
   int threads = 1;
   bool steps = false, memory = false, types = false;
@@ -121,7 +122,7 @@ std::string backends_text(const HostSession& host) {
 
 void run_inspect(const InspectArguments& a, const Outcome& outcome) {
   check_outputs({{"--html", a.html}}, {{"the model", a.model}, {"--public-key", a.trust.file}});
-  const LoadedModel loaded(a.model, a.trust.key());
+  const LoadedModel loaded(a.model, a.trust.key(), LoadedModel::Reading::kMapped, a.custom_ops.load());
   const uint32_t profile = profile_of(loaded.model(), a);
   const uint32_t entry = a.entry.of(loaded.model());
   const FileView view(loaded.model(), profile, entry);
@@ -256,6 +257,7 @@ void add_inspect(CLI::App& app, Outcome& outcome) {
   c->add_option("--target", a->target,
                 "For the profile planned for this target, instead of the one that runs on this machine");
   a->entry.add_to(*c);
+  a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a, &outcome] { run_inspect(*a, outcome); });

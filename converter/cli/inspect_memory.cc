@@ -19,7 +19,7 @@ nlohmann::json drawn(const FileView& view) {
   for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
     const fb::Step& step = *program.steps()->Get(s);
     const fb::StepPlan& chosen = *plan.steps()->Get(s);
-    steps.push_back({{"op", op_name(static_cast<Op>(step.op()))},
+    steps.push_back({{"op", detail::step_op_name(step)},
                      {"node", view.name(step.name())},
                      {"workspace_region", chosen.workspace_region()},
                      {"workspace_offset", chosen.workspace_offset()},
@@ -176,10 +176,10 @@ std::string memory_text(const FileView& view, const Requirements& need) {
     text += several ? fmt::format("live bytes of each step in {} memory\n", place_name(region))
                     : "live bytes of each step\n";
     for (uint32_t s = 0; s < live.size(); ++s)
-      text += fmt::format("{:>6} {:<18} {:>11}  {:<{}}{}\n", s,
-                          op_name(static_cast<Op>(program.steps()->Get(s)->op())), live[s],
-                          std::string(most == 0 ? 0 : live[s] * kBar / most, '#'), kBar,
-                          live[s] == most && most > 0 ? "  the most" : "");
+      text +=
+          fmt::format("{:>6} {:<18} {:>11}  {:<{}}{}\n", s, detail::step_op_name(*program.steps()->Get(s)),
+                      live[s], std::string(most == 0 ? 0 : live[s] * kBar / most, '#'), kBar,
+                      live[s] == most && most > 0 ? "  the most" : "");
   }
   return text;
 }

@@ -25,6 +25,7 @@ namespace {
 struct RangesArguments {
   CommonOptions common;
   DataFlags flags;
+  CustomOpsOption custom_ops;
   std::string model, data, calibrator = "best", backend;
   int64_t samples = -1;
   int threads = 1;
@@ -43,7 +44,9 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
   Diagnostics diagnostics;
   const std::optional<ImportedModel> imported = import_model(a.model, diagnostics);
   std::optional<Graph> graph;
-  if (imported) graph = lower_model(*imported, {}, diagnostics);
+  LoweringOptions lowering;
+  lowering.custom_ops = a.custom_ops.load();
+  if (imported) graph = lower_model(*imported, lowering, diagnostics);
   if (!graph || diagnostics.refused()) {
     std::fputs(diagnostics.to_text(Severity::kRefusal).c_str(), stderr);
     outcome.exit_code = 3;
@@ -124,6 +127,7 @@ void add_ranges(CLI::App& app, Outcome& outcome) {
   c->add_option("--backend", a->backend,
                 "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda");
   c->add_flag("--plain", a->plain, "Run the samples without observing any value, to compare times");
+  a->custom_ops.add_to(*c);
   a->common.add_to(*c);
   c->footer("Example: sinter ranges net.onnx --calibrate samples.npz");
   c->callback([a, &outcome] { run_ranges(*a, outcome); });

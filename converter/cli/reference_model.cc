@@ -73,7 +73,7 @@ std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, con
   compact_values(wide);
   const TemporaryFile file(".sinter");
   emit_model(plan_model(deep_copy(wide), {}), file.path());
-  return std::make_unique<OpenModel>(file.path());
+  return std::make_unique<OpenModel>(file.path(), std::nullopt, lowering.custom_ops);
 }
 
 }  // namespace sinter::convert

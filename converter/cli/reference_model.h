@@ -14,8 +14,9 @@ namespace sinter::convert {
 class OpenModel {
  public:
   explicit OpenModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {},
-                     uint32_t entry = 0)
-      : loaded_(path, key), session_(loaded_, {.entry = entry}) {}
+                     std::shared_ptr<const CustomOperators> custom_ops = {}, uint32_t entry = 0)
+      : loaded_(path, key, LoadedModel::Reading::kMapped, std::move(custom_ops)),
+        session_(loaded_, {.entry = entry}) {}
   const Model& model() const { return loaded_.model(); }
   HostSession& session() { return session_; }
 

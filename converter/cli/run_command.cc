@@ -27,6 +27,7 @@ namespace {
 struct RunArguments {
   CommonOptions common;
   TrustOption trust;
+  CustomOpsOption custom_ops;
   DataFlags data;
   EntryFlag entry;
   std::string model, inputs, outputs, backend;
@@ -111,7 +112,8 @@ void run_run(const RunArguments& a) {
   check_outputs({{"--outputs", a.outputs}}, {{"the model", a.model}, {"--inputs", a.inputs}});
   InputData inputs = open_inputs(a.inputs, a.random, a.data.preprocessing());
   using Reading = LoadedModel::Reading;
-  const LoadedModel loaded(a.model, a.trust.key(), a.copied ? Reading::kCopied : Reading::kMapped);
+  const LoadedModel loaded(a.model, a.trust.key(), a.copied ? Reading::kCopied : Reading::kMapped,
+                           a.custom_ops.load());
   if (!a.outputs.empty()) check_arrays_path("--outputs", a.outputs, loaded.model().output_count());
   if (a.stateful && !has_state(loaded.model()))
     throw UsageError(
@@ -173,6 +175,7 @@ void add_run(CLI::App& app, Outcome&) {
   c->add_flag("--profile", a->profile, "Print the time of each step");
   c->add_flag("--copy", a->copied,
               "Read the model into memory instead of mapping it; the file may then change or be removed");
+  a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->footer("Example: sinter run net.sinter --inputs in.npz --outputs out.npz");

@@ -61,7 +61,7 @@ void add_operands(const FileView& view, const fb::Program& program, const fb::St
       outputs.back() = outputs.back().get<std::string>() + " " +
                        FileView::type(*program.values()->Get(static_cast<uint32_t>(id)));
   }
-  (*out)["op"] = op_name(static_cast<Op>(step.op()));
+  (*out)["op"] = detail::step_op_name(step);
   (*out)["name"] = view.name(step.name());
   (*out)["inputs"] = inputs, (*out)["outputs"] = outputs;
 }

@@ -26,6 +26,7 @@ using Clock = std::chrono::steady_clock;
 struct TuneArguments {
   CommonOptions common;
   TrustOption trust;
+  CustomOpsOption custom_ops;
   DataFlags data;
   std::string model, out, inputs, times, key;
   int threads = 1;
@@ -75,7 +76,7 @@ void run_tune(const TuneArguments& a, Outcome& outcome) {
   check_output(out);
   check_outputs({{"-o", a.out}}, {{"--key", a.key}, {"--inputs", a.inputs}, {"--times", a.times}});
   const std::unique_ptr<SecretKey> key(a.key.empty() ? nullptr : new SecretKey(SecretKey::read(a.key)));
-  const LoadedModel loaded(a.model, a.trust.key());
+  const LoadedModel loaded(a.model, a.trust.key(), LoadedModel::Reading::kMapped, a.custom_ops.load());
   const Model& model = loaded.model();
   const auto signature = format::read_signature(loaded.file());
   if (signature.ok() && !key)
@@ -161,6 +162,7 @@ void add_tune(CLI::App& app, Outcome& outcome) {
   c->add_option("--times", a->times,
                 "Times from a board instead of this machine: the output of sinter_time_steps");
   c->add_option("--key", a->key, "Sign the file with this secret key (sinter keygen)");
+  a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->footer(

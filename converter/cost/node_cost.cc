@@ -48,6 +48,7 @@ constexpr OpRow<Row> kRows[] = {
     {WorkKind::kRecurrent, &CostTable::recurrent},
     {Op::kRnn, &CostTable::other},
     {WorkKind::kTransform, &CostTable::other},
+    {WorkKind::kCustom, &CostTable::other},
     {WorkKind::kControl, &CostTable::other},
 };
 static_assert(unanswered(kRows) == Op{}, "every operation has a row of the tables of costs");

@@ -47,6 +47,7 @@ constexpr OpRow<Worth> kWorth[] = {
     {WorkKind::kSampling, kElements},
     {WorkKind::kRecurrent, kProducts},
     {WorkKind::kTransform, kElements},
+    {WorkKind::kCustom, kElements},
     {WorkKind::kControl, kElements},
 };
 static_assert(unanswered(kWorth) == Op{}, "every operation has a worth");

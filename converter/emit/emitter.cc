@@ -13,6 +13,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/emit/constant_pool.h"
 #include "converter/files/pending_file.h"
+#include "runtime/core/custom_definition.h"
 #include "runtime/model/format.h"
 #include "runtime/model/verify.h"
 #include "schemas/generated/model_generated.h"
@@ -183,6 +184,8 @@ class ModelWriter {
     const auto inputs = b.CreateVector(node.inputs), outputs = b.CreateVector(node.outputs);
     const auto ints = list(attrs.ints);
     const auto floats = list(attrs.floats);
+    if (node.op() == Op::kCustom && !attrs.bytes.empty())
+      b.ForceVectorAlignment(attrs.bytes.size(), 1, kDefinitionAlignment);
     const auto bytes = list(attrs.bytes);
     const auto subs = list(subprograms);
     return fb::CreateStep(b, static_cast<uint16_t>(node.op()), op_info(node.op())->version, inputs, outputs,

@@ -23,7 +23,7 @@ constexpr bool one_of = (std::is_same_v<A, Others> || ...);
 template <class A>
 constexpr bool kHasNoRule =
     one_of<A, AttentionAttrs, RopeAttrs, ReverseSequenceAttrs, CacheUpdateAttrs, DynamicQuantizeAttrs,
-           CheckLengthAttrs, IfAttrs, LoopAttrs, std::monostate> ||
+           CheckLengthAttrs, CustomAttrs, IfAttrs, LoopAttrs, std::monostate> ||
     one_of<A, QConvAttrs, QDepthwiseConvAttrs, QConvTransposeAttrs, QFullyConnectedAttrs, QMatMulAttrs,
            LutAttrs, QAvgPoolAttrs, QMeanAttrs, QPReluAttrs, QSoftmaxAttrs, QResizeAttrs, QTableAttrs,
            QLstmAttrs, QGruAttrs>;

@@ -7,6 +7,7 @@
 
 #include "converter/diagnostics/node_fates.h"
 #include "converter/import/bounded.h"
+#include "converter/import/custom_node.h"
 #include "converter/import/reader.h"
 #include "converter/ir/dims.h"
 #include "converter/ir/large_bytes.h"
@@ -254,6 +255,7 @@ void GraphLowering::lower_node(const ImportedNode& given) {
   }
   // Exporters and hands that patch models write operators under an older set: their first version is meant.
   const OnnxOperator* rule = find_operator(given.domain, given.op_type);
+  const bool custom = rule == nullptr && (rule = find_custom(*this, given)) != nullptr;
   const int since = rule != nullptr ? rule->since : 1;
   const bool early = given.opset < since;
   std::optional<ImportedNode> raised;
@@ -288,11 +290,13 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     lowering.warn("{} was introduced with opset {}, but the model imports {}; it is read as in opset {}",
                   node.op_type, since, given.opset, since);
   if (rule == nullptr) {
-    lowering.refuse_advising(unknown_operator_advice(node.domain), "operator {}{}{} is not supported",
-                             node.domain, node.domain.empty() ? "" : ".", node.op_type);
+    lowering.refuse_advising(
+        node.domain.empty() ? unknown_operator_advice(node.domain)
+                            : unknown_operator_advice(node.domain) + "; " + custom_advice(*this, node),
+        "operator {}{}{} is not supported", node.domain, node.domain.empty() ? "" : ".", node.op_type);
   } else if (node.domain.empty() && node.opset > kNewestOpset) {
     // The reader has refused the model for it.
-  } else if (node.opset > kNewestOpset) {
+  } else if (!custom && node.opset > kNewestOpset) {
     lowering.refuse_advising(fmt::format("export the model with version {} or older", kNewestOpset),
                              "version {} of operator set '{}' is newer than {}, the newest supported version",
                              node.opset, node.domain, kNewestOpset);

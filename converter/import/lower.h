@@ -15,6 +15,7 @@
 #include "converter/data/preprocessing.h"
 #include "converter/import/lengths.h"
 #include "converter/import/lowering.h"
+#include "converter/ir/custom_operators.h"
 
 namespace sinter::convert {
 
@@ -42,6 +43,7 @@ struct LoweringOptions {
   std::map<std::string, ConstantPtr> initial_states;  // --state-init IN=FILE
   std::vector<std::string> bindable;                  // --bindable NAME
   std::optional<ByteInputs> bytes;                    // --input-type
+  std::shared_ptr<const CustomOperators> custom_ops;  // --custom-ops; null: none
   // Above 0: a trial that only collects further refusals takes this for every open dimension, for trip
   // counts without a bound and for what grows in a loop.
   int64_t assumed = 0;

@@ -19,6 +19,18 @@ TensorView view_of(DType dtype, const Dims& dims) {
   return v;
 }
 
+// Gives the view the constant's bytes, which `loaded` holds. An unaligned mapping (raw bytes inside a
+// protobuf) is copied: kernels read whole elements.
+void load_aligned(const Constant& constant, std::vector<LoadedBytes>* loaded, TensorView* view) {
+  loaded->push_back(constant.load());
+  view->data = const_cast<std::byte*>(loaded->back().bytes.data());
+  view->constant = true;
+  if (reinterpret_cast<uintptr_t>(view->data) % 8 == 0) return;
+  auto copy = std::make_shared<Bytes>(loaded->back().bytes.begin(), loaded->back().bytes.end());
+  view->data = copy->data();
+  loaded->back() = {copy, *copy};
+}
+
 constexpr size_t kLargeBytes = 1 << 20;
 
 bool narrow_float(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
@@ -104,12 +116,14 @@ ConstantPtr written_cast(const ConstantPtr& c) {
 Status infer_outputs(const OpAttrs& attrs, const std::vector<ValueFact>& inputs, size_t output_count,
                      const std::vector<bool>& want, std::vector<ValueFact>* outputs) {
   std::vector<TensorView> in, out(output_count);
+  std::vector<LoadedBytes> loaded;
   for (const ValueFact& fact : inputs) {
     if (fact.dims.size() > kMaxRank)
       return unsupported("a value of rank %a; at most 8 axes are supported",
                          static_cast<int64_t>(fact.dims.size()));
     if (!plausible_dims(fact.dtype, fact.dims)) return unsupported("a value has too many elements");
     in.push_back(view_of(fact.dtype, fact.dims));
+    if (op_of(attrs) == Op::kCustom && fact.constant) load_aligned(*fact.constant, &loaded, &in.back());
   }
   for (size_t i = 0; i < output_count; ++i)
     if (i < want.size() && !want[i]) out[i].rank = kUnwantedRank;
@@ -128,12 +142,14 @@ Status infer_outputs(const OpAttrs& attrs, const std::vector<ValueFact>& inputs,
 Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, size_t output_count,
                 std::vector<ConstantPtr>* outputs, bool recipes) {
   std::vector<ValueFact> in_facts, out_facts;
-  for (const ConstantPtr& c : inputs) in_facts.push_back(c ? ValueFact{c->dtype(), c->dims()} : ValueFact{});
+  for (const ConstantPtr& c : inputs)
+    in_facts.push_back(c ? ValueFact{c->dtype(), c->dims(), c} : ValueFact{});
   SINTER_RETURN_IF_ERROR(infer_outputs(attrs, in_facts, output_count, {}, &out_facts));
 
   // Narrow floats are computed in float32, except where elements are only moved or converted.
   const Op op = op_of(attrs);
-  const bool moves = has_traits(op, kMovement) || elements_of(op) == Elements::kConverted;
+  const bool moves =
+      has_traits(op, kMovement) || elements_of(op) == Elements::kConverted || op == Op::kCustom;
   bool widen = false;
   if (!moves)
     for (const ConstantPtr& c : inputs) widen |= c && narrow_float(c->dtype());
@@ -179,16 +195,7 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   std::vector<TensorView> views;
   for (const ConstantPtr& c : inputs) {
     views.push_back(c ? view_of(c->dtype(), c->dims()) : TensorView{});
-    if (!c) continue;
-    loaded.push_back(c->load());
-    views.back().data = const_cast<std::byte*>(loaded.back().bytes.data());
-    views.back().constant = true;
-    // An unaligned mapping (raw bytes inside a protobuf) is copied: kernels read whole elements.
-    if (reinterpret_cast<uintptr_t>(views.back().data) % 8 != 0) {
-      auto copy = std::make_shared<Bytes>(loaded.back().bytes.begin(), loaded.back().bytes.end());
-      views.back().data = copy->data();
-      loaded.back() = {copy, *copy};
-    }
+    if (c) load_aligned(*c, &loaded, &views.back());
   }
   std::vector<Bytes> results;
   SINTER_RETURN_IF_ERROR(run_kernel(attrs, std::move(views), out_facts, &results));
@@ -230,7 +237,7 @@ Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vect
       continue;
     }
     const Value& v = graph_->value(id);
-    in_facts.push_back({v.dtype, v.dims});
+    in_facts.push_back({v.dtype, v.dims, v.constant});
     constants.push_back(v.constant);
     all_constant &= v.constant != nullptr;
     if (v.constant) in_bytes += v.constant->byte_size();

@@ -13,6 +13,7 @@ namespace sinter::convert {
 struct ValueFact {
   DType dtype = DType::kNone;
   Dims dims;
+  ConstantPtr constant = {};  // of an operand, if it is known: the rule of a custom operator may read it
 };
 Status infer_outputs(const OpAttrs& attrs, const std::vector<ValueFact>& inputs, size_t output_count,
                      const std::vector<bool>& wanted, std::vector<ValueFact>* outputs);

@@ -258,7 +258,7 @@ std::string check(const Graph& graph) {
       }
       if (!valid(id) || !defined[static_cast<size_t>(id)])
         return who + " reads a value that does not exist yet";
-      facts.push_back({graph.value(id).dtype, graph.value(id).dims});
+      facts.push_back({graph.value(id).dtype, graph.value(id).dims, graph.value(id).constant});
     }
     std::vector<bool> want;
     for (const ValueId id : node.outputs) {

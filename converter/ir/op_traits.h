@@ -35,6 +35,7 @@ enum class WorkKind : uint8_t {
   kSampling,           // interpolation at places that an operand gives
   kRecurrent,          // products along time
   kTransform,          // to frequencies
+  kCustom,             // an operator of the application
   kControl,            // subprograms
 };
 

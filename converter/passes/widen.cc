@@ -21,6 +21,8 @@ bool is_double(DType t) { return t == DType::kFloat64; }
 bool rounds(const Node& node) { return node.op() == Op::kCast; }
 // These take narrow operands as they are: their result's type does not depend on the operand's.
 bool reads_narrow(const Node& node) { return rounds(node) || node.op() == Op::kClassify; }
+// The kernel of a custom operator takes and gives the types that its rule states.
+bool keeps_types(const Node& node) { return rounds(node) || node.op() == Op::kCustom; }
 
 class Retyping {
  public:
@@ -57,7 +59,7 @@ class Retyping {
         graph_.nodes.push_back(std::move(node));
         continue;
       }
-      if (!touches || rounds(node) ||
+      if (!touches || keeps_types(node) ||
           (reads_narrow(node) && !std::any_of(node.outputs.begin(), node.outputs.end(), is_affected()))) {
         graph_.nodes.push_back(std::move(node));
         continue;

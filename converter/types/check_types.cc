@@ -41,7 +41,7 @@ std::string unexplained(const Graph& graph, const Explained& explained) {
 bool keeps_type(const Node& node) {
   const Op op = node.op();
   return has_traits(op, kMovement) || has_traits(op, kControl) || elements_of(op) == Elements::kConverted ||
-         op == Op::kClassify || op == Op::kWhere;
+         op == Op::kClassify || op == Op::kWhere || op == Op::kCustom;
 }
 
 // A node that computes in a type that nothing computes in unless the user asks for it.

@@ -16,6 +16,8 @@
 
 #include "runtime/core/status.h"
 
+struct sinter_custom_op;  // sinter/custom_op.h
+
 namespace sinter {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -138,6 +140,8 @@ const char* op_name(Op op);
 #define SINTER_FLOATS(name, ...) FloatList name = {};
 #define SINTER_TEXT(name, ...) AttrText name = {};
 #define SINTER_BYTES(name, ...) AttrBytes name = {};
+// A pointer that no file holds: whoever decodes the attributes sets it.
+#define SINTER_POINTER(name, Type) const Type* name = nullptr;
 #define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, work, elements, integers, \
                   attributes)                                                                             \
   struct name##Attrs {                                                                                    \
@@ -152,6 +156,7 @@ const char* op_name(Op op);
 #undef SINTER_FLOATS
 #undef SINTER_TEXT
 #undef SINTER_BYTES
+#undef SINTER_POINTER
 
 // visitor(name, attribute, since), or visitor(name, attribute) where it takes no version.
 template <class Visitor, class T>
@@ -171,6 +176,7 @@ void visit_attr(Visitor& visitor, const char* name, T& attribute, int since = 1)
 #define SINTER_FLOATS(name, ...) SINTER_INTS(name __VA_OPT__(, ) __VA_ARGS__)
 #define SINTER_TEXT(name, ...) SINTER_INTS(name __VA_OPT__(, ) __VA_ARGS__)
 #define SINTER_BYTES(name, ...) SINTER_INTS(name __VA_OPT__(, ) __VA_ARGS__)
+#define SINTER_POINTER(name, Type)
 #define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, work, elements, integers, \
                   attributes)                                                                             \
   template <class Visitor>                                                                                \
@@ -190,6 +196,7 @@ void visit_attr(Visitor& visitor, const char* name, T& attribute, int since = 1)
 #undef SINTER_FLOATS
 #undef SINTER_TEXT
 #undef SINTER_BYTES
+#undef SINTER_POINTER
 #undef SINTER_ATTRS
 
 // sizeof an op's attribute struct; 0 for an unknown op.

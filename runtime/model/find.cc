@@ -1,7 +1,13 @@
-// Look-ups in a plan's sorted lists.
+// Look-ups in a plan's sorted lists, and of a step's operation.
 #include "runtime/model/model_state.h"
 
 namespace sinter::detail {
+
+const char* step_op_name(const fb::Step& step) {
+  CustomAttrs attrs;
+  if (is_custom(step) && decode_attrs(step, &attrs).ok()) return custom_name(attrs.definition);
+  return op_name(step_op(step));
+}
 
 const fb::ProgramPlan* find_plan(const fb::Profile& profile, uint32_t program) {
   return find_sorted(profile.plans(), program, [](const fb::ProgramPlan& plan) { return plan.program(); });

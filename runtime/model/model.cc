@@ -19,7 +19,7 @@ using detail::ModelState;
 using detail::text;
 
 namespace detail {
-SINTER_ON_32(ModelState, 48, 8);
+SINTER_ON_32(ModelState, 56, 8);
 SINTER_ON_32(format::Segment, 64, 8);
 }  // namespace detail
 
@@ -136,6 +136,7 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
                            reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
                        invalid("the file and the memory must be aligned to %a bytes", kBufferAlignment));
   SINTER_RETURN_IF_ERROR(check_key(options));
+  if constexpr (is_built(Op::kCustom)) SINTER_RETURN_IF_ERROR(check_custom_ops(options.custom_ops));
   const Result<format::Header> header = plausible_header(file);
   if (!header.ok()) return header.status();
   const format::Header h = header.value();
@@ -182,6 +183,7 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   state.file = file;
   state.segments = {at.segments, h.segment_count};
   state.kernels = options.kernels;
+  state.custom_ops = options.custom_ops;
   state.flatbuffer_bytes = structure.size();
   state.retained = at.retained;
   if constexpr (!kSealed)
@@ -256,7 +258,7 @@ uint32_t Model::entry_program(uint32_t entry, uint32_t profile) const {
 }
 uint32_t Model::step_count(uint32_t program) const { return length(program_of(state_, program)->steps()); }
 const char* Model::step_op(uint32_t step, uint32_t program) const {
-  return op_name(detail::step_op(*program_of(state_, program)->steps()->Get(step)));
+  return detail::step_op_name(*program_of(state_, program)->steps()->Get(step));
 }
 const char* Model::step_name(uint32_t step, uint32_t program) const {
   return name_of(state_, program_of(state_, program)->steps()->Get(step)->name());

@@ -5,6 +5,8 @@
 
 #include "runtime/core/built.h"
 #include "runtime/core/checked.h"
+#include "runtime/core/custom_definition.h"
+#include "runtime/core/custom_ops.h"
 #include "runtime/core/op.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/model/format.h"
@@ -19,6 +21,7 @@ struct ModelState {
   std::span<const std::byte> file;
   std::span<const format::Segment> segments;
   KernelTable kernels;
+  CustomOps custom_ops;
   uint64_t flatbuffer_bytes = 0;
   size_t retained = 0;
 };
@@ -103,6 +106,8 @@ inline bool is_control(const fb::Step& step) {
   return kControlFlow && (step_op(step) == Op::kIf || step_op(step) == Op::kLoop);
 }
 
+inline bool is_custom(const fb::Step& step) { return is_built(Op::kCustom) && step_op(step) == Op::kCustom; }
+
 // How a control step's operands meet its subprograms' inputs: those from `captured` on are captured, in
 // order; the subprogram's inputs before `own` are its own parameters.
 struct ControlShape {
@@ -123,6 +128,18 @@ inline Status decode_attrs(const fb::Step& step, void* storage) {
                               {items(step.ints()), items(step.floats()), bytes_of(step.bytes())}, storage);
 }
 
+// The same; a custom operator's step refers to its operator, if the application gave it. The definition is
+// verified.
+inline Status decode_attrs(const ModelState& model, const fb::Step& step, void* storage) {
+  SINTER_RETURN_IF_ERROR(decode_attrs(step, storage));
+  if (!is_custom(step)) return ok_status();
+  auto& custom = *static_cast<CustomAttrs*>(storage);
+  const AttrBytes& definition = custom.definition;
+  custom.op = find_custom_op(model.custom_ops, custom_domain(definition), custom_name(definition),
+                             custom_version(definition));
+  return ok_status();
+}
+
 // The table whose key is `key`, or null, by binary search; `list` ascends by key_of(table).
 template <class T, class KeyOf>
 const T* find_sorted(const flatbuffers::Vector<flatbuffers::Offset<T>>* list, uint32_t key, KeyOf key_of) {
@@ -139,6 +156,8 @@ const T* find_sorted(const flatbuffers::Vector<flatbuffers::Offset<T>>* list, ui
   }
   return nullptr;
 }
+// The operation's name; of a custom operator's step, the operator's. The step is verified.
+const char* step_op_name(const fb::Step& step);
 const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value);
 // What a control step of `plan` has of the device memory `kind` for its subprograms; null: nothing.
 const fb::DeviceWorkspace* find_device_workspace(const fb::ProgramPlan& plan, const fb::StepPlan& step,

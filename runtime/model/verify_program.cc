@@ -134,12 +134,24 @@ Status check_operands(const ModelState& model, const ProgramFacts& f, const fb::
   SINTER_RETURN_UNLESS(inputs + uint64_t{outputs} <= kMaxOperands,
                        unsupported("a step has more than %a operands", kMaxOperands));
   SINTER_RETURN_IF_ERROR(decode_attrs(step, &attrs));
+  const bool custom = is_custom(step);
+  if (custom) {
+    SINTER_RETURN_IF_ERROR(check_definition(reinterpret_cast<const CustomAttrs*>(&attrs)->definition));
+    SINTER_RETURN_IF_ERROR(decode_attrs(model, step, &attrs));
+    // Without its operator the step has no rule; sessions are refused.
+    if (reinterpret_cast<const CustomAttrs*>(&attrs)->op == nullptr) return ok_status();
+  }
   for (uint32_t i = 0; i < inputs; ++i) {
     views[i] = {};
     const int32_t v = items(step.inputs())[i];
     if (v < 0) continue;
     views[i] = value_view(value_at(program, v));
-    views[i].constant = value_at(program, v).kind() == fb::ValueKind::Constant;
+    const fb::Value& value = value_at(program, v);
+    views[i].constant = value.kind() == fb::ValueKind::Constant;
+    // A custom operator's rule may read what is constant.
+    if (custom && views[i].constant)
+      views[i].data = const_cast<std::byte*>(
+          constant_data(model, *model.root->constants()->Get(static_cast<uint32_t>(value.constant()))));
   }
   const auto outs = items(step.outputs());
   for (uint32_t i = 0; i < outputs; ++i) {

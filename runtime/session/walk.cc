@@ -85,7 +85,7 @@ OpCall Creator::make_call(const Frame& frame, const fb::Step& step, TensorView* 
   for (size_t i = 0; i < ins.size(); ++i) views[i] = view_of(frame, ins[i]);
   for (size_t i = 0; i < outs.size(); ++i) views[ins.size() + i] = view_of(frame, outs[i]);
   // Verified when the model was opened.
-  (void)decode_attrs(step, attributes);
+  (void)decode_attrs(*model_.state(), step, attributes);
   return {step_op(step), attributes, {views, ins.size()}, {views + ins.size(), outs.size()}};
 }
 
@@ -274,7 +274,7 @@ void Creator::describe(const Frame& frame, uint32_t s, CallUse use, uint8_t pool
   run->operands = parts.operands;
   run->keeps_attributes = attrs_bytes(run->op) <= kKeptAttrBytes;
   if (run->keeps_attributes) {
-    (void)decode_attrs(step, parts.attributes);
+    (void)decode_attrs(*model_.state(), step, parts.attributes);
     run->attributes.kept = parts.attributes;
   } else {
     run->attributes.table = offset_of(&step);

@@ -11,6 +11,7 @@
 #include "runtime/kernels/reference.h"
 #include "runtime/model/model_state.h"
 #include "sinter/packed_weights.h"
+#include "tests/fuzz/copying_op.h"
 #include "tests/fuzz/model_file.h"
 #include "tests/fuzz/targets.h"
 #include "tests/memory/far_backend.h"
@@ -240,7 +241,7 @@ bool use(View bytes, bool quick, const char** why) {
   // A view that ends where the file ends; its start is aligned, as a mapping's is.
   const Memory file(bytes.size());
   std::memcpy(file.span().data(), bytes.data(), bytes.size());
-  const OpenOptions options{.kernels = reference_kernels(), .check_digests = false};
+  const OpenOptions options{.kernels = reference_kernels(), .check_digests = false, .custom_ops = kFuzzedOps};
   const auto needed = Model::open_bytes(file.span(), options);
   if (!needed.ok()) return *why = needed.status().message, false;
   // Opening takes a multiple of the file's structure and no more.

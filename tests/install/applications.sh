@@ -2,9 +2,9 @@
 # Installs a build into a fresh prefix, builds examples/classify and the README's C++ example against nothing but that
 # prefix, and runs both on the digits model. Also: the arena size that classify reports is exactly what it needs.
 #
-#     applications.sh CMAKE BUILD_FOLDER SINTER CXX_COMPILER
+#     applications.sh CMAKE BUILD_FOLDER SINTER CXX_COMPILER PYTHON
 set -euo pipefail
-cmake=$1 build=$2 sinter=$3
+cmake=$1 build=$2 sinter=$3 python=$5
 export CXX=$4
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -74,6 +74,20 @@ code=0
 "$work/classify_c/classify_c" "$work/digits.sinter" > "$work/said" 2>&1 || code=$?
 [ $code -eq 3 ] || { echo "classify_c with too little memory: exit code $code"; cat "$work/said"; exit 1; }
 expect "$work/said" '[0-9]+ bytes of memory are needed but [0-9]+ were given|needs [0-9]+ bytes'
+
+# A custom operator: its library in the converter, the same source in the application. y = 2 * sin(0.5), four times.
+application custom_op "$root/examples/custom_op"
+"$python" "$root/examples/custom_op/make_model.py" "$work/wave.onnx"
+wave=$work/custom_op/wave.so
+"$sinter" convert "$work/wave.onnx" -o "$work/wave.sinter" --quiet --custom-ops "$wave"
+"$work/custom_op/custom_op" "$work/wave.sinter" > "$work/said"
+[ "$(sort -u "$work/said")" = 0.958851 ] && [ "$(wc -l < "$work/said")" -eq 4 ] || { echo "custom_op:"; cat "$work/said"; exit 1; }
+"$sinter" compare "$work/wave.onnx" "$work/wave.sinter" --random 1 --quiet --custom-ops "$wave"
+"$sinter" run "$work/wave.sinter" --random 1 --custom-ops "$wave" > "$work/said"
+expect "$work/said" '^y '
+# Without the library the model is refused by the operator's name.
+(cd "$work" && ! "$sinter" run wave.sinter --random 1) > "$work/said" 2>&1
+expect "$work/said" 'com\.example\.Wave'
 
 # The examples of README.md (Runner) and docs/application.md (C, and Session): the texts between ``` and ```, called by
 # readme_main.cc and documented.c.

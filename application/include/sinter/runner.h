@@ -50,6 +50,7 @@ struct RunnerOptions {
   bool copy_file = false;
   bool check_digests = true;                 // as OpenOptions::check_digests
   std::span<const uint8_t> public_key = {};  // as OpenOptions::public_key
+  CustomOps custom_ops = {};                 // as OpenOptions::custom_ops; outlives the Runner
 };
 
 // One caller at a time. Another Runner of the same model (another()) runs at the same time on another thread.

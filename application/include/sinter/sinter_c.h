@@ -28,6 +28,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sinter/custom_op.h"
+#include "sinter/element_types.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -63,25 +66,6 @@ typedef struct sinter_error {
 
 /* ---- Tensors ---- */
 
-/* The element types of inputs and outputs; the numbers are those of the file. */
-typedef enum sinter_type {
-  SINTER_NONE = 0,
-  SINTER_FLOAT32 = 1,
-  SINTER_FLOAT64 = 2,
-  SINTER_FLOAT16 = 3,
-  SINTER_BFLOAT16 = 4,
-  SINTER_INT8 = 5,
-  SINTER_UINT8 = 6,
-  SINTER_INT16 = 7,
-  SINTER_UINT16 = 8,
-  SINTER_INT32 = 9,
-  SINTER_UINT32 = 10,
-  SINTER_INT64 = 11,
-  SINTER_UINT64 = 12,
-  SINTER_BOOL = 13 /* one byte, 0 or 1 */
-} sinter_type;
-
-#define SINTER_MAX_RANK 8
 #define SINTER_ALIGNMENT 64    /* of memory that the caller gives, in bytes */
 #define SINTER_READ_PADDING 64 /* readable bytes behind a bound buffer */
 
@@ -108,9 +92,12 @@ typedef struct sinter_open_options {
   const uint8_t* public_key; /* 32 bytes, or NULL: refuse what is not signed with this Ed25519 key */
   void* memory;              /* aligned to SINTER_ALIGNMENT, or NULL: allocate */
   size_t memory_bytes;
+  /* The application's own operators (sinter/custom_op.h), which live as long as the model. */
+  const sinter_custom_op* const* custom_ops;
+  size_t custom_op_count;
 } sinter_open_options;
 #define SINTER_OPEN_OPTIONS_INIT \
-  { sizeof(sinter_open_options), 0, 0, 0, 0, NULL, NULL, 0 }
+  { sizeof(sinter_open_options), 0, 0, 0, 0, NULL, NULL, 0, NULL, 0 }
 
 /* Maps and verifies a file. */
 SINTER_API sinter_code sinter_model_open(const char* path, const sinter_open_options* options,

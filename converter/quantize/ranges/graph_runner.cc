@@ -11,6 +11,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/emit/emitter.h"
 #include "converter/import/reader.h"
+#include "converter/ir/custom_operators.h"
 #include "converter/ir/deep_copy.h"
 #include "converter/plan/planner.h"
 #include "converter/quantize/ranges/observe.h"
@@ -77,6 +78,7 @@ struct GraphRunner::Impl {
 
   std::shared_ptr<const MappedFile> file;
   Memory model_memory, memory;
+  std::vector<const sinter_custom_op*> custom_ops;
   Model model;
   Session session;
   PlannedProgram program;
@@ -135,7 +137,8 @@ GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : imp
   PlannedModel plan = plan_model(std::move(copy), plan_options);
   impl_->file = write_and_map(plan);
   impl_->program = std::move(plan.programs.front());
-  const OpenOptions open{.kernels = reference_kernels()};
+  impl_->custom_ops = custom_ops_of(graph);
+  const OpenOptions open{.kernels = reference_kernels(), .custom_ops = impl_->custom_ops};
   Result<size_t> need = Model::open_bytes(impl_->file->bytes, open);
   if (!need.ok()) throw std::logic_error("a planned graph cannot be opened: " + said(need.status()));
   impl_->model_memory = aligned(*need);

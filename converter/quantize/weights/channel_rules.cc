@@ -69,6 +69,7 @@ bool ChannelScales::visit(size_t n) {
       {WorkKind::kSampling, &Scales::no_rule},
       {WorkKind::kRecurrent, &Scales::no_rule},
       {WorkKind::kTransform, &Scales::no_rule},
+      {WorkKind::kCustom, &Scales::no_rule},
       {WorkKind::kControl, &Scales::no_rule},
   };
   static_assert(unanswered(kRules) == Op{}, "this operation needs a rule for scales of channels, or no_rule");

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "runtime/backend/kernel.h"
+#include "runtime/core/custom_ops.h"
 
 namespace sinter {
 
@@ -34,6 +35,10 @@ struct OpenOptions {
   // SINTER_SIGNATURES refuse (kUnsupported) every file if a key is given, and signed files unless
   // check_digests is false.
   std::span<const uint8_t> public_key = {};
+  // The application's own operators (docs/custom-operators.md), for models that have such steps. The list and
+  // what it points to live as long as the model. Their rules are run again, and must give the file's types
+  // and dims. A file also opens without the operators that it needs, but has no sessions then.
+  CustomOps custom_ops = {};
 };
 
 // A public input or output, with its name in the model.
@@ -106,8 +111,8 @@ class Model {
   uint32_t program_count() const;
   uint32_t entry_program(uint32_t entry, uint32_t profile) const;
   uint32_t entry_program() const { return entry_program(0, default_profile()); }
-  // For information: the op and name of a step (or "" if names are stripped). Without a program: of
-  // entry_program().
+  // For information: the op and name of a step (or "" if names are stripped). The op of a custom operator's
+  // step is the operator's name. Without a program: of entry_program().
   uint32_t step_count(uint32_t program) const;
   uint32_t step_count() const { return step_count(entry_program()); }
   const char* step_op(uint32_t step, uint32_t program) const;

@@ -83,10 +83,16 @@ def self_test():
     return 1 if bad else 0
 
 
+def with_includes(header):
+    """The header's text, with the runtime's C headers that it includes in place of their names."""
+    folder = header.resolve().parents[3] / "runtime" / "include"
+    return re.sub(r'#include "(sinter/\w+\.h)"', lambda m: with_includes(folder / m.group(1)), header.read_text())
+
+
 def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
-    header, record = Path(sys.argv[1]).read_text(), Path(sys.argv[2])
+    header, record = with_includes(Path(sys.argv[1])), Path(sys.argv[2])
     if sys.argv[3:] == ["--record"]:
         record.write_text(record_of(declarations(header)))
         return 0

@@ -1,0 +1,56 @@
+// Shared objects with custom operators (--custom-ops).
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "converter/cli/commands.h"
+#include "converter/cli/host_session.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/import/onnx_operator.h"
+
+namespace sinter::convert {
+namespace {
+
+// A name without a slash would be searched for in the system's folders.
+std::string path_of(const std::string& library) {
+  return library.find('/') == std::string::npos ? "./" + library : library;
+}
+
+// Never unloaded: models and messages refer to what the operators hold.
+CustomOps operators_in(const std::string& library) {
+  void* handle = ::dlopen(path_of(library).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr)
+    throw UsageError(fmt::format("--custom-ops {}: the library cannot be loaded: {}", library, ::dlerror()));
+  void* symbol = ::dlsym(handle, SINTER_CUSTOM_OPS_FUNCTION);
+  if (symbol == nullptr)
+    throw UsageError(
+        fmt::format("--custom-ops {}: the library does not export the function {}, which gives its "
+                    "operators (sinter/custom_op.h)",
+                    library, SINTER_CUSTOM_OPS_FUNCTION));
+  size_t count = 0;
+  const sinter_custom_op* const* ops = reinterpret_cast<sinter_custom_ops_function>(symbol)(&count);
+  if (ops == nullptr || count == 0)
+    throw UsageError(
+        fmt::format("--custom-ops {}: {} gives no operators", library, SINTER_CUSTOM_OPS_FUNCTION));
+  return {ops, count};
+}
+
+}  // namespace
+
+std::shared_ptr<const CustomOperators> CustomOpsOption::load() const {
+  if (libraries.empty()) return nullptr;
+  auto all = std::make_shared<CustomOperators>();
+  for (const std::string& library : libraries) {
+    const CustomOps ops = operators_in(library);
+    if (const Status status = all->add(ops); !status.ok())
+      throw UsageError(fmt::format("--custom-ops {}: {}", library, describe(status)));
+    for (const sinter_custom_op* op : ops)
+      if (find_operator(op->domain, op->name) != nullptr)
+        throw UsageError(
+            fmt::format("--custom-ops {}: {}.{} is an operator that Sinter has itself; give yours another "
+                        "domain or name",
+                        library, op->domain, op->name));
+  }
+  return all;
+}
+
+}  // namespace sinter::convert
