@@ -69,6 +69,7 @@ Status Creator::resolve() {
       options_.packed_weights == nullptr ||
           (options_.packed_weights->valid() && options_.packed_weights->state()->model == &model),
       invalid("the packed weights belong to another model; pack them with the same Model"));
+  if (options_.packed_weights != nullptr) shared_number_ = options_.packed_weights->state()->number;
   SINTER_RETURN_IF_ERROR(resolve_devices());
   return resolve_bindings();
 }

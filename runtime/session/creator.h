@@ -253,7 +253,12 @@ class Creator {
   // Packed constants (packed.cc).
   struct Search;
   int64_t constant_of(const Frame& frame, int32_t value) const;
-  int64_t shared_number_of(const Frame& frame, int32_t value) const;
+  // For keys. Only PackedWeights need numbers that entries share, so that programs without them do not link
+  // what finds these.
+  int64_t number_of(const Frame& frame, int32_t value) const {
+    return shared_number_ != nullptr ? shared_number_(*this, frame, value) : constant_of(frame, value);
+  }
+  static int64_t shared_number_of(const Creator& self, const Frame& frame, int32_t value);
   bool key_of(const Frame& frame, const fb::Step& step, const Choice& choice, const Packing& packing,
               PackedKey* key) const;
   void forget_packed();
@@ -329,7 +334,9 @@ class Creator {
   size_t prepared_peak_ = 0;  // of prepared memory, where it has to hold scratch as well
   size_t packed_bytes_ = 0;   // of packed constants in prepared memory
   bool packs_only_ = false;   // creates packed weights, not a session
-  uint32_t entry_ = 0;        // the one that is walked; while packing every entry: the latest
+  PackedState::Number* shared_number_ = nullptr;         // of PackedWeights; null: constant_of()
+  Status (Creator::*search_before_)(Search*) = nullptr;  // in earlier entries, while packing every entry
+  uint32_t entry_ = 0;  // the one that is walked; while packing every entry: the latest
   PackedEntry* entries_ = nullptr;
   uint32_t packed_count_ = 0;
   // A bit for constants that a step has packed: set for these and, where there are more constants than bits,

@@ -119,14 +119,14 @@ bool same_prepared(const fb::Program& a, const fb::Program& b, uint32_t s) {
 
 // The number of an operand that is the same in every entry that reads the same: a prepared value has that of
 // the first entry whose prepare step of the same place makes it from the same constants.
-int64_t Creator::shared_number_of(const Frame& frame, int32_t v) const {
-  const int64_t own = constant_of(frame, v);
+int64_t Creator::shared_number_of(const Creator& self, const Frame& frame, int32_t v) {
+  const int64_t own = self.constant_of(frame, v);
   if (own >= 0) return own;
   const auto index = static_cast<uint32_t>((-1 - own) >> 32);
   const int64_t value = (-1 - own) & UINT32_MAX;
-  const auto& programs = *model_.state()->root->programs();
+  const auto& programs = *self.model_.state()->root->programs();
   const fb::Program& program = *programs.Get(index);
-  const auto entries = items(profile_->entries());
+  const auto entries = items(self.profile_->entries());
   if (program.values()->Get(static_cast<uint32_t>(value))->kind() != fb::ValueKind::Prepared ||
       std::find(entries.begin(), entries.end(), index) == entries.end())
     return own;
@@ -150,7 +150,7 @@ bool Creator::key_of(const Frame& frame, const fb::Step& step, const Choice& cho
   for (size_t i = 0; i < 32; ++i) {
     if (!packs_input(packing, i)) continue;
     if (count == kPackedInputs) return false;
-    key->constants[count++] = i < ins.size() && ins[i] >= 0 ? shared_number_of(frame, ins[i]) : kAbsent;
+    key->constants[count++] = i < ins.size() && ins[i] >= 0 ? number_of(frame, ins[i]) : kAbsent;
   }
   return count > 0 && key->constants[0] != kAbsent;
 }
@@ -208,7 +208,7 @@ Status Creator::find_earlier(Frame& frame, uint32_t s, Search* search) {
     }
     SINTER_RETURN_IF_ERROR(search_steps(*body->parent, 0, body->owner_index, search));
   }
-  return packs_every_entry() ? search_entries(search) : ok_status();
+  return search_before_ != nullptr ? (this->*search_before_)(search) : ok_status();
 }
 
 // Those that were packed for before this one.
@@ -244,7 +244,7 @@ Status Creator::search_step(const Frame& frame, uint32_t s, Search* search) {
   const auto ins = items(step.inputs());
   if (step_op(step) != search->op || search->input >= ins.size() || ins[search->input] < 0 ||
       ins.size() + length(step.outputs()) > kPackedOperands ||
-      shared_number_of(frame, ins[search->input]) != search->key.constants[0] ||
+      number_of(frame, ins[search->input]) != search->key.constants[0] ||
       place_of(frame, step, plan).device != search->device)
     return ok_status();
   SINTER_RETURN_IF_ERROR(compare_step(frame, step, plan, search));

@@ -28,11 +28,17 @@ struct PackedEntry {
   const std::byte* data = nullptr;
 };
 
+class Creator;
+struct Frame;
+
 // The state of PackedWeights: this struct, then the entries, then the bytes.
 struct PackedState {
   const ModelState* model = nullptr;
   std::span<const PackedEntry> entries;  // by hash
   size_t bytes = 0;                      // of the block
+  // The number of an operand in the keys.
+  using Number = int64_t(const Creator& creator, const Frame& frame, int32_t value);
+  Number* number = nullptr;
 
   // Null: not packed here.
   const std::byte* find(const PackedKey& key) const;
@@ -47,6 +53,6 @@ struct PackedAt {
 
 SINTER_ON_32(PackedAt, 16, 4);
 SINTER_ON_32(PackedEntry, 168, 8);
-SINTER_ON_32(PackedState, 16, 4);
+SINTER_ON_32(PackedState, 20, 4);
 
 }  // namespace sinter::detail

@@ -67,6 +67,8 @@ Status Creator::walk_packings() {
 
 Status Creator::measure_packed(Requirements* needs) {
   packs_only_ = true;
+  shared_number_ = &Creator::shared_number_of;
+  if (options_.entry == kEveryEntry) search_before_ = &Creator::search_entries;
   SINTER_RETURN_IF_ERROR(resolve());
   control_ = StructureArena();
   prepared_ = {};
@@ -150,7 +152,7 @@ Status Creator::create_packed(std::span<std::byte> memory, const PackedState** o
   const std::span<PackedEntry> entries(entries_, packed_count_);
   std::sort(entries.begin(), entries.end(),
             [](const PackedEntry& a, const PackedEntry& b) { return a.hash < b.hash; });
-  *state = {model_.state(), entries, bytes};
+  *state = {model_.state(), entries, bytes, shared_number_};
   *out = state;
   return ok_status();
 }
