@@ -17,6 +17,7 @@ namespace {
 struct EmbedArguments {
   CommonOptions common;
   TrustOption trust;
+  CustomOpsOption custom_ops;
   std::string model, out, target;
 };
 
@@ -56,7 +57,7 @@ void run_embed(const EmbedArguments& a) {
     written.push_back({"-o", file});
   }
   check_outputs(written, {{"the model", a.model}, {"--public-key", a.trust.file}});
-  const LoadedModel loaded(a.model, a.trust.key());
+  const LoadedModel loaded(a.model, a.trust.key(), LoadedModel::Reading::kMapped, a.custom_ops.load());
   if (loaded.model().entry_count() > 1)
     throw DataError(
         fmt::format("{}: the file has {} shape sets, but sizes are stated for one session; convert the model "
@@ -108,6 +109,7 @@ void add_embed(CLI::App& app, Outcome&) {
   c->add_option("-o,--output", a->out, "Writes NAME.h, NAME.c, NAME_kernels.cc and NAME.cmake")->required();
   c->add_option("--target", a->target,
                 "The profile whose sizes are stated; needed where the file has several");
+  a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_embed(*a); });

@@ -134,6 +134,9 @@ def commands(s):
                   ["run", "all.sinter", "--random", "1", "--profile"]):
         a = cli.call(s.sinter, *words[:1], s.path(words[1]), *words[2:], *given)
         s.check(f"{words[0]} with the library", a.code == 0, a.why())
+    a = s.convert("pair", "--target", "portable")
+    a = cli.call(s.sinter, "embed", s.path("pair.sinter"), "-o", s.path("embedded"), *given)
+    s.check("embed with the library", a.code == 0, a.why())
     a = cli.call(s.sinter, "run", s.path("all.sinter"), "--random", "1", "--profile", "--json", *given)
     s.check("steps have the operator's name", '"Scale"' in a.out, a.out)
     a = cli.call(s.sinter, "keygen", s.path("owner"))
