@@ -24,6 +24,7 @@
 #include "converter/quantize/search/metric_program.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/quantize_report.h"
+#include "converter/report/summary.h"
 
 namespace sinter::convert {
 namespace {
