@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "converter/cli/flags.h"
 #include "converter/diagnostics/diagnostics.h"
 #include "converter/sign/keys.h"
 
@@ -17,6 +18,7 @@ struct CommonOptions {
   bool json = false;
   bool quiet = false;
   void add_to(CLI::App& command) {
+    begin_group(command, flag_group::kGeneral);
     command.add_flag("--json", json, "Print the result as one JSON object on stdout");
     command.add_flag("--quiet", quiet, "Print only errors and the output of --json");
   }
@@ -26,8 +28,9 @@ struct CommonOptions {
 struct TrustOption {
   std::string file;
   void add_to(CLI::App& command) {
-    command.add_option("--public-key", file,
-                       "Refuse (exit code 4) a .sinter file that is not signed with this key");
+    begin_group(command, flag_group::kGeneral);
+    add_value(command, "--public-key", file, "NAME.pub",
+              "Refuse (exit code 4) a .sinter file that is not signed with this key");
   }
   std::optional<PublicKey> key() const {
     return file.empty() ? std::nullopt : std::optional(PublicKey::read(file));
@@ -67,5 +70,7 @@ void add_ranges(CLI::App& app, Outcome& outcome);
 void add_keygen(CLI::App& app, Outcome& outcome);
 void add_sign(CLI::App& app, Outcome& outcome);
 void add_tune(CLI::App& app, Outcome& outcome);
+// help, completion and man, which describe the commands added before and themselves.
+void add_self_description(CLI::App& app);
 
 }  // namespace sinter::convert

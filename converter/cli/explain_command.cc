@@ -10,6 +10,7 @@
 #include "converter/cli/ledger_view.h"
 #include "converter/cli/step_facts.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/nearest_name.h"
 #include "converter/diagnostics/node_fates.h"
 #include "converter/quantize/search/noise.h"
 
@@ -21,6 +22,15 @@ struct ExplainArguments {
   TrustOption trust;
   std::string model, name;
 };
+
+// Of the steps and the values.
+std::vector<std::string> names_in(const FileView& view, const nlohmann::json& steps) {
+  std::set<std::string> names;
+  for (const auto& s : steps) names.insert(s["name"].get<std::string>());
+  for (const auto& t : types_json(view)) names.insert(t["value"].get<std::string>());
+  names.erase("");
+  return {names.begin(), names.end()};
+}
 
 void run_explain(const ExplainArguments& a) {
   if (a.name.empty())
@@ -49,7 +59,8 @@ void run_explain(const ExplainArguments& a) {
   const auto named = [&](const std::string& name) {
     return names.count(name) != 0 || names.count(exact_name(name)) != 0;
   };
-  for (const auto& s : steps_json(view, host)) {
+  const nlohmann::json steps = steps_json(view, host);
+  for (const auto& s : steps) {
     const std::string step = s["name"].get<std::string>();
     bool hit = nodes.count(step) != 0 || step.starts_with(a.name + "/");
     for (const auto& x : s["inputs"]) hit |= named(x.get<std::string>());
@@ -70,9 +81,9 @@ void run_explain(const ExplainArguments& a) {
   }
   if (found.empty() && values.empty() && types.empty() && fates.empty() && constant.is_null())
     throw DataError(
-        fmt::format("{}: neither a node of the ONNX model nor a value has the name '{}' (sinter inspect "
+        fmt::format("{}: neither a node of the ONNX model nor a value has the name '{}'; {} (sinter inspect "
                     "--steps lists the steps; --strip omits names)",
-                    a.model, a.name));
+                    a.model, a.name, advise_name(names_in(view, steps), a.name)));
   if (a.common.json) {
     nlohmann::json json{
         {"name", a.name}, {"nodes", fates}, {"values", values}, {"steps", found}, {"types", types}};
@@ -100,6 +111,7 @@ void add_explain(CLI::App& app, Outcome&) {
   CLI::App* c = app.add_subcommand("explain", "Report the origin and the fate of a tensor or node");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();
+  c->footer("Example:\n  sinter explain net.sinter conv_3");
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_explain(*a); });

@@ -18,6 +18,7 @@
 #include "converter/cli/step_facts.h"
 #include "converter/cli/target_memory.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/nearest_name.h"
 #include "converter/report/conversion_report.h"
 #include "runtime/model/model_state.h"
 
@@ -50,13 +51,13 @@ std::string signer_text(const std::optional<PublicKey>& signer, bool trusted) {
 // The profile that is planned for the requested target; without one, the one that runs here.
 uint32_t profile_of(const Model& model, const InspectArguments& a) {
   if (a.target.empty()) return model.default_profile();
-  std::string names;
+  std::vector<std::string> names;
   for (uint32_t i = 0; i < model.profile_count(); ++i) {
     if (a.target == model.profile_name(i)) return i;
-    names += fmt::format("{}{}", i == 0 ? "" : ", ", model.profile_name(i));
+    names.emplace_back(model.profile_name(i));
   }
-  throw DataError(
-      fmt::format("{}: the file has no profile for target '{}'; it has {}", a.model, a.target, names));
+  throw DataError(fmt::format("{}: the file has no profile for target '{}'; {}", a.model, a.target,
+                              advise_name(names, a.target)));
 }
 
 // Of each profile: what it is planned for, and what its default entry takes in host memory.
@@ -231,15 +232,24 @@ void add_inspect(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<InspectArguments>();
   CLI::App* c = app.add_subcommand("inspect", "Show the contents of a .sinter file");
   c->add_option("model", a->model, "The .sinter file")->required();
-  c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel");
-  c->add_flag("--memory", a->memory, "Every region, and every value's offset and live range");
-  c->add_option("--html", a->html, "Write --memory as a page with a drawing: time by address")
-      ->needs("--memory");
-  c->add_flag("--types", a->types, "Every value's type and shape");
-  c->add_option("--threads", a->threads, "For a session on N threads")->check(CLI::Range(1, 1024));
-  c->add_option("--backend", a->backend, "For a session that uses this backend wherever it can");
-  c->add_option("--target", a->target,
-                "For the profile planned for this target, instead of the one that runs on this machine");
+  c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel")->group(flag_group::kReports);
+  c->add_flag("--memory", a->memory, "Every region, and every value's offset and live range")
+      ->group(flag_group::kReports);
+  add_value(*c, "--html", a->html, "PAGE", "Write --memory as a page with a drawing: time by address")
+      ->needs("--memory")
+      ->group(flag_group::kReports);
+  c->add_flag("--types", a->types, "Every value's type and shape")->group(flag_group::kReports);
+  add_value(*c, "--threads", a->threads, "N", "For a session on N threads")
+      ->check(CLI::Range(1, 1024))
+      ->group(flag_group::kTarget);
+  add_value(*c, "--backend", a->backend, "NAME", "For a session that uses this backend wherever it can")
+      ->group(flag_group::kTarget);
+  add_value(*c, "--target", a->target, "NAME",
+            "For the profile planned for this target, instead of the one that runs on this machine")
+      ->group(flag_group::kTarget);
+  c->footer(
+      "Examples:\n  sinter inspect net.sinter --steps\n  sinter inspect net.sinter --memory --html "
+      "memory.html");
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a, &outcome] { run_inspect(*a, outcome); });

@@ -7,6 +7,8 @@ Works on small models made here; needs numpy and onnx.
 """
 import json
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -56,7 +58,7 @@ class Case(unittest.TestCase):
     def sinter(self, *args, code=0):
         r = cli.call(SINTER, *args, timeout=60)
         self.assertEqual(r.code, code, f"{' '.join(map(str, args))}: {r.why()}")
-        for line in (r.out + r.err).splitlines():
+        for line in r.out.splitlines():
             if self.dir not in line and not line.lstrip().startswith(('"', "{", "}", "[", "]")):
                 self.assertLessEqual(len(line), COLUMNS, line)
         return r
@@ -113,6 +115,109 @@ class Summary(Case):
              [numpy_helper.from_array(np.eye(4, dtype=np.float32), "w")])
         report = json.loads(self.convert(self.path("loop.onnx"), "--max-trips", "again=7", "--json").out)
         self.assertEqual((report["multiply_adds"]["onnx"], report["multiply_adds"]["file"]), (7 * 16, 7 * 16))
+
+
+class Help(Case):
+    def commands(self):
+        listed = self.sinter("--help").out.split("Commands:\n")[1].split("\n\n")[0]
+        return [line.split()[0] for line in listed.splitlines() if line[2] != " "]
+
+    def test_groups_and_columns(self):
+        commands = self.commands()
+        self.assertIn("convert", commands)
+        self.assertIn("completion", commands)
+        for c in commands:
+            text = self.sinter(c, "--help").out  # checks the columns
+            self.assertEqual(self.sinter("help", c).out, text)
+            self.assertIn(f"Usage: sinter {c}", text)
+            self.assertNotIn("Options:", text)  # what a flag without a group has
+        self.assertEqual(self.sinter("help").out, self.sinter("--help").out)
+        groups = [line[:-1] for line in self.sinter("help", "convert").out.splitlines() if line.endswith(":") and line[0] != " "]
+        self.assertEqual(groups, ["Shapes and constants", "Pictures and sounds", "State", "Types", "Quantization", "Accuracy",
+                                  "Target and speed", "Memory", "Output", "Reports", "Passes", "General", "Examples"])
+
+    def test_names_that_do_not_exist(self):
+        model = self.path("m.sinter")
+        self.sinter("convert", self.product, "-o", model, "--dim", "time=5", "--target", "portable")
+        convert = ["convert", self.product, "-o", self.path("no.sinter"), "--dim", "time=5"]
+        for code, args, words in (
+                (2, ["help", "covert"], ("help: command: 'covert' is not a valid value", "did you mean 'convert'?")),
+                (2, ["bnch", model], ("'bnch' is not a command", "did you mean 'bench'?")),
+                (2, ["run", model, "--quantize", "int8"], ("'--quantize' is not a flag of this command but of convert",)),
+                (2, ["run", model, "more"], ("'more' is one argument too many", "sinter run --help")),
+                (2, [*convert, "--quantize", "int-8"], ("--quantize", "'int-8'", "did you mean 'int8'?")),
+                (2, [*convert, "--disable-pass", "fuse-clam"], ("--disable-pass", "did you mean 'fuse-clamp'?")),
+                (2, [*convert, "--target", "x86-64"], ("'x86-64'", "did you mean 'x86_64'?")),
+                (2, [*convert, "--target", "x86_64+avx51"], ("'avx51'", "did you mean 'avx512'?")),
+                (2, [*convert, "--keep", "y=flaot32"], ("'flaot32'", "did you mean 'float32'?")),
+                (3, [*convert, "--dim", "tiem=5"], ("--dim tiem", "did you mean 'time'?")),
+                (3, [*convert, "--max-trips", "loop=5"], ("--max-trips loop", "remove the option")),
+                (3, [*convert, "--keep", "yy=float32"], ("--keep yy", "did you mean 'y'?")),
+                (5, ["explain", model, "projekt"], ("'projekt'", "did you mean 'project'?")),
+                (5, ["inspect", model, "--target", "portabel"], ("'portabel'",)),
+                (2, ["bench", model, "--backend", "referenc"], ("--backend referenc", "did you mean 'reference'?"))):
+            with self.subTest(args=args):
+                r = cli.call(SINTER, *args, timeout=60)
+                self.assertEqual(r.code, code, r.why())
+                for word in words:
+                    self.assertIn(word, r.err)
+
+    def test_completion_in_bash(self):
+        bash = shutil.which("bash")
+        if bash is None:
+            self.skipTest("no bash")
+
+        def complete(*words):
+            script = (f'source <("{SINTER}" completion bash)\nCOMP_WORDS=("$@") COMP_CWORD=$(($# - 1))\n_sinter\n'
+                      'printf "%s\\n" "${COMPREPLY[@]}"\n')
+            done = subprocess.run([bash, "-u", "-c", script, "-", *words], capture_output=True, text=True, cwd=self.dir)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+            return done.stdout.split()
+
+        self.assertEqual(complete("sinter", "con"), ["convert"])
+        self.assertEqual(complete("sinter", "help", "con"), ["convert"])
+        self.assertEqual(sorted(complete("sinter", "convert", "--quant")), ["--quantize"])
+        self.assertEqual(complete("sinter", "convert", "--quantize", "int8"), ["int8", "int8x16", "int8w"])
+        self.assertEqual(complete("sinter", "convert", "prod"), ["product.onnx"])
+        self.assertEqual(complete("sinter", "completion", ""), ["bash", "zsh", "fish"])
+        for shell in ("zsh", "fish"):
+            script = self.path(f"sinter.{shell}")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write(cli.call(SINTER, "completion", shell).out)
+            if shutil.which(shell):
+                self.assertEqual(subprocess.run([shell, "-n", script], check=False).returncode, 0)
+        self.sinter("completion", "tcsh", code=2)
+
+    def test_manual_page(self):
+        page = cli.call(SINTER, "man").out
+        for name in (*self.commands(), "max\\-arena", "EXIT STATUS"):
+            self.assertIn(name.upper() if name.isalpha() else name, page)
+        groff = shutil.which("groff")
+        if groff is None:
+            self.skipTest("no groff")
+        done = subprocess.run([groff, "-man", "-ww", "-Tascii", "-rLL=100n", "-P-cbou"], input=page, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("--max-arena BYTES", done.stdout)
+
+
+class Times(Case):
+    def test_percentiles(self):
+        model = self.path("t.sinter")
+        self.sinter("convert", self.product, "-o", model, "--dim", "time=5", "--target", "portable")
+        bench = json.loads(self.sinter("bench", model, "--seconds", "0.01", "--profile", "--json").out)
+        self.assertLessEqual(bench["min_ms"], bench["median_ms"])
+        self.assertLessEqual(bench["median_ms"], bench["p90_ms"])
+        self.assertLessEqual(bench["p90_ms"], bench["p99_ms"])
+        run = json.loads(self.sinter("run", model, "--random", "1", "--profile", "--json").out)
+        self.assertTrue(3 <= run["warm_runs"] <= 20)
+        self.assertGreater(run["first_ms"], 0)
+        for step in (*bench["profile"], *run["profile"]):
+            self.assertLessEqual(step["min_us"], step["us"])
+            self.assertLessEqual(step["us"], step["p90_us"])
+            self.assertLessEqual(step["p90_us"], step["p99_us"])
+        self.assertEqual({s["runs"] for s in run["profile"]}, {run["warm_runs"]})
+        text = self.sinter("run", model, "--random", "1", "--profile").out
+        self.assertRegex(text, r"first run [\d.]+ ms; then, of \d+ runs of the first sample after 2 to warm up:")
 
 
 def main():
