@@ -15,6 +15,7 @@
 #include "converter/cli/input_data.h"
 #include "converter/cli/made_up_inputs.h"
 #include "converter/cli/model_facts.h"
+#include "converter/cli/model_source.h"
 #include "converter/cli/process_facts.h"
 #include "converter/cli/processors.h"
 #include "converter/cli/step_profile.h"
@@ -31,6 +32,7 @@ struct BenchArguments {
   CommonOptions common;
   TrustOption trust;
   DataFlags data;
+  ConvertArguments conversion;
   std::string model, inputs, backend;
   int threads = 1;
   std::string processors;
@@ -66,18 +68,21 @@ std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, doubl
   return times;
 }
 
-void run_bench(const BenchArguments& a) {
+void run_bench(const BenchArguments& a, Outcome& outcome) {
+  ModelSource source;
+  if (!source.open(a.model, a.conversion, a.common, a.trust, outcome)) return;
   const std::optional<PublicKey> key = a.trust.key();
   Arrays inputs;
   if (a.inputs.empty()) {
-    inputs = made_up_inputs(LoadedModel(a.model, key).model());
+    inputs = made_up_inputs(LoadedModel(source.path(), key).model());
   } else {
     InputData data(a.inputs, a.data.preprocessing());
-    inputs = data.arrays() != nullptr ? *data.arrays()
-                                      : first_inputs(std::move(data), LoadedModel(a.model, key).model());
+    inputs = data.arrays() != nullptr
+                 ? *data.arrays()
+                 : first_inputs(std::move(data), LoadedModel(source.path(), key).model());
   }
   const auto start = ProfileClock::now();
-  const LoadedModel loaded(a.model, key);
+  const LoadedModel loaded(source.path(), key);
   HostSession host(
       loaded, {.threads = a.threads, .backend = a.backend, .processors = parse_processors(a.processors)});
   const double load_ms = ms_since(start);
@@ -129,10 +134,11 @@ void run_bench(const BenchArguments& a) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Outcome&) {
+void add_bench(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<BenchArguments>();
   CLI::App* c = app.add_subcommand("bench", "Measure a .sinter file: time per run, time to load, memory");
-  c->add_option("model", a->model, "The .sinter file")->required();
+  c->add_option("model", a->model, "The .sinter file, or an .onnx file, which is converted for this alone")
+      ->required();
   add_value(*c, "--inputs", a->inputs, "DATA",
             "Samples as for run, the first of which is used; without them small numbers are generated")
       ->group(flag_group::kInput);
@@ -149,11 +155,12 @@ void add_bench(CLI::App& app, Outcome&) {
   c->add_flag("--profile", a->profile,
               "Measure the steps in further runs, and print the percentiles and the minimum of each")
       ->group(flag_group::kMeasurement);
+  add_source_flags(*c, a->conversion);
   c->footer(
       "Examples:\n  sinter bench net.sinter --threads 4\n  sinter bench net.sinter --profile --seconds 5");
   a->trust.add_to(*c);
   a->common.add_to(*c);
-  c->callback([a] { run_bench(*a); });
+  c->callback([a, &outcome] { run_bench(*a, outcome); });
 }
 
 }  // namespace sinter::convert

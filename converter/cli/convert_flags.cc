@@ -31,15 +31,6 @@ std::pair<std::string, std::vector<std::string>> list_of(const List& list, const
   return all;
 }
 
-void add_shape_flags(CLI::App& c, ConvertArguments& a) {
-  begin_group(c, flag_group::kShapes);
-  add_value(c, "--shape", a.shapes, "INPUT=1,3,224,224", "The shape of an input with open dimensions");
-  add_value(c, "--dim", a.dims, "NAME=N", "The size of a named dimension");
-  add_value(c, "--const", a.constants, "NAME=FILE.npy", "Turns an input into a constant");
-  add_value(c, "--max-trips", a.trips, "NODE=N", "The maximum number of iterations of a Loop node");
-  add_value(c, "--bound", a.bounds, "NODE=N", "The maximum of the bounded dimension in the node's results");
-}
-
 void add_state_flags(CLI::App& c, ConvertArguments& a) {
   begin_group(c, flag_group::kState);
   add_value(
@@ -217,11 +208,13 @@ void add_pass_flags(CLI::App& c, ConvertArguments& a) {
 
 }  // namespace
 
-void add_conversion_flags(CLI::App& c, ConvertArguments& a) {
-  add_shape_flags(c, a);
-  add_type_flags(c, a);
-  add_target_flags(c, a);
-  add_memory_flags(c, a);
+void add_shape_flags(CLI::App& c, ConvertArguments& a) {
+  begin_group(c, flag_group::kShapes);
+  add_value(c, "--shape", a.shapes, "INPUT=1,3,224,224", "The shape of an input with open dimensions");
+  add_value(c, "--dim", a.dims, "NAME=N", "The size of a named dimension");
+  add_value(c, "--const", a.constants, "NAME=FILE.npy", "Turns an input into a constant");
+  add_value(c, "--max-trips", a.trips, "NODE=N", "The maximum number of iterations of a Loop node");
+  add_value(c, "--bound", a.bounds, "NODE=N", "The maximum of the bounded dimension in the node's results");
 }
 
 void add_convert_flags(CLI::App& c, ConvertArguments& a) {

@@ -8,6 +8,7 @@
 #include "converter/cli/commands.h"
 #include "converter/cli/device_places.h"
 #include "converter/cli/ledger_view.h"
+#include "converter/cli/model_source.h"
 #include "converter/cli/step_facts.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
@@ -20,6 +21,7 @@ namespace {
 struct ExplainArguments {
   CommonOptions common;
   TrustOption trust;
+  ConvertArguments conversion;
   std::string model, name;
 };
 
@@ -32,10 +34,12 @@ std::vector<std::string> names_in(const FileView& view, const nlohmann::json& st
   return {names.begin(), names.end()};
 }
 
-void run_explain(const ExplainArguments& a) {
+void run_explain(const ExplainArguments& a, Outcome& outcome) {
   if (a.name.empty())
     throw UsageError("explain: the name is empty; give that of a node or value of the ONNX model");
-  const LoadedModel loaded(a.model, a.trust.key());
+  ModelSource source;
+  if (!source.open(a.model, a.conversion, a.common, a.trust, outcome)) return;
+  const LoadedModel loaded(source.path(), a.trust.key());
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();
   HostSession host(loaded, session_here(loaded.model(), loaded.model().default_profile(), {}));
@@ -106,15 +110,17 @@ void run_explain(const ExplainArguments& a) {
 
 }  // namespace
 
-void add_explain(CLI::App& app, Outcome&) {
+void add_explain(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<ExplainArguments>();
   CLI::App* c = app.add_subcommand("explain", "Report the origin and the fate of a tensor or node");
-  c->add_option("model", a->model, "The .sinter file")->required();
+  c->add_option("model", a->model, "The .sinter file, or an .onnx file, which is converted for this alone")
+      ->required();
   c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();
+  add_source_flags(*c, a->conversion);
   c->footer("Example:\n  sinter explain net.sinter conv_3");
   a->trust.add_to(*c);
   a->common.add_to(*c);
-  c->callback([a] { run_explain(*a); });
+  c->callback([a, &outcome] { run_explain(*a, outcome); });
 }
 
 }  // namespace sinter::convert

@@ -14,6 +14,7 @@
 #include "converter/cli/inspect_memory.h"
 #include "converter/cli/ledger_view.h"
 #include "converter/cli/model_facts.h"
+#include "converter/cli/model_source.h"
 #include "converter/cli/output_paths.h"
 #include "converter/cli/step_facts.h"
 #include "converter/cli/target_memory.h"
@@ -28,6 +29,7 @@ namespace {
 struct InspectArguments {
   CommonOptions common;
   TrustOption trust;
+  ConvertArguments conversion;
   std::string model, html, backend, target;
   int threads = 1;
   bool steps = false, memory = false, types = false;
@@ -118,10 +120,16 @@ std::string backends_text(const HostSession& host) {
   return text.empty() ? "none, because there are no steps" : text;
 }
 
-void run_inspect(const InspectArguments& a, const Outcome& outcome) {
+void run_inspect(const InspectArguments& a, Outcome& outcome) {
   check_outputs({{"--html", a.html}}, {{"the model", a.model}, {"--public-key", a.trust.file}});
-  const LoadedModel loaded(a.model, a.trust.key());
-  const uint32_t profile = profile_of(loaded.model(), a);
+  ModelSource source;
+  ConvertArguments conversion = a.conversion;
+  const bool converts = std::filesystem::path(a.model).extension() == ".onnx";
+  if (converts && !a.target.empty()) conversion.targets = {a.target};
+  if (!source.open(a.model, conversion, a.common, a.trust, outcome)) return;
+  const LoadedModel loaded(source.path(), a.trust.key());
+  const uint32_t profile =
+      source.is_converted() ? loaded.model().default_profile() : profile_of(loaded.model(), a);
   const FileView view(loaded.model(), profile);
   HostSession host(loaded, session_here(loaded.model(), profile,
                                         {a.threads, a.backend, loaded.model().profile_name(profile)}));
@@ -231,7 +239,8 @@ void run_inspect(const InspectArguments& a, const Outcome& outcome) {
 void add_inspect(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<InspectArguments>();
   CLI::App* c = app.add_subcommand("inspect", "Show the contents of a .sinter file");
-  c->add_option("model", a->model, "The .sinter file")->required();
+  c->add_option("model", a->model, "The .sinter file, or an .onnx file, which is converted for this alone")
+      ->required();
   c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel")->group(flag_group::kReports);
   c->add_flag("--memory", a->memory, "Every region, and every value's offset and live range")
       ->group(flag_group::kReports);
@@ -245,8 +254,10 @@ void add_inspect(CLI::App& app, Outcome& outcome) {
   add_value(*c, "--backend", a->backend, "NAME", "For a session that uses this backend wherever it can")
       ->group(flag_group::kTarget);
   add_value(*c, "--target", a->target, "NAME",
-            "For the profile planned for this target, instead of the one that runs on this machine")
+            "For the profile planned for this target, instead of the one that runs on this machine; an ONNX "
+            "model is converted for it")
       ->group(flag_group::kTarget);
+  add_source_flags(*c, a->conversion, false);
   c->footer(
       "Examples:\n  sinter inspect net.sinter --steps\n  sinter inspect net.sinter --memory --html "
       "memory.html");

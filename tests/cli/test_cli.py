@@ -255,7 +255,7 @@ class Files(Case):
 
     def test_files_of_the_other_kind(self):
         self.expect(3, "convert", self.digits, "-o", self.path("again.sinter"), words=(".sinter file", "give the ONNX model"))
-        self.expect(4, "inspect", DIGITS, words=("not a Sinter model file", "sinter convert"), lines=1)
+        self.expect(4, "run", DIGITS, "--random", "1", words=("not a Sinter model file", "sinter convert"), lines=1)
 
     def test_a_long_chain_behind_an_if(self):
         """Results of two ranks: what their readers read is followed back, however far."""

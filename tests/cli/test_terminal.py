@@ -220,6 +220,39 @@ class Times(Case):
         self.assertRegex(text, r"first run [\d.]+ ms; then, of \d+ runs of the first sample after 2 to warm up:")
 
 
+class OnnxFiles(Case):
+    """inspect, explain and bench of an ONNX model, which is converted for the command alone."""
+
+    def sinter_files(self):
+        return sorted(f for f in os.listdir(tempfile.gettempdir()) if f.startswith("sinter-"))
+
+    def test_each_command(self):
+        before, files = self.sinter_files(), sorted(os.listdir(self.dir))
+        said = f"sinter: {self.product} is converted for this command alone"
+        r = self.sinter("inspect", self.product, "--dim", "time=5", "--target", "portable", "--json")
+        self.assertIn(said, r.err)
+        facts = json.loads(r.out)
+        self.assertEqual((facts["target"], facts["inputs"][0]["shape"]), ("portable", [1, 5, 8]))
+        self.assertIn("step 0", self.sinter("explain", self.product, "project", "--shape", "x=2,5,8").out)
+        bench = json.loads(self.sinter("bench", self.product, "--dim", "time=5", "--seconds", "0.01", "--json").out)
+        self.assertEqual(bench["model"], self.product)
+        self.assertEqual(self.sinter("bench", self.product, "--dim", "time=5", "--seconds", "0.01", "--quiet").err, "")
+        self.assertEqual((self.sinter_files(), sorted(os.listdir(self.dir))), (before, files))
+
+    def test_refusals(self):
+        before = self.sinter_files()
+        for command in (["inspect"], ["bench"], ["explain"]):
+            name = ["project"] if command == ["explain"] else []
+            r = self.sinter(*command, self.product, *name, code=3)
+            self.assertIn("these dimensions are open: x dim 1 'time'", r.err)
+            r = self.sinter(*command, self.product, *name, "--dim", "time=5", "--public-key", "none.pub", code=2)
+            self.assertIn("leave out --public-key", r.err)
+        model = self.path("fixed.sinter")
+        self.sinter("convert", self.product, "-o", model, "--dim", "time=5")
+        self.assertIn("are fixed", self.sinter("bench", model, "--dim", "time=5", code=2).err)
+        self.assertEqual(self.sinter_files(), before)
+
+
 def main():
     global SINTER
     SINTER, argv = cli.program_and_argv()
