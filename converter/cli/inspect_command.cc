@@ -124,8 +124,7 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
   check_outputs({{"--html", a.html}}, {{"the model", a.model}, {"--public-key", a.trust.file}});
   ModelSource source;
   ConvertArguments conversion = a.conversion;
-  const bool converts = std::filesystem::path(a.model).extension() == ".onnx";
-  if (converts && !a.target.empty()) conversion.targets = {a.target};
+  if (ModelSource::is_onnx(a.model) && !a.target.empty()) conversion.targets = {a.target};
   if (!source.open(a.model, conversion, a.common, a.trust, outcome)) return;
   const LoadedModel loaded(source.path(), a.trust.key());
   const uint32_t profile =

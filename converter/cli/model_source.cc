@@ -31,7 +31,7 @@ ModelSource::~ModelSource() {
 bool ModelSource::open(const std::string& model, const ConvertArguments& flags, const CommonOptions& common,
                        const TrustOption& trust, Outcome& outcome) {
   path_ = model;
-  if (std::filesystem::path(model).extension() != ".onnx") {
+  if (!is_onnx(model)) {
     const bool given = !flags.shapes.empty() || !flags.dims.empty() || !flags.constants.empty() ||
                        !flags.trips.empty() || !flags.bounds.empty() ||
                        flags.targets != ConvertArguments().targets;

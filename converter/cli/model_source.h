@@ -2,6 +2,7 @@
 // alone.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "converter/cli/commands.h"
@@ -25,6 +26,8 @@ class ModelSource {
   // written.
   bool open(const std::string& model, const ConvertArguments& flags, const CommonOptions& common,
             const TrustOption& trust, Outcome& outcome);
+  // By its extension.
+  static bool is_onnx(const std::filesystem::path& model) { return model.extension() == ".onnx"; }
   // Of the .sinter file. A converted one has no name any more; it goes with this object.
   const std::string& path() const { return path_; }
   bool is_converted() const { return file_ >= 0; }
