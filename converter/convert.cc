@@ -154,17 +154,18 @@ double share_of_float(double value, const ProgramMetric& program, std::optional<
   return 1 + (value - values->in_float) / std::fabs(values->in_float);
 }
 
-// The inputs that are bytes now, for the report.
-std::vector<std::string> byte_inputs(const Graph& graph, const ImportedGraph& source) {
-  std::vector<std::string> inputs;
-  for (const ValueId id : graph.inputs) {
+void describe_ports(const Graph& graph, const ImportedGraph& source, ConversionReport& report) {
+  const auto port = [&](ValueId id, const std::vector<ImportedValueInfo>& declarations) {
     const Value& v = graph.value(id);
-    for (const ImportedValueInfo& declared : source.inputs)
-      if (declared.name == v.name && declared.dtype != v.dtype)
-        inputs.push_back(fmt::format("'{}' takes {}; (pixel - mean) * scale is built into the model", v.name,
-                                     to_string(v.dtype, v.dims)));
-  }
-  return inputs;
+    PortReport p{v.name, v.dtype, v.dims, DType::kNone};
+    for (const ImportedValueInfo& declared : declarations)
+      if (declared.name == v.name) p.declared = declared.dtype;
+    return p;
+  };
+  for (const ValueId id : graph.inputs)
+    if (graph.state_read(id) == nullptr) report.inputs.push_back(port(id, source.inputs));
+  for (const ValueId id : graph.outputs)
+    if (graph.state_written(id) == nullptr) report.outputs.push_back(port(id, source.outputs));
 }
 
 // Why the result misses a target; empty: it does not.
@@ -280,6 +281,7 @@ void describe_plan(const PlannedModel& plan, ConversionReport& report) {
     report.elided_steps += static_cast<size_t>(std::count_if(program.steps.begin(), program.steps.end(),
                                                              [](const PlannedStep& s) { return s.elided; }));
   const PlannedProgram& entry = plan.programs.front();
+  report.multiply_adds = multiply_adds(*entry.graph);
   report.arena_bytes = entry.arena_bytes;
   report.arena_lower_bound = entry.lower_bound;
   report.given_order_arena_bytes = entry.given_order_bytes;
@@ -324,7 +326,8 @@ std::vector<Entry> lower_entries(const ImportedModel& imported, const Conversion
   for (size_t i = 0; i < lowerings.size(); ++i) {
     Diagnostics own;
     NodeFates fates;
-    std::optional<Graph> graph = lower_model(imported, lowerings[i], own, i == 0 ? &report.fates : &fates);
+    std::optional<Graph> graph = lower_model(imported, lowerings[i], own, i == 0 ? &report.fates : &fates,
+                                             i == 0 ? &report.settled_dims : nullptr);
     const std::vector<Diagnostic> before = diagnostics.all();
     for (Diagnostic d : own.all()) {
       if (i > 0 && std::find(before.begin(), before.end(), d) == before.end())
@@ -405,9 +408,10 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   const auto each_other = [&](const auto& use) {
     for (size_t i = 1; i < entries.size(); ++i) use(entries[i].graph);
   };
+  describe_ports(*graph, imported->graph, report);
+  report.onnx_multiply_adds = total(multiply_adds(*graph));
   report.proposed_states = propose_states(*graph);
   // Data that does not fit is refused before anything runs.
-  if (options.lowering.bytes) report.byte_inputs = byte_inputs(*graph, imported->graph);
   const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
   check_preprocessing(options.preprocessing, {options.calibrate, options.evaluate}, inputs);
   std::unique_ptr<SampleSource> samples;

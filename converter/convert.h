@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/cost/work.h"
 #include "converter/diagnostics/diagnostics.h"
 #include "converter/diagnostics/node_fates.h"
 #include "converter/emit/emitter.h"
@@ -88,6 +89,14 @@ struct StateReport {
   bool in_place = false;  // else a run copies it when it ends
 };
 
+// A public input or output of the file.
+struct PortReport {
+  std::string name;
+  DType dtype = DType::kNone;
+  Dims dims;
+  DType declared = DType::kNone;  // by the ONNX file; kNone: it does not declare any
+};
+
 // A metric of a program: of the float model and of the quantized one.
 struct ProgramValues {
   std::string name;
@@ -109,11 +118,15 @@ struct EntryReport {
 };
 
 struct ConversionReport {
-  uint64_t onnx_bytes = 0;   // of the model file, external data not counted
-  size_t onnx_nodes = 0;     // functions inlined, main graph
-  size_t lowered_nodes = 0;  // canonical operations before the passes
-  size_t steps = 0;          // after them
-  size_t elided_steps = 0;   // of these cost nothing
+  std::vector<PortReport> inputs, outputs;  // without states
+  std::vector<SettledDim> settled_dims;
+  double onnx_multiply_adds = 0;  // of a run of the ONNX graph, as lowered (cost/work.h)
+  TypedProducts multiply_adds;    // of a run of the first target's plan
+  uint64_t onnx_bytes = 0;        // of the model file, external data not counted
+  size_t onnx_nodes = 0;          // functions inlined, main graph
+  size_t lowered_nodes = 0;       // canonical operations before the passes
+  size_t steps = 0;               // after them
+  size_t elided_steps = 0;        // of these cost nothing
   PassReport passes;
   // Of the first target.
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
@@ -134,7 +147,6 @@ struct ConversionReport {
   std::vector<LayerReport> layers;           // with details, where there are samples
   std::shared_ptr<const PlannedModel> plan;  // with details
   std::shared_ptr<const TypeLedger> ledger;  // every decision about a type
-  std::vector<std::string> byte_inputs;      // what --input-type made of inputs, in words
   NodeFates fates;                           // what became of each ONNX node
 };
 

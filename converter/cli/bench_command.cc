@@ -15,6 +15,7 @@
 #include "converter/cli/input_data.h"
 #include "converter/cli/made_up_inputs.h"
 #include "converter/cli/model_facts.h"
+#include "converter/cli/model_source.h"
 #include "converter/cli/process_facts.h"
 #include "converter/cli/processors.h"
 #include "converter/cli/shape_entries.h"
@@ -28,18 +29,12 @@
 namespace sinter::convert {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 struct BenchArguments {
   CommonOptions common;
   TrustOption trust;
-  CustomOpsOption custom_ops;
   DataFlags data;
   EntryFlag entry;
+  ConvertArguments conversion;
   std::string model, inputs, backend;
   int threads = 1;
   std::string processors;
@@ -65,23 +60,25 @@ void warn_of_other_processor(const Model& model) {
 // Milliseconds of each of at least five runs.
 std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, double seconds) {
   std::vector<double> times;
-  const auto begin = Clock::now();
+  const auto begin = ProfileClock::now();
   while (times.size() < 5 || (ms_since(begin) < 1000 * seconds && times.size() < 100000)) {
     host.set_inputs(inputs);  // a run may use its inputs' memory; not part of the time
-    const auto t = Clock::now();
+    const auto t = ProfileClock::now();
     host.run();
     times.push_back(ms_since(t));
   }
   return times;
 }
 
-void run_bench(const BenchArguments& a) {
+void run_bench(const BenchArguments& a, Outcome& outcome) {
+  ModelSource source;
+  if (!source.open(a.model, a.conversion, a.common, a.trust, outcome)) return;
   const std::optional<PublicKey> key = a.trust.key();
-  const auto custom_ops = a.custom_ops.load();
+  const auto custom_ops = a.conversion.custom_ops.load();
   Arrays inputs;
   uint32_t entry = 0;
   {
-    const LoadedModel before(a.model, key, LoadedModel::Reading::kMapped, custom_ops);  // not a part of the times
+    const LoadedModel before(source.path(), key, LoadedModel::Reading::kMapped, custom_ops);  // not timed
     if (a.inputs.empty()) {
       entry = a.entry.of(before.model());
       inputs = made_up_inputs(before.model(), entry);
@@ -92,8 +89,8 @@ void run_bench(const BenchArguments& a) {
           data.arrays() != nullptr ? *data.arrays() : first_inputs(std::move(data), before.model(), entry);
     }
   }
-  const auto start = Clock::now();
-  const LoadedModel loaded(a.model, key, LoadedModel::Reading::kMapped, custom_ops);
+  const auto start = ProfileClock::now();
+  const LoadedModel loaded(source.path(), key, LoadedModel::Reading::kMapped, custom_ops);
   HostSession host(loaded, {.threads = a.threads,
                             .backend = a.backend,
                             .processors = parse_processors(a.processors),
@@ -106,7 +103,7 @@ void run_bench(const BenchArguments& a) {
 
   std::vector<double> times = times_of_runs(host, inputs, a.seconds);
   std::sort(times.begin(), times.end());
-  StepProfile profile(StepProfile::Of::kLowest);
+  StepProfile profile;
   if (a.profile) {
     profile.attach(host.session());
     times_of_runs(host, inputs, a.seconds);
@@ -120,6 +117,8 @@ void run_bench(const BenchArguments& a) {
                       {"entry", entry},
                       {"runs", times.size()},
                       {"median_ms", times[times.size() / 2]},
+                      {"p90_ms", percentile(times, 0.9)},
+                      {"p99_ms", percentile(times, 0.99)},
                       {"min_ms", times.front()},
                       {"load_ms", load_ms},
                       {"first_ms", first_ms},
@@ -134,34 +133,47 @@ void run_bench(const BenchArguments& a) {
     return;
   }
   fmt::print(
-      "median    {:.4f} ms ({} runs, {} thread{})\nfastest   {:.4f} ms\nload      {:.3f} ms (file to "
+      "median    {:.4f} ms ({} runs, {} thread{})\np90       {:.4f} ms\np99       {:.4f} ms\nfastest   "
+      "{:.4f} ms\nload      {:.3f} ms (file to "
       "ready)\nfirst     {:.3f} ms (file to first result)\narena     {} bytes\nmemory    {} at most, "
       "including the program\n",
-      times[times.size() / 2], times.size(), a.threads, a.threads == 1 ? "" : "s", times.front(), load_ms,
-      first_ms, host.requirements().arena, readable_bytes(peak_rss_bytes()));
+      times[times.size() / 2], times.size(), a.threads, a.threads == 1 ? "" : "s", percentile(times, 0.9),
+      percentile(times, 0.99), times.front(), load_ms, first_ms, host.requirements().arena,
+      readable_bytes(peak_rss_bytes()));
   if (a.profile) fmt::print("{}", profile.text(host, loaded.model()));
 }
 
 }  // namespace
 
-void add_bench(CLI::App& app, Outcome&) {
+void add_bench(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<BenchArguments>();
   CLI::App* c = app.add_subcommand("bench", "Measure a .sinter file: time per run, time to load, memory");
-  c->add_option("model", a->model, "The .sinter file")->required();
-  c->add_option("--inputs", a->inputs,
-                "Samples as for run, the first of which is used; without them small numbers are generated");
+  c->add_option("model", a->model, "The .sinter file, or an .onnx file, which is converted for this alone")
+      ->required();
+  add_value(*c, "--inputs", a->inputs, "DATA",
+            "Samples as for run, the first of which is used; without them small numbers are generated")
+      ->group(flag_group::kInput);
   a->data.add_to(*c);
   a->entry.add_to(*c);
-  c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
-  c->add_option("--processors", a->processors, kProcessorsHelp)->type_name("LIST");
-  c->add_option("--backend", a->backend, "Use this backend wherever it can");
-  c->add_option("--seconds", a->seconds, "The duration of the measurement")->check(CLI::Range(0.0, 3600.0));
+  add_value(*c, "--threads", a->threads, "N", "The number of threads")
+      ->check(CLI::Range(1, 1024))
+      ->group(flag_group::kTarget);
+  add_value(*c, "--processors", a->processors, "LIST", kProcessorsHelp)->group(flag_group::kTarget);
+  add_value(*c, "--backend", a->backend, "NAME", "Use this backend wherever it can")
+      ->group(flag_group::kTarget);
+  add_value(*c, "--seconds", a->seconds, "S", "The duration of the measurement")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->group(flag_group::kMeasurement);
   c->add_flag("--profile", a->profile,
-              "Measure the steps in further runs, and print the lowest time of each");
-  a->custom_ops.add_to(*c);
+              "Measure the steps in further runs, and print the percentiles and the minimum of each")
+      ->group(flag_group::kMeasurement);
+  a->conversion.custom_ops.add_to(*c);
+  add_source_flags(*c, a->conversion);
+  c->footer(
+      "Examples:\n  sinter bench net.sinter --threads 4\n  sinter bench net.sinter --profile --seconds 5");
   a->trust.add_to(*c);
   a->common.add_to(*c);
-  c->callback([a] { run_bench(*a); });
+  c->callback([a, &outcome] { run_bench(*a, outcome); });
 }
 
 }  // namespace sinter::convert

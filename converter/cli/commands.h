@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/cli/flags.h"
 #include "converter/diagnostics/diagnostics.h"
 #include "converter/ir/custom_operators.h"
 #include "converter/sign/keys.h"
@@ -20,6 +21,7 @@ struct CommonOptions {
   bool json = false;
   bool quiet = false;
   void add_to(CLI::App& command) {
+    begin_group(command, flag_group::kGeneral);
     command.add_flag("--json", json, "Print the result as one JSON object on stdout");
     command.add_flag("--quiet", quiet, "Print only errors and the output of --json");
   }
@@ -29,8 +31,9 @@ struct CommonOptions {
 struct TrustOption {
   std::string file;
   void add_to(CLI::App& command) {
-    command.add_option("--public-key", file,
-                       "Refuse (exit code 4) a .sinter file that is not signed with this key");
+    begin_group(command, flag_group::kGeneral);
+    add_value(command, "--public-key", file, "NAME.pub",
+              "Refuse (exit code 4) a .sinter file that is not signed with this key");
   }
   std::optional<PublicKey> key() const {
     return file.empty() ? std::nullopt : std::optional(PublicKey::read(file));
@@ -41,12 +44,12 @@ struct TrustOption {
 struct CustomOpsOption {
   std::vector<std::string> libraries;
   void add_to(CLI::App& command) {
-    command
-        .add_option("--custom-ops", libraries,
-                    "LIBRARY: a shared object with custom operators of the model (docs/custom-operators.md). "
-                    "Its code "
-                    "is run: give only libraries that you trust")
-        ->allow_extra_args(false);
+    add_value(
+        command, "--custom-ops", libraries, "LIBRARY",
+        "A shared object with custom operators of the model (docs/custom-operators.md). Its code is run: "
+        "give only libraries that you trust")
+        ->allow_extra_args(false)
+        ->group(flag_group::kInput);
   }
   // Loads the libraries; null: none are given. Throws UsageError. What was loaded stays loaded.
   std::shared_ptr<const CustomOperators> load() const;
@@ -85,5 +88,7 @@ void add_ranges(CLI::App& app, Outcome& outcome);
 void add_keygen(CLI::App& app, Outcome& outcome);
 void add_sign(CLI::App& app, Outcome& outcome);
 void add_tune(CLI::App& app, Outcome& outcome);
+// help, completion and man, which describe the commands added before and themselves.
+void add_self_description(CLI::App& app);
 
 }  // namespace sinter::convert

@@ -336,31 +336,46 @@ void add_compare(CLI::App& app, Outcome& outcome) {
       app.add_subcommand("compare", "Compare two models' outputs; an ONNX model is computed in float64");
   c->add_option("A", a->a, "The reference: an .onnx or .sinter file")->required();
   c->add_option("B", a->b, "The .sinter file to compare with it")->required();
-  c->add_option("--inputs", a->inputs, "Samples as for run");
-  c->add_option("--random", a->random, "SEED: compare on random numbers instead, as run --random does");
+  add_value(*c, "--inputs", a->inputs, "DATA", "Samples as for run")->group(flag_group::kInput);
+  add_value(*c, "--random", a->random, "SEED", "Compare on random numbers instead, as run --random does")
+      ->group(flag_group::kInput);
   a->data.add_to(*c);
   a->entry.add_to(*c);
-  c->add_option("--input-type", a->input_type,
-                "[INPUT=]uint8, as B was converted: the ONNX model begins with the same preprocessing");
+  add_value(*c, "--input-type", a->input_type, "[INPUT=]uint8",
+            "As B was converted: the ONNX model begins with the same preprocessing")
+      ->group(flag_group::kInput);
   c->add_flag("--per-layer", a->per_layer,
-              "Rank the layers by the noise that they add to exact operands, with causes");
-  c->add_flag("--all", a->all, "With --per-layer: every layer")->needs("--per-layer");
+              "Rank the layers by the noise that they add to exact operands, with causes")
+      ->group(flag_group::kReports);
+  c->add_flag("--all", a->all, "With --per-layer: every layer")
+      ->needs("--per-layer")
+      ->group(flag_group::kReports);
   c->add_flag("--each", a->each,
-              "The arrays are stacks of samples (inferred from their shapes where these differ)");
+              "The arrays are stacks of samples (inferred from their shapes where these differ)")
+      ->group(flag_group::kInput);
   c->add_flag(
-      "--stateful", a->stateful,
-      "Keep both models' state from sample to sample; without it every sample begins with the initial state");
-  c->add_option("--samples", a->samples, "Compare only the first N samples of a stack")
-      ->check(CLI::Range(1, 1 << 30));
-  c->add_option("--rtol", a->rtol,
-                "Allowed difference relative to each element (default 1e-3; integers: exact)");
-  c->add_option("--atol", a->atol, "Allowed absolute difference (default 1e-5 of the largest element)");
-  c->add_option("--min-sqnr", a->min_sqnr,
-                "The required SQNR (signal-to-quantization-noise ratio) in dB, instead of tolerances");
+       "--stateful", a->stateful,
+       "Keep both models' state from sample to sample; without it every sample begins with the initial state")
+      ->group(flag_group::kInput);
+  add_value(*c, "--samples", a->samples, "N", "Compare only the first N samples of a stack")
+      ->check(CLI::Range(1, 1 << 30))
+      ->group(flag_group::kInput);
+  add_value(*c, "--rtol", a->rtol, "R",
+            "Allowed difference relative to each element (default 1e-3; integers: exact)")
+      ->group(flag_group::kAccuracy);
+  add_value(*c, "--atol", a->atol, "A", "Allowed absolute difference (default 1e-5 of the largest element)")
+      ->group(flag_group::kAccuracy);
+  add_value(*c, "--min-sqnr", a->min_sqnr, "DB",
+            "The required SQNR (signal-to-quantization-noise ratio) in dB, instead of tolerances")
+      ->group(flag_group::kAccuracy);
   a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
-  c->footer("Exit code 0: equal within the tolerance; 1: different.");
+  c->footer(
+      "Exit code 0: equal within the tolerance; 1: different.\n\n"
+      "Examples:\n"
+      "  sinter compare net.onnx net.sinter --random 1\n"
+      "  sinter compare net.onnx net.int8.sinter --inputs samples.npz --min-sqnr 25 --per-layer");
   c->callback([a, &outcome] { run_compare(*a, outcome); });
 }
 

@@ -36,6 +36,9 @@ struct ConvertArguments {
   std::vector<std::string> keep, states, initial_states, bindable;
 };
 
+// The flags of an ONNX model's shapes and constants, with their descriptions.
+void add_shape_flags(CLI::App& command, ConvertArguments& a);
+
 // All flags of the command with their descriptions.
 void add_convert_flags(CLI::App& command, ConvertArguments& a);
 

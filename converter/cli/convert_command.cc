@@ -24,6 +24,7 @@
 #include "converter/quantize/search/metric_program.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/quantize_report.h"
+#include "converter/report/summary.h"
 
 namespace sinter::convert {
 namespace {
@@ -219,12 +220,12 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   add_convert_flags(*c, *a);
   a->common.add_to(*c);
   c->footer(
-      "Examples: sinter convert net.onnx -o net.sinter --dim sequence=128\n"
-      "          sinter convert net.onnx -o net.sinter --quantize int8 --calibrate samples.npz\n"
-      "          sinter convert net.onnx -o net.sinter --quantize int8 --calibrate samples.npz --max-drop "
-      "0.5% "
-      "--evaluate test.npz --label label\n"
-      "          sinter convert net.onnx -o net.sinter --quantize int8w");
+      "Examples:\n"
+      "  sinter convert net.onnx -o net.sinter --dim sequence=128\n"
+      "  sinter convert net.onnx -o net.sinter --quantize int8w\n"
+      "  sinter convert net.onnx -o net.sinter --quantize int8 --calibrate samples.npz\n"
+      "  sinter convert net.onnx -o net.sinter --quantize int8 --calibrate samples.npz \\\n"
+      "                 --evaluate test.npz --label label --max-drop 0.5%");
   c->callback([a, &outcome] { run_convert(*a, outcome); });
 }
 

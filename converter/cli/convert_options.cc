@@ -9,6 +9,7 @@
 #include "converter/cli/host_session.h"
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/nearest_name.h"
 #include "converter/target/target_platforms.h"
 
 namespace sinter::convert {
@@ -30,12 +31,16 @@ int64_t number(std::string_view text, const std::string& where) {
   return n;
 }
 
-// Whole-byte types by the names that inspect prints.
-DType named_dtype(const std::string& name) {
-  for (int t = 1; t < static_cast<int>(DType::kCount); ++t)
-    if (byte_width(static_cast<DType>(t)) != 0 && name == dtype_name(static_cast<DType>(t)))
-      return static_cast<DType>(t);
-  return DType::kNone;
+// Whole-byte types by the names that inspect prints. Throws UsageError for another name.
+DType named_dtype(const std::string& name, const std::string& where) {
+  std::vector<std::string> names;
+  for (int t = 1; t < static_cast<int>(DType::kCount); ++t) {
+    const auto dtype = static_cast<DType>(t);
+    if (byte_width(dtype) == 0) continue;
+    if (name == dtype_name(dtype)) return dtype;
+    names.emplace_back(dtype_name(dtype));
+  }
+  throw UsageError(fmt::format("{}: '{}' is not a type; {}", where, name, advise_name(names, name)));
 }
 
 // Enters the value that a repeatable flag gives for a name. Given twice it must be the same.
@@ -85,11 +90,7 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
   options.keep_float64 = a.float64 == "keep";
   for (const std::string& item : a.keep) {
     const auto [name, type] = split(item, "--keep", "TENSOR=float32");
-    const DType dtype = named_dtype(type);
-    if (dtype == DType::kNone)
-      throw UsageError(fmt::format(
-          "--keep {}: '{}' is not a type; give one such as float32, bfloat16 or int64", item, type));
-    enter(options.keep, "--keep", name, dtype);
+    enter(options.keep, "--keep", name, named_dtype(type, "--keep " + item));
   }
   for (const std::string& item : a.trips) {
     const auto [name, n] = split(item, "--max-trips", "NODE=N");
@@ -218,12 +219,6 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   options->quantization.keep_float = a.keep_float;
   options->quantization.disabled = a.disabled_techniques;
   options->quantization.adaptive_rounding = a.adaptive_rounding;
-  for (const std::string& name : a.disabled_techniques) {
-    const std::span all = kTechniques;
-    if (std::none_of(all.begin(), all.end(), [&](const Technique* t) { return name == t->name; }))
-      throw UsageError(fmt::format("--disable-technique {}: this is not a technique; the techniques are {}",
-                                   name, listed(all, [](const Technique* t) { return t->name; })));
-  }
   if (!a.max_drop.empty()) {
     if (a.evaluate_data.empty())
       throw UsageError("--max-drop needs --evaluate DATA --label NAME to measure the accuracy with");
@@ -286,8 +281,8 @@ void set_targets(const ConvertArguments& a, ConversionOptions* options) {
   names.emplace_back("reference");
   for (const std::string& name : a.backends)
     if (std::find(names.begin(), names.end(), name) == names.end())
-      throw UsageError(fmt::format("--backends {}: target {} has no such backend; it has {}", name,
-                                   fmt::join(a.targets, ","), fmt::join(names, ", ")));
+      throw UsageError(fmt::format("--backends {}: target {} has no such backend; {}", name,
+                                   fmt::join(a.targets, ","), advise_name(names, name)));
   if (!a.backends.empty()) options->plan_backends = a.backends;
 }
 

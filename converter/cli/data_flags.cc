@@ -2,31 +2,30 @@
 
 #include <fmt/format.h>
 
+#include "converter/cli/flags.h"
 #include "converter/diagnostics/errors.h"
 
 namespace sinter::convert {
 
 void DataFlags::add_to(CLI::App& command) {
-  command.add_option(
-      "--mean", text.mean,
-      "M[,M...]: of pictures and sounds, the number is (pixel - mean) * scale, with pixels from 0 to "
-      "255 and sounds from -1 to 1; one number, or one for each channel");
-  command.add_option("--scale", text.scale, "S[,S...]: the same; fractions such as 1/255 may be given");
-  command.add_option(
-      "--resize", text.resize,
-      "exact: stretch pictures to the input's size; crop, crop=SIDE: the shorter side to SIDE, then "
-      "the middle; letterbox, letterbox=PIXEL: fit in and fill the rest. Bilinear, antialiased. Sounds: "
-      "crop takes the middle, letterbox adds silence");
-  command
-      .add_option(
-          "--layout", text.layout,
-          "Where channels of a picture's input are, if its shape does not decide that: nhwc (last), nchw "
-          "(first)")
-      ->check(CLI::IsMember({"nhwc", "nchw"}));
-  command
-      .add_option("--channel-order", text.channel_order,
-                  "The first channel of pictures: rgb (default: red) or bgr")
-      ->check(CLI::IsMember({"rgb", "bgr"}));
+  begin_group(command, flag_group::kPictures);
+  add_value(
+      command, "--mean", text.mean, "M[,M...]",
+      "Of pictures and sounds, the number is (pixel - mean) * scale, with pixels from 0 to 255 and sounds "
+      "from -1 to 1; one number, or one for each channel");
+  add_value(command, "--scale", text.scale, "S[,S...]", "The same; fractions such as 1/255 may be given");
+  add_value(
+      command, "--resize", text.resize, "MODE",
+      "exact: stretch pictures to the input's size; crop, crop=SIDE: the shorter side to SIDE, then the "
+      "middle; letterbox, letterbox=PIXEL: fit in and fill the rest. Bilinear, antialiased. Sounds: crop "
+      "takes the middle, letterbox adds silence");
+  add_value(
+      command, "--layout", text.layout, "nhwc|nchw",
+      "Where channels of a picture's input are, if its shape does not decide that: nhwc (last), nchw (first)")
+      ->check(one_of({"nhwc", "nchw"}));
+  add_value(command, "--channel-order", text.channel_order, "rgb|bgr",
+            "The first channel of pictures: rgb (default: red) or bgr")
+      ->check(one_of({"rgb", "bgr"}));
 }
 
 void set_byte_inputs(const std::string& input_type, Preprocessing* how, LoweringOptions* lowering) {

@@ -106,10 +106,14 @@ void add_embed(CLI::App& app, Outcome&) {
   CLI::App* c =
       app.add_subcommand("embed", "Write a .sinter file as C and C++ sources, with its sizes as constants");
   c->add_option("model", a->model, "The .sinter file")->required();
-  c->add_option("-o,--output", a->out, "Writes NAME.h, NAME.c, NAME_kernels.cc and NAME.cmake")->required();
-  c->add_option("--target", a->target,
-                "The profile whose sizes are stated; needed where the file has several");
+  add_value(*c, "-o,--output", a->out, "FILE", "Writes NAME.h, NAME.c, NAME_kernels.cc and NAME.cmake")
+      ->required()
+      ->group(flag_group::kOutput);
+  add_value(*c, "--target", a->target, "NAME",
+            "The profile whose sizes are stated; needed where the file has several")
+      ->group(flag_group::kTarget);
   a->custom_ops.add_to(*c);
+  c->footer("Example:\n  sinter embed net.sinter -o firmware/net --target cortex-m4");
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_embed(*a); });

@@ -8,8 +8,10 @@
 #include "converter/cli/commands.h"
 #include "converter/cli/device_places.h"
 #include "converter/cli/ledger_view.h"
+#include "converter/cli/model_source.h"
 #include "converter/cli/step_facts.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/nearest_name.h"
 #include "converter/diagnostics/node_fates.h"
 #include "converter/quantize/search/noise.h"
 
@@ -19,14 +21,26 @@ namespace {
 struct ExplainArguments {
   CommonOptions common;
   TrustOption trust;
-  CustomOpsOption custom_ops;
+  ConvertArguments conversion;
   std::string model, name;
 };
 
-void run_explain(const ExplainArguments& a) {
+// Of the steps and the values.
+std::vector<std::string> names_in(const FileView& view, const nlohmann::json& steps) {
+  std::set<std::string> names;
+  for (const auto& s : steps) names.insert(s["name"].get<std::string>());
+  for (const auto& t : types_json(view)) names.insert(t["value"].get<std::string>());
+  names.erase("");
+  return {names.begin(), names.end()};
+}
+
+void run_explain(const ExplainArguments& a, Outcome& outcome) {
   if (a.name.empty())
     throw UsageError("explain: the name is empty; give that of a node or value of the ONNX model");
-  const LoadedModel loaded(a.model, a.trust.key(), LoadedModel::Reading::kMapped, a.custom_ops.load());
+  ModelSource source;
+  if (!source.open(a.model, a.conversion, a.common, a.trust, outcome)) return;
+  const LoadedModel loaded(source.path(), a.trust.key(), LoadedModel::Reading::kMapped,
+                           a.conversion.custom_ops.load());
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();
   HostSession host(loaded, session_here(loaded.model(), loaded.model().default_profile(), {}));
@@ -50,7 +64,8 @@ void run_explain(const ExplainArguments& a) {
   const auto named = [&](const std::string& name) {
     return names.count(name) != 0 || names.count(exact_name(name)) != 0;
   };
-  for (const auto& s : steps_json(view, host)) {
+  const nlohmann::json steps = steps_json(view, host);
+  for (const auto& s : steps) {
     const std::string step = s["name"].get<std::string>();
     bool hit = nodes.count(step) != 0 || step.starts_with(a.name + "/");
     for (const auto& x : s["inputs"]) hit |= named(x.get<std::string>());
@@ -71,9 +86,9 @@ void run_explain(const ExplainArguments& a) {
   }
   if (found.empty() && values.empty() && types.empty() && fates.empty() && constant.is_null())
     throw DataError(
-        fmt::format("{}: neither a node of the ONNX model nor a value has the name '{}' (sinter inspect "
+        fmt::format("{}: neither a node of the ONNX model nor a value has the name '{}'; {} (sinter inspect "
                     "--steps lists the steps; --strip omits names)",
-                    a.model, a.name));
+                    a.model, a.name, advise_name(names_in(view, steps), a.name)));
   if (a.common.json) {
     nlohmann::json json{
         {"name", a.name}, {"nodes", fates}, {"values", values}, {"steps", found}, {"types", types}};
@@ -96,15 +111,18 @@ void run_explain(const ExplainArguments& a) {
 
 }  // namespace
 
-void add_explain(CLI::App& app, Outcome&) {
+void add_explain(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<ExplainArguments>();
   CLI::App* c = app.add_subcommand("explain", "Report the origin and the fate of a tensor or node");
-  c->add_option("model", a->model, "The .sinter file")->required();
+  c->add_option("model", a->model, "The .sinter file, or an .onnx file, which is converted for this alone")
+      ->required();
   c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();
-  a->custom_ops.add_to(*c);
+  a->conversion.custom_ops.add_to(*c);
+  add_source_flags(*c, a->conversion);
+  c->footer("Example:\n  sinter explain net.sinter conv_3");
   a->trust.add_to(*c);
   a->common.add_to(*c);
-  c->callback([a] { run_explain(*a); });
+  c->callback([a, &outcome] { run_explain(*a, outcome); });
 }
 
 }  // namespace sinter::convert

@@ -11,6 +11,7 @@
 
 #include "converter/cli/file_view.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/nearest_name.h"
 #include "converter/import/reader.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/large_bytes.h"
@@ -124,8 +125,8 @@ std::string port_type(const PortInfo& port) {
 std::vector<Backend*> host_backends(const std::string& name) {
   const auto names = host_backend_names();
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
-    throw UsageError(fmt::format("--backend {}: this build has no such backend; give one of {}", name,
-                                 fmt::join(names, ", ")));
+    throw UsageError(
+        fmt::format("--backend {}: this build has no such backend; {}", name, advise_name(names, name)));
   const auto all = default_backends();
   return {all.begin(), all.end()};
 }

@@ -14,11 +14,13 @@
 #include "converter/cli/inspect_memory.h"
 #include "converter/cli/ledger_view.h"
 #include "converter/cli/model_facts.h"
+#include "converter/cli/model_source.h"
 #include "converter/cli/output_paths.h"
 #include "converter/cli/shape_entries.h"
 #include "converter/cli/step_facts.h"
 #include "converter/cli/target_memory.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/nearest_name.h"
 #include "converter/report/conversion_report.h"
 #include "runtime/model/model_state.h"
 
@@ -29,7 +31,7 @@ struct InspectArguments {
   CommonOptions common;
   TrustOption trust;
   EntryFlag entry;
-  CustomOpsOption custom_ops;
+  ConvertArguments conversion;
   std::string model, html, backend, target;
   int threads = 1;
   bool steps = false, memory = false, types = false;
@@ -53,13 +55,13 @@ std::string signer_text(const std::optional<PublicKey>& signer, bool trusted) {
 // The profile that is planned for the requested target; without one, the one that runs here.
 uint32_t profile_of(const Model& model, const InspectArguments& a) {
   if (a.target.empty()) return model.default_profile();
-  std::string names;
+  std::vector<std::string> names;
   for (uint32_t i = 0; i < model.profile_count(); ++i) {
     if (a.target == model.profile_name(i)) return i;
-    names += fmt::format("{}{}", i == 0 ? "" : ", ", model.profile_name(i));
+    names.emplace_back(model.profile_name(i));
   }
-  throw DataError(
-      fmt::format("{}: the file has no profile for target '{}'; it has {}", a.model, a.target, names));
+  throw DataError(fmt::format("{}: the file has no profile for target '{}'; {}", a.model, a.target,
+                              advise_name(names, a.target)));
 }
 
 // Of each profile: what it is planned for, and what its default entry takes in host memory.
@@ -120,10 +122,16 @@ std::string backends_text(const HostSession& host) {
   return text.empty() ? "none, because there are no steps" : text;
 }
 
-void run_inspect(const InspectArguments& a, const Outcome& outcome) {
+void run_inspect(const InspectArguments& a, Outcome& outcome) {
   check_outputs({{"--html", a.html}}, {{"the model", a.model}, {"--public-key", a.trust.file}});
-  const LoadedModel loaded(a.model, a.trust.key(), LoadedModel::Reading::kMapped, a.custom_ops.load());
-  const uint32_t profile = profile_of(loaded.model(), a);
+  ModelSource source;
+  ConvertArguments conversion = a.conversion;
+  if (ModelSource::is_onnx(a.model) && !a.target.empty()) conversion.targets = {a.target};
+  if (!source.open(a.model, conversion, a.common, a.trust, outcome)) return;
+  const LoadedModel loaded(source.path(), a.trust.key(), LoadedModel::Reading::kMapped,
+                           conversion.custom_ops.load());
+  const uint32_t profile =
+      source.is_converted() ? loaded.model().default_profile() : profile_of(loaded.model(), a);
   const uint32_t entry = a.entry.of(loaded.model());
   const FileView view(loaded.model(), profile, entry);
   const HostSession::Options options = session_here(
@@ -246,18 +254,30 @@ void run_inspect(const InspectArguments& a, const Outcome& outcome) {
 void add_inspect(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<InspectArguments>();
   CLI::App* c = app.add_subcommand("inspect", "Show the contents of a .sinter file");
-  c->add_option("model", a->model, "The .sinter file")->required();
-  c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel");
-  c->add_flag("--memory", a->memory, "Every region, and every value's offset and live range");
-  c->add_option("--html", a->html, "Write --memory as a page with a drawing: time by address")
-      ->needs("--memory");
-  c->add_flag("--types", a->types, "Every value's type and shape");
-  c->add_option("--threads", a->threads, "For a session on N threads")->check(CLI::Range(1, 1024));
-  c->add_option("--backend", a->backend, "For a session that uses this backend wherever it can");
-  c->add_option("--target", a->target,
-                "For the profile planned for this target, instead of the one that runs on this machine");
+  c->add_option("model", a->model, "The .sinter file, or an .onnx file, which is converted for this alone")
+      ->required();
+  c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel")->group(flag_group::kReports);
+  c->add_flag("--memory", a->memory, "Every region, and every value's offset and live range")
+      ->group(flag_group::kReports);
+  add_value(*c, "--html", a->html, "PAGE", "Write --memory as a page with a drawing: time by address")
+      ->needs("--memory")
+      ->group(flag_group::kReports);
+  c->add_flag("--types", a->types, "Every value's type and shape")->group(flag_group::kReports);
+  add_value(*c, "--threads", a->threads, "N", "For a session on N threads")
+      ->check(CLI::Range(1, 1024))
+      ->group(flag_group::kTarget);
+  add_value(*c, "--backend", a->backend, "NAME", "For a session that uses this backend wherever it can")
+      ->group(flag_group::kTarget);
+  add_value(*c, "--target", a->target, "NAME",
+            "For the profile planned for this target, instead of the one that runs on this machine; an ONNX "
+            "model is converted for it")
+      ->group(flag_group::kTarget);
   a->entry.add_to(*c);
-  a->custom_ops.add_to(*c);
+  a->conversion.custom_ops.add_to(*c);
+  add_source_flags(*c, a->conversion, false);
+  c->footer(
+      "Examples:\n  sinter inspect net.sinter --steps\n  sinter inspect net.sinter --memory --html "
+      "memory.html");
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a, &outcome] { run_inspect(*a, outcome); });

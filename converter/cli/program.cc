@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "converter/cli/command_table.h"
+#include "converter/cli/help_text.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "platforms/simd/simd_kernels.h"
@@ -22,36 +24,60 @@ int say(int code, const char* text) {
   return code;
 }
 
+// The words that the command does not take, with the flags that were probably meant.
+std::string unexpected_text(const CLI::App& app, const CLI::App& command) {
+  std::vector<std::string> flags;
+  for (const CommandFlag& flag : describe_command(command).flags) flags.push_back("--" + flag.name);
+  std::vector<std::string> faults;
+  for (const std::string& given : command.remaining()) {
+    if (!given.starts_with('-') || given == "-") {
+      faults.push_back(fmt::format("'{}' is one argument too many", given));
+      continue;
+    }
+    const std::string name = given.substr(0, given.find('='));
+    std::string fault = fmt::format("'{}' is not a flag of this command", name);
+    std::string others;
+    for (const CommandInfo& other : command_table(app))
+      for (const CommandFlag& flag : other.flags)
+        if ("--" + flag.name == name) others += fmt::format("{}{}", others.empty() ? "" : ", ", other.name);
+    if (!others.empty())
+      fault += fmt::format(" but of {}", others);
+    else if (const std::string* near = nearest_name(flags, name))
+      fault += fmt::format(", did you mean '{}'?", *near);
+    faults.push_back(fault);
+    break;  // what follows may be its value
+  }
+  return fmt::format("{}", fmt::join(faults, "; "));
+}
+
 // A parser error: the command, what is wrong, what to do. `words`: what was given.
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error,
                        const std::vector<std::string>& words) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
-  std::string what = error.what();
-  if (what.starts_with("The ")) what[0] = 't';
   if (chosen.empty()) {
     std::vector<std::string> commands;
-    for (const CLI::App* c : app.get_subcommands({})) commands.push_back(c->get_name());
+    for (const CommandInfo& command : command_table(app)) commands.push_back(command.name);
     std::string wanted;
     for (const std::string& word : words)
       if (wanted.empty() && !word.starts_with('-')) wanted = word;
-    if (wanted.empty()) return fmt::format("no command is given; give one of {}", fmt::join(commands, ", "));
-    const std::string* near = nearest_name(commands, wanted);
-    return fmt::format("'{}' is not a command; give {}", wanted,
-                       near != nullptr ? "'" + *near + "', or see sinter --help"
-                                       : fmt::format("one of {}", fmt::join(commands, ", ")));
+    if (!wanted.empty()) {
+      const std::string* near = nearest_name(commands, wanted);
+      return fmt::format("'{}' is not a command; {}", wanted,
+                         near != nullptr ? fmt::format("did you mean '{}'? See sinter --help", *near)
+                                         : fmt::format("give one of {}", fmt::join(commands, ", ")));
+    }
+    if (!words.empty())
+      return fmt::format("'{}' needs a command before it; see sinter --help", words.front());
+    return fmt::format("no command is given; give one of {}", fmt::join(commands, ", "));
   }
   const CLI::App& command = *chosen.front();
+  std::string what = error.what();
+  if (what.starts_with("The ")) what[0] = 't';
   if (constexpr std::string_view kRequired = " is required"; what.ends_with(kRequired))
     what = what.substr(0, what.size() - kRequired.size()) + " is missing";
-  std::string advice = fmt::format("see sinter {} --help", command.get_name());
-  std::vector<std::string> flags;
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-  for (const std::string& given : command.remaining())
-    if (given.starts_with("--"))
-      if (const std::string* near = nearest_name(flags, given.substr(0, given.find('='))))
-        advice = fmt::format("{} may be meant, or {}", *near, advice);
-  return fmt::format("{}: {}; {}", command.get_name(), what, advice);
+  if (!command.remaining().empty()) what = unexpected_text(app, command);
+  return fmt::format("{}: {}{} sinter {} --help", command.get_name(), what,
+                     what.ends_with('?') ? " See" : "; see", command.get_name());
 }
 
 // FileError's texts name the file and the fault; the remedy of most is the same.
@@ -76,6 +102,8 @@ class Parser {
     add_ranges(app_, outcome);
     add_keygen(app_, outcome);
     add_sign(app_, outcome);
+    add_self_description(app_);
+    for (CLI::App* command : app_.get_subcommands({})) command->get_help_ptr()->group(flag_group::kGeneral);
   }
   CLI::App& app() { return app_; }
   // Runs the command that the words give. Throws UsageError, or CLI::Success where they ask for help.
@@ -91,12 +119,7 @@ class Parser {
   }
 
  private:
-  CLI::App app_{
-      "Sinter turns an ONNX model into a compact file with a fixed memory plan, and runs it.\n\n  sinter "
-      "convert net.onnx -o net.sinter        convert\n  sinter run net.sinter --inputs in.npz        run on "
-      "arrays with the names of the model's inputs\n  sinter inspect net.sinter --steps            show the "
-      "plan",
-      "sinter"};
+  CLI::App app_{"", "sinter"};
 };
 
 }  // namespace
@@ -111,7 +134,11 @@ int run_program(const std::vector<std::string>& words) {
   Parser parser(outcome);
   try {
     parser.run(words);
-  } catch (const CLI::Success& e) {  // --help, --version
+  } catch (const CLI::CallForHelp&) {
+    const std::vector<CLI::App*> chosen = parser.app().get_subcommands();
+    fmt::print("{}", chosen.empty() ? program_help(command_table(parser.app()))
+                                    : command_help(describe_command(*chosen.front())));
+  } catch (const CLI::Success& e) {  // --version
     return parser.app().exit(e, std::cout, std::cerr);
   } catch (const UsageError& e) {
     return say(2, e.what());
@@ -143,11 +170,8 @@ std::vector<CommandFlag> flags_of(const std::string& command) {
   Outcome outcome;
   Parser parser(outcome);
   std::vector<CommandFlag> flags;
-  for (const CLI::Option* option : parser.app().get_subcommand(command)->get_options()) {
-    if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
-    flags.push_back({option->get_lnames().front(), option->get_type_name(), option->get_description(),
-                     option->get_items_expected_max() > 0, option->get_items_expected_max() > 1});
-  }
+  for (CommandFlag& flag : describe_command(*parser.app().get_subcommand(command)).flags)
+    if (flag.name != "help") flags.push_back(std::move(flag));
   return flags;
 }
 

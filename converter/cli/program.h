@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/cli/command_table.h"
 #include "converter/cli/commands.h"
 
 namespace sinter::convert {
@@ -21,13 +22,6 @@ int run_program(const std::vector<std::string>& words);
 // codes 2, 4, 5 and 6 are the exceptions of converter/diagnostics/errors.h; what the listener throws passes.
 int call_command(const std::vector<std::string>& words, CommandListener& listener);
 
-struct CommandFlag {
-  std::string name;  // without dashes
-  std::string type;  // "TEXT", "INT", "FLOAT", with what is checked: "INT in [1 - 1024]", "TEXT:{int8,int4w}"
-  std::string help;
-  bool takes_value = false;
-  bool repeats = false;  // takes several values
-};
 // Of one command, without its positional arguments, in the order of --help.
 std::vector<CommandFlag> flags_of(const std::string& command);
 

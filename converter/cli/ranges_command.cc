@@ -115,21 +115,28 @@ void add_ranges(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<RangesArguments>();
   CLI::App* c = app.add_subcommand("ranges", "Show the range of every value of an ONNX model on given data");
   c->add_option("model", a->model, "The ONNX file")->required();
-  c->add_option("--calibrate", a->data,
-                fmt::format("Samples: {}, or cmd:COMMAND that writes them", kDataFormats))
-      ->required();
+  add_value(*c, "--calibrate", a->data, "DATA",
+            fmt::format("Samples: {}, or cmd:COMMAND that writes them", kDataFormats))
+      ->required()
+      ->group(flag_group::kInput);
   a->flags.add_to(*c);
-  c->add_option("--calibrator", a->calibrator,
-                "best, minmax, moving-average, percentile[=99.99], entropy or mse");
-  c->add_option("--samples", a->samples, "Use N samples, spread evenly over the data")
-      ->check(CLI::Range(1, 1 << 30));
-  c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
-  c->add_option("--backend", a->backend,
-                "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda");
-  c->add_flag("--plain", a->plain, "Run the samples without observing any value, to compare times");
+  add_value(*c, "--calibrator", a->calibrator, "RULE",
+            "best, minmax, moving-average, percentile[=99.99], entropy or mse")
+      ->group(flag_group::kQuantization);
+  add_value(*c, "--samples", a->samples, "N", "Use N samples, spread evenly over the data")
+      ->check(CLI::Range(1, 1 << 30))
+      ->group(flag_group::kInput);
+  add_value(*c, "--threads", a->threads, "N", "The number of threads")
+      ->check(CLI::Range(1, 1024))
+      ->group(flag_group::kTarget);
+  add_value(*c, "--backend", a->backend, "NAME",
+            "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda")
+      ->group(flag_group::kTarget);
+  c->add_flag("--plain", a->plain, "Run the samples without observing any value, to compare times")
+      ->group(flag_group::kMeasurement);
   a->custom_ops.add_to(*c);
   a->common.add_to(*c);
-  c->footer("Example: sinter ranges net.onnx --calibrate samples.npz");
+  c->footer("Example:\n  sinter ranges net.onnx --calibrate samples.npz");
   c->callback([a, &outcome] { run_ranges(*a, outcome); });
 }
 

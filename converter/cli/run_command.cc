@@ -58,18 +58,45 @@ nlohmann::json summary(const std::string& name, const Constant& array) {
 std::string line(const nlohmann::json& s) {
   std::string text =
       fmt::format("{}  {}{}", s["name"].get<std::string>(), s["type"].get<std::string>(), s["shape"].dump());
-  if (s.contains("min"))
-    text += fmt::format("  min {:g}  max {:g}  mean {:g}  first {}", s["min"].get<double>(),
-                        s["max"].get<double>(), s["mean"].get<double>(), s["first"].dump());
+  if (s.contains("min")) {
+    constexpr size_t kMostShown = 3;
+    auto first = s["first"].get<std::vector<double>>();
+    first.resize(std::min(first.size(), kMostShown));
+    text += fmt::format("  min {:g}  max {:g}  mean {:g}  first [{:.4g}]", s["min"].get<double>(),
+                        s["max"].get<double>(), s["mean"].get<double>(), fmt::join(first, ", "));
+  }
   if (s.contains("not_finite")) text += fmt::format("  ({} elements not finite)", s["not_finite"].dump());
   return text;
 }
 
-void print_profile(const StepProfile& profile, const HostSession& host, const Model& model, bool json) {
+constexpr int kWarmUpRuns = 2, kFewestWarmRuns = 3, kMostWarmRuns = 20;
+constexpr double kMostWarmSeconds = 2;
+
+// Runs the sample again, and profiles the steps once they are warm. Returns the number of profiled runs.
+int profile_warm(HostSession& session, const Arrays& arrays, int64_t each, StepProfile* profile) {
+  const auto run = [&] {
+    session.session().reset();
+    session.set_inputs(arrays, each);
+    session.run();
+  };
+  for (int i = 0; i < kWarmUpRuns; ++i) run();
+  profile->attach(session.session());
+  const auto begin = ProfileClock::now();
+  int runs = 0;
+  while (runs < kFewestWarmRuns || (runs < kMostWarmRuns && ms_since(begin) < 1000 * kMostWarmSeconds))
+    run(), ++runs;
+  session.session().set_observer(nullptr);
+  return runs;
+}
+
+void print_profile(const StepProfile& profile, const HostSession& host, const Model& model, double first_ms,
+                   int warm_runs, bool json) {
   const HostSession::Sharing sharing = host.sharing();
   const Requirements& need = host.requirements();
   if (json) {
     fmt::print("{}\n", nlohmann::json{{"profile", profile.json(host, model)},
+                                      {"first_ms", first_ms},
+                                      {"warm_runs", warm_runs},
                                       {"fallbacks", fallbacks_json(host)},
                                       {"session_bytes", need.bytes},
                                       {"packed_bytes", need.packed},
@@ -78,10 +105,11 @@ void print_profile(const StepProfile& profile, const HostSession& host, const Mo
                            .dump(2));
     return;
   }
-  fmt::print("{}", profile.text(host, model));
+  fmt::print("first run {:.4f} ms; then, of {} runs of the first sample after {} to warm up:\n{}", first_ms,
+             warm_runs, kWarmUpRuns, profile.text(host, model));
   fmt::print(
-      "session {} bytes, {} of them packed weights; if sessions share these: {} bytes, and {} bytes for "
-      "each session\n",
+      "session   {} bytes, {} of them packed weights\n"
+      "sharing   {} bytes of packed weights for all sessions, and {} bytes for each\n",
       need.bytes, need.packed, sharing.packed_weights, sharing.session);
 }
 
@@ -125,19 +153,24 @@ void run_run(const RunArguments& a) {
                                .entry = entry});
   StepProfile profile;
   if (!a.common.quiet) warn_of_fallbacks(session);
-  if (a.profile) profile.attach(session.session());
   Arrays outputs;
   inputs.begin(loaded.model(), a.each ? &session : nullptr, entry);
   std::vector<Arrays> samples;
+  double first_ms = 0;
+  Arrays first_arrays;
+  int64_t first_each = -1;
   while (const auto step = inputs.next()) {
     if (!a.stateful) session.session().reset();
     session.set_inputs(step->arrays, step->each);
+    const auto begin = ProfileClock::now();
     session.run();
+    if (samples.empty()) first_ms = ms_since(begin), first_arrays = step->arrays, first_each = step->each;
     samples.push_back(session.outputs());
   }
+  const int warm_runs = a.profile ? profile_warm(session, first_arrays, first_each, &profile) : 0;
   outputs = inputs.several() ? stacked(samples) : samples.front();
   if (!a.outputs.empty()) write_arrays(a.outputs, outputs);
-  if (a.profile) print_profile(profile, session, loaded.model(), a.common.json);
+  if (a.profile) print_profile(profile, session, loaded.model(), first_ms, warm_runs, a.common.json);
   if (!a.outputs.empty() && !a.common.json) return;
   nlohmann::json all = nlohmann::json::array();
   for (const auto& [name, array] : outputs) all.push_back(summary(name, *array));
@@ -154,31 +187,42 @@ void add_run(CLI::App& app, Outcome&) {
   auto a = std::make_shared<RunArguments>();
   CLI::App* c = app.add_subcommand("run", "Run a .sinter file on given inputs");
   c->add_option("model", a->model, "The .sinter file")->required();
-  c->add_option("--inputs", a->inputs,
-                fmt::format("Samples: {}. Arrays of a .npz are named as the model's inputs", kDataFormats));
-  c->add_option(
-      "--random", a->random,
-      "SEED: run on random numbers instead: floats from -1 to 1, bytes from 0 to 255, other integers 0 or 1");
-  c->add_option(
-      "--outputs", a->outputs,
-      "Where to write the outputs (.npz, or .npy for a single one); without it a summary is printed");
-  c->add_flag("--each", a->each, "The arrays are stacks of samples: run them one by one, stack the outputs");
+  add_value(*c, "--inputs", a->inputs, "DATA",
+            fmt::format("Samples: {}. Arrays of a .npz are named as the model's inputs", kDataFormats))
+      ->group(flag_group::kInput);
+  add_value(*c, "--random", a->random, "SEED",
+            "Run on random numbers instead: floats from -1 to 1, bytes from 0 to 255, other integers 0 or 1")
+      ->group(flag_group::kInput);
+  add_value(*c, "--outputs", a->outputs, "FILE",
+            "Where to write the outputs (.npz, or .npy for a single one); without it a summary is printed")
+      ->group(flag_group::kOutput);
+  c->add_flag("--each", a->each, "The arrays are stacks of samples: run them one by one, stack the outputs")
+      ->group(flag_group::kInput);
   c->add_flag(
-      "--stateful", a->stateful,
-      "Keep the model's state from sample to sample; without it every sample begins with the initial state");
+       "--stateful", a->stateful,
+       "Keep the model's state from sample to sample; without it every sample begins with the initial state")
+      ->group(flag_group::kInput);
   a->data.add_to(*c);
   a->entry.add_to(*c);
-  c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
-  c->add_option("--processors", a->processors, kProcessorsHelp)->type_name("LIST");
-  c->add_option("--backend", a->backend,
-                "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda");
-  c->add_flag("--profile", a->profile, "Print the time of each step");
+  add_value(*c, "--threads", a->threads, "N", "The number of threads")
+      ->check(CLI::Range(1, 1024))
+      ->group(flag_group::kTarget);
+  add_value(*c, "--processors", a->processors, "LIST", kProcessorsHelp)->group(flag_group::kTarget);
+  add_value(*c, "--backend", a->backend, "NAME",
+            "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda")
+      ->group(flag_group::kTarget);
+  c->add_flag("--profile", a->profile, "Run the first sample again, warm, and print the times of each step")
+      ->group(flag_group::kMeasurement);
   c->add_flag("--copy", a->copied,
-              "Read the model into memory instead of mapping it; the file may then change or be removed");
+              "Read the model into memory instead of mapping it; the file may then change or be removed")
+      ->group(flag_group::kMemory);
   a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
-  c->footer("Example: sinter run net.sinter --inputs in.npz --outputs out.npz");
+  c->footer(
+      "Examples:\n"
+      "  sinter run net.sinter --inputs in.npz --outputs out.npz\n"
+      "  sinter run net.sinter --random 1 --profile");
   c->callback([a] { run_run(*a); });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "converter/cli/file_view.h"
+#include "converter/cli/flags.h"
 #include "converter/diagnostics/errors.h"
 #include "runtime/model/model_state.h"
 
@@ -37,10 +38,11 @@ bool fits(const Model& model, uint32_t entry, const Arrays& arrays, bool stacks)
 }  // namespace
 
 void EntryFlag::add_to(CLI::App& command) {
-  command.add_option(
-      "--entry", number,
-      "N: which shape set of the file, from 0 (inspect lists them); without it the one that has "
-      "the shapes of the data");
+  add_value(
+      command, "--entry", number, "N",
+      "Which shape set of the file, from 0 (inspect lists them); without it the one that has the shapes "
+      "of the data")
+      ->group(flag_group::kInput);
 }
 
 uint32_t EntryFlag::of(const Model& model) const {

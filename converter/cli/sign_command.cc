@@ -76,6 +76,7 @@ void add_keygen(CLI::App& app, Outcome&) {
       app.add_subcommand("keygen", "Generate a pair of keys for signing models: NAME.key and NAME.pub");
   c->add_option("name", a->name, "Writes NAME.key, the secret key, and NAME.pub, the public key")->required();
   a->common.add_to(*c);
+  c->footer("Example:\n  sinter keygen ours     # writes ours.key and ours.pub");
   c->callback([a] { run_keygen(*a); });
 }
 
@@ -83,12 +84,17 @@ void add_sign(CLI::App& app, Outcome&) {
   auto a = std::make_shared<SignArguments>();
   CLI::App* c = app.add_subcommand("sign", "Sign a .sinter file, so that --public-key accepts it");
   c->add_option("model", a->model, "The .sinter file")->required();
-  c->add_option("--key", a->key, "The secret key file (sinter keygen)")->required();
-  c->add_option("-o,--output", a->out, "The file to write; by default the model is replaced");
+  add_value(*c, "--key", a->key, "NAME.key", "The secret key file (sinter keygen)")
+      ->required()
+      ->group(flag_group::kOutput);
+  add_value(*c, "-o,--output", a->out, "FILE", "The file to write; by default the model is replaced")
+      ->group(flag_group::kOutput);
   a->common.add_to(*c);
   c->footer(
-      "Example: sinter keygen ours; sinter sign net.sinter --key ours.key\n"
-      "         sinter run net.sinter --inputs in.npz --public-key ours.pub");
+      "Examples:\n"
+      "  sinter keygen ours\n"
+      "  sinter sign net.sinter --key ours.key\n"
+      "  sinter run net.sinter --inputs in.npz --public-key ours.pub");
   c->callback([a] { run_sign(*a); });
 }
 

@@ -8,6 +8,10 @@
 
 namespace sinter::convert {
 
+double percentile(const std::vector<double>& sorted, double share) {
+  return sorted[std::min(static_cast<size_t>(share * static_cast<double>(sorted.size())), sorted.size() - 1)];
+}
+
 void StepProfile::attach(Session& session) {
   observer_.context = this;
   observer_.before = [](void* self, const StepInfo& info) {
@@ -22,27 +26,32 @@ void StepProfile::attach(Session& session) {
 void StepProfile::add(const StepInfo& info) {
   if (info.in_body) return;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  const auto [at, added] = times_.try_emplace(info.step, Time{seconds, info.backend});
-  if (added) return;
-  Time& t = at->second;
-  t.seconds = of_ == Of::kSum ? t.seconds + seconds : std::min(t.seconds, seconds);
+  Times& t = times_[info.step];
+  t.backend = info.backend;
+  if (t.seconds.size() < kMostTimes) t.seconds.push_back(seconds);
 }
 
 std::vector<StepProfile::Row> StepProfile::longest_first() const {
   std::vector<Row> rows(times_.begin(), times_.end());
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row& a, const Row& b) { return a.second.seconds > b.second.seconds; });
+  for (Row& row : rows) std::sort(row.second.seconds.begin(), row.second.seconds.end());
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return percentile(a.second.seconds, 0.5) > percentile(b.second.seconds, 0.5);
+  });
   return rows;
 }
 
 std::string StepProfile::text(const HostSession& host, const Model& model) const {
+  const std::vector<Row> rows = longest_first();
   double total = 0;
-  for (const auto& [step, t] : times_) total += t.seconds;
-  std::string all;
-  for (const auto& [step, t] : longest_first()) {
+  for (const auto& [step, t] : rows) total += percentile(t.seconds, 0.5);
+  std::string all =
+      fmt::format("{:>7} {:>10} {:>10} {:>10} {:>10}  step\n", "share", "p50 us", "p90", "p99", "minimum");
+  for (const auto& [step, t] : rows) {
     const FallbackStep* fallback = host.fallback(host.program(), step);
-    all += fmt::format("{:5.1f} %  {:10.1f} us  {:>4} {:<16} {:<10} {}{}\n",
-                       total > 0 ? 100 * t.seconds / total : 0, 1e6 * t.seconds, step,
+    const double median = percentile(t.seconds, 0.5);
+    all += fmt::format("{:5.1f} % {:10.1f} {:10.1f} {:10.1f} {:10.1f}  {} {} {} {}{}\n",
+                       total > 0 ? 100 * median / total : 0, 1e6 * median, 1e6 * percentile(t.seconds, 0.9),
+                       1e6 * percentile(t.seconds, 0.99), 1e6 * t.seconds.front(), step,
                        model.step_op(step, host.program()), t.backend, model.step_name(step, host.program()),
                        fallback == nullptr ? "" : "  " + fallback_note(*fallback));
   }
@@ -56,7 +65,11 @@ nlohmann::json StepProfile::json(const HostSession& host, const Model& model) co
                     {"op", model.step_op(step, host.program())},
                     {"name", model.step_name(step, host.program())},
                     {"backend", t.backend},
-                    {"us", 1e6 * t.seconds}});
+                    {"runs", t.seconds.size()},
+                    {"us", 1e6 * percentile(t.seconds, 0.5)},
+                    {"p90_us", 1e6 * percentile(t.seconds, 0.9)},
+                    {"p99_us", 1e6 * percentile(t.seconds, 0.99)},
+                    {"min_us", 1e6 * t.seconds.front()}});
     if (const FallbackStep* fallback = host.fallback(host.program(), step))
       list.back()["fallback"] = fallback_json(*fallback);
   }

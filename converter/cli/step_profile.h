@@ -12,33 +12,37 @@
 
 namespace sinter::convert {
 
+using ProfileClock = std::chrono::steady_clock;
+inline double ms_since(ProfileClock::time_point start) {
+  return std::chrono::duration<double, std::milli>(ProfileClock::now() - start).count();
+}
+
+// The value below which this share of the times lies; `sorted` is not empty.
+double percentile(const std::vector<double>& sorted, double share);
+
 class StepProfile {
  public:
-  // Of several runs, the sum of a step's times or the lowest one.
-  enum class Of : uint8_t { kSum, kLowest };
-  explicit StepProfile(Of of = Of::kSum) : of_(of) {}
-
   // Observes the session's runs from now on; must outlive them.
   void attach(Session& session);
 
-  // One line, or one object, for each step of the entry that ran, an If or Loop with its bodies; the longest
-  // step comes first.
+  // One line, or one object, for each step of the entry that ran, an If or Loop with its bodies: the minimum
+  // and percentiles of its times. The step with the longest median comes first.
   [[nodiscard]] std::string text(const HostSession& host, const Model& model) const;
   [[nodiscard]] nlohmann::json json(const HostSession& host, const Model& model) const;
 
  private:
-  struct Time {
-    double seconds = 0;
+  struct Times {
     const char* backend = "";
+    std::vector<double> seconds;  // of the first kMostTimes runs; sorted for a report
   };
-  using Row = std::pair<uint32_t, Time>;
+  static constexpr size_t kMostTimes = 10000;
+  using Row = std::pair<uint32_t, Times>;
   void add(const StepInfo& info);
   [[nodiscard]] std::vector<Row> longest_first() const;
 
-  Of of_;
   StepObserver observer_;
   std::chrono::steady_clock::time_point start_;
-  std::map<uint32_t, Time> times_;
+  std::map<uint32_t, Times> times_;
 };
 
 }  // namespace sinter::convert

@@ -152,23 +152,31 @@ void add_tune(CLI::App& app, Outcome& outcome) {
   CLI::App* c = app.add_subcommand(
       "tune", "Measure the kernels of each step on this machine, and store the fastest in the .sinter file");
   c->add_option("model", a->model, "The .sinter file")->required();
-  c->add_option("-o,--output", a->out, "The file to write; by default the model is replaced");
-  c->add_option("--inputs", a->inputs,
-                "Samples as for run, the first of which is used; without them small numbers are generated");
+  add_value(*c, "-o,--output", a->out, "FILE", "The file to write; by default the model is replaced")
+      ->group(flag_group::kOutput);
+  add_value(*c, "--inputs", a->inputs, "DATA",
+            "Samples as for run, the first of which is used; without them small numbers are generated")
+      ->group(flag_group::kInput);
   a->data.add_to(*c);
-  c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
-  c->add_option("--seconds", a->seconds, "The duration of each of the two measurements")
-      ->check(CLI::Range(0.0, 3600.0));
-  c->add_option("--times", a->times,
-                "Times from a board instead of this machine: the output of sinter_time_steps");
-  c->add_option("--key", a->key, "Sign the file with this secret key (sinter keygen)");
+  add_value(*c, "--threads", a->threads, "N", "The number of threads")
+      ->check(CLI::Range(1, 1024))
+      ->group(flag_group::kTarget);
+  add_value(*c, "--seconds", a->seconds, "S", "The duration of each of the two measurements")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->group(flag_group::kMeasurement);
+  add_value(*c, "--times", a->times, "TIMES",
+            "Times from a board instead of this machine: the output of sinter_time_steps")
+      ->group(flag_group::kMeasurement);
+  add_value(*c, "--key", a->key, "NAME.key", "Sign the file with this secret key (sinter keygen)")
+      ->group(flag_group::kOutput);
   a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->footer(
-      "Example: sinter tune net.sinter -o net.tuned.sinter\n"
-      "         sinter_time_steps net.sinter > times.txt       on a board\n"
-      "         sinter tune net.sinter --times times.txt       on the workstation");
+      "Examples:\n"
+      "  sinter tune net.sinter -o net.tuned.sinter\n"
+      "  sinter_time_steps net.sinter > times.txt       # on a board\n"
+      "  sinter tune net.sinter --times times.txt       # on the workstation");
   c->callback([a, &outcome] { run_tune(*a, outcome); });
 }
 

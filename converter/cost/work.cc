@@ -116,6 +116,30 @@ double multiply_adds(const CallShape& call) {
   }
 }
 
+double total(const TypedProducts& products) {
+  double sum = 0;
+  for (const auto& [dtype, count] : products) sum += count;
+  return sum;
+}
+
+TypedProducts multiply_adds(const Graph& graph) {
+  TypedProducts sum;
+  for (const Node& node : graph.nodes) {
+    if (node.bodies.empty()) {
+      const double count = multiply_adds(CallShape(graph, node));
+      if (count > 0) sum[graph.value(node.inputs[0]).dtype] += count;
+      continue;
+    }
+    TypedProducts most;
+    for (const auto& body : node.bodies)
+      if (TypedProducts own = multiply_adds(*body); total(own) > total(most)) most = std::move(own);
+    const auto* loop = node.as<LoopAttrs>();
+    const double runs = loop != nullptr ? static_cast<double>(loop->max_trips) : 1;
+    for (const auto& [dtype, count] : most) sum[dtype] += runs * count;
+  }
+  return sum;
+}
+
 double estimated_work(const CallShape& call) {
   const auto all = [](const std::vector<CallShape::Operand>& operands) {
     double sum = 0;

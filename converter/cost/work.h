@@ -1,6 +1,7 @@
 // How much work a call is: counts, which do not depend on the processor.
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct CallShape {
   const void* attributes;
   std::vector<Operand> inputs, outputs;
 
+  // Without operands, which the caller adds.
+  CallShape(Op operation, const void* its_attributes) : op(operation), attributes(its_attributes) {}
   explicit CallShape(const OpCall& call);
   CallShape(const Graph& graph, const Node& node);
 
@@ -33,8 +36,16 @@ struct CallShape {
 };
 
 // Products of two numbers that are summed up: convolutions, products of matrices, recurrent layers,
-// attention.
+// attention. 0 for every other operation. A convolution by Winograd's algorithm counts as a direct one.
 double multiply_adds(const CallShape& call);
+
+// Multiply-adds by the type of the first factor.
+using TypedProducts = std::map<DType, double>;
+// Of one run of the graph: of an If the branch with the most, of a Loop its body times the maximum trip
+// count.
+TypedProducts multiply_adds(const Graph& graph);
+// The sum over all types.
+double total(const TypedProducts& products);
 
 // All that a call does, in multiply-adds: products as they are, elements by what they are worth.
 double estimated_work(const CallShape& call);

@@ -1,5 +1,7 @@
 #include "converter/diagnostics/nearest_name.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -37,6 +39,19 @@ const std::string* nearest_name(std::span<const std::string> names, const std::s
     nearest = &name;
   }
   return nearest;
+}
+
+std::string advise_name(std::span<const std::string> names, const std::string& wanted) {
+  constexpr size_t kMostListed = 12;
+  if (const std::string* near = nearest_name(names, wanted)) {
+    // Several of a few names may be meant.
+    if (names.size() == 1 || names.size() > kMostListed) return fmt::format("did you mean '{}'?", *near);
+    return fmt::format("did you mean '{}'? There are {}", *near, fmt::join(names, ", "));
+  }
+  if (names.empty()) return "there are none";
+  if (names.size() == 1) return fmt::format("give {}", names.front());
+  if (names.size() <= kMostListed) return fmt::format("give one of {}", fmt::join(names, ", "));
+  return fmt::format("there are {}, such as {}", names.size(), fmt::join(names.first(4), ", "));
 }
 
 }  // namespace sinter::convert

@@ -14,4 +14,8 @@ size_t edit_distance(const std::string& a, const std::string& b);
 // where none is near (more than a third of the letters and more than two).
 const std::string* nearest_name(std::span<const std::string> names, const std::string& wanted);
 
+// The last part of every message about a name that does not exist: "did you mean 'a'?", with a list of the
+// names if it is short; without a near name the list, or a part of it with a count.
+std::string advise_name(std::span<const std::string> names, const std::string& wanted);
+
 }  // namespace sinter::convert

@@ -13,19 +13,8 @@ using NameList = std::vector<std::string>;
 // "the model has no input 'k'", with the name that was probably meant or all that there are.
 void refuse_name(const char* flag, const std::string& name, const char* kind, const NameList& names,
                  Diagnostics& diagnostics) {
-  constexpr size_t kMostListed = 12;
-  const std::string* nearest = nearest_name(names, name);
-  std::string remedy;
-  if (names.empty())
-    remedy = "remove the option";
-  else if (names.size() <= kMostListed)
-    remedy = fmt::format("there {} {}", names.size() == 1 ? "is" : "are", fmt::join(names, ", "));
-  else if (nearest != nullptr)
-    remedy = fmt::format("the nearest of {} is '{}'", names.size(), *nearest);
-  else
-    remedy = fmt::format("there are {}; the first is '{}'", names.size(), names.front());
   diagnostics.refuse("", "", fmt::format("{} {}: the model has no {} of this name", flag, name, kind),
-                     std::move(remedy));
+                     names.empty() ? "remove the option" : advise_name(names, name));
 }
 
 bool has(const NameList& names, const std::string& name) {

@@ -27,6 +27,16 @@ struct ByteInputs {
   Preprocessing how;
 };
 
+// The size of an input's dimension that the ONNX file leaves open.
+struct SettledDim {
+  enum class By : uint8_t { kDefault, kDim, kShape };  // kDefault: a batch, which becomes 1
+  std::string input;
+  size_t axis = 0;
+  std::string symbol;  // empty: the dimension has no name
+  int64_t size = 0;
+  By by = By::kDefault;
+};
+
 // Shapes and values that the command line gives.
 struct LoweringOptions {
   std::map<std::string, Dims> shapes;            // --shape INPUT=...
@@ -187,8 +197,9 @@ void separate_outputs(Graph& graph);
 
 // Lowers the model's main graph. nullopt: refused; diagnostics hold every reason, those behind open
 // dimensions, unbounded loops and growing carried values included. What every node became is entered into
-// `fates`.
+// `fates`, the size of every open dimension into `settled`.
 std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
-                                 Diagnostics& diagnostics, NodeFates* fates = nullptr);
+                                 Diagnostics& diagnostics, NodeFates* fates = nullptr,
+                                 std::vector<SettledDim>* settled = nullptr);
 
 }  // namespace sinter::convert

@@ -56,6 +56,8 @@ class InputShapes {
                           fmt::format("--shape {}={} replaces the declared dim {} of {}", input.name,
                                       fmt::join(given->second, ","), axis, dim.value));
       }
+      for (size_t axis = 0; axis < input.dims.size(); ++axis)
+        if (input.dims[axis].value < 0) settle(input, axis, given->second[axis], SettledDim::By::kShape);
       return given->second;
     }
     if (!input.has_shape) {
@@ -70,11 +72,11 @@ class InputShapes {
         dims.push_back(dim.value);
       } else if (const auto d = options_.dims.find(dim.symbol);
                  !dim.symbol.empty() && d != options_.dims.end()) {
-        dims.push_back(d->second);
+        dims.push_back(settle(input, axis, d->second, SettledDim::By::kDim));
       } else if (const auto s = symbols_.find(dim.symbol); !dim.symbol.empty() && s != symbols_.end()) {
-        dims.push_back(s->second);
+        dims.push_back(settle(input, axis, s->second, SettledDim::By::kShape));
       } else if (axis == 0 && (dim.symbol.empty() || inner_.count(dim.symbol) == 0)) {
-        dims.push_back(1);
+        dims.push_back(settle(input, axis, 1, SettledDim::By::kDefault));
       } else if (options_.assumed > 0) {
         dims.push_back(options_.assumed);
       } else {
@@ -87,6 +89,7 @@ class InputShapes {
     return dims;
   }
 
+  const std::vector<SettledDim>& settled() const { return settled_; }
   bool any_open() const { return !open_.empty(); }
   void report_open() {
     if (open_.empty() || options_.assumed > 0) return;
@@ -95,8 +98,14 @@ class InputShapes {
   }
 
  private:
+  int64_t settle(const ImportedValueInfo& input, size_t axis, int64_t size, SettledDim::By by) {
+    settled_.push_back({input.name, axis, input.dims[axis].symbol, size, by});
+    return size;
+  }
+
   const LoweringOptions& options_;
   Diagnostics& diagnostics_;
+  std::vector<SettledDim> settled_;
   std::set<std::string> inner_;
   std::map<std::string, int64_t> symbols_;
   std::vector<std::string> open_;
@@ -193,7 +202,8 @@ void enter_constants(const ImportedGraph& main, const LoweringOptions& options, 
 }
 
 std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOptions& options,
-                                Diagnostics& diagnostics, NodeFates* fates, bool* any_open) {
+                                Diagnostics& diagnostics, NodeFates* fates, std::vector<SettledDim>* settled,
+                                bool* any_open) {
   Graph graph;
   graph.name = model.graph.name;
   GraphLowering lowering(graph, model, options, diagnostics);
@@ -247,6 +257,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
                           "has",
                           options.bytes->input));
   *any_open = shapes.any_open();
+  if (settled != nullptr) *settled = shapes.settled();
   lowering.lower_nodes(model.graph);
   const GraphLowering::Cost& cost = lowering.cost();
   if (cost.operations > options.most_operations) {
@@ -317,7 +328,7 @@ void add_reasons_behind(const ImportedModel& model, const LoweringOptions& optio
     LoweringOptions trial = options;
     trial.assumed = kSizes[i];
     bool any_open = false;
-    lower_once(model, trial, found[i], nullptr, &any_open);
+    lower_once(model, trial, found[i], nullptr, nullptr, &any_open);
   }
   for (Diagnostic d : found[0].all()) {
     const std::vector<Diagnostic>& others = found[1].all();
@@ -346,9 +357,10 @@ void separate_outputs(Graph& graph) {
 }
 
 std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
-                                 Diagnostics& diagnostics, NodeFates* fates) {
+                                 Diagnostics& diagnostics, NodeFates* fates,
+                                 std::vector<SettledDim>* settled) {
   bool any_open = false;
-  std::optional<Graph> graph = lower_once(model, options, diagnostics, fates, &any_open);
+  std::optional<Graph> graph = lower_once(model, options, diagnostics, fates, settled, &any_open);
   if (!graph && (any_open || has_loop(model))) add_reasons_behind(model, options, diagnostics);
   return graph;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/nearest_name.h"
 #include "converter/ir/op_traits.h"
 #include "converter/quantize/quantizer.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
@@ -122,17 +123,19 @@ QuantizeSummary Quantizer::run() {
 void Quantizer::keep_what_the_user_wants() {
   for (const std::string& name : options_.keep_float) {
     bool found = false;
+    std::vector<std::string> names;
     for (const Node& node : plan_.graph.nodes) {
       if (node.outputs.empty() || node.outputs[0] < 0) continue;
+      if (names.empty() || names.back() != node.name) names.push_back(node.name);
       if (node.name != name && plan_.graph.value(node.outputs[0]).name != name) continue;
       plan_.left[node.outputs[0]] = {Reason::kUser, "--keep-float"};
       found = true;
     }
     if (!found)
       throw UsageError(
-          fmt::format("--keep-float {}: after rewriting, no operation has or computes this name (--report "
-                      "lists the names)",
-                      name));
+          fmt::format("--keep-float {}: after rewriting, no operation has or computes this name; {} "
+                      "(--report FILE.json lists the names)",
+                      name, advise_name(names, name)));
   }
 }
 

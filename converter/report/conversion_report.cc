@@ -11,6 +11,7 @@
 #include "converter/files/unfinished.h"
 #include "converter/report/page.h"
 #include "converter/report/quantize_report.h"
+#include "converter/report/summary.h"
 
 namespace sinter::convert {
 
@@ -36,6 +37,7 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
                            {"file_bytes", r.file.file_bytes},
                            {"weight_bytes", r.file.weight_bytes},
                            {"diagnostics", diagnostics.to_json()}};
+  result.update(summary_json(r));
   for (const ProfileReport& p : r.profiles)
     result["profiles"].push_back({{"target", p.target}, {"steps", p.steps}, {"arena_bytes", p.arena_bytes}});
   for (const EntryReport& e : r.entries)
@@ -60,40 +62,6 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
   }
   return result;
 }
-
-namespace {
-
-// The number of decisions about types, by rule; empty if there was none.
-std::string types_text(const ConversionReport& r) {
-  if (!r.ledger || r.ledger->size() == 0) return {};
-  std::string rules;
-  for (const auto& [rule, count] : r.ledger->by_rule())
-    rules += fmt::format("{}{} {}", rules.empty() ? "" : ", ", rule, count);
-  return fmt::format(
-      "types     {} decisions: {}\n          (sinter explain FILE NAME shows one, --report FILE.jsonl all of "
-      "them)\n",
-      r.ledger->size(), rules);
-}
-
-std::string states_text(const ConversionReport& r) {
-  std::string text;
-  for (const StateReport& s : r.states)
-    text += fmt::format("state     '{}' <- '{}' {}: {}\n", s.input, s.output, to_string(s.dtype, s.dims),
-                        s.in_place ? "updated in place" : fmt::format("copied, {} bytes a run", s.bytes));
-  if (!r.proposed_states.empty()) {
-    std::string flags;
-    for (const auto& [output, input] : r.proposed_states)
-      flags += fmt::format(" --state {}={}", output, input);
-    text += fmt::format(
-        "          by their names and shapes these outputs become inputs of the next run; for a session to "
-        "keep "
-        "them:{}\n",
-        r.proposed_states.size() > 4 ? " --state auto" : flags);
-  }
-  return text;
-}
-
-}  // namespace
 
 nlohmann::json details_json(const ConversionReport& r) {
   nlohmann::json json = nlohmann::json::object();
@@ -158,45 +126,6 @@ nlohmann::json details_json(const ConversionReport& r) {
                                {"lower_bound", region.lower_bound}});
   json["values"] = values, json["plan"] = steps, json["placements"] = placements;
   return json;
-}
-
-std::string to_text(const ConversionReport& r) {
-  std::string text = fmt::format("graph     {} ONNX nodes -> {} operations -> {} steps, {} of them free\n",
-                                 r.onnx_nodes, r.lowered_nodes, r.steps, r.elided_steps);
-  for (const PassReport::Entry& e : r.passes.entries)
-    if (e.changes > 0) text += fmt::format("          {:<20} {:>4}  {}\n", e.name, e.changes, e.description);
-  text += types_text(r);
-  for (const std::string& input : r.byte_inputs) text += fmt::format("input     {}\n", input);
-  if (r.quantized) text += to_text(*r.quantized);
-  if (r.metric)
-    text += fmt::format(
-        "metric    {}: {:g} in float, {:g} now; the accuracy above is the share of the float one\n",
-        r.metric->name, r.metric->in_float, r.metric->now);
-  text += fmt::format("file      {} bytes (ONNX: {}), weights {}\n", r.file.file_bytes, r.onnx_bytes,
-                      r.file.weight_bytes);
-  text += fmt::format("arena     {} bytes", r.arena_bytes);
-  text +=
-      r.arena_bytes == r.arena_lower_bound
-          ? " (no plan of these steps can use less)\n"
-          : fmt::format(
-                " ({:.1f} % above the lower bound of {})\n",
-                100.0 * (static_cast<double>(r.arena_bytes) / static_cast<double>(r.arena_lower_bound) - 1),
-                r.arena_lower_bound);
-  if (r.given_order_arena_bytes > r.arena_bytes)
-    text += fmt::format("          {} bytes less than in the model's order of steps\n",
-                        r.given_order_arena_bytes - r.arena_bytes);
-  text += states_text(r);
-  for (const EntryReport& e : r.entries)
-    text += fmt::format("shapes    {}: {} steps, arena {} bytes\n", e.shapes, e.steps, e.arena_bytes);
-  for (const ProfileReport& p : r.profiles)
-    if (r.profiles.size() > 1)
-      text += fmt::format("profile   {}: {} steps, arena {} bytes\n", p.target, p.steps, p.arena_bytes);
-  for (const StripedSteps& s : r.stripes)
-    text += s.steps == 1 ? fmt::format("stripes   '{}' in {} parts\n", s.last, s.parts)
-                         : fmt::format("stripes   {} operations from '{}' to '{}' in {} parts\n", s.steps,
-                                       s.first, s.last, s.parts);
-  if (!r.stripes.empty()) text += fmt::format("          {:+.1f} % work\n", 100 * r.extra_work);
-  return text;
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// The conversion's report: as text for a terminal, as JSON for scripts, as an HTML page.
+// The conversion's report: as JSON for scripts, as an HTML page. summary.h has the text for a terminal.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,6 @@ namespace sinter::convert {
 nlohmann::json to_json(const ConversionReport& report, const Diagnostics& diagnostics);
 // The parts that only --report shows: layers, steps and memory.
 nlohmann::json details_json(const ConversionReport& report);
-std::string to_text(const ConversionReport& report);
 
 // Replaces a file once all of it is written; a device or a pipe is written to. FileError where it cannot be.
 void write_text(const std::filesystem::path& path, const std::string& text);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "converter/diagnostics/nearest_name.h"
 #include "converter/target/native_target.h"
 
 namespace sinter::convert {
@@ -46,13 +47,6 @@ const NamedTarget& row_of(Architecture architecture) {
                        [&](const NamedTarget& t) { return t.architecture == architecture; });
 }
 
-std::string all_names() {
-  std::string names;
-  for (const NamedTarget& t : named_targets())
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", t.name);
-  return names;
-}
-
 }  // namespace
 
 const std::vector<NamedTarget>& named_targets() {
@@ -78,10 +72,10 @@ std::optional<Target> parse_target(std::string_view text, std::string* fault) {
   const auto row = std::find_if(named_targets().begin(), named_targets().end(),
                                 [&](const NamedTarget& t) { return name == t.name; });
   if (row == named_targets().end()) {
-    *fault = fmt::format(
-        "this build has no backend for target '{}'; give one of {} (portable: any machine, on "
-        "the reference kernels), or {} alone",
-        name, all_names(), kNativeTarget);
+    std::vector<std::string> names{std::string(kNativeTarget)};
+    for (const NamedTarget& t : named_targets()) names.emplace_back(t.name);
+    *fault = fmt::format("this build has no backend for target '{}'; {}", name,
+                         advise_name(names, std::string(name)));
     return std::nullopt;
   }
   Target target{row->architecture, end == text.size() ? row->usual_features : 0, row->cores};
@@ -91,9 +85,11 @@ std::optional<Target> parse_target(std::string_view text, std::string* fault) {
     const auto* known = std::find_if(std::begin(kFeatures), std::end(kFeatures),
                                      [&](const NamedFeature& f) { return feature == f.name; });
     if (known == std::end(kFeatures) || (row->features & known->feature) == 0) {
-      const std::string some = feature_names(*row);
+      std::vector<std::string> names;
+      for (const NamedFeature& f : kFeatures)
+        if ((row->features & f.feature) != 0) names.emplace_back(f.name);
       *fault = fmt::format("target {} has no feature '{}'; {}", row->name, feature,
-                           some.empty() ? "give the name alone" : "give any of " + some);
+                           names.empty() ? "give the name alone" : advise_name(names, std::string(feature)));
       return std::nullopt;
     }
     target.features |= known->feature | known->implied;

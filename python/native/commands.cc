@@ -86,7 +86,8 @@ void add_commands(nb::module_& m) {
   nb::class_<CommandFlag>(m, "Flag", "A flag of a command, as its --help describes it.")
       .def_ro("name", &CommandFlag::name)
       .def_ro("type", &CommandFlag::type)
-      .def_ro("help", &CommandFlag::help)
+      .def_prop_ro("help",
+                   [](const CommandFlag& f) { return f.form.empty() ? f.help : f.form + ": " + f.help; })
       .def_ro("takes_value", &CommandFlag::takes_value)
       .def_ro("repeats", &CommandFlag::repeats);
   m.def("flags", &convert::flags_of, nb::arg("command"), nb::sig("def flags(command: str) -> list[Flag]"),

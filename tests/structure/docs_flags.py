@@ -134,7 +134,7 @@ class Program:
     def __init__(self, sinter):
         top = self.ask(sinter, "--help")
         self.help = {name: self.ask(sinter, name, "--help") for name in
-                     re.findall(r"^  (\w+)\s", top.split("Subcommands:", 1)[-1], re.MULTILINE)}
+                     re.findall(r"^  (\w+)\s", top.split("Commands:", 1)[-1], re.MULTILINE)}
         if not self.help:
             sys.exit(f"docs_flags.py: no commands in `{sinter} --help`")
         self.flags = {name: set(FLAG.findall("\n".join(re.findall(r"^  (-.*?)(?:  |$)", text, re.MULTILINE))))
@@ -293,7 +293,7 @@ def self_test():
         root = Path(folder)
         program = root / "sinter"
         program.write_text("#!/bin/sh\ncase $1 in run) echo '  --backend TEXT   Use this: reference, simd';"
-                           " echo '  --each   One by one';; *) echo 'Subcommands:'; echo '  run   Run';; esac\n")
+                           " echo '  --each   One by one';; *) echo 'Commands:'; echo '  run   Run';; esac\n")
         program.chmod(0o755)
         (root / "docs").mkdir()
         (root / "bench").mkdir()

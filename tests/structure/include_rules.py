@@ -46,7 +46,7 @@ AREAS = [
     ("converter/ir/", BASE),
     ("converter/diagnostics/", BASE + ("converter/ir/",)),
     ("converter/files/", BASE + ("converter/diagnostics/",)),
-    ("converter/target/", BASE + ("platforms/platforms.h",)),
+    ("converter/target/", BASE + ("platforms/platforms.h", "converter/diagnostics/nearest_name.h")),
     ("converter/types/", BASE + CORE),
     # Import asks for decisions about types. The lattice that they are made by (promote.h) is not among these.
     ("converter/import/", BASE + CORE + ("converter/data/",) + tuple(

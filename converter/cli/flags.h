@@ -1,0 +1,42 @@
+// How commands declare their flags: with the form of the value, the group in the help, and the choices. The
+// parser's table is the only one: parsing, --help, completion, the manual page and the Python package read
+// it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sinter::convert {
+
+// The groups of flags, in the order of the help.
+namespace flag_group {
+inline constexpr char kInput[] = "Input", kShapes[] = "Shapes and constants",
+                      kPictures[] = "Pictures and sounds", kState[] = "State", kTypes[] = "Types",
+                      kQuantization[] = "Quantization", kAccuracy[] = "Accuracy",
+                      kTarget[] = "Target and speed", kMemory[] = "Memory", kMeasurement[] = "Measurement",
+                      kOutput[] = "Output", kReports[] = "Reports", kPasses[] = "Passes",
+                      kGeneral[] = "General";
+inline constexpr std::string_view kOrder[] = {kInput,        kShapes,   kPictures, kState,  kTypes,
+                                              kQuantization, kAccuracy, kTarget,   kMemory, kMeasurement,
+                                              kOutput,       kReports,  kPasses,   kGeneral};
+}  // namespace flag_group
+
+// The flags declared from here on belong to this group.
+inline void begin_group(CLI::App& command, const char* group) { command.option_defaults()->group(group); }
+
+// A flag with a value. `form`: of the value, as the help shows it ("NAME=N").
+template <class T>
+CLI::Option* add_value(CLI::App& command, const char* names, T& value, const char* form, std::string help) {
+  return command.add_option(names, value, std::move(help))->option_text(form);
+}
+
+// Accepts these values; another is refused with the one that was probably meant.
+CLI::Validator one_of(std::vector<std::string> choices);
+
+// The range of a flag that counts threads.
+inline CLI::Validator thread_counts() { return CLI::Range(1, 1024); }
+
+}  // namespace sinter::convert

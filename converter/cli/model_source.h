@@ -1,0 +1,40 @@
+// The model of a command that takes a .sinter file, or an .onnx file that is converted for this command
+// alone.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "converter/cli/commands.h"
+#include "converter/cli/convert_arguments.h"
+
+namespace sinter::convert {
+
+// The flags of the conversion of an ONNX model: shapes, constants and, if `with_target`, the target.
+void add_source_flags(CLI::App& command, ConvertArguments& flags, bool with_target = true);
+
+class ModelSource {
+ public:
+  ModelSource() = default;
+  ~ModelSource();
+  ModelSource(const ModelSource&) = delete;
+  ModelSource& operator=(const ModelSource&) = delete;
+
+  // Converts an ONNX model, and states on stderr that it did. Warnings and refusals are shown as by convert.
+  // False: the model is refused, and the outcome has exit code 3. Throws UsageError where flags of a
+  // conversion, or a key, are given with the other kind of file, FileError where no temporary file can be
+  // written.
+  bool open(const std::string& model, const ConvertArguments& flags, const CommonOptions& common,
+            const TrustOption& trust, Outcome& outcome);
+  // By its extension.
+  static bool is_onnx(const std::filesystem::path& model) { return model.extension() == ".onnx"; }
+  // Of the .sinter file. A converted one has no name any more; it goes with this object.
+  const std::string& path() const { return path_; }
+  bool is_converted() const { return file_ >= 0; }
+
+ private:
+  std::string path_;
+  int file_ = -1;
+};
+
+}  // namespace sinter::convert

@@ -1,0 +1,47 @@
+// sinter help, completion, man: what the table of commands holds, in other forms.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "converter/cli/command_table.h"
+#include "converter/cli/commands.h"
+#include "converter/cli/completion.h"
+#include "converter/cli/help_text.h"
+#include "converter/cli/man_page.h"
+
+namespace sinter::convert {
+namespace {
+
+void print_help(const CLI::App& app, const std::string& name) {
+  fmt::print("{}", name.empty() ? program_help(command_table(app))
+                                : command_help(describe_command(*app.get_subcommand(name))));
+}
+
+}  // namespace
+
+void add_self_description(CLI::App& app) {
+  const auto name = std::make_shared<std::string>(), shell = std::make_shared<std::string>();
+  CLI::App* help = app.add_subcommand("help", "Print the help of a command");
+  CLI::Option* command =
+      help->add_option("command", *name, "The command; without it the commands are listed");
+  help->callback([name, &app] { print_help(app, *name); });
+  CLI::App* completion =
+      app.add_subcommand("completion", "Print a script that completes commands and flags in a shell");
+  completion->add_option("shell", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(one_of({std::begin(kShells), std::end(kShells)}));
+  completion->footer(
+      "Examples:\n"
+      "  source <(sinter completion bash)     # in .bashrc\n"
+      "  source <(sinter completion zsh)      # in .zshrc, after compinit\n"
+      "  sinter completion fish > ~/.config/fish/completions/sinter.fish");
+  completion->callback([shell, &app] { fmt::print("{}", completion_script(command_table(app), *shell)); });
+  CLI::App* man = app.add_subcommand("man", "Print the manual page sinter(1)");
+  man->footer("Example:\n  sinter man > sinter.1 && man -l sinter.1");
+  std::vector<std::string> names;
+  for (const CommandInfo& info : command_table(app)) names.push_back(info.name);
+  command->check(one_of(std::move(names)));
+  man->callback([&app] { fmt::print("{}", man_page(command_table(app), app.version())); });
+}
+
+}  // namespace sinter::convert

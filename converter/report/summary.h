@@ -1,0 +1,17 @@
+// What `sinter convert` prints at its end: a summary of a dozen lines.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "converter/convert.h"
+
+namespace sinter::convert {
+
+// Ports and open dimensions, targets, work, types, sizes and memory; long lists are cut with a count.
+std::string to_text(const ConversionReport& report);
+
+// The same facts, complete: "inputs", "outputs", "open_dims", "multiply_adds".
+nlohmann::json summary_json(const ConversionReport& report);
+
+}  // namespace sinter::convert
