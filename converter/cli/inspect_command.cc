@@ -12,6 +12,7 @@
 #include "converter/cli/file_view.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/inspect_memory.h"
+#include "converter/cli/inspect_together.h"
 #include "converter/cli/ledger_view.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/model_source.h"
@@ -32,6 +33,7 @@ struct InspectArguments {
   TrustOption trust;
   EntryFlag entry;
   ConvertArguments conversion;
+  std::vector<std::string> models;
   std::string model, html, backend, target;
   int threads = 1;
   bool steps = false, memory = false, types = false;
@@ -120,6 +122,30 @@ std::string backends_text(const HostSession& host) {
   for (const auto& [backend, count] : host.backend_counts())
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", backend, count);
   return text.empty() ? "none, because there are no steps" : text;
+}
+
+void run_together(const InspectArguments& a, Outcome& outcome) {
+  if (!a.memory || a.steps || a.types || !a.html.empty())
+    throw UsageError(
+        "inspect: several models can be compared for their memory alone; give --memory, without --steps, "
+        "--types and --html, or one model");
+  TogetherMemory all;
+  for (const std::string& file : a.models) {
+    InspectArguments one = a;
+    one.model = file;
+    ModelSource source;
+    if (ModelSource::is_onnx(file) && !a.target.empty()) one.conversion.targets = {a.target};
+    if (!source.open(file, one.conversion, a.common, a.trust, outcome)) return;
+    const LoadedModel loaded(source.path(), a.trust.key(), LoadedModel::Reading::kMapped,
+                             a.conversion.custom_ops.load());
+    const uint32_t profile =
+        source.is_converted() ? loaded.model().default_profile() : profile_of(loaded.model(), one);
+    all.models.push_back({file, target_memory(loaded, profile, a.entry.of(loaded.model()))});
+  }
+  if (outcome.takes_json(a.common))
+    outcome.give(to_json(all));
+  else
+    fmt::print("{}", to_text(all));
 }
 
 void run_inspect(const InspectArguments& a, Outcome& outcome) {
@@ -254,7 +280,10 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
 void add_inspect(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<InspectArguments>();
   CLI::App* c = app.add_subcommand("inspect", "Show the contents of a .sinter file");
-  c->add_option("model", a->model, "The .sinter file, or an .onnx file, which is converted for this alone")
+  c->add_option(
+       "model", a->models,
+       "The .sinter file, or an .onnx file, which is converted for this alone; several with --memory: "
+       "what they take where their sessions share an arena")
       ->required();
   c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel")->group(flag_group::kReports);
   c->add_flag("--memory", a->memory, "Every region, and every value's offset and live range")
@@ -277,10 +306,14 @@ void add_inspect(CLI::App& app, Outcome& outcome) {
   add_source_flags(*c, a->conversion, false);
   c->footer(
       "Examples:\n  sinter inspect net.sinter --steps\n  sinter inspect net.sinter --memory --html "
-      "memory.html");
+      "memory.html\n  sinter inspect detect.sinter classify.sinter --memory");
   a->trust.add_to(*c);
   a->common.add_to(*c);
-  c->callback([a, &outcome] { run_inspect(*a, outcome); });
+  c->callback([a, &outcome] {
+    if (a->models.size() > 1) return run_together(*a, outcome);
+    a->model = a->models.front();
+    run_inspect(*a, outcome);
+  });
 }
 
 }  // namespace sinter::convert

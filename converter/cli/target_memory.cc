@@ -67,7 +67,11 @@ TargetMemory target_memory(const LoadedModel& loaded, uint32_t profile, uint32_t
   }
   options.backends = backends;
   options.backend = one.empty() ? nullptr : one.c_str();
-  memory.session = value_of(detail::requirements_on(model, options, pointers), loaded).bytes;
+  const Requirements alone = value_of(detail::requirements_on(model, options, pointers), loaded);
+  SharedArena arena({});
+  options.arena = &arena;
+  memory.session = alone.bytes, memory.shareable = alone.shareable;
+  memory.sharing_session = value_of(detail::requirements_on(model, options, pointers), loaded).bytes;
   return memory;
 }
 

@@ -14,6 +14,8 @@ struct TargetMemory {
   size_t retained = 0, stable_retained = 0;
   // What Session::requirements() states there, for one thread.
   size_t session = 0;
+  // The same where its values are in a SharedArena, of which it takes `shareable` bytes.
+  size_t sharing_session = 0, shareable = 0;
   bool names_backends = false;  // the plan names kernels other than the reference kernels
   // Empty: the numbers are exact. Otherwise what `session` is instead.
   std::string session_is;

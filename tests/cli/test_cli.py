@@ -525,6 +525,20 @@ class Signatures(Case):
         self.expect(0, "inspect", self.signed, words=("signed", key[:16], "give --public-key"))
         self.expect(0, "inspect", self.digits, words=("signed    no",))
 
+    def test_inspect_states_what_models_take_together(self):
+        both = json.loads(self.expect(0, "inspect", self.digits, self.signed, "--memory", "--json").out)
+        one = json.loads(self.expect(0, "inspect", self.digits, "--json").out)
+        arena = one["arena_bytes"] - one["state_bytes"]
+        self.assertEqual([m["shareable_bytes"] for m in both["models"]], [arena, arena])
+        self.assertEqual(both["shared_arena_bytes"], arena)
+        self.assertEqual(both["apart_bytes"], sum(m["retained_bytes"] + m["session_bytes"] for m in both["models"]))
+        self.assertEqual(both["together_bytes"],
+                         arena + sum(m["retained_bytes"] + m["sharing_session_bytes"] for m in both["models"]))
+        self.assertLess(both["together_bytes"], both["apart_bytes"])
+        self.expect(0, "inspect", self.digits, self.signed, "--memory", words=("apart", "together", "shared arena"))
+        self.expect(2, "inspect", self.digits, self.signed, words=("give --memory",))
+        self.expect(2, "inspect", self.digits, self.signed, "--memory", "--steps", words=("--steps",))
+
     def test_convert_signs_the_same_bytes_as_sign(self):
         out = self.path("converted.sinter")
         r = self.expect(0, "convert", DIGITS, "-o", out, "--sign", self.path("ours.key"), "--json")
