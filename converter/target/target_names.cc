@@ -71,6 +71,10 @@ std::optional<Target> parse_target(std::string_view text, std::string* fault) {
   const std::string_view name = text.substr(0, end);
   const auto row = std::find_if(named_targets().begin(), named_targets().end(),
                                 [&](const NamedTarget& t) { return name == t.name; });
+  if (name == kNativeTarget) {
+    *fault = fmt::format("target {} has the features of this machine; give {} alone", name, name);
+    return std::nullopt;
+  }
   if (row == named_targets().end()) {
     std::vector<std::string> names{std::string(kNativeTarget)};
     for (const NamedTarget& t : named_targets()) names.emplace_back(t.name);

@@ -53,7 +53,7 @@ class Convert(unittest.TestCase):
     def test_wrong_options(self):
         for options, error, words in (
                 ({"quantise": "int8"}, TypeError, "'quantize' may be meant"),
-                ({"zzzzzz": 1}, TypeError, "the options are target"),
+                ({"zzzzzz": 1}, TypeError, "the options are shape"),
                 ({"json": True}, TypeError, "does not have an option 'json'"),
                 ({"quantize": "int7"}, sinter.UsageError, "int8"),
                 ({"quantize": "int8"}, sinter.UsageError, "--calibrate"),
