@@ -75,6 +75,23 @@ code=0
 [ $code -eq 3 ] || { echo "classify_c with too little memory: exit code $code"; cat "$work/said"; exit 1; }
 expect "$work/said" '[0-9]+ bytes of memory are needed but [0-9]+ were given|needs [0-9]+ bytes'
 
+# A camera: bytes go from the frame to the model's input, and the classes are those of `sinter run`.
+"$python" "$here/frames.py" frames "$root/examples/digits/digits_eval.npz" "$work/frames"
+"$sinter" convert "$root/examples/digits/digits.onnx" -o "$work/camera.sinter" --quiet --input-type uint8 --scale 16/255
+"$sinter" run "$work/camera.sinter" --inputs "$work/frames/frames.npz" --each --outputs "$work/out.npz" --quiet
+"$python" "$here/frames.py" classes "$work/out.npz" > "$work/classes"
+application camera_c "$root/examples/camera_c"
+"$work/camera_c/camera_c" "$work/camera.sinter" "$work"/frames/*.pgm > "$work/said"
+sed -n 's/.*class \([0-9]*\),.*/\1/p' "$work/said" | cmp - "$work/classes"
+[ "$(sort -u "$work/classes" | wc -l)" -ge 5 ] || { echo 'the frames are of too few classes'; exit 1; }
+code=0
+"$work/camera_c/camera_c" "$work/digits.sinter" "$work"/frames/00.pgm > "$work/said" 2>&1 || code=$?
+[ $code -eq 1 ] || { echo "camera_c with a float model: exit code $code"; cat "$work/said"; exit 1; }
+expect "$work/said" 'does not take bytes'
+printf 'P5 9 9 255\n' > "$work/frames/bad.pgm"
+"$work/camera_c/camera_c" "$work/camera.sinter" "$work/frames/bad.pgm" > "$work/said" 2>&1 && exit 1
+expect "$work/said" "does not have the model's size"
+
 # A custom operator: its library in the converter, the same source in the application. y = 2 * sin(0.5), four times.
 application custom_op "$root/examples/custom_op"
 "$python" "$root/examples/custom_op/make_model.py" "$work/wave.onnx"

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Runs the commands of docs/cross-compile.md, section by section, in a copy of the tree: each builds the device side with a toolchain
-# file, installs it, builds examples/classify against the prefix, and runs that under qemu. Then signed files on aarch64.
+# file, installs it, builds examples/classify against the prefix, and runs that under qemu. Then a camera and signed files on aarch64.
 #
-#     cross.sh CMAKE SINTER [SECTION...]    aarch64, armv7, riscv64, windows, own; without a section: the first three
+#     cross.sh CMAKE SINTER PYTHON [SECTION...]    aarch64, armv7, riscv64, windows, own; without a section: the first three
 #
 # On Windows an integer model also has to give the bits of this machine.
 #
 # A section whose compiler or emulator is missing is passed over; if that are all, the exit code is 77.
 set -euo pipefail
-cmake=$1 sinter=$2
-shift 2
+cmake=$1 sinter=$2 python=$3
+shift 3
 [ $# -gt 0 ] || set -- aarch64 armv7 riscv64
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -70,6 +70,20 @@ for section in "$@"; do
   expect "$work/said" '^class 2, probability 0\.9.*, 0 steps fall back$'
   echo "$section: $(tail -1 "$work/said")"
   done=$((done + 1))
+  if [ "$section" = aarch64 ]; then
+    # The camera: bytes in, int8 inside, static memory.
+    "$python" "$here/frames.py" frames "$root/examples/digits/digits_eval.npz" "$work/frames"
+    "$sinter" convert "$root/examples/digits/digits.onnx" -o "$work/camera.sinter" --quiet --input-type uint8 --scale 16/255 \
+      --quantize int8 --calibrate "$work/frames/frames.npz" --target aarch64
+    "$sinter" run "$work/camera.sinter" --inputs "$work/frames/frames.npz" --each --outputs "$work/out.npz" --quiet
+    "$python" "$here/frames.py" classes "$work/out.npz" > "$work/classes"
+    quiet "$cmake" -G Ninja -S "$root/examples/camera_c" -B "$work/camera_c" --toolchain "$copy/toolchains/aarch64-linux-gnu.cmake" \
+      -DCMAKE_PREFIX_PATH="$copy/build/arm64-prefix"
+    quiet "$cmake" --build "$work/camera_c"
+    qemu-aarch64 -L /usr/aarch64-linux-gnu "$work/camera_c/camera_c" "$work/camera.sinter" "$work"/frames/*.pgm > "$work/said"
+    sed -n 's/.*class \([0-9]*\),.*/\1/p' "$work/said" | cmp - "$work/classes"
+    echo "aarch64: the camera gives the classes of this machine in $(wc -l < "$work/classes") frames"
+  fi
   [ "$section" != windows ] || same_bits x86_64 x86_64-w64-mingw32 windows /usr/lib/wine/wine64 golden_run.exe
   if [ "$section" = aarch64 ]; then
     "$sinter" keygen "$work/own" --quiet
