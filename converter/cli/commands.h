@@ -49,7 +49,7 @@ struct CustomOpsOption {
         "A shared object with custom operators of the model (docs/custom-operators.md). Its code is run: "
         "give only libraries that you trust")
         ->allow_extra_args(false)
-        ->group(flag_group::kInput);
+        ->group(flag_group::kGeneral);
   }
   // Loads the libraries; null: none are given. Throws UsageError. What was loaded stays loaded.
   std::shared_ptr<const CustomOperators> load() const;

@@ -220,7 +220,6 @@ void add_shape_flags(CLI::App& c, ConvertArguments& a) {
 void add_convert_flags(CLI::App& c, ConvertArguments& a) {
   c.add_option("model", a.model, "The ONNX file")->required();
   add_value(c, "-o,--output", a.out, "FILE", "The file to write")->required()->group(flag_group::kOutput);
-  a.custom_ops.add_to(c);
   add_shape_flags(c, a);
   add_value(c, "--shapes", a.shape_sets, "\"batch=1,seq=16; batch=8,seq=128\"",
             "Several shapes in one file, which share constants and packed weights. Each set has the sizes of "
@@ -234,6 +233,7 @@ void add_convert_flags(CLI::App& c, ConvertArguments& a) {
   add_memory_flags(c, a);
   add_output_flags(c, a);
   add_pass_flags(c, a);
+  a.custom_ops.add_to(c);
 }
 
 }  // namespace sinter::convert

@@ -24,12 +24,13 @@ int say(int code, const char* text) {
   return code;
 }
 
-// The words that the command does not take, with the flags that were probably meant.
+// The words that the command does not take, with the flags that were probably meant. Empty: it takes all.
 std::string unexpected_text(const CLI::App& app, const CLI::App& command) {
   std::vector<std::string> flags;
   for (const CommandFlag& flag : describe_command(command).flags) flags.push_back("--" + flag.name);
   std::vector<std::string> faults;
   for (const std::string& given : command.remaining()) {
+    if (given == "--") continue;  // before the paths
     if (!given.starts_with('-') || given == "-") {
       faults.push_back(fmt::format("'{}' is one argument too many", given));
       continue;
@@ -75,7 +76,7 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error,
   if (what.starts_with("The ")) what[0] = 't';
   if (constexpr std::string_view kRequired = " is required"; what.ends_with(kRequired))
     what = what.substr(0, what.size() - kRequired.size()) + " is missing";
-  if (!command.remaining().empty()) what = unexpected_text(app, command);
+  if (const std::string unexpected = unexpected_text(app, command); !unexpected.empty()) what = unexpected;
   return fmt::format("{}: {}{} sinter {} --help", command.get_name(), what,
                      what.ends_with('?') ? " See" : "; see", command.get_name());
 }

@@ -1,5 +1,3 @@
-#include "sinter/file_map.h"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -7,6 +5,8 @@
 
 #include <cerrno>
 #include <cstdint>
+
+#include "sinter/file_map.h"
 
 namespace sinter {
 namespace {
