@@ -14,6 +14,7 @@
 #include "converter/cli/help_text.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
+#include "converter/quantize/weights/weight_memory.h"
 #include "platforms/simd/simd_kernels.h"
 
 namespace sinter::convert {
@@ -124,6 +125,14 @@ class Parser {
 };
 
 }  // namespace
+
+void take_thread_local_data() {
+  const WeightMemory none(0);
+  try {
+    throw 0;
+  } catch (int) {
+  }
+}
 
 void cap_instruction_sets() {
   const char* cap = std::getenv("SINTER_CPU_CAP");

@@ -12,6 +12,10 @@ namespace sinter::convert {
 // SINTER_CPU_CAP names the highest instruction set that kernels may use, for measuring lower ones. To be
 // called before anything runs.
 void cap_instruction_sets();
+// The C library allocates a library's thread-local data when a thread first uses it, and ends the process
+// where it cannot. A program that loads this one as a library has that done when it is loaded: for this
+// library, and for the exceptions of the C++ library.
+void take_thread_local_data();
 
 // `words`: the command and its arguments. Prints, and returns the exit code: 0 done; 1 negative result; 2
 // wrong usage; 3 model refused; 4 model file corrupt, foreign or too new; 5 input or calibration data wrong;

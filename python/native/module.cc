@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 
 NB_MODULE(_native, m) {
+  sinter::convert::take_thread_local_data();
   sinter::convert::cap_instruction_sets();
   m.attr("version") = SINTER_VERSION;
   sinter::python::add_commands(m);
