@@ -199,6 +199,11 @@ Status Runner::State::create(const RunnerOptions& options, bool packs) {
       invalid("buffers are bound to one shape set, but the file has %a; give its number as `entry`",
               of.entry_count()));
   SINTER_RETURN_UNLESS(
+      !every || of.entry_count() == 1 || options.arena == nullptr,
+      invalid("a shared arena holds the inputs of one shape set, but the file has %a; give its number as "
+              "`entry`",
+              of.entry_count()));
+  SINTER_RETURN_UNLESS(
       options.threads >= 0,
       invalid("a Runner cannot have %a threads; give 0 for all processors", options.threads));
   SessionOptions with{.backends = options.backends.empty() ? default_backends() : options.backends,

@@ -125,6 +125,16 @@ TEST(Shapes, BuffersAreBoundToOneSet) {
   EXPECT_TRUE(Runner::open(bytes.span(), {.entry = 0, .bindings = bound}).ok());
 }
 
+TEST(Shapes, ASharedArenaIsOfOneSet) {
+  const AlignedBytes bytes = file_of_shapes();
+  AlignedBytes values(1 << 16);
+  SharedArena arena(values.span());
+  EXPECT_STREQ(Runner::open(bytes.span(), {.arena = &arena}).error(),
+               "a shared arena holds the inputs of one shape set, but the file has 3; give its number as "
+               "`entry`");
+  EXPECT_TRUE(Runner::open(bytes.span(), {.entry = 1, .arena = &arena}).ok());
+}
+
 TEST(Shapes, AModelFindsTheEntry) {
   ModelBuilder b = add_relu();
   Running r(b);

@@ -42,7 +42,9 @@ struct RunnerOptions {
   // with dims chooses. The first one comes first.
   uint32_t entry = kEveryEntry;
   bool require_planned = false;  // as SessionOptions::require_planned
-  SharedArena* arena = nullptr;  // as SessionOptions::arena, of Runners that never run at once
+  // As SessionOptions::arena, of Runners that never run at once. It holds the inputs of one shape set: give
+  // `entry` where the file has several.
+  SharedArena* arena = nullptr;
   // Buffers of the application for inputs and outputs, which outlive the Runner (Binding). They need not be
   // passed to set() or get(). They are of one shape set: give `entry` where the file has several.
   std::span<const Binding> bindings = {};
