@@ -67,6 +67,7 @@ for section in "$@"; do
   [ "$(wc -l < "$work/commands")" -ge 5 ] || { echo "$section: docs/cross-compile.md has no commands"; exit 1; }
   rm -rf "$copy/build/classify"
   (cd "$copy" && bash -euo pipefail "$work/commands") > "$work/said" 2>&1 || { cat "$work/said"; echo "failed: $section"; exit 1; }
+  sed -i 's/\r$//' "$work/said"  # of Windows
   expect "$work/said" '^class 2, probability 0\.9.*, 0 steps fall back$'
   echo "$section: $(tail -1 "$work/said")"
   done=$((done + 1))
