@@ -89,7 +89,7 @@ TEST(CustomOps, AnOperatorThatDisagreesWithTheFileIsRefused) {
 TEST(CustomOps, AnOperatorThatNeedsMoreWorkspaceIsRefused) {
   sinter_custom_op other = fuzz::kCopyingOp;
   other.workspace = [](const sinter_custom_call*, size_t* bytes) -> const char* {
-    return *bytes = size_t{1} << 40, nullptr;
+    return *bytes = size_t{1} << 30, nullptr;
   };
   const sinter_custom_op* const ops[] = {&other};
   const Runner runner = Runner::open(model_file().c_str(), {.custom_ops = ops});
