@@ -12,7 +12,7 @@
 #include "converter/import/states.h"
 #include "converter/ir/deep_copy.h"
 #include "converter/passes/follow_nodes.h"
-#include "converter/plan/choose_winograd.h"
+#include "converter/plan_entries.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/samples/carried_states.h"
@@ -206,93 +206,6 @@ std::string short_of(const QuantizeSummary& summary, const ConversionOptions& op
   return list.empty() ? "" : "--require-int8: these operations are kept in float:" + list;
 }
 
-std::string does_not_fit(const FittedPlan& fitted, uint64_t limit) {
-  std::string how = "and computing steps in stripes of rows does not reduce it";
-  if (const size_t groups = fitted.stripes.size(); groups > 0)
-    how = fmt::format("with {} group{} of steps in stripes of rows and {:.0f} % more work", groups,
-                      groups == 1 ? "" : "s", 100 * fitted.extra_work);
-  return fmt::format(
-      "--max-arena {}: the smallest arena found has {} bytes, {}; '{}' needs the most. Allow this size, or "
-      "make the model's input smaller",
-      limit, fitted.model.programs.front().arena_bytes, how, fitted.fullest);
-}
-
-// The named ones. Without names all but those on request, which are taken where they compute in the preferred
-// type, and for this machine's own plan where this program has them.
-std::vector<const Platform*> platforms_to_plan(const Target& target, const ConversionOptions& options) {
-  std::vector<const Platform*> platforms = platforms_serving(target);
-  const auto is_built = [&](const Platform& p) {
-    return std::any_of(options.backends.begin(), options.backends.end(),
-                       [&](const Backend* b) { return std::string_view(b->name()) == p.name; });
-  };
-  std::erase_if(platforms, [&](const Platform* p) {
-    if (options.plan_backends)
-      return std::find(options.plan_backends->begin(), options.plan_backends->end(), p->name) ==
-             options.plan_backends->end();
-    if (options.prefer != nullptr && computes_half(*p, target, options.prefer->dtype)) return false;
-    return p->on_request && !(options.native_target == target && is_built(*p));
-  });
-  return platforms;
-}
-
-// nullopt: no plan fits --max-arena, and report.withheld states so.
-std::optional<PlannedModel> plan_for(const Target& target, std::shared_ptr<Graph> graph,
-                                     const ConversionOptions& options, ConversionReport& report) {
-  PlanOptions plan_options;
-  plan_options.target = target;
-  plan_options.overlap = platforms_for(target).empty();
-  plan_options.platforms = platforms_to_plan(target, options);
-  plan_options.stored_weights = options.stored_weights;
-  plan_options.thorough = true;
-  plan_options.effort = options.plan_effort;
-  plan_options.seconds = options.plan_seconds;
-  if (options.max_arena) plan_options.thread_arena = *options.max_arena;
-  if (options.winograd) {
-    // With a limit only as long as whole steps fit: the rows of a stripe would be on other tiles, and give
-    // other bits.
-    std::shared_ptr<Graph> permitted = options.max_arena ? deep_copy(*graph) : graph;
-    if (choose_winograd(*permitted, plan_options) > 0 && options.max_arena) {
-      PlannedModel whole = plan_model(std::move(permitted), plan_options);
-      if (whole.programs.front().arena_bytes <= *options.max_arena) return whole;
-    }
-  }
-  if (!options.max_arena) return plan_model(std::move(graph), plan_options);
-  FittedPlan fitted = plan_to_fit(*graph, plan_options, *options.max_arena);
-  if (!fitted.fits) {
-    report.withheld = does_not_fit(fitted, *options.max_arena);
-    return std::nullopt;
-  }
-  if (report.stripes.empty())
-    report.stripes = std::move(fitted.stripes), report.extra_work = fitted.extra_work;
-  return std::move(fitted.model);
-}
-
-// Of the first entry.
-size_t step_count(const PlannedModel& plan) {
-  const size_t end = plan.entries.size() > 1 ? plan.entries[1] : plan.programs.size();
-  size_t count = 0;
-  for (size_t p = 0; p < end; ++p) count += plan.programs[p].steps.size();
-  return count;
-}
-
-void describe_plan(const PlannedModel& plan, ConversionReport& report) {
-  report.steps = step_count(plan);
-  for (const PlannedProgram& program : plan.programs)
-    report.elided_steps += static_cast<size_t>(std::count_if(program.steps.begin(), program.steps.end(),
-                                                             [](const PlannedStep& s) { return s.elided; }));
-  const PlannedProgram& entry = plan.programs.front();
-  report.multiply_adds = multiply_adds(*entry.graph);
-  report.arena_bytes = entry.arena_bytes;
-  report.arena_lower_bound = entry.lower_bound;
-  report.given_order_arena_bytes = entry.given_order_bytes;
-  report.order_proved = entry.order_proved;
-  for (const GraphState& s : entry.graph->states) {
-    const Value& v = entry.graph->value(entry.graph->inputs[s.input]);
-    report.states.push_back(
-        {s.input_name, s.output_name, v.dtype, v.dims, dense_bytes(v.dtype, v.dims), entry.in_place(s)});
-  }
-}
-
 bool fits_any_machine(const std::string& target) {
   std::string fault;
   const std::optional<Target> parsed = parse_target(target, &fault);
@@ -310,12 +223,6 @@ std::optional<Graph> load_graph(const std::filesystem::path& onnx, const Lowerin
 }
 
 namespace {
-
-// A shape set on its way through the stages.
-struct Entry {
-  std::string shapes;  // as given; empty: there are no sets
-  Graph graph;
-};
 
 // All entries lowered. Empty: refused; a refusal of a further set that does not concern the first one as well
 // names the set.
@@ -343,34 +250,6 @@ std::vector<Entry> lower_entries(const ImportedModel& imported, const Conversion
   for (size_t i = 0; i < graphs.size(); ++i)
     entries.push_back({options.shape_sets.empty() ? "" : options.shape_sets[i].text, std::move(graphs[i])});
   return entries;
-}
-
-// The plan of all entries for one target. nullopt: one of them does not fit --max-arena, and report.withheld
-// states so. `graphs_of`: the graph of an entry, to be planned.
-std::optional<PlannedModel> plan_entries(const Target& target, const std::vector<Entry>& entries,
-                                         const std::function<std::shared_ptr<Graph>(size_t)>& graph_of,
-                                         bool first_target, const ConversionOptions& options,
-                                         ConversionReport& report) {
-  std::optional<PlannedModel> all;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    std::optional<PlannedModel> plan = plan_for(target, graph_of(i), options, report);
-    if (!plan) {
-      if (!entries[i].shapes.empty())
-        report.withheld = fmt::format("with --shapes \"{}\": {}", entries[i].shapes, report.withheld);
-      return std::nullopt;
-    }
-    if (first_target && i == 0) {
-      describe_plan(*plan, report);
-      if (options.details) report.plan = std::make_shared<const PlannedModel>(*plan);
-    }
-    if (first_target && !entries[i].shapes.empty())
-      report.entries.push_back({entries[i].shapes, step_count(*plan), plan->programs.front().arena_bytes});
-    if (i == 0)
-      all = std::move(plan);
-    else
-      add_entry(*all, std::move(*plan));
-  }
-  return all;
 }
 
 // What --shapes does not go with.
@@ -533,79 +412,6 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     emit.check = [&](const std::filesystem::path& file) { options.check(plans, lowerings, file); };
   report.file = emit_model(plans, out, emit);
   return report;
-}
-
-namespace {
-
-DType doubled(DType t) {
-  return t == DType::kFloat32 || t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat64 : t;
-}
-
-ConstantPtr widened(const ConstantPtr& constant) {
-  const DType wide = doubled(constant->dtype());
-  if (wide == constant->dtype()) return constant;
-  std::vector<ConstantPtr> cast;
-  if (!evaluate(CastAttrs{static_cast<int64_t>(wide), 1}, {constant}, 1, &cast).ok())
-    throw std::logic_error("a constant cannot be widened");
-  return cast[0];
-}
-
-// The kernel of a custom operator computes in the types that its rule states: its operands are cast to what
-// they were in `source`, and its results are widened.
-void keep_custom_types(const Graph& source, Graph* graph) {
-  std::vector<Node> nodes = std::move(graph->nodes);
-  graph->nodes.clear();
-  const auto own = [&](ValueId id) {
-    const Value& v = source.value(id);
-    return v.constant ? graph->add_constant(v.constant) : graph->add_value(v.name, v.dtype, v.dims);
-  };
-  const auto changed = [&](ValueId id) {
-    return id >= 0 && graph->value(id).dtype != source.value(id).dtype;
-  };
-  const auto cast = [&](const Node& node, ValueId from, ValueId to) {
-    const auto type = static_cast<int64_t>(graph->value(to).dtype);
-    graph->nodes.push_back({CastAttrs{type, 1}, {from}, {to}, node.name, "Cast", {}});
-  };
-  for (Node& node : nodes) {
-    std::vector<std::pair<ValueId, ValueId>> results;
-    if (node.op() == Op::kCustom) {
-      for (ValueId& id : node.inputs) {
-        if (!changed(id)) continue;
-        const ValueId narrow = own(id);
-        if (!graph->is_constant(narrow)) cast(node, id, narrow);
-        id = narrow;
-      }
-      for (ValueId& id : node.outputs)
-        if (changed(id)) results.emplace_back(own(id), id), id = results.back().first;
-    }
-    const Node of{CastAttrs{}, {}, {}, node.name, {}, {}};
-    graph->nodes.push_back(std::move(node));
-    for (const auto& [from, to] : results) cast(of, from, to);
-  }
-}
-
-}  // namespace
-
-Graph to_float64(const Graph& source) {
-  Graph graph = source;
-  for (Value& v : graph.values) {
-    const DType wide = doubled(v.dtype);
-    if (wide == v.dtype) continue;
-    v.dtype = wide;
-    if (!v.constant) continue;
-    v.constant = widened(v.constant);
-  }
-  for (Node& node : graph.nodes) {
-    if (auto* cast = node.as<CastAttrs>())
-      cast->to = static_cast<int64_t>(doubled(static_cast<DType>(cast->to)));
-    if (auto* deq = node.as<DequantizeAttrs>())
-      deq->to = static_cast<int64_t>(doubled(static_cast<DType>(deq->to)));
-    for (auto& body : node.bodies) body = std::make_shared<Graph>(to_float64(*body));
-  }
-  keep_custom_types(source, &graph);
-  for (GraphState& state : graph.states)
-    if (state.initial) state.initial = widened(state.initial);
-  return graph;
 }
 
 }  // namespace sinter::convert

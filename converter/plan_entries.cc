@@ -1,0 +1,128 @@
+#include "converter/plan_entries.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "converter/ir/deep_copy.h"
+#include "converter/plan/choose_winograd.h"
+#include "converter/target/target_platforms.h"
+#include "runtime/backend/backend.h"
+
+namespace sinter::convert {
+namespace {
+
+std::string does_not_fit(const FittedPlan& fitted, uint64_t limit) {
+  std::string how = "and computing steps in stripes of rows does not reduce it";
+  if (const size_t groups = fitted.stripes.size(); groups > 0)
+    how = fmt::format("with {} group{} of steps in stripes of rows and {:.0f} % more work", groups,
+                      groups == 1 ? "" : "s", 100 * fitted.extra_work);
+  return fmt::format(
+      "--max-arena {}: the smallest arena found has {} bytes, {}; '{}' needs the most. Allow this size, or "
+      "make the model's input smaller",
+      limit, fitted.model.programs.front().arena_bytes, how, fitted.fullest);
+}
+
+// nullopt: no plan fits --max-arena, and report.withheld states so.
+std::optional<PlannedModel> plan_for(const Target& target, std::shared_ptr<Graph> graph,
+                                     const ConversionOptions& options, ConversionReport& report) {
+  PlanOptions plan_options;
+  plan_options.target = target;
+  plan_options.overlap = platforms_for(target).empty();
+  plan_options.platforms = platforms_to_plan(target, options);
+  plan_options.stored_weights = options.stored_weights;
+  plan_options.thorough = true;
+  plan_options.effort = options.plan_effort;
+  plan_options.seconds = options.plan_seconds;
+  if (options.max_arena) plan_options.thread_arena = *options.max_arena;
+  if (options.winograd) {
+    // With a limit only as long as whole steps fit: the rows of a stripe would be on other tiles, and give
+    // other bits.
+    std::shared_ptr<Graph> permitted = options.max_arena ? deep_copy(*graph) : graph;
+    if (choose_winograd(*permitted, plan_options) > 0 && options.max_arena) {
+      PlannedModel whole = plan_model(std::move(permitted), plan_options);
+      if (whole.programs.front().arena_bytes <= *options.max_arena) return whole;
+    }
+  }
+  if (!options.max_arena) return plan_model(std::move(graph), plan_options);
+  FittedPlan fitted = plan_to_fit(*graph, plan_options, *options.max_arena);
+  if (!fitted.fits) {
+    report.withheld = does_not_fit(fitted, *options.max_arena);
+    return std::nullopt;
+  }
+  if (report.stripes.empty())
+    report.stripes = std::move(fitted.stripes), report.extra_work = fitted.extra_work;
+  return std::move(fitted.model);
+}
+
+void describe_plan(const PlannedModel& plan, ConversionReport& report) {
+  report.steps = step_count(plan);
+  for (const PlannedProgram& program : plan.programs)
+    report.elided_steps += static_cast<size_t>(std::count_if(program.steps.begin(), program.steps.end(),
+                                                             [](const PlannedStep& s) { return s.elided; }));
+  const PlannedProgram& entry = plan.programs.front();
+  report.multiply_adds = multiply_adds(*entry.graph);
+  report.arena_bytes = entry.arena_bytes;
+  report.arena_lower_bound = entry.lower_bound;
+  report.given_order_arena_bytes = entry.given_order_bytes;
+  report.order_proved = entry.order_proved;
+  for (const GraphState& s : entry.graph->states) {
+    const Value& v = entry.graph->value(entry.graph->inputs[s.input]);
+    report.states.push_back(
+        {s.input_name, s.output_name, v.dtype, v.dims, dense_bytes(v.dtype, v.dims), entry.in_place(s)});
+  }
+}
+
+}  // namespace
+
+size_t step_count(const PlannedModel& plan) {
+  const size_t end = plan.entries.size() > 1 ? plan.entries[1] : plan.programs.size();
+  size_t count = 0;
+  for (size_t p = 0; p < end; ++p) count += plan.programs[p].steps.size();
+  return count;
+}
+
+std::vector<const Platform*> platforms_to_plan(const Target& target, const ConversionOptions& options) {
+  std::vector<const Platform*> platforms = platforms_serving(target);
+  const auto is_built = [&](const Platform& p) {
+    return std::any_of(options.backends.begin(), options.backends.end(),
+                       [&](const Backend* b) { return std::string_view(b->name()) == p.name; });
+  };
+  std::erase_if(platforms, [&](const Platform* p) {
+    if (options.plan_backends)
+      return std::find(options.plan_backends->begin(), options.plan_backends->end(), p->name) ==
+             options.plan_backends->end();
+    if (options.prefer != nullptr && computes_half(*p, target, options.prefer->dtype)) return false;
+    return p->on_request && !(options.native_target == target && is_built(*p));
+  });
+  return platforms;
+}
+
+std::optional<PlannedModel> plan_entries(const Target& target, const std::vector<Entry>& entries,
+                                         const std::function<std::shared_ptr<Graph>(size_t)>& graph_of,
+                                         bool first_target, const ConversionOptions& options,
+                                         ConversionReport& report) {
+  std::optional<PlannedModel> all;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    std::optional<PlannedModel> plan = plan_for(target, graph_of(i), options, report);
+    if (!plan) {
+      if (!entries[i].shapes.empty())
+        report.withheld = fmt::format("with --shapes \"{}\": {}", entries[i].shapes, report.withheld);
+      return std::nullopt;
+    }
+    if (first_target && i == 0) {
+      describe_plan(*plan, report);
+      if (options.details) report.plan = std::make_shared<const PlannedModel>(*plan);
+    }
+    if (first_target && !entries[i].shapes.empty())
+      report.entries.push_back({entries[i].shapes, step_count(*plan), plan->programs.front().arena_bytes});
+    if (i == 0)
+      all = std::move(plan);
+    else
+      add_entry(*all, std::move(*plan));
+  }
+  return all;
+}
+
+}  // namespace sinter::convert
