@@ -73,12 +73,10 @@ std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, doubl
 void run_bench(const BenchArguments& a, Outcome& outcome) {
   ModelSource source;
   if (!source.open(a.model, a.conversion, a.common, a.trust, outcome)) return;
-  const std::optional<PublicKey> key = a.trust.key();
-  const auto custom_ops = a.conversion.custom_ops.load();
   Arrays inputs;
   uint32_t entry = 0;
   {
-    const LoadedModel before(source.path(), key, LoadedModel::Reading::kMapped, custom_ops);  // not timed
+    const LoadedModel before = source.load();  // not timed
     if (a.inputs.empty()) {
       entry = a.entry.of(before.model());
       inputs = made_up_inputs(before.model(), entry);
@@ -90,7 +88,7 @@ void run_bench(const BenchArguments& a, Outcome& outcome) {
     }
   }
   const auto start = ProfileClock::now();
-  const LoadedModel loaded(source.path(), key, LoadedModel::Reading::kMapped, custom_ops);
+  const LoadedModel loaded = source.load();
   HostSession host(loaded, {.threads = a.threads,
                             .backend = a.backend,
                             .processors = parse_processors(a.processors),
@@ -116,7 +114,7 @@ void run_bench(const BenchArguments& a, Outcome& outcome) {
                       {"fallbacks", fallbacks_json(host)},
                       {"entry", entry},
                       {"runs", times.size()},
-                      {"median_ms", times[times.size() / 2]},
+                      {"median_ms", percentile(times, 0.5)},
                       {"p90_ms", percentile(times, 0.9)},
                       {"p99_ms", percentile(times, 0.99)},
                       {"min_ms", times.front()},
@@ -137,7 +135,7 @@ void run_bench(const BenchArguments& a, Outcome& outcome) {
       "{:.4f} ms\nload      {:.3f} ms (file to "
       "ready)\nfirst     {:.3f} ms (file to first result)\narena     {} bytes\nmemory    {} at most, "
       "including the program\n",
-      times[times.size() / 2], times.size(), a.threads, a.threads == 1 ? "" : "s", percentile(times, 0.9),
+      percentile(times, 0.5), times.size(), a.threads, a.threads == 1 ? "" : "s", percentile(times, 0.9),
       percentile(times, 0.99), times.front(), load_ms, first_ms, host.requirements().arena,
       readable_bytes(peak_rss_bytes()));
   if (a.profile) fmt::print("{}", profile.text(host, loaded.model()));
@@ -156,7 +154,7 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   a->data.add_to(*c);
   a->entry.add_to(*c);
   add_value(*c, "--threads", a->threads, "N", "The number of threads")
-      ->check(CLI::Range(1, 1024))
+      ->check(thread_counts())
       ->group(flag_group::kTarget);
   add_value(*c, "--processors", a->processors, "LIST", kProcessorsHelp)->group(flag_group::kTarget);
   add_value(*c, "--backend", a->backend, "NAME", "Use this backend wherever it can")
@@ -167,7 +165,6 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   c->add_flag("--profile", a->profile,
               "Measure the steps in further runs, and print the percentiles and the minimum of each")
       ->group(flag_group::kMeasurement);
-  a->conversion.custom_ops.add_to(*c);
   add_source_flags(*c, a->conversion);
   c->footer(
       "Examples:\n  sinter bench net.sinter --threads 4\n  sinter bench net.sinter --profile --seconds 5");

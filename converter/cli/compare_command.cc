@@ -219,10 +219,9 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   lowering.custom_ops = a.custom_ops.load();
   // Of the shape set that the data is of.
   const auto open = [&](const std::string& path) {
-    const LoadedModel loaded(path, key, LoadedModel::Reading::kMapped, lowering.custom_ops);
-    const Arrays* given = a.random ? nullptr : inputs.arrays();
-    return std::make_unique<OpenModel>(path, key, lowering.custom_ops,
-                                       a.entry.for_arrays(loaded.model(), given, true));
+    return std::make_unique<OpenModel>(path, key, lowering.custom_ops, [&](const Model& model) {
+      return a.entry.for_arrays(model, inputs.arrays(), true);
+    });
   };
   const std::unique_ptr<OpenModel> opened = open(a.b);
   OpenModel& second = *opened;

@@ -39,8 +39,7 @@ void run_explain(const ExplainArguments& a, Outcome& outcome) {
     throw UsageError("explain: the name is empty; give that of a node or value of the ONNX model");
   ModelSource source;
   if (!source.open(a.model, a.conversion, a.common, a.trust, outcome)) return;
-  const LoadedModel loaded(source.path(), a.trust.key(), LoadedModel::Reading::kMapped,
-                           a.conversion.custom_ops.load());
+  const LoadedModel loaded = source.load();
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();
   HostSession host(loaded, session_here(loaded.model(), loaded.model().default_profile(), {}));
@@ -117,7 +116,6 @@ void add_explain(CLI::App& app, Outcome& outcome) {
   c->add_option("model", a->model, "The .sinter file, or an .onnx file, which is converted for this alone")
       ->required();
   c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();
-  a->conversion.custom_ops.add_to(*c);
   add_source_flags(*c, a->conversion);
   c->footer("Example:\n  sinter explain net.sinter conv_3");
   a->trust.add_to(*c);

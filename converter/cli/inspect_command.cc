@@ -124,6 +124,24 @@ std::string backends_text(const HostSession& host) {
   return text.empty() ? "none, because there are no steps" : text;
 }
 
+// A model of the command line, open, and the profile that is shown.
+struct Inspected {
+  ModelSource source;
+  std::optional<LoadedModel> loaded;
+  uint32_t profile = 0;
+
+  // False: the model is refused, and the outcome has it.
+  bool open(const InspectArguments& a, Outcome& outcome) {
+    ConvertArguments conversion = a.conversion;
+    if (ModelSource::is_onnx(a.model) && !a.target.empty()) conversion.targets = {a.target};
+    if (!source.open(a.model, conversion, a.common, a.trust, outcome)) return false;
+    loaded.emplace(source.load());
+    profile = source.is_converted() ? model().default_profile() : profile_of(model(), a);
+    return true;
+  }
+  const Model& model() const { return loaded->model(); }
+};
+
 void run_together(const InspectArguments& a, Outcome& outcome) {
   if (!a.memory || a.steps || a.types || !a.html.empty())
     throw UsageError(
@@ -133,14 +151,9 @@ void run_together(const InspectArguments& a, Outcome& outcome) {
   for (const std::string& file : a.models) {
     InspectArguments one = a;
     one.model = file;
-    ModelSource source;
-    if (ModelSource::is_onnx(file) && !a.target.empty()) one.conversion.targets = {a.target};
-    if (!source.open(file, one.conversion, a.common, a.trust, outcome)) return;
-    const LoadedModel loaded(source.path(), a.trust.key(), LoadedModel::Reading::kMapped,
-                             a.conversion.custom_ops.load());
-    const uint32_t profile =
-        source.is_converted() ? loaded.model().default_profile() : profile_of(loaded.model(), one);
-    all.models.push_back({file, target_memory(loaded, profile, a.entry.of(loaded.model()))});
+    Inspected opened;
+    if (!opened.open(one, outcome)) return;
+    all.models.push_back({file, target_memory(*opened.loaded, opened.profile, a.entry.of(opened.model()))});
   }
   if (outcome.takes_json(a.common))
     outcome.give(to_json(all));
@@ -150,14 +163,10 @@ void run_together(const InspectArguments& a, Outcome& outcome) {
 
 void run_inspect(const InspectArguments& a, Outcome& outcome) {
   check_outputs({{"--html", a.html}}, {{"the model", a.model}, {"--public-key", a.trust.file}});
-  ModelSource source;
-  ConvertArguments conversion = a.conversion;
-  if (ModelSource::is_onnx(a.model) && !a.target.empty()) conversion.targets = {a.target};
-  if (!source.open(a.model, conversion, a.common, a.trust, outcome)) return;
-  const LoadedModel loaded(source.path(), a.trust.key(), LoadedModel::Reading::kMapped,
-                           conversion.custom_ops.load());
-  const uint32_t profile =
-      source.is_converted() ? loaded.model().default_profile() : profile_of(loaded.model(), a);
+  Inspected opened;
+  if (!opened.open(a, outcome)) return;
+  const LoadedModel& loaded = *opened.loaded;
+  const uint32_t profile = opened.profile;
   const uint32_t entry = a.entry.of(loaded.model());
   const FileView view(loaded.model(), profile, entry);
   const HostSession::Options options = session_here(
@@ -293,7 +302,7 @@ void add_inspect(CLI::App& app, Outcome& outcome) {
       ->group(flag_group::kReports);
   c->add_flag("--types", a->types, "Every value's type and shape")->group(flag_group::kReports);
   add_value(*c, "--threads", a->threads, "N", "For a session on N threads")
-      ->check(CLI::Range(1, 1024))
+      ->check(thread_counts())
       ->group(flag_group::kTarget);
   add_value(*c, "--backend", a->backend, "NAME", "For a session that uses this backend wherever it can")
       ->group(flag_group::kTarget);
@@ -302,7 +311,6 @@ void add_inspect(CLI::App& app, Outcome& outcome) {
             "model is converted for it")
       ->group(flag_group::kTarget);
   a->entry.add_to(*c);
-  a->conversion.custom_ops.add_to(*c);
   add_source_flags(*c, a->conversion, false);
   c->footer(
       "Examples:\n  sinter inspect net.sinter --steps\n  sinter inspect net.sinter --memory --html "

@@ -6,15 +6,16 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "converter/cli/convert_options.h"
 #include "converter/convert.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/files/temporary_file.h"
 
 namespace sinter::convert {
 
 void add_source_flags(CLI::App& command, ConvertArguments& flags, bool with_target) {
+  flags.custom_ops.add_to(command);
   add_shape_flags(command, flags);
   if (!with_target) return;
   add_value(command, "--target", flags.targets, "NAME[+FEATURE...]",
@@ -26,6 +27,10 @@ void add_source_flags(CLI::App& command, ConvertArguments& flags, bool with_targ
 
 ModelSource::~ModelSource() {
   if (file_ >= 0) ::close(file_);
+}
+
+LoadedModel ModelSource::load() const {
+  return LoadedModel(path_, key_, LoadedModel::Reading::kMapped, custom_ops_);
 }
 
 bool ModelSource::open(const std::string& model, const ConvertArguments& flags, const CommonOptions& common,
@@ -40,24 +45,23 @@ bool ModelSource::open(const std::string& model, const ConvertArguments& flags, 
           "{}: the shapes and the target of a .sinter file are fixed; leave out the flags that convert an "
           "ONNX model",
           model));
+    key_ = trust.key();
+    custom_ops_ = flags.custom_ops.load();
     return true;
   }
   if (!trust.file.empty())
     throw UsageError(fmt::format("{}: an ONNX model has no signature; leave out --public-key", model));
   const ConversionOptions options = conversion_options(flags);
+  custom_ops_ = options.lowering.custom_ops;
   Diagnostics diagnostics;
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  if (error) throw FileError(fmt::format("no folder for temporary files: {}; set TMPDIR", error.message()));
-  const std::filesystem::path file = folder / fmt::format("sinter-{}.sinter", ::getpid());
-  if (!convert_file(model, file, options, diagnostics) || diagnostics.refused()) {
+  const TemporaryFile file(".sinter");  // until it is open
+  if (!convert_file(model, file.path(), options, diagnostics) || diagnostics.refused()) {
     outcome.refuse(common, diagnostics);
     return false;
   }
-  file_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  const int fault = errno;
-  std::filesystem::remove(file, error);
-  if (file_ < 0) throw FileError(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(fault)));
+  file_ = ::open(file.path().c_str(), O_RDONLY | O_CLOEXEC);
+  if (file_ < 0)
+    throw FileError(fmt::format("{}: cannot be read: {}", file.path().string(), std::strerror(errno)));
   path_ = fmt::format("/proc/self/fd/{}", file_);
   if (outcome.listener == nullptr && !common.quiet) {
     std::fputs(diagnostics.to_text(Severity::kWarning).c_str(), stderr);

@@ -3,14 +3,18 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "converter/cli/commands.h"
 #include "converter/cli/convert_arguments.h"
+#include "converter/cli/host_session.h"
 
 namespace sinter::convert {
 
-// The flags of the conversion of an ONNX model: shapes, constants and, if `with_target`, the target.
+// The flags of the conversion of an ONNX model: custom operators, shapes, constants and, if `with_target`,
+// the target.
 void add_source_flags(CLI::App& command, ConvertArguments& flags, bool with_target = true);
 
 class ModelSource {
@@ -28,13 +32,16 @@ class ModelSource {
             const TrustOption& trust, Outcome& outcome);
   // By its extension.
   static bool is_onnx(const std::filesystem::path& model) { return model.extension() == ".onnx"; }
-  // Of the .sinter file. A converted one has no name any more; it goes with this object.
-  const std::string& path() const { return path_; }
+  // Opens the .sinter file, with the custom operators that the flags name. A converted one has no name any
+  // more, and goes with this object.
+  LoadedModel load() const;
   bool is_converted() const { return file_ >= 0; }
 
  private:
   std::string path_;
   int file_ = -1;
+  std::optional<PublicKey> key_;
+  std::shared_ptr<const CustomOperators> custom_ops_;
 };
 
 }  // namespace sinter::convert

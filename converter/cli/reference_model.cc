@@ -1,34 +1,15 @@
 #include "converter/cli/reference_model.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "converter/cli/file_view.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/files/temporary_file.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/deep_copy.h"
 #include "converter/quantize/ranges/quant_params.h"
 
 namespace sinter::convert {
-namespace {
-
-// A file that goes when this does.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const char* suffix)
-      : path_(std::filesystem::temp_directory_path() / fmt::format("sinter-{}{}", ::getpid(), suffix)) {}
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-}  // namespace
-
 Arrays in_float64(const Arrays& arrays) {
   Arrays out;
   for (const auto& [name, array] : arrays) {

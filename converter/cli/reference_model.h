@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -13,10 +14,12 @@ namespace sinter::convert {
 // A file with a session of one of its shape sets on this machine.
 class OpenModel {
  public:
+  // `entry_of`: the number of the shape set; empty: the first.
   explicit OpenModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {},
-                     std::shared_ptr<const CustomOperators> custom_ops = {}, uint32_t entry = 0)
+                     std::shared_ptr<const CustomOperators> custom_ops = {},
+                     const std::function<uint32_t(const Model&)>& entry_of = {})
       : loaded_(path, key, LoadedModel::Reading::kMapped, std::move(custom_ops)),
-        session_(loaded_, {.entry = entry}) {}
+        session_(loaded_, {.entry = entry_of ? entry_of(loaded_.model()) : 0}) {}
   const Model& model() const { return loaded_.model(); }
   HostSession& session() { return session_; }
 
