@@ -24,11 +24,10 @@ std::pair<std::string, std::string> split(const std::string& text, const char* f
 }
 
 int64_t number(std::string_view text, const std::string& where) {
-  int64_t n = -1;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (fault != std::errc() || end != text.data() + text.size() || n < 0)
+  const std::optional<int64_t> size = parse_size(text);
+  if (!size)
     throw UsageError(fmt::format("{}: '{}' is not a valid size; give an integer of at least 0", where, text));
-  return n;
+  return *size;
 }
 
 // Whole-byte types by the names that inspect prints. Throws UsageError for another name.

@@ -127,7 +127,7 @@ void add_ranges(CLI::App& app, Outcome& outcome) {
       ->check(CLI::Range(1, 1 << 30))
       ->group(flag_group::kInput);
   add_value(*c, "--threads", a->threads, "N", "The number of threads")
-      ->check(CLI::Range(1, 1024))
+      ->check(thread_counts())
       ->group(flag_group::kTarget);
   add_value(*c, "--backend", a->backend, "NAME",
             "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda")

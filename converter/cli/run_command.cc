@@ -205,7 +205,7 @@ void add_run(CLI::App& app, Outcome&) {
   a->data.add_to(*c);
   a->entry.add_to(*c);
   add_value(*c, "--threads", a->threads, "N", "The number of threads")
-      ->check(CLI::Range(1, 1024))
+      ->check(thread_counts())
       ->group(flag_group::kTarget);
   add_value(*c, "--processors", a->processors, "LIST", kProcessorsHelp)->group(flag_group::kTarget);
   add_value(*c, "--backend", a->backend, "NAME",

@@ -17,7 +17,7 @@ inline double ms_since(ProfileClock::time_point start) {
   return std::chrono::duration<double, std::milli>(ProfileClock::now() - start).count();
 }
 
-// The value below which this share of the times lies; `sorted` is not empty.
+// The percentile of the times at this share, 0.5 being the median; `sorted` is not empty.
 double percentile(const std::vector<double>& sorted, double share);
 
 class StepProfile {
@@ -41,7 +41,7 @@ class StepProfile {
   [[nodiscard]] std::vector<Row> longest_first() const;
 
   StepObserver observer_;
-  std::chrono::steady_clock::time_point start_;
+  ProfileClock::time_point start_;
   std::map<uint32_t, Times> times_;
 };
 

@@ -159,7 +159,7 @@ void add_tune(CLI::App& app, Outcome& outcome) {
       ->group(flag_group::kInput);
   a->data.add_to(*c);
   add_value(*c, "--threads", a->threads, "N", "The number of threads")
-      ->check(CLI::Range(1, 1024))
+      ->check(thread_counts())
       ->group(flag_group::kTarget);
   add_value(*c, "--seconds", a->seconds, "S", "The duration of each of the two measurements")
       ->check(CLI::Range(0.0, 3600.0))

@@ -43,12 +43,9 @@ struct Piece {
 };
 
 int64_t size_of(const Piece& piece) {
-  int64_t n = -1;
-  const char* const last = piece.text.data() + piece.text.size();
-  const auto [end, fault] = std::from_chars(piece.text.data(), last, n);
-  if (fault != std::errc() || end != last || n < 0)
-    piece.fail(fmt::format("'{}' is not a valid size", piece.text));
-  return n;
+  const std::optional<int64_t> size = parse_size(piece.text);
+  if (!size) piece.fail(fmt::format("'{}' is not a valid size", piece.text));
+  return *size;
 }
 
 ShapeSet parse_set(const Piece& set) {
@@ -105,6 +102,12 @@ struct ModelNames {
 std::string flag(const ShapeSet& set) { return fmt::format("--shapes \"{}\"", set.text); }
 
 }  // namespace
+
+std::optional<int64_t> parse_size(std::string_view text) {
+  int64_t n = -1;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
+  return fault == std::errc() && end == text.data() + text.size() && n >= 0 ? std::optional(n) : std::nullopt;
+}
 
 std::vector<ShapeSet> parse_shape_sets(std::string_view text) {
   std::vector<ShapeSet> sets;

@@ -2,6 +2,7 @@
 // once (docs/shapes.md).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,9 @@ struct ShapeSet {
   std::string text;  // without spaces around it, for messages
   std::vector<Item> items;
 };
+
+// A size in decimal digits, at least 0; empty: the text is not one.
+std::optional<int64_t> parse_size(std::string_view text);
 
 // "batch=1,seq=16; batch=8,seq=128", or "image=1,3,64,64; image=1,3,128,128". Throws UsageError with the
 // position of what is wrong; nothing is known of the model yet.

@@ -14,22 +14,29 @@ namespace {
 
 constexpr size_t kMostPorts = 4, kMostPairs = 4, kMostRules = 6, kMostPasses = 6, kMostStates = 4;
 
-std::string ports_text(const char* label, const std::vector<PortReport>& ports) {
+// The first lines of a list, each with the label, and how many more there are. `things` and `where`: what
+// they are, and what lists all of them.
+std::string first_lines(const char* label, const std::vector<std::string>& lines, size_t most,
+                        std::string_view things, std::string_view where) {
   std::string text;
-  for (size_t i = 0; i < ports.size() && i < kMostPorts; ++i) {
-    const PortReport& p = ports[i];
+  for (size_t i = 0; i < lines.size() && i < most; ++i) text += labelled(label, lines[i]);
+  if (lines.size() > most)
+    text += labelled("", fmt::format("and {} more {}; {}", lines.size() - most, things, where));
+  return text;
+}
+
+std::string ports_text(const char* label, const std::vector<PortReport>& ports) {
+  std::vector<std::string> lines;
+  for (const PortReport& p : ports) {
     std::string line = fmt::format("{}  {}", p.name, to_string(p.dtype, p.dims));
     if (p.declared != DType::kNone && p.declared != p.dtype)
       line += fmt::format(", {} in the ONNX file{}", dtype_name(p.declared),
                           p.dtype == DType::kUint8 && is_float(p.declared)
                               ? "; (pixel - mean) * scale is built into the model"
                               : "");
-    text += labelled(label, line);
+    lines.push_back(std::move(line));
   }
-  if (ports.size() > kMostPorts)
-    text += labelled(
-        "", fmt::format("and {} more {}s; sinter inspect lists them", ports.size() - kMostPorts, label));
-  return text;
+  return first_lines(label, lines, kMostPorts, fmt::format("{}s", label), "sinter inspect lists them");
 }
 
 const char* way_of(SettledDim::By by) {
@@ -51,12 +58,7 @@ std::string dims_text(const std::vector<SettledDim>& dims) {
           "{} is 1, because the model leaves it open; {} sets another size", name,
           d.symbol.empty() ? fmt::format("--shape {}=N,...", d.input) : fmt::format("--dim {}=N", d.symbol)));
   }
-  std::string text;
-  for (size_t i = 0; i < lines.size() && i < kMostPorts; ++i) text += labelled("open dim", lines[i]);
-  if (lines.size() > kMostPorts)
-    text += labelled(
-        "", fmt::format("and {} more open dimensions; --json has all of them", lines.size() - kMostPorts));
-  return text;
+  return first_lines("open dim", lines, kMostPorts, "open dimensions", "--json has all of them");
 }
 
 // "int8 82 %, float32 18 %", the largest share first.
@@ -117,17 +119,12 @@ std::string types_text(const ConversionReport& r) {
 }
 
 std::string states_text(const ConversionReport& r) {
-  std::string text;
-  for (size_t i = 0; i < r.states.size() && i < kMostStates; ++i) {
-    const StateReport& s = r.states[i];
-    text += labelled(
-        "state",
+  std::vector<std::string> lines;
+  for (const StateReport& s : r.states)
+    lines.push_back(
         fmt::format("'{}' <- '{}' {}: {}", s.input, s.output, to_string(s.dtype, s.dims),
                     s.in_place ? "updated in place" : fmt::format("copied, {} bytes a run", s.bytes)));
-  }
-  if (r.states.size() > kMostStates)
-    text += labelled(
-        "", fmt::format("and {} more states; sinter inspect lists them", r.states.size() - kMostStates));
+  std::string text = first_lines("state", lines, kMostStates, "states", "sinter inspect lists them");
   if (!r.proposed_states.empty()) {
     std::string flags;
     for (const auto& [output, input] : r.proposed_states)

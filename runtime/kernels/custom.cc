@@ -34,7 +34,7 @@ struct CustomCall {
   sinter_custom_tensor operands[kMostOperands] = {};
   sinter_custom_call call = {};
 
-  // Operands and results are no more than kMostOperands, of types that sinter_type has.
+  // Operands and results are at most kMostOperands, of types that sinter_type has.
   CustomCall(const OpCall& from, Data data, std::span<std::byte> workspace = {}) {
     const CustomAttrs& attrs = from.attrs<CustomAttrs>();
     call.op = attrs.op;
