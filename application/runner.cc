@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "application/entry_sessions.h"
 #include "application/memory.h"
 #include "application/text.h"
 #include "sinter/backends.h"
@@ -62,33 +63,48 @@ void put_dims(Text& out, std::span<const int64_t> dims) {
   out.put("]");
 }
 
-// The session of one shape set.
-struct EntrySession {
-  Memory memory;
-  Session session;
-};
+// Bytes for the inputs that can move along when a Runner goes on with another shape set: those with the same
+// shape in two sets. The sets have one arena between them, where such inputs are at other places.
+size_t most_moving_bytes(const Model& model) {
+  size_t most = 0;
+  for (uint32_t e = 0; e < model.entry_count(); ++e) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < model.input_count(e); ++i) {
+      const PortInfo input = model.input(i, e);
+      bool moves = false;
+      for (uint32_t other = 0; other < model.entry_count(); ++other)
+        moves = moves || (other != e && model.takes({input.name, input.dims}, other));
+      TensorView view;
+      view.dtype = input.dtype;
+      view.set_shape(input.dims);
+      if (moves) bytes += static_cast<size_t>(view.dense_bytes());
+    }
+    most = most > bytes ? most : bytes;
+  }
+  return most;
+}
 
 }  // namespace
 
 struct Runner::State {
   SharedModel* shared = nullptr;
   PthreadPool* own_pool = nullptr;
-  std::unique_ptr<EntrySession[]> sessions;  // of the entries from `first` on
+  Memory memory;  // of the sessions
+  Memory moving;  // for inputs that move along to another shape set
+  EntrySessions sessions;
   Session none;
-  uint32_t first = 0, count = 0;
-  uint32_t entry = 0;             // the current one
   std::unique_ptr<bool[]> given;  // by input of the current entry: set since the last run
   Code code = Code::kOk;
   char text[kErrorText] = "";
 
   ~State() {
-    sessions.reset();
+    sessions.destroy();
     delete own_pool;
     if (shared != nullptr) shared->release();
   }
-  bool opened() const { return count > 0; }
-  Session& session(uint32_t of) const { return sessions[of - first].session; }
-  Session& session() const { return session(entry); }
+  bool opened() const { return sessions.count() > 0; }
+  uint32_t entry() const { return sessions.entry(); }
+  Session& session() const { return sessions.current(); }
   const Model& model() const { return shared != nullptr ? shared->model : kNoModel; }
   bool fail(const Status& status, const char* path = nullptr) {
     code = status.code;
@@ -107,7 +123,7 @@ struct Runner::State {
   // Whether another entry has these dims for input i, and the current entry's for the others that are given.
   bool fits(uint32_t other, uint32_t i, std::span<const int64_t> dims) const;
   void switch_to(uint32_t other, uint32_t replaced);
-  void forget_given() { std::fill_n(given.get(), model().input_count(entry), false); }
+  void forget_given() { std::fill_n(given.get(), model().input_count(entry()), false); }
   Status open_model(std::span<const std::byte> file, const RunnerOptions& options);
   // Takes threads and memory; `packs`: the model's packed weights as well, for all its Runners.
   Status create(const RunnerOptions& options, bool packs);
@@ -115,7 +131,7 @@ struct Runner::State {
 
 void Runner::State::fail_name(const char* kind, const char* name, bool input) {
   code = Code::kInvalidArgument;
-  const uint32_t entry = this->entry;
+  const uint32_t entry = this->entry();
   const uint32_t count = input ? model().input_count(entry) : model().output_count(entry);
   Text out{text};
   out.put("the model does not have an %s '%s'; its %ss are", kind, name != nullptr ? name : "", kind);
@@ -140,12 +156,13 @@ void Runner::State::fail_shape(const char* name, std::span<const int64_t> dims) 
   code = Code::kInvalidArgument;
   Text out{text};
   bool others = false;
-  for (uint32_t j = 0; j < model().input_count(entry); ++j)
-    others = others || (given[j] && std::strcmp(model().input(j, entry).name, name) != 0);
-  out.put("no shape set %s has input '%s' as ", count == 1 ? "that is open" : "of the file", name);
+  for (uint32_t j = 0; j < model().input_count(entry()); ++j)
+    others = others || (given[j] && std::strcmp(model().input(j, entry()).name, name) != 0);
+  const uint32_t first = sessions.first();
+  out.put("no shape set %s has input '%s' as ", sessions.count() == 1 ? "that is open" : "of the file", name);
   put_dims(out, dims);
   out.put("%s; give one of these shapes:", others ? " with the other inputs as they were set" : "");
-  for (uint32_t e = first; e < first + count; ++e)
+  for (uint32_t e = first; sessions.has(e); ++e)
     for (uint32_t i = 0; i < model().input_count(e); ++i) {
       out.put("%s '%s' ", i > 0 ? "," : e > first ? ";" : "", model().input(i, e).name);
       put_dims(out, model().input(i, e).dims);
@@ -154,10 +171,10 @@ void Runner::State::fail_shape(const char* name, std::span<const int64_t> dims) 
 
 bool Runner::State::fits(uint32_t other, uint32_t i, std::span<const int64_t> dims) const {
   const Model& of = model();
-  if (of.input_count(other) != of.input_count(entry)) return false;
-  for (uint32_t j = 0; j < of.input_count(entry); ++j) {
+  if (of.input_count(other) != of.input_count(entry())) return false;
+  for (uint32_t j = 0; j < of.input_count(entry()); ++j) {
     if (j != i && !given[j]) continue;
-    const PortInfo here = of.input(j, entry), there = of.input(j, other);
+    const PortInfo here = of.input(j, entry()), there = of.input(j, other);
     const std::span<const int64_t> wanted = j == i ? dims : here.dims;
     if (std::strcmp(here.name, there.name) != 0 || here.dtype != there.dtype ||
         !std::equal(wanted.begin(), wanted.end(), there.dims.begin(), there.dims.end()))
@@ -167,12 +184,19 @@ bool Runner::State::fits(uint32_t other, uint32_t i, std::span<const int64_t> di
 }
 
 void Runner::State::switch_to(uint32_t other, uint32_t replaced) {
-  for (uint32_t j = 0; j < model().input_count(entry); ++j) {
-    if (j == replaced || !given[j]) continue;
-    const TensorView from = session().input(j), to = session(other).input(j);
-    if (from.dense_bytes() > 0) std::memcpy(to.data, from.data, static_cast<size_t>(from.dense_bytes()));
+  Session &from = session(), &to = sessions.of(other);
+  // All are read before any is written: their places in the arena overlap.
+  for (const bool writes : {false, true}) {
+    std::byte* kept = moving.span().data();
+    for (uint32_t j = 0; j < model().input_count(entry()); ++j) {
+      if (j == replaced || !given[j]) continue;
+      const TensorView input = writes ? to.input(j) : from.input(j);
+      const auto bytes = static_cast<size_t>(input.dense_bytes());
+      if (bytes > 0) std::memcpy(writes ? input.data : kept, writes ? kept : input.data, bytes);
+      kept += bytes;
+    }
   }
-  entry = other;
+  sessions.use(other);
 }
 
 Status Runner::State::open_model(std::span<const std::byte> file, const RunnerOptions& options) {
@@ -194,15 +218,6 @@ Status Runner::State::create(const RunnerOptions& options, bool packs) {
   const bool every = options.entry == kEveryEntry;
   SINTER_RETURN_UNLESS(every || options.entry < of.entry_count(),
                        invalid("the model has no entry %a; it has %b", options.entry, of.entry_count()));
-  SINTER_RETURN_UNLESS(
-      !every || of.entry_count() == 1 || options.bindings.empty(),
-      invalid("buffers are bound to one shape set, but the file has %a; give its number as `entry`",
-              of.entry_count()));
-  SINTER_RETURN_UNLESS(
-      !every || of.entry_count() == 1 || options.arena == nullptr,
-      invalid("a shared arena holds the inputs of one shape set, but the file has %a; give its number as "
-              "`entry`",
-              of.entry_count()));
   SINTER_RETURN_UNLESS(
       options.threads >= 0,
       invalid("a Runner cannot have %a threads; give 0 for all processors", options.threads));
@@ -230,24 +245,15 @@ Status Runner::State::create(const RunnerOptions& options, bool packs) {
     shared->packed = packed.value();
   }
   with.packed_weights = &shared->packed;
-  first = entry = every ? 0 : options.entry;
-  const uint32_t wanted = every ? of.entry_count() : 1;
-  sessions.reset(new (std::nothrow) EntrySession[wanted]);
+  const Result<Requirements> needs = EntrySessions::requirements(of, with);
+  SINTER_RETURN_IF_ERROR(needs.status());
+  SINTER_RETURN_IF_ERROR(memory.allocate(needs.value().bytes));
   uint32_t most_inputs = 0;
-  for (uint32_t e = first; e < first + wanted; ++e) most_inputs = std::max(most_inputs, of.input_count(e));
+  for (uint32_t e = 0; e < of.entry_count(); ++e) most_inputs = std::max(most_inputs, of.input_count(e));
   given.reset(new (std::nothrow) bool[most_inputs]());
-  SINTER_RETURN_UNLESS(sessions != nullptr && given != nullptr, kNoMemory);
-  for (uint32_t i = 0; i < wanted; ++i) {
-    with.entry = first + i;
-    const Result<Requirements> needs = Session::requirements(of, with);
-    SINTER_RETURN_IF_ERROR(needs.status());
-    SINTER_RETURN_IF_ERROR(sessions[i].memory.allocate(needs.value().bytes));
-    Result<Session> created = Session::create(of, sessions[i].memory.span(), with);
-    SINTER_RETURN_IF_ERROR(created.status());
-    sessions[i].session = std::move(created.value());
-  }
-  count = wanted;
-  return ok_status();
+  SINTER_RETURN_UNLESS(given != nullptr, kNoMemory);
+  if (every && of.entry_count() > 1) SINTER_RETURN_IF_ERROR(moving.allocate(most_moving_bytes(of)));
+  return sessions.create(of, needs.value(), memory.span(), with);
 }
 
 Runner& Runner::operator=(Runner&& other) noexcept {
@@ -336,7 +342,7 @@ std::byte* Runner::memory_of(const char* name, Port port, uint32_t types, size_t
   }
   *count = has;
   if (port == Port::kInput)
-    state_->given[static_cast<uint32_t>(state_->model().find_input(name, state_->entry))] = true;
+    state_->given[static_cast<uint32_t>(state_->model().find_input(name, state_->entry()))] = true;
   return view.data;
 }
 
@@ -349,31 +355,31 @@ bool Runner::run() {
 
 bool Runner::reset() {
   if (!ok()) return false;
-  for (uint32_t i = 0; i < state_->count; ++i) state_->sessions[i].session.reset();
+  state_->sessions.reset();
   return true;
 }
 
 bool Runner::choose(const char* name, std::span<const int64_t> dims) {
   if (!ok()) return false;
   State& s = *state_;
-  const int i = name != nullptr ? s.model().find_input(name, s.entry) : -1;
+  const int i = name != nullptr ? s.model().find_input(name, s.entry()) : -1;
   if (i < 0) return s.fail_name("input", name, true), false;
   const auto input = static_cast<uint32_t>(i);
-  if (s.model().takes({name, dims}, s.entry)) return true;
-  for (uint32_t e = s.first; e < s.first + s.count; ++e)
+  if (s.model().takes({name, dims}, s.entry())) return true;
+  for (uint32_t e = s.sessions.first(); s.sessions.has(e); ++e)
     if (s.fits(e, input, dims)) return s.switch_to(e, input), true;
   return s.fail_shape(name, dims), false;
 }
 
-uint32_t Runner::entry() const { return state_ != nullptr ? state_->entry : 0; }
+uint32_t Runner::entry() const { return state_ != nullptr ? state_->entry() : 0; }
 
 bool Runner::use_entry(uint32_t entry) {
   if (!ok()) return false;
   State& s = *state_;
-  if (entry < s.first || entry - s.first >= s.count)
-    return s.fail(invalid("shape set %a is not open; %b are", entry, s.count));
+  if (!s.sessions.has(entry))
+    return s.fail(invalid("shape set %a is not open; %b are", entry, s.sessions.count()));
   s.forget_given();
-  s.entry = entry;
+  s.sessions.use(entry);
   return true;
 }
 
@@ -386,9 +392,10 @@ TensorView Runner::port(const char* name) const {
 std::span<const int64_t> Runner::shape(const char* name) const {
   if (state_ == nullptr || !state_->opened()) return {};
   const Model& model = state_->model();
-  const int in = model.find_input(name, state_->entry), out = model.find_output(name, state_->entry);
-  if (in >= 0) return model.input(static_cast<uint32_t>(in), state_->entry).dims;
-  if (out >= 0) return model.output(static_cast<uint32_t>(out), state_->entry).dims;
+  const uint32_t entry = state_->entry();
+  const int in = model.find_input(name, entry), out = model.find_output(name, entry);
+  if (in >= 0) return model.input(static_cast<uint32_t>(in), entry).dims;
+  if (out >= 0) return model.output(static_cast<uint32_t>(out), entry).dims;
   return {};
 }
 
@@ -396,15 +403,14 @@ DType Runner::dtype(const char* name) const { return port(name).dtype; }
 
 int64_t Runner::output_length(const char* name, int axis) const {
   if (state_ == nullptr || !state_->opened()) return 0;
-  const int out = state_->model().find_output(name, state_->entry);
+  const int out = state_->model().find_output(name, state_->entry());
   return out >= 0 ? state_->session().output_length(static_cast<uint32_t>(out), axis) : 0;
 }
 
 size_t Runner::bytes() const {
   if (state_ == nullptr || state_->shared == nullptr) return 0;
-  size_t bytes = state_->shared->memory.span().size() + state_->shared->packed_memory.span().size();
-  for (uint32_t i = 0; i < state_->count; ++i) bytes += state_->sessions[i].memory.span().size();
-  return bytes;
+  return state_->shared->memory.span().size() + state_->shared->packed_memory.span().size() +
+         state_->memory.span().size() + state_->moving.span().size();
 }
 
 Session& Runner::session() { return state_->opened() ? state_->session() : state_->none; }

@@ -252,16 +252,6 @@ std::vector<Entry> lower_entries(const ImportedModel& imported, const Conversion
   return entries;
 }
 
-// What --shapes does not go with.
-void check_options_of_sets(const ConversionOptions& options) {
-  if (options.shape_sets.size() < 2) return;
-  if (!options.lowering.states.empty() || options.lowering.all_states)
-    throw UsageError(
-        "--state with several --shapes: each shape set has a session of its own, so a stream could not go on "
-        "in "
-        "another one; convert each set into a file of its own");
-}
-
 }  // namespace
 
 std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
@@ -270,7 +260,6 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   const auto stage = [&](const char* name) {
     if (options.progress) options.progress(name);
   };
-  check_options_of_sets(options);
   ConversionReport report;
   stage("reading");
   const std::optional<ImportedModel> imported =

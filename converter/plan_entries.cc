@@ -7,6 +7,7 @@
 
 #include "converter/ir/deep_copy.h"
 #include "converter/plan/choose_winograd.h"
+#include "converter/plan/common_state.h"
 #include "converter/target/target_platforms.h"
 #include "runtime/backend/backend.h"
 
@@ -103,25 +104,35 @@ std::optional<PlannedModel> plan_entries(const Target& target, const std::vector
                                          const std::function<std::shared_ptr<Graph>(size_t)>& graph_of,
                                          bool first_target, const ConversionOptions& options,
                                          ConversionReport& report) {
-  std::optional<PlannedModel> all;
+  const auto withhold = [&](size_t entry, std::string why) -> std::optional<PlannedModel> {
+    report.withheld = entries[entry].shapes.empty()
+                          ? std::move(why)
+                          : fmt::format("with --shapes \"{}\": {}", entries[entry].shapes, why);
+    return std::nullopt;
+  };
+  std::vector<PlannedModel> plans;
   for (size_t i = 0; i < entries.size(); ++i) {
     std::optional<PlannedModel> plan = plan_for(target, graph_of(i), options, report);
-    if (!plan) {
-      if (!entries[i].shapes.empty())
-        report.withheld = fmt::format("with --shapes \"{}\": {}", entries[i].shapes, report.withheld);
-      return std::nullopt;
-    }
-    if (first_target && i == 0) {
-      describe_plan(*plan, report);
-      if (options.details) report.plan = std::make_shared<const PlannedModel>(*plan);
-    }
-    if (first_target && !entries[i].shapes.empty())
-      report.entries.push_back({entries[i].shapes, step_count(*plan), plan->programs.front().arena_bytes});
-    if (i == 0)
-      all = std::move(plan);
-    else
-      add_entry(*all, std::move(*plan));
+    if (!plan) return withhold(i, std::move(report.withheld));
+    plans.push_back(std::move(*plan));
   }
+  report.withheld = give_states_common_places(plans);
+  if (!report.withheld.empty()) return std::nullopt;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const PlannedProgram& entry = plans[i].programs.front();
+    if (options.max_arena && entry.arena_bytes > *options.max_arena)
+      return withhold(i, fmt::format("--max-arena {}: the arena has {} bytes where all shape sets have their "
+                                     "states at the same places; allow this size",
+                                     *options.max_arena, entry.arena_bytes));
+    if (first_target && !entries[i].shapes.empty())
+      report.entries.push_back({entries[i].shapes, step_count(plans[i]), entry.arena_bytes});
+  }
+  if (first_target) {
+    describe_plan(plans.front(), report);
+    if (options.details) report.plan = std::make_shared<const PlannedModel>(plans.front());
+  }
+  PlannedModel all = std::move(plans.front());
+  for (size_t i = 1; i < plans.size(); ++i) add_entry(all, std::move(plans[i]));
   return all;
 }
 

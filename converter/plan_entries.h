@@ -24,7 +24,8 @@ std::vector<const Platform*> platforms_to_plan(const Target& target, const Conve
 // The number of steps of the first entry, with those of its bodies.
 size_t step_count(const PlannedModel& plan);
 
-// The plan of all entries. nullopt: one of them does not fit --max-arena, and report.withheld states so.
+// The plan of all entries, with the states of all at the same places. nullopt: one of them does not fit
+// --max-arena, or a state cannot be shared; report.withheld states it.
 // `graph_of`: the graph of an entry, to be planned. `first_target`: the report describes this plan.
 std::optional<PlannedModel> plan_entries(const Target& target, const std::vector<Entry>& entries,
                                          const std::function<std::shared_ptr<Graph>(size_t)>& graph_of,

@@ -6,6 +6,7 @@
 #include <new>
 #include <span>
 
+#include "application/entry_sessions.h"
 #include "application/memory.h"
 #include "sinter/file_map.h"
 #include "sinter/sinter.h"
@@ -128,10 +129,14 @@ inline void describe(const StateInfo& state, void* data, sinter_tensor* tensor) 
 }  // namespace sinter::c
 
 struct sinter_session {
-  sinter::Session session;
+  sinter::EntrySessions sessions;
+  sinter::Model model;
   sinter::c::OwnPool own_pool;
   sinter_observer observer = {};
   sinter::StepObserver step_observer;
-  uint32_t entry = 0;
   bool on_heap = false;
+
+  // Of the shape set in use.
+  sinter::Session& session() const { return sessions.current(); }
+  uint32_t entry() const { return sessions.entry(); }
 };

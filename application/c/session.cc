@@ -34,20 +34,33 @@ Status write_requirements(const Requirements& needs, size_t handle, sinter_requi
 // What the functions of sessions and of packed weights differ in.
 struct OfSession {
   using Handle = sinter_session;
-  using Object = Session;
-  static void prepare(Handle* handle, Converted* call) {
-    handle->entry = call->options.entry;
+  static Result<Requirements> requirements(const Model& model, const SessionOptions& options) {
+    return EntrySessions::requirements(model, options);
+  }
+  static void prepare(Handle* handle, const Model& model, Converted* call) {
+    handle->model = model;
     if (call->given.own_pool == nullptr) return;
     handle->own_pool.set(*call->given.own_pool);
     call->options.threads = &handle->own_pool;
   }
-  static Object& object(Handle* handle) { return handle->session; }
+  static Status create(Handle* handle, const Model& model, const Requirements& needs,
+                       std::span<std::byte> memory, const SessionOptions& options) {
+    return handle->sessions.create(model, needs, memory, options);
+  }
 };
 struct OfPacked {
   using Handle = sinter_packed_weights;
-  using Object = PackedWeights;
-  static void prepare(Handle*, Converted*) {}
-  static Object& object(Handle* handle) { return handle->packed; }
+  static Result<Requirements> requirements(const Model& model, const SessionOptions& options) {
+    return PackedWeights::requirements(model, options);
+  }
+  static void prepare(Handle*, const Model&, Converted*) {}
+  static Status create(Handle* handle, const Model& model, const Requirements&, std::span<std::byte> memory,
+                       const SessionOptions& options) {
+    Result<PackedWeights> created = PackedWeights::create(model, memory, options);
+    SINTER_RETURN_IF_ERROR(created.status());
+    handle->packed = *created;
+    return ok_status();
+  }
 };
 template <class Of>
 constexpr size_t kHandle = handle_bytes(sizeof(typename Of::Handle));
@@ -60,47 +73,49 @@ sinter_code requirements(const sinter_model* model, const sinter_session_options
   Status status = call.convert(model->model, options);
   if (status.ok()) {
     call.reports = call.given.on_fallback != nullptr;
-    const Result<sinter::Requirements> found = Of::Object::requirements(model->model, call.options);
+    const Result<Requirements> found = Of::requirements(model->model, call.options);
     status = found.ok() ? write_requirements(*found, kHandle<Of>, needs) : found.status();
   }
   return result(status, error, model->model);
 }
 
-// A block for a handle and the object's memory, and the options as the object is created with.
+// A block for a handle and what it needs, and the options with which that is created.
 template <class Of>
-Status take(const Model& model, const sinter_session_options* options, Converted* call,
-            typename Of::Handle** handle, std::span<std::byte>* memory) {
-  SINTER_RETURN_IF_ERROR(call->convert(model, options));
-  const Result<sinter::Requirements> needs = Of::Object::requirements(model, call->options);
-  SINTER_RETURN_IF_ERROR(needs.status());
-  std::byte* block = nullptr;
-  SINTER_RETURN_IF_ERROR(
-      take_block(call->given.memory, call->given.memory_bytes, kHandle<Of> + needs->bytes, &block));
-  *handle = new (block) typename Of::Handle;
-  (*handle)->on_heap = call->given.memory == nullptr;
-  Of::prepare(*handle, call);
-  call->reports = call->given.on_fallback != nullptr;  // once: measuring would report them as well
-  *memory = {block + kHandle<Of>, needs->bytes};
-  return ok_status();
-}
+struct Taken {
+  Converted call;
+  Requirements needs;
+  typename Of::Handle* handle = nullptr;
+  std::span<std::byte> memory;
+
+  Status take(const Model& model, const sinter_session_options* options) {
+    SINTER_RETURN_IF_ERROR(call.convert(model, options));
+    const Result<Requirements> found = Of::requirements(model, call.options);
+    SINTER_RETURN_IF_ERROR(found.status());
+    needs = *found;
+    std::byte* block = nullptr;
+    SINTER_RETURN_IF_ERROR(
+        take_block(call.given.memory, call.given.memory_bytes, kHandle<Of> + needs.bytes, &block));
+    handle = new (block) typename Of::Handle;
+    handle->on_heap = call.given.memory == nullptr;
+    Of::prepare(handle, model, &call);
+    call.reports = call.given.on_fallback != nullptr;  // once: measuring would report them as well
+    memory = {block + kHandle<Of>, needs.bytes};
+    return ok_status();
+  }
+};
 
 template <class Of>
 sinter_code create(const sinter_model* model, const sinter_session_options* options,
                    typename Of::Handle** out, sinter_error* error) {
   if (model == nullptr || out == nullptr) return result(kNull, error);
-  Converted call;
-  typename Of::Handle* handle = nullptr;
-  std::span<std::byte> memory;
-  Status status = take<Of>(model->model, options, &call, &handle, &memory);
+  Taken<Of> taken;
+  Status status = taken.take(model->model, options);
   if (status.ok()) {
-    Result<typename Of::Object> created = Of::Object::create(model->model, memory, call.options);
-    status = created.status();
-    if (status.ok()) {
-      Of::object(handle) = std::move(created.value());
-      *out = handle;
-    } else {
-      destroy(handle);
-    }
+    status = Of::create(taken.handle, model->model, taken.needs, taken.memory, taken.call.options);
+    if (status.ok())
+      *out = taken.handle;
+    else
+      destroy(taken.handle);
   }
   return result(status, error, model->model);
 }
@@ -109,15 +124,24 @@ void observe(sinter_session* session);
 
 Status move(sinter_session** session, const sinter_session_options* options) {
   sinter_session& old = **session;
-  Converted call;
-  sinter_session* handle = nullptr;
-  std::span<std::byte> memory;
-  SINTER_RETURN_IF_ERROR(take<OfSession>(old.session.model(), options, &call, &handle, &memory));
-  if (const Status status = old.session.move_to(memory, call.options); !status.ok()) {
+  // Before a handle is placed there.
+  sinter_session_options given;
+  SINTER_RETURN_IF_ERROR(complete(options, &given));
+  const auto address = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
+  const std::span<const std::byte> block = old.sessions.block();
+  SINTER_RETURN_UNLESS(given.memory == nullptr ||
+                           address(given.memory) >= address(block.data()) + block.size() ||
+                           address(&old) >= address(given.memory) + given.memory_bytes,
+                       invalid("the new memory overlaps the session's; give separate memory"));
+  Taken<OfSession> taken;
+  SINTER_RETURN_IF_ERROR(taken.take(old.model, options));
+  sinter_session* handle = taken.handle;
+  if (const Status status =
+          handle->sessions.move_from(old.sessions, old.model, taken.needs, taken.memory, taken.call.options);
+      !status.ok()) {
     destroy(handle);
     return status;
   }
-  handle->session = std::move(old.session);
   handle->observer = old.observer;
   if (old.step_observer.before != nullptr) observe(handle);
   destroy(&old);
@@ -128,21 +152,21 @@ Status move(sinter_session** session, const sinter_session_options* options) {
 enum class Port { kInput, kOutput };
 
 Status port_at(const sinter_session& session, Port port, uint32_t index, sinter_tensor* tensor) {
-  const Session& of = session.session;
+  const Session& of = session.session();
   const bool in = port == Port::kInput;
   const uint32_t count = in ? of.input_count() : of.output_count();
   SINTER_RETURN_UNLESS(index < count, invalid(in ? "the model has %a inputs, not number %b"
                                                  : "the model has %a outputs, not number %b",
                                               count, index));
-  describe(in ? of.model().input(index, session.entry) : of.model().output(index, session.entry),
+  describe(in ? of.model().input(index, session.entry()) : of.model().output(index, session.entry()),
            (in ? of.input(index) : of.output(index)).data, tensor);
   return ok_status();
 }
 
 Status find_port(const sinter_session& session, Port port, const char* name, sinter_tensor* tensor) {
-  const Model& model = session.session.model();
+  const Model& model = session.model;
   const bool in = port == Port::kInput;
-  const int i = in ? model.find_input(name, session.entry) : model.find_output(name, session.entry);
+  const int i = in ? model.find_input(name, session.entry()) : model.find_output(name, session.entry());
   SINTER_RETURN_UNLESS(
       i >= 0, invalid(in ? "the model does not have an input '%s'" : "the model does not have an output '%s'",
                       name_of(name)));
@@ -151,10 +175,10 @@ Status find_port(const sinter_session& session, Port port, const char* name, sin
 
 Status check_values(const sinter_session& session, const sinter_tensor& tensor, Port port, sinter_type type,
                     size_t bytes) {
-  const Model& model = session.session.model();
+  const Model& model = session.model;
   const bool in = port == Port::kInput;
   const int index =
-      in ? model.find_input(tensor.name, session.entry) : model.find_output(tensor.name, session.entry);
+      in ? model.find_input(tensor.name, session.entry()) : model.find_output(tensor.name, session.entry());
   const auto at = [&](const Status& status) { return status.at(in ? Where::kInput : Where::kOutput, index); };
   SINTER_RETURN_UNLESS(tensor.type == static_cast<int32_t>(type),
                        at(invalid("its type is %A but the values are %B", tensor.type, type)));
@@ -178,20 +202,51 @@ void after_step(void* context, const StepInfo& info, const OpCall&) {
   notify(session, session.observer.after, info);
 }
 
+void set_observer(const sinter_session& session, const StepObserver* observer) {
+  const EntrySessions& all = session.sessions;
+  for (uint32_t e = all.first(); all.has(e); ++e) all.of(e).set_observer(observer);
+}
+
 void observe(sinter_session* session) {
   session->step_observer = {session, before_step, after_step};
-  session->session.set_observer(&session->step_observer);
+  set_observer(*session, &session->step_observer);
+}
+
+Status select(sinter_session& session, const sinter_shape* shapes, size_t count) {
+  const Model& model = session.model;
+  const EntrySessions& all = session.sessions;
+  for (size_t i = 0; i < count; ++i) {
+    SINTER_RETURN_UNLESS(shapes[i].name != nullptr && shapes[i].rank >= 0 &&
+                             (shapes[i].dims != nullptr || shapes[i].rank == 0),
+                         kNull);
+    SINTER_RETURN_UNLESS(model.find_input(shapes[i].name, session.entry()) >= 0,
+                         invalid("the model does not have an input '%s'", name_of(shapes[i].name)));
+  }
+  const auto takes = [&](uint32_t entry) {
+    return std::all_of(shapes, shapes + count, [&](const sinter_shape& s) {
+      return model.takes({s.name, {s.dims, static_cast<size_t>(s.rank)}}, entry);
+    });
+  };
+  uint32_t entry = all.first();
+  while (all.has(entry) && !takes(entry)) ++entry;
+  SINTER_RETURN_UNLESS(
+      all.has(entry),
+      invalid("no shape set of the session has inputs of these shapes; sinter_model_input() lists those of "
+              "each of its %a sets",
+              all.count()));
+  session.sessions.use(entry);
+  return ok_status();
 }
 
 Status find_state(const sinter_session& session, const char* name, sinter_tensor* tensor) {
-  const Model& model = session.session.model();
+  const Model& model = session.model;
   uint32_t i = 0;
-  const uint32_t count = model.state_count(session.entry);
-  while (i < count && std::strcmp(model.state(i, session.entry).input, name) != 0) ++i;
+  const uint32_t count = model.state_count(session.entry());
+  while (i < count && std::strcmp(model.state(i, session.entry()).input, name) != 0) ++i;
   SINTER_RETURN_UNLESS(i < count, invalid("the model does not have a state '%s'", name_of(name)));
-  const TensorView view = session.session.state(i);
+  const TensorView view = session.session().state(i);
   SINTER_RETURN_UNLESS(view.present(), unsupported("the state '%s' is in device memory", name_of(name)));
-  describe(model.state(i, session.entry), view.data, tensor);
+  describe(model.state(i, session.entry()), view.data, tensor);
   return ok_status();
 }
 
@@ -247,8 +302,17 @@ void sinter_session_destroy(sinter_session* session) { destroy(session); }
 sinter_code sinter_session_move(sinter_session** session, const sinter_session_options* options,
                                 sinter_error* error) {
   if (session == nullptr || *session == nullptr) return result(kNull, error);
-  const sinter::Model model = (*session)->session.model();
+  const sinter::Model model = (*session)->model;
   return result(move(session, options), error, model);
+}
+
+sinter_code sinter_session_select(sinter_session* session, const sinter_shape* shapes, size_t count,
+                                  sinter_error* error) {
+  if (session == nullptr || (shapes == nullptr && count > 0)) return result(kNull, error);
+  return result(select(*session, shapes, count), error, session->model);
+}
+uint32_t sinter_session_entry(const sinter_session* session) {
+  return session != nullptr ? session->entry() : 0;
 }
 
 sinter_code sinter_packed_requirements(const sinter_model* model, const sinter_session_options* options,
@@ -300,8 +364,8 @@ sinter_code sinter_session_output_at(const sinter_session* session, uint32_t ind
 }
 int64_t sinter_session_output_length(const sinter_session* session, const char* name, int32_t axis) {
   if (session == nullptr || name == nullptr) return 0;
-  const int i = session->session.model().find_output(name, session->entry);
-  return i >= 0 ? session->session.output_length(static_cast<uint32_t>(i), axis) : 0;
+  const int i = session->model.find_output(name, session->entry());
+  return i >= 0 ? session->session().output_length(static_cast<uint32_t>(i), axis) : 0;
 }
 
 sinter_code sinter_set(sinter_session* session, const char* name, sinter_type type, const void* data,
@@ -311,7 +375,7 @@ sinter_code sinter_set(sinter_session* session, const char* name, sinter_type ty
   sinter::Status status = find_port(*session, Port::kInput, name, &tensor);
   if (status.ok()) status = check_values(*session, tensor, Port::kInput, type, bytes);
   if (status.ok() && bytes > 0) std::memcpy(tensor.data, data, bytes);
-  return result(status, error, session->session.model());
+  return result(status, error, session->model);
 }
 sinter_code sinter_get(const sinter_session* session, const char* name, sinter_type type, void* data,
                        size_t bytes, sinter_error* error) {
@@ -320,25 +384,25 @@ sinter_code sinter_get(const sinter_session* session, const char* name, sinter_t
   sinter::Status status = find_port(*session, Port::kOutput, name, &tensor);
   if (status.ok()) status = check_values(*session, tensor, Port::kOutput, type, bytes);
   if (status.ok() && bytes > 0) std::memcpy(data, tensor.data, bytes);
-  return result(status, error, session->session.model());
+  return result(status, error, session->model);
 }
 
 sinter_code sinter_run(sinter_session* session, sinter_error* error) {
   if (session == nullptr) return result(kNull, error);
-  const sinter::Status status = session->session.run();
+  const sinter::Status status = session->session().run();
   if (status.ok() && error == nullptr) return SINTER_OK;
-  return result(status, error, session->session.model());
+  return result(status, error, session->model);
 }
 sinter_code sinter_run_async(sinter_session* session, void* stream, sinter_error* error) {
   if (session == nullptr) return result(kNull, error);
-  return result(session->session.run_async(stream), error, session->session.model());
+  return result(session->session().run_async(stream), error, session->model);
 }
 sinter_code sinter_wait(sinter_session* session, sinter_error* error) {
   if (session == nullptr) return result(kNull, error);
-  return result(session->session.wait(), error, session->session.model());
+  return result(session->session().wait(), error, session->model);
 }
 void sinter_reset(sinter_session* session) {
-  if (session != nullptr) session->session.reset();
+  if (session != nullptr) session->sessions.reset();
 }
 sinter_code sinter_session_state(const sinter_session* session, const char* name, sinter_tensor* state,
                                  sinter_error* error) {
@@ -347,20 +411,20 @@ sinter_code sinter_session_state(const sinter_session* session, const char* name
 }
 
 uint32_t sinter_session_profile(const sinter_session* session) {
-  return session != nullptr ? session->session.profile() : 0;
+  return session != nullptr ? session->session().profile() : 0;
 }
 uint32_t sinter_session_fallbacks(const sinter_session* session) {
-  return session != nullptr ? session->session.fallbacks() : 0;
+  return session != nullptr ? session->session().fallbacks() : 0;
 }
 const char* sinter_session_step_backend(const sinter_session* session, uint32_t step) {
-  return session != nullptr ? session->session.step_backend(step) : nullptr;
+  return session != nullptr ? session->session().step_backend(step) : nullptr;
 }
 
 void sinter_session_observe(sinter_session* session, const sinter_observer* given) {
   if (session == nullptr) return;
   if (given == nullptr || !complete(given, &session->observer).ok()) {
     session->step_observer = {};
-    session->session.set_observer(nullptr);
+    set_observer(*session, nullptr);
     return;
   }
   observe(session);

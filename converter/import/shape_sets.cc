@@ -160,6 +160,46 @@ std::vector<LoweringOptions> options_of_sets(const ImportedModel& model, const L
   return result;
 }
 
+namespace {
+
+// The states of a set are those of the first one: their memory is the same.
+void check_states(const Graph& first, const ShapeSet& first_set, const Graph& graph, const ShapeSet& set,
+                  Diagnostics& diagnostics) {
+  const auto type_of = [](const Graph& of, const GraphState& state) {
+    const Value& v = of.value(of.inputs[state.input]);
+    return to_string(v.dtype, v.dims);
+  };
+  const auto find = [](const Graph& in, const GraphState& wanted) -> const GraphState* {
+    for (const GraphState& s : in.states)
+      if (s.input_name == wanted.input_name && s.output_name == wanted.output_name) return &s;
+    return nullptr;
+  };
+  const auto refuse = [&](const GraphState& state, std::string why, std::string remedy) {
+    diagnostics.refuse("", "", fmt::format("--state {}={}: {}", state.output_name, state.input_name, why),
+                       std::move(remedy));
+  };
+  // --state auto takes pairs of equal shapes, which may be others in each set.
+  const auto each_has = [&](const Graph& a, const Graph& b, const ShapeSet& without) {
+    for (const GraphState& s : a.states)
+      if (find(b, s) == nullptr)
+        refuse(s, fmt::format("the two are not of one shape with {}", flag(without)),
+               "name the states of all sets with --state OUT=IN instead of auto");
+  };
+  each_has(first, graph, set);
+  each_has(graph, first, first_set);
+  for (const GraphState& s : first.states)
+    if (const GraphState* other = find(graph, s);
+        other != nullptr && type_of(first, s) != type_of(graph, *other))
+      refuse(
+          s,
+          fmt::format("the state is {} with {} and {} with {}", type_of(first, s), flag(first_set),
+                      type_of(graph, *other), flag(set)),
+          "give it one size in all sets (a cache of its greatest length, for example), or convert each set "
+          "into a file of its own");
+}
+
+}  // namespace
+
 void check_sets(const std::vector<Graph>& graphs, const std::vector<ShapeSet>& sets,
                 Diagnostics& diagnostics) {
   const auto same = [](const Graph& a, const std::vector<ValueId>& x, const Graph& b,
@@ -182,6 +222,8 @@ void check_sets(const std::vector<Graph>& graphs, const std::vector<ShapeSet>& s
                            fmt::format("{}: the inputs or outputs have other types than with \"{}\"",
                                        flag(sets[i]), sets[k].text),
                            "convert this set into a file of its own");
+      else if (k == 0)
+        check_states(a, sets[k], b, sets[i], diagnostics);
     }
 }
 

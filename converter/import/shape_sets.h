@@ -34,8 +34,9 @@ std::vector<ShapeSet> parse_shape_sets(std::string_view text);
 std::vector<LoweringOptions> options_of_sets(const ImportedModel& model, const LoweringOptions& options,
                                              const std::vector<ShapeSet>& sets, Diagnostics& diagnostics);
 
-// Refuses sets that give all inputs the same shapes, and sets whose graphs do not have the same inputs and
-// outputs by name and type. `graphs`: of the sets, in their order.
+// Refuses sets that give all inputs the same shapes, sets whose graphs do not have the same inputs and
+// outputs by name and type, and states whose shape differs between sets. `graphs`: of the sets, in their
+// order.
 void check_sets(const std::vector<Graph>& graphs, const std::vector<ShapeSet>& sets,
                 Diagnostics& diagnostics);
 

@@ -7,16 +7,79 @@
 namespace sinter::detail {
 namespace {
 
+// The first state from value v on, or the number of values.
+uint32_t next_state(const fb::Program& program, uint32_t v) {
+  while (v < length(program.values()) && program.values()->Get(v)->kind() != fb::ValueKind::State) ++v;
+  return v;
+}
+
+// Where the states of an entry are in the memory that sessions share for them: the regions that hold state,
+// one after another.
+class StatePlaces {
+ public:
+  // The plan is verified.
+  StatePlaces(const fb::Program& program, const fb::ProgramPlan& plan) : plan_(plan) {
+    uint32_t holding = 0;  // a bit for each region
+    for (uint32_t v = next_state(program, 0); v < length(program.values()); v = next_state(program, v + 1))
+      holding |= uint32_t{1} << find_placement(plan, v)->region();
+    for (uint32_t r = 0; r < length(plan.regions()); ++r)
+      for (uint32_t before = 0; before < r; ++before)
+        if ((holding >> before & 1) != 0 && memory(before) == memory(r))
+          start_[r] += plan.regions()->Get(before)->bytes();
+  }
+  struct Place {
+    uint8_t memory;
+    uint64_t offset;
+    bool operator==(const Place&) const = default;
+  };
+  Place of(uint32_t state) const {
+    const fb::Placement& p = *find_placement(plan_, state);
+    return {memory(p.region()), start_[p.region()] + p.offset()};
+  }
+
+ private:
+  uint8_t memory(uint32_t region) const { return plan_.regions()->Get(region)->memory_kind(); }
+
+  const fb::ProgramPlan& plan_;
+  uint64_t start_[kMaxRegions] = {};
+};
+
 class ProfileVerifier {
  public:
   ProfileVerifier(const ModelState& model, uint32_t index, std::span<ProgramFacts> facts)
       : root_(*model.root), profile_(*root_.profiles()->Get(index)), mark_(index + 1), facts_(facts) {}
 
+  // The programs, entries and parts; no plan needs to be verified.
   Status run() {
     SINTER_RETURN_IF_ERROR(check_name());
     SINTER_RETURN_IF_ERROR(check_plans());
     SINTER_RETURN_IF_ERROR(check_entries());
     return check_parts();
+  }
+
+  // The states of all entries are the same, at the same places, so that sessions of several entries can share
+  // them (SharedState). The plans are verified.
+  Status check_places_of_states() const {
+    const auto entries = items(profile_.entries());
+    if (entries.size() == 1) return ok_status();
+    const fb::Program& first = *facts_[entries[0]].program;
+    const StatePlaces wanted(first, *find_plan(profile_, entries[0]));
+    for (const uint32_t entry : entries.subspan(1)) {
+      const fb::Program& program = *facts_[entry].program;
+      const StatePlaces places(program, *find_plan(profile_, entry));
+      const auto at = [&](Status status) { return status.at(Where::kProgram, static_cast<int32_t>(entry)); };
+      SINTER_RETURN_UNLESS(same_states(program, first),
+                           at(corrupt("its states differ from those of the profile's first entry")));
+      uint32_t v = next_state(program, 0), w = next_state(first, 0);
+      for (; v < length(program.values()) && w < length(first.values());
+           v = next_state(program, v + 1), w = next_state(first, w + 1))
+        SINTER_RETURN_UNLESS(
+            places.of(v) == wanted.of(w),
+            at(corrupt("value %a is a state in another place than in the profile's first entry", v)));
+      SINTER_RETURN_UNLESS(v == length(program.values()) && w == length(first.values()),
+                           at(corrupt("it has another number of states than the profile's first entry")));
+    }
+    return ok_status();
   }
 
  private:
@@ -124,14 +187,15 @@ class ProfileVerifier {
 
 Status verify_profile(const ModelState& model, uint32_t index, std::span<ProgramFacts> facts,
                       BumpArena scratch) {
-  SINTER_RETURN_IF_ERROR(ProfileVerifier(model, index, facts).run());
+  ProfileVerifier verifier(model, index, facts);
+  SINTER_RETURN_IF_ERROR(verifier.run());
   const fb::Profile& profile = *model.root->profiles()->Get(index);
   locate_captured(profile, facts);
   for (const fb::ProgramPlan* plan : *profile.plans()) {
     const Status status = verify_plan(model, profile, facts, plan->program(), scratch);
     if (!status.ok()) return status.at(Where::kProgram, static_cast<int32_t>(plan->program()));
   }
-  return ok_status();
+  return verifier.check_places_of_states();
 }
 
 }  // namespace sinter::detail

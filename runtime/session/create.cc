@@ -11,6 +11,8 @@ namespace {
 
 bool same(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
 
+constexpr const char *kSharedArena = "shared arena", *kSharedState = "shared state";
+
 }  // namespace
 
 Status Creator::resolve_profile() {
@@ -121,7 +123,7 @@ Status Creator::measure_pass(Requirements* needs) {
     arena_bytes_ += bytes;
     if (holds_state(i)) state_bytes_ += bytes;
   }
-  Status status;
+  Status status = check_shared_state();
   for (uint32_t d = 0; d < device_count_ && status.ok(); ++d) {
     Slot& slot = slots_[devices_[d].slot];
     slot.used = true;
@@ -142,10 +144,9 @@ Status Creator::measure_pass(Requirements* needs) {
   needs->arena = arena_bytes_;
   needs->state = state_bytes_;
   needs->shareable = arena_bytes_ - state_bytes_;
-  const size_t own_arena = options_.arena != nullptr ? state_bytes_ : arena_bytes_;
   needs->prepared = align_up(prepared.used(), kBufferAlignment);
   needs->packed = packed_bytes_;
-  SINTER_RETURN_UNLESS(checked_add(needs->control, own_arena, &needs->bytes) &&
+  SINTER_RETURN_UNLESS(checked_add(needs->control, own_region_bytes(), &needs->bytes) &&
                            checked_add(needs->bytes, needs->prepared, &needs->bytes) &&
                            !prepared_.exhausted() && prepared_peak_ != SIZE_MAX && !prepared.exhausted() &&
                            !control_.exhausted(),
@@ -161,29 +162,65 @@ Status Creator::measure(Requirements* needs) {
   return measure_pass(needs);
 }
 
-// Places the host's regions in `own`, a part of the session's `memory`; or only those that hold state, and
-// the others in the shared arena.
+Status Creator::check_shared_state() const {
+  if (options_.state == nullptr) return ok_status();
+  SINTER_RETURN_UNLESS(
+      options_.state->belongs_to(model_.state(), profile_index_),
+      invalid("the shared state belongs to another model or profile; give sessions of each a SharedState"));
+  for (uint32_t i = 0; i < length(plan_->regions()); ++i) {
+    const uint8_t kind = plan_->regions()->Get(i)->memory_kind();
+    SINTER_RETURN_UNLESS(
+        kind == 0 || !holds_state(i),
+        unsupported("state that is planned in the device memory of backend %s cannot be shared; give each "
+                    "session its own",
+                    name_of(profile_->backends()->Get(kind - 1u)->c_str())));
+  }
+  return ok_status();
+}
+
+// `shared`: the memory of a SharedArena or SharedState, of which the session takes `bytes`; `what`: its name.
+Status Creator::check_shared(std::span<std::byte> shared, size_t bytes, std::span<std::byte> memory,
+                             const char* what) const {
+  SINTER_RETURN_UNLESS(
+      reinterpret_cast<uintptr_t>(shared.data()) % kBufferAlignment == 0,
+      invalid("the memory of the %s must be aligned to %b bytes", name_of(what), kBufferAlignment));
+  SINTER_RETURN_UNLESS(
+      shared.size() >= bytes,
+      error(Code::kOutOfMemory,
+            what == kSharedArena ? "the session needs %a bytes of shared arena but it has %b"
+                                 : "the session needs %a bytes of shared state but it has %b",
+            static_cast<int64_t>(bytes), static_cast<int64_t>(shared.size())));
+  SINTER_RETURN_IF_ERROR(check_memory(shared.first(bytes), what));
+  SINTER_RETURN_UNLESS(
+      !ByteRange(shared.data(), bytes).overlaps({memory.data(), memory.size()}),
+      invalid("the %s overlaps the session's memory; give it separate memory", name_of(what)));
+  return ok_status();
+}
+
+// Places the host's regions in `own`, a part of the session's `memory`; but those that hold state in the
+// shared state, and the others in the shared arena, if there is one.
 Status Creator::take_regions(std::span<std::byte> memory, std::span<std::byte> own) {
-  std::byte* region = own.data();
-  std::byte* shared = nullptr;
-  scratch_ = region;
+  std::byte* mine = own.data();
+  std::byte *values = nullptr, *state = nullptr;
+  scratch_ = mine;
   if (options_.arena != nullptr) {
     const std::span<std::byte> arena = options_.arena->memory();
-    const size_t bytes = scratch_bytes();
-    SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(arena.data()) % kBufferAlignment == 0,
-                         invalid("the shared arena's memory must be aligned to %a bytes", kBufferAlignment));
-    SINTER_RETURN_UNLESS(arena.size() >= bytes,
-                         error(Code::kOutOfMemory, "the session needs %a bytes of shared arena but it has %b",
-                               static_cast<int64_t>(bytes), static_cast<int64_t>(arena.size())));
-    SINTER_RETURN_IF_ERROR(check_memory(arena.first(bytes), "shared arena"));
-    SINTER_RETURN_UNLESS(!ByteRange(arena.data(), bytes).overlaps({memory.data(), memory.size()}),
-                         invalid("the shared arena overlaps the session's memory; give it separate memory"));
-    shared = scratch_ = arena.data();
+    SINTER_RETURN_IF_ERROR(check_shared(arena, scratch_bytes(), memory, kSharedArena));
+    values = scratch_ = arena.data();
   }
-  regions_[0] = region;
+  if (options_.state != nullptr) {
+    const std::span<std::byte> kept = options_.state->memory();
+    SINTER_RETURN_IF_ERROR(check_shared(kept, state_bytes_, memory, kSharedState));
+    SINTER_RETURN_UNLESS(
+        values == nullptr || !ByteRange(kept.data(), state_bytes_).overlaps({values, scratch_bytes()}),
+        invalid("the shared state overlaps the shared arena; give each separate memory"));
+    state = kept.data();
+  }
+  regions_[0] = mine;
   for (uint32_t i = 0; i < length(plan_->regions()); ++i) {
     if (kinds_[i] != 0) continue;
-    std::byte*& next = shared != nullptr && !holds_state(i) ? shared : region;
+    std::byte*& shared = holds_state(i) ? state : values;
+    std::byte*& next = shared != nullptr ? shared : mine;
     regions_[i] = next;
     next += plan_->regions()->Get(i)->bytes();
   }
@@ -214,6 +251,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   session_->reference = local_reference_;
   session_->threads = options_.threads;
   session_->arena = options_.arena;
+  session_->shared_state = options_.state;
   session_->bytes = needs.bytes;
   session_->fallbacks = fallbacks_;
   session_->entry = options_.entry;

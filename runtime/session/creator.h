@@ -150,14 +150,23 @@ class Creator {
   Status take_regions(std::span<std::byte> memory, std::span<std::byte> own);
   // Of memory for values, which is scratch until the first run.
   size_t scratch_bytes() const {
-    return options_.arena != nullptr ? arena_bytes_ - state_bytes_ : arena_bytes_;
+    return options_.arena != nullptr || options_.state != nullptr ? arena_bytes_ - state_bytes_
+                                                                  : arena_bytes_;
   }
+  // Of the host's regions: those that are in the session's own memory.
+  size_t own_region_bytes() const {
+    return (options_.arena != nullptr ? 0 : arena_bytes_ - state_bytes_) +
+           (options_.state != nullptr ? 0 : state_bytes_);
+  }
+  Status check_shared(std::span<std::byte> shared, size_t bytes, std::span<std::byte> memory,
+                      const char* what) const;
   Status resolve_devices();
   bool uses_device(uint8_t kind) const;
   void find_kinds();
   Status resolve_devices_of_entry();
   bool holds_state(uint32_t region) const;
   Status measure_pass(Requirements* needs);
+  Status check_shared_state() const;
 
   // The walk; what differs between the passes is whether the arenas have memory.
   bool building() const { return !control_.measuring(); }

@@ -14,26 +14,29 @@ using detail::RunStep;
 
 namespace {
 
-// Holds a shared arena, if there is one, while a session uses it.
-class ArenaUse {
+// Holds a SharedArena or SharedState, if there is one, while a session uses it.
+template <class Shared>
+class Use {
  public:
-  explicit ArenaUse(SharedArena* arena) : arena_(arena), taken_(arena == nullptr || arena->take()) {}
-  ~ArenaUse() {
-    if (arena_ != nullptr && taken_) arena_->give_back();
+  explicit Use(Shared* shared) : shared_(shared), taken_(shared == nullptr || shared->take()) {}
+  ~Use() {
+    if (shared_ != nullptr && taken_) shared_->give_back();
   }
-  ArenaUse(const ArenaUse&) = delete;
-  ArenaUse& operator=(const ArenaUse&) = delete;
-  Status status() const {
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  Status status(const char* what) const {
     return taken_ ? ok_status()
                   : invalid(
-                        "another session that shares the arena is running or is being created; run them "
-                        "one after the other, or give each its own arena");
+                        "another session that shares the %s is running or is being created; run them "
+                        "one after the other, or give each its own",
+                        name_of(what));
   }
 
  private:
-  SharedArena* arena_;
+  Shared* shared_;
   bool taken_;
 };
+constexpr const char *kArena = "arena", *kState = "state";
 
 }  // namespace
 
@@ -61,11 +64,14 @@ Result<Requirements> detail::requirements_on(const Model& model, const SessionOp
 Result<Session> Session::create(const Model& model, std::span<std::byte> memory,
                                 const SessionOptions& options) {
   SINTER_RETURN_UNLESS(model.valid(), invalid("the model is empty"));
-  const ArenaUse arena(options.arena);
-  SINTER_RETURN_IF_ERROR(arena.status());
+  const Use arena(options.arena);
+  SINTER_RETURN_IF_ERROR(arena.status(kArena));
+  const Use kept(options.state);
+  SINTER_RETURN_IF_ERROR(kept.status(kState));
   Session session;
   SINTER_RETURN_IF_ERROR(Creator(model, options).create(memory, &session.state_));
-  session.reset();
+  if (options.state == nullptr || !options.state->begun()) session.reset();
+  if (options.state != nullptr) options.state->begin(model.state(), session.profile());
   SINTER_RETURN_IF_ERROR(detail::finish_devices(*session.state_));
   return session;
 }
@@ -109,7 +115,8 @@ Status Session::move_to(std::span<std::byte> memory, const SessionOptions& optio
   SINTER_RETURN_IF_ERROR(detail::finish_devices(*state_));
   // The list of initial values names every state, in the plan's order.
   for (uint32_t i = 0; i < next.states; ++i)
-    if (next.copies[i].bytes > 0) std::memcpy(next.copies[i].to, state_->copies[i].to, next.copies[i].bytes);
+    if (next.copies[i].bytes > 0 && next.copies[i].to != state_->copies[i].to)
+      std::memcpy(next.copies[i].to, state_->copies[i].to, next.copies[i].bytes);
   const StepObserver* observer = state_->observer;
   *this = std::move(created.value());
   set_observer(observer);
@@ -153,8 +160,10 @@ int64_t Session::output_length(uint32_t i, int axis) const {
 }
 
 Status Session::run() {
-  const ArenaUse arena(state_->arena);
-  SINTER_RETURN_IF_ERROR(arena.status());
+  const Use arena(state_->arena);
+  SINTER_RETURN_IF_ERROR(arena.status(kArena));
+  const Use kept(state_->shared_state);
+  SINTER_RETURN_IF_ERROR(kept.status(kState));
   detail::CallRoom room;
   state_->room = &room;
   const Status status = detail::run_steps(*state_, state_->main);

@@ -138,6 +138,7 @@ struct SessionState {
   const StepObserver* observer = nullptr;
   ThreadPool* threads = nullptr;
   SharedArena* arena = nullptr;
+  SharedState* shared_state = nullptr;
   size_t bytes = 0;             // of the session's own memory, whose first structure this is
   PartOfPool* parts = nullptr;  // a half of the threads, a quarter, ..., down to two
   DeviceState* devices = nullptr;
@@ -206,7 +207,7 @@ SINTER_ON_32(StepList, 16, 4);
 SINTER_ON_32(CopyItem, 16, 4);
 SINTER_ON_32(OutputLength, 12, 4);
 SINTER_ON_32(DeviceState, 72, 8);
-SINTER_ON_32(SessionState, 132, 4);
+SINTER_ON_32(SessionState, 136, 4);
 SINTER_ON_32(IfState, 32, 4);
 SINTER_ON_32(LoopState, 80, 8);
 

@@ -2,12 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "sinter/runner.h"
 #include "sinter/sinter_c.h"
 #include "tests/unit/running.h"
+#include "tests/unit/two_entries_with_state.h"
 
 namespace sinter::testing {
 namespace {
@@ -125,14 +128,50 @@ TEST(Shapes, BuffersAreBoundToOneSet) {
   EXPECT_TRUE(Runner::open(bytes.span(), {.entry = 0, .bindings = bound}).ok());
 }
 
-TEST(Shapes, ASharedArenaIsOfOneSet) {
+TEST(Shapes, TheSetsOfARunnerHaveOneArena) {
   const AlignedBytes bytes = file_of_shapes();
-  AlignedBytes values(1 << 16);
-  SharedArena arena(values.span());
-  EXPECT_STREQ(Runner::open(bytes.span(), {.arena = &arena}).error(),
-               "a shared arena holds the inputs of one shape set, but the file has 3; give its number as "
-               "`entry`");
-  EXPECT_TRUE(Runner::open(bytes.span(), {.entry = 1, .arena = &arena}).ok());
+  const Runner all = Runner::open(bytes.span());
+  size_t shareable = 0, apart = 0;
+  for (uint32_t entry = 0; entry < 3; ++entry) {
+    const auto needs = Session::requirements(all.model(), {.entry = entry});
+    ASSERT_TRUE(needs.ok());
+    shareable = std::max(shareable, needs->shareable), apart += needs->bytes;
+  }
+  EXPECT_LT(all.bytes() - *Model::open_bytes(bytes.span()), apart);
+  // Or that of the application, whose size is refused with the numbers.
+  AlignedBytes values(shareable);
+  SharedArena arena(values.span()), small(values.span().first(shareable - 64));
+  Runner shared = Runner::open(bytes.span(), {.arena = &arena});
+  EXPECT_EQ(shared.bytes() + align_up(shareable, kBufferAlignment), all.bytes());
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(shared.set("m", kOne, {1, 3}) && shared.set("x", kTwo, {2, 3}) && shared.run())
+        << shared.error();
+    EXPECT_THAT(shared.get<float>("y"), ElementsAre(21, 42, 63, 51, 72, 93));
+    ASSERT_TRUE(shared.set("x", kOne, {1, 3}) && shared.set("m", kOne, {1, 3}) && shared.run())
+        << shared.error();
+    EXPECT_THAT(shared.get<float>("y"), ElementsAre(21, 42, 63));
+  }
+  EXPECT_THAT(Runner::open(bytes.span(), {.arena = &small}).error(), HasSubstr("of shared arena but it has"));
+}
+
+TEST(Shapes, TheSetsOfARunnerHaveOneState) {
+  const AlignedBytes bytes = two_entries_with_state().build();
+  Runner net = Runner::open(bytes.span());
+  const auto run = [&](const std::vector<float>& x, std::initializer_list<int64_t> dims) {
+    EXPECT_TRUE(net.set("x", x, dims) && net.run()) << net.error();
+    const auto y = net.get<float>("y");
+    return std::vector<float>(y.begin(), y.end());
+  };
+  EXPECT_THAT(run({3, 4}, {2}), ElementsAre(4, 6));
+  EXPECT_THAT(run({0, 0, 10, 10}, {2, 2}), ElementsAre(8, 12, 18, 22));
+  EXPECT_THAT(run({1, 1}, {2}), ElementsAre(9, 13));
+  // Another stream of its own.
+  Runner other = net.another();
+  ASSERT_TRUE(other.set("x", std::vector<float>{0, 0}, {2}) && other.run()) << other.error();
+  EXPECT_THAT(other.get<float>("y"), ElementsAre(1, 2));
+  EXPECT_THAT(run({0, 0, 0, 0}, {2, 2}), ElementsAre(18, 26, 18, 26));
+  EXPECT_TRUE(net.reset());
+  EXPECT_THAT(run({0, 0}, {2}), ElementsAre(1, 2));
 }
 
 TEST(Shapes, AModelFindsTheEntry) {
@@ -175,7 +214,6 @@ TEST(Shapes, SessionsOfTheCApiShareTheModel) {
   sinter_packed_weights* packed = nullptr;
   ASSERT_EQ(sinter_packed_create(model, &options, &packed, &error), SINTER_OK) << error.text;
   sinter_session* session = nullptr;
-  EXPECT_EQ(sinter_session_create(model, &options, &session, &error), SINTER_INVALID_ARGUMENT);
   options.packed_weights = packed;
   options.entry = 2;
   ASSERT_EQ(sinter_session_create(model, &options, &session, &error), SINTER_OK) << error.text;
@@ -187,6 +225,77 @@ TEST(Shapes, SessionsOfTheCApiShareTheModel) {
   EXPECT_THAT(y, ElementsAre(21, 42, 63, 51, 72, 93));
   sinter_session_destroy(session);
   sinter_packed_destroy(packed);
+  sinter_model_close(model);
+}
+
+TEST(Shapes, ASessionOfTheCApiHasAllSets) {
+  const AlignedBytes bytes = two_entries_with_state().build();
+  sinter_error error = {};
+  sinter_model* model = nullptr;
+  ASSERT_EQ(sinter_model_open_bytes(bytes.span().data(), bytes.span().size(), nullptr, &model, &error),
+            SINTER_OK)
+      << error.text;
+  sinter_session_options options = SINTER_SESSION_OPTIONS_INIT;
+  options.entry = SINTER_EVERY_ENTRY;
+  sinter_requirements needs = {}, of_one = {};
+  needs.size = of_one.size = sizeof needs;
+  ASSERT_EQ(sinter_session_requirements(model, &options, &needs, &error), SINTER_OK) << error.text;
+  options.entry = 0;
+  ASSERT_EQ(sinter_session_requirements(model, &options, &of_one, &error), SINTER_OK) << error.text;
+  EXPECT_EQ(needs.state, of_one.state);
+  EXPECT_LT(needs.bytes, 2 * of_one.bytes + needs.shareable);
+  // In a block of the caller's, of exactly these bytes.
+  options.entry = SINTER_EVERY_ENTRY;
+  AlignedBytes block(needs.bytes), next(needs.bytes);
+  options.memory = block.span().data(), options.memory_bytes = needs.bytes - 1;
+  sinter_session* session = nullptr;
+  EXPECT_EQ(sinter_session_create(model, &options, &session, &error), SINTER_OUT_OF_MEMORY);
+  options.memory_bytes = needs.bytes;
+  ASSERT_EQ(sinter_session_create(model, &options, &session, &error), SINTER_OK) << error.text;
+  const int64_t one[] = {2}, two[] = {2, 2}, none[] = {7};
+  const sinter_shape small = {"x", one, 1}, large = {"x", two, 2}, unknown = {"x", none, 1},
+                     nameless = {"z", one, 1};
+  const auto run = [&](const sinter_shape& shape, const std::vector<float>& x) {
+    std::vector<float> y(x.size());
+    const size_t size = x.size() * sizeof(float);
+    EXPECT_EQ(sinter_session_select(session, &shape, 1, &error), SINTER_OK) << error.text;
+    EXPECT_EQ(sinter_set(session, "x", SINTER_FLOAT32, x.data(), size, &error), SINTER_OK) << error.text;
+    EXPECT_EQ(sinter_run(session, &error), SINTER_OK) << error.text;
+    EXPECT_EQ(sinter_get(session, "y", SINTER_FLOAT32, y.data(), size, &error), SINTER_OK) << error.text;
+    return y;
+  };
+  EXPECT_THAT(run(small, {3, 4}), ElementsAre(4, 6));
+  EXPECT_EQ(sinter_session_entry(session), 0u);
+  EXPECT_THAT(run(large, {0, 0, 10, 10}), ElementsAre(8, 12, 18, 22));
+  EXPECT_EQ(sinter_session_entry(session), 1u);
+  EXPECT_EQ(sinter_session_select(session, &unknown, 1, &error), SINTER_INVALID_ARGUMENT);
+  EXPECT_THAT(error.text, HasSubstr("no shape set of the session"));
+  EXPECT_EQ(sinter_session_select(session, &nameless, 1, &error), SINTER_INVALID_ARGUMENT);
+  EXPECT_THAT(error.text, HasSubstr("'z'"));
+  EXPECT_EQ(sinter_session_entry(session), 1u);
+  EXPECT_EQ(sinter_session_select(nullptr, &small, 1, &error), SINTER_INVALID_ARGUMENT);
+  EXPECT_EQ(sinter_session_select(session, nullptr, 1, &error), SINTER_INVALID_ARGUMENT);
+  // In other memory it goes on with the set and the state.
+  options.memory = block.span().data();
+  EXPECT_EQ(sinter_session_move(&session, &options, &error), SINTER_INVALID_ARGUMENT);
+  options.memory = next.span().data();
+  options.entry = 1;
+  EXPECT_EQ(sinter_session_move(&session, &options, &error), SINTER_INVALID_ARGUMENT);
+  options.entry = SINTER_EVERY_ENTRY;
+  ASSERT_EQ(sinter_session_move(&session, &options, &error), SINTER_OK) << error.text;
+  std::memset(block.data(), 0xff, block.size());
+  EXPECT_EQ(sinter_session_entry(session), 1u);
+  EXPECT_THAT(run(small, {1, 1}), ElementsAre(9, 13));
+  sinter_tensor state = {};
+  ASSERT_EQ(sinter_session_state(session, "s_in", &state, &error), SINTER_OK) << error.text;
+  EXPECT_EQ(static_cast<const float*>(state.data)[1], 13);
+  sinter_reset(session);
+  EXPECT_THAT(run(small, {0, 0}), ElementsAre(1, 2));
+  // Buffers are bound to one set.
+  sinter_binding binding = {"x", block.data(), block.size(), nullptr};
+  options.bindings = &binding, options.binding_count = 1;
+  EXPECT_EQ(sinter_session_requirements(model, &options, &needs, &error), SINTER_INVALID_ARGUMENT);
+  sinter_session_destroy(session);
   sinter_model_close(model);
 }
 

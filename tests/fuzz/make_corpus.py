@@ -200,9 +200,17 @@ def plans(sinter):
         [numpy_helper.from_array(np.array(v), k) for k, v in (("one", [1]), ("four", [4]), ("axis", [0]))] +
         [numpy_helper.from_array(np.float32(v), k) for k, v in (("low", -1), ("high", 1))]),
         opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    # A cache that two shape sets have between them.
+    rows = helper.make_model(helper.make_graph(
+        [node("ScatterND", ["cache", "at", "x"], ["cache_out"]), node("Transpose", ["cache_out"], ["t"], perm=[1, 0]),
+         node("MatMul", ["x", "t"], ["y"])],
+        "g", [value("x", onnx.TensorProto.FLOAT, ["rows", 4]), value("at", onnx.TensorProto.INT64, ["rows", 1]), cells[1]],
+        [value("y", onnx.TensorProto.FLOAT, ["rows", 4]), value("cache_out", onnx.TensorProto.FLOAT, [4, 4])]),
+        opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
     kept = ["--state", "auto"]
     for name, data, flags in [("shapes", shared, ["--shapes", "rows=1; rows=6; rows=40"]),
                               ("shapes_profiles", shared, ["--shapes", "rows=2; rows=3", "--target", "x86_64,portable"]),
+                              ("shapes_state", rows, ["--shapes", "rows=3; rows=1", *kept]),
                               ("shapes_device", shared, ["--shapes", "rows=32; rows=48", "--target", "cuda"]),
                               ("state", stateful, kept), ("state_device", stateful, [*kept, "--target", "cuda"]),
                               ("state_profiles", stateful, [*kept, "--target", "x86_64,portable"]), ("lengths", lengths.SerializeToString(), []), ("overlap", chain(1, 2, 8, 6), ["--target", "portable"]),

@@ -236,6 +236,51 @@ bool run_session(const Model& model, const SessionOptions& options, bool run, co
   return true;
 }
 
+// Sessions of all entries that run in turns, with one arena and one state between them.
+void run_in_turns(const Model& model, SessionOptions options, uint32_t profile) {
+  const uint32_t count = model.entry_count();
+  if (options.entry != 0 || count < 2 || count > 8) return;
+  const fb::Model& root = *model.state()->root;
+  for (uint32_t e = 0; e < count; ++e)
+    if (work_of(root, *root.programs()->Get(model.entry_program(e, profile))) > kMostWork) return;
+  SharedArena no_arena({});
+  SharedState no_state({});
+  size_t arena_bytes = 0, state_bytes = 0, bytes = 0;
+  std::vector<size_t> needs;
+  for (options.entry = 0; options.entry < count; ++options.entry) {
+    options.arena = &no_arena, options.state = &no_state;
+    const auto need = Session::requirements(model, options);
+    if (!need.ok()) return;
+    for (const DeviceRequirements& device : need->on_devices())
+      if (device.bytes > kMostDeviceMemory) return;
+    arena_bytes = std::max(arena_bytes, need->shareable), state_bytes = std::max(state_bytes, need->state);
+    needs.push_back(need->bytes);
+    bytes += need->bytes;
+  }
+  if (bytes + arena_bytes + state_bytes > kMostMemory) return;
+  const Memory values(arena_bytes), kept(state_bytes);
+  SharedArena arena(values.span());
+  SharedState state(kept.span());
+  options.arena = &arena, options.state = &state;
+  std::vector<std::unique_ptr<Memory>> memory;
+  std::vector<Session> sessions;
+  for (options.entry = 0; options.entry < count; ++options.entry) {
+    memory.push_back(std::make_unique<Memory>(needs[options.entry]));
+    auto created = Session::create(model, memory.back()->span(), options);
+    if (!created.ok()) {
+      if (created.status().code == Code::kOutOfMemory)
+        broken("the stated memory does not do where it is shared");
+      return;
+    }
+    sessions.push_back(std::move(created.value()));
+  }
+  for (uint32_t round = 0; round < 2; ++round)
+    for (Session& session : sessions) {
+      fill_inputs(session, round);
+      if (session.run().ok()) ++counts.ran;
+    }
+}
+
 bool use(View bytes, bool quick, const char** why) {
   *why = "";
   // A view that ends where the file ends; its start is aligned, as a mapping's is.
@@ -283,6 +328,7 @@ bool use(View bytes, bool quick, const char** why) {
       with.backend = nullptr, with.backends = backends;
       run_session(model, with, run, why);
       run_sharing(model, with, run);
+      run_in_turns(model, with, i);
     }
   for (const auto& device : devices)
     if (device->counts().wrong != 0) broken("a device is given addresses that are not its own");

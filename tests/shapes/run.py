@@ -47,6 +47,18 @@ def attention():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
+def decoder(rows):
+    """Attention over a cache of `rows` rows, into which a run writes those of seq tokens."""
+    node, value = helper.make_node, helper.make_tensor_value_info
+    nodes = [node("ScatterND", ["past.key", "at", "x"], ["present.key"]), node("ScatterND", ["past.value", "at", "x"], ["present.value"]),
+             node("Transpose", ["present.key"], ["kt"], perm=[1, 0]), node("MatMul", ["x", "kt"], ["s"]), node("Softmax", ["s"], ["p"], axis=-1),
+             node("MatMul", ["p", "present.value"], ["y"])]
+    caches = [value(f"{when}.{what}", TensorProto.FLOAT, [rows, 8]) for when in ("past", "present") for what in ("key", "value")]
+    graph = helper.make_graph(nodes, "decoder", [value("x", TensorProto.FLOAT, ["seq", 8]), value("at", TensorProto.INT64, ["seq", 1])] + caches[:2],
+                              [value("y", TensorProto.FLOAT, ["seq", 8])] + caches[2:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
 class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -191,6 +203,40 @@ class Files(Case):
                      words=('with --shapes \\"batch=8,seq=24\\"', "--max-arena 63000"))
 
 
+class States(Case):
+    """tests/python/test_model.py runs a stream through several sets."""
+    STATES = ("--state", "present.key=past.key", "--state", "present.value=past.value")
+
+    def convert_decoder(self, rows, *flags, **expected):
+        onnx.save(decoder(rows), self.path("decoder.onnx"))
+        r = self.call("convert", self.path("decoder.onnx"), "-o", self.path("decoder.sinter"), "--json", *flags, **expected)
+        return json.loads(r.out) if r.code == 0 else r
+
+    def test_the_sets_have_one_state(self):
+        for flags in (self.STATES, ("--state", "auto"), (*self.STATES, "--target", "portable"), (*self.STATES, "--max-arena", 8192)):
+            report = self.convert_decoder(24, "--shapes", "seq=5; seq=1", *flags)
+            self.assertEqual([s["input"] for s in report["states"]], ["past.key", "past.value"])
+            facts = self.inspect(self.path("decoder.sinter"))
+            self.assertEqual([facts["state_bytes"]] * 2, [self.inspect(self.path("decoder.sinter"), "--entry", e)["state_bytes"] for e in range(2)])
+            for entry in range(2):
+                self.call("compare", self.path("decoder.onnx"), self.path("decoder.sinter"), "--random", 2, "--entry", entry)
+
+    def test_a_state_has_one_shape(self):
+        onnx.save(decoder("rows"), self.path("open.onnx"))
+        self.call("convert", self.path("open.onnx"), "-o", self.path("no.sinter"), "--shapes", "rows=8,seq=4; rows=16,seq=1", *self.STATES,
+                  code=3, words=("--state present.key=past.key: the state is float32[8,8] with", "and float32[16,8] with", "--state present.value"))
+        # A pair of auto that has one shape only where there is one token.
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph([helper.make_node("Identity", ["h_in"], ["i"]), helper.make_node("Add", ["i", "x"], ["h_out"])], "g",
+                                  [value("x", TensorProto.FLOAT, ["seq", 4]), value("h_in", TensorProto.FLOAT, [1, 4])],
+                                  [value("h_out", TensorProto.FLOAT, ["seq", 4])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), self.path("auto.onnx"))
+        self.call("convert", self.path("auto.onnx"), "-o", self.path("no.sinter"), "--shapes", "seq=1; seq=3", "--state", "auto", code=3,
+                  words=("--state h_out=h_in: the two are not of one shape with --shapes \"seq=3\"",))
+        self.convert_decoder(24, "--shapes", "seq=5; seq=1", *self.STATES, "--max-arena", 1700, code=1, words=("--max-arena 1700",))
+        self.assertFalse(os.path.exists(self.path("no.sinter")))
+
+
 class Refusals(Case):
     def refused(self, text, *words, code=3, flags=()):
         self.convert("no.sinter", "--shapes", text, *flags, code=code, words=words)
@@ -231,7 +277,6 @@ class Refusals(Case):
         self.assertFalse(os.path.exists(self.path("no.sinter")))
 
     def test_options(self):
-        self.refused(text_of(SETS), "--state with several --shapes", code=2, flags=("--state", "y=x"))
         several, _ = self.convert("several.sinter", "--shapes", text_of(SETS), "--backends", "reference")
         self.call("embed", several, "-o", self.path("net"), code=5, words=("the file has 3 shape sets",))
 

@@ -38,12 +38,11 @@ struct RunnerOptions {
   std::span<Backend* const> backends = {};
   const char* backend = nullptr;  // as SessionOptions::backend
   const char* profile = nullptr;  // as SessionOptions::profile
-  // The shape set to run; kEveryEntry: all of the file's, each with memory of its own, between which set()
-  // with dims chooses. The first one comes first.
+  // The shape set to run; kEveryEntry: all of the file's, between which set() with dims chooses. The first
+  // one comes first. They have one arena between them, and one state.
   uint32_t entry = kEveryEntry;
   bool require_planned = false;  // as SessionOptions::require_planned
-  // As SessionOptions::arena, of Runners that never run at once. It holds the inputs of one shape set: give
-  // `entry` where the file has several.
+  // As SessionOptions::arena, of Runners that never run at once. It serves all shape sets of the file.
   SharedArena* arena = nullptr;
   // Buffers of the application for inputs and outputs, which outlive the Runner (Binding). They need not be
   // passed to set() or get(). They are of one shape set: give `entry` where the file has several.
@@ -106,7 +105,7 @@ class Runner {
 
   // The shape set that the next run computes, and which shape(), get() and session() refer to.
   uint32_t entry() const;
-  // Goes on with a shape set by its number (Model::find_entry). Inputs have to be set anew.
+  // Goes on with a shape set by its number (Model::find_entry). Inputs have to be set anew; state stays.
   bool use_entry(uint32_t entry);
 
   // Computes the outputs; returns when they are ready.
@@ -121,7 +120,7 @@ class Runner {
   int64_t output_length(const char* name, int axis) const;
 
   // Bytes of memory in total: the model's, the packed weights and those of the sessions of all shape sets,
-  // without the file.
+  // without the file and a shared arena.
   size_t bytes() const;
   // For what this class does not offer. Valid if the Runner was opened.
   Session& session();

@@ -124,7 +124,7 @@ typedef struct sinter_shape {
   int32_t rank;
 } sinter_shape;
 /* The first entry whose inputs of these names have these shapes, whatever its other inputs have; -1 if there
- * is none. A session is of one entry: sessions of all of them share packed weights (SINTER_EVERY_ENTRY). */
+ * is none. */
 SINTER_API int32_t sinter_model_find_entry(const sinter_model* model, const sinter_shape* shapes,
                                            size_t count);
 SINTER_API uint32_t sinter_model_input_count(const sinter_model* model, uint32_t entry);
@@ -248,7 +248,9 @@ typedef struct sinter_fallback {
   const char* reason;
 } sinter_fallback;
 
-/* As `entry` of the options of packed weights: for all shape sets. */
+/* As `entry` of the options of packed weights: for all shape sets. Of those of a session: it has all of them,
+ * in memory that serves the largest, and begins with the first; sinter_session_select() goes on with another.
+ * Give it packed weights of all sets, or it packs for each set. */
 #define SINTER_EVERY_ENTRY UINT32_MAX
 typedef struct sinter_session_options {
   size_t size;
@@ -311,6 +313,14 @@ SINTER_API void sinter_session_destroy(sinter_session* session);
  * outputs are not, and the old handle is destroyed. On failure the session is as it was. */
 SINTER_API sinter_code sinter_session_move(sinter_session** session, const sinter_session_options* options,
                                            sinter_error* error);
+
+/* Goes on with the first shape set in which the inputs of these names have these shapes, whatever its other
+ * inputs have. State stays, inputs have to be set anew, outputs are lost. SINTER_INVALID_ARGUMENT, and
+ * nothing has changed, if no shape set of the session has them. */
+SINTER_API sinter_code sinter_session_select(sinter_session* session, const sinter_shape* shapes,
+                                             size_t count, sinter_error* error);
+/* The shape set that the next run computes, which names and indices of a session's functions refer to. */
+SINTER_API uint32_t sinter_session_entry(const sinter_session* session);
 
 /* Weights packed once for any number of sessions; the options are those of the sessions. `memory` as for
  * sessions, with the bytes of sinter_packed_requirements(). */

@@ -24,6 +24,7 @@
 #include "runtime/backend/backend.h"
 #include "sinter/model.h"
 #include "sinter/shared_arena.h"
+#include "sinter/shared_state.h"
 
 namespace sinter {
 
@@ -96,6 +97,9 @@ struct SessionOptions {
   // Where the values of a run are, at least Requirements::shareable bytes, for sessions that never run at
   // once. Null: in the session's own memory. Values in device memory are not shared.
   SharedArena* arena = nullptr;
+  // Where the state is, at least Requirements::state bytes, for sessions of one model that go on with one
+  // another's. Null: in the session's own memory. kUnsupported if state is in device memory.
+  SharedState* state = nullptr;
   FallbackObserver on_fallback = {};
 };
 
@@ -114,7 +118,8 @@ struct DeviceRequirements {
 // Bytes of one block of host memory, aligned to kBufferAlignment, that a session needs; and the blocks that
 // it needs in device memory.
 struct Requirements {
-  size_t bytes = 0;      // all of the following; without `shareable` if SessionOptions::arena is set
+  size_t bytes = 0;      // all of the following; without `shareable` if SessionOptions::arena is set, and
+                         // without `state` if SessionOptions::state is
   size_t control = 0;    // step lists, operands, names of buffers
   size_t arena = 0;      // the entry's regions that the converter planned here: values, state, workspaces
   size_t state = 0;      // of `arena`: regions that hold state, which must persist between runs
@@ -152,16 +157,18 @@ class Session {
 
   // The exact memory that create() needs with the same options on this machine.
   static Result<Requirements> requirements(const Model& model, const SessionOptions& options);
-  // Chooses a kernel for every step, packs weights, sets state to its initial values. `memory` has at least
-  // the required bytes; the first of these belong to the session until destroy(). Fails if a backend whose
-  // device memory the plan uses is missing or has too little of it.
+  // Chooses a kernel for every step, packs weights, sets state to its initial values (unless another session
+  // has begun it: SharedState). `memory` has at least the required bytes; the first of these belong to the
+  // session until destroy(). Fails if a backend whose device memory the plan uses is missing or has too
+  // little of it.
   static Result<Session> create(const Model& model, std::span<std::byte> memory,
                                 const SessionOptions& options);
   void destroy();
   // Continues in new memory: creates a session there, as create() does with these options, copies the state
   // to it, and destroys the old one, whose memory is then free. Inputs and outputs are not copied. The old
-  // and the new memory must not overlap. On failure the session is as it was. kInvalidArgument if the profile
-  // or the entry differ; kUnsupported if state is in device memory.
+  // and the new memory must not overlap. State that is shared stays where it is, if the options name the same
+  // SharedState. On failure the session is as it was. kInvalidArgument if the profile or the entry differ;
+  // kUnsupported if state is in device memory.
   Status move_to(std::span<std::byte> memory, const SessionOptions& options);
 
   bool valid() const { return state_ != nullptr; }
@@ -190,7 +197,7 @@ class Session {
 
   // Computes the outputs. Blocks until all outputs are ready. On failure (an index out of range, a loop
   // beyond its bound) they are undefined, and so is the state until reset(). kInvalidArgument, and nothing
-  // has changed, if another session that uses the same SharedArena is running.
+  // has changed, if another session that uses the same SharedArena or SharedState is running.
   Status run();
   // The same without waiting, for sessions whose inputs, outputs and steps are all on one device: the run
   // begins when all that is in the caller's stream is done, and what the caller puts there afterwards begins

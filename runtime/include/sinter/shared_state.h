@@ -1,0 +1,46 @@
+// SharedState: the state that sessions of one model have in common, so that one goes on where another one
+// stopped: a session that reads a prompt of 128 tokens at once, and a session that adds one token to it.
+//
+//   alignas(sinter::kBufferAlignment) static std::byte kept[bytes];  // Requirements::state of any of them
+//   sinter::SharedState state(kept);
+//   options.state = &state;  // of every session: its own memory is `state` bytes smaller
+//
+// The sessions are of the shape sets of a model, in one profile: a file has its states at the same places in
+// all of them. Creating the first session sets the state to its initial values. Later ones find it as it is,
+// and reset() of any session sets it back for all. The sessions never run at once.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sinter {
+
+class SharedState {
+ public:
+  // `memory` is aligned to kBufferAlignment and outlives the object, which outlives its sessions.
+  explicit SharedState(std::span<std::byte> memory) : memory_(memory) {}
+  SharedState(const SharedState&) = delete;
+  SharedState& operator=(const SharedState&) = delete;
+
+  std::span<std::byte> memory() const { return memory_; }
+
+  // For sessions: a run takes the state, and fails where another one has it.
+  bool take() { return !taken_.exchange(true, std::memory_order_acquire); }
+  void give_back() { taken_.store(false, std::memory_order_release); }
+  // For sessions that have taken it. `model`: the identity of the one that the state belongs to.
+  bool begun() const { return model_ != nullptr; }
+  bool belongs_to(const void* model, uint32_t profile) const {
+    return model_ == nullptr || (model_ == model && profile_ == profile);
+  }
+  void begin(const void* model, uint32_t profile) { model_ = model, profile_ = profile; }
+
+ private:
+  std::span<std::byte> memory_;
+  const void* model_ = nullptr;
+  uint32_t profile_ = 0;
+  std::atomic<bool> taken_{false};
+};
+
+}  // namespace sinter
