@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "converter/diagnostics/errors.h"
 #include "python/native/module.h"
 #include "sinter/backends.h"
 #include "sinter/runner.h"
@@ -54,6 +55,7 @@ struct Options {
   std::optional<uint32_t> entry;  // none: every one
   bool require_planned = false, copy_file = false, check_digests = true;
   std::string public_key;
+  std::shared_ptr<const convert::CustomOperators> custom_ops;  // null: none
   std::vector<std::string> bound_names;
   std::vector<Backend*> backends;
   std::vector<Binding> bindings;
@@ -72,7 +74,8 @@ struct Options {
             .bindings = bindings,
             .copy_file = copy_file,
             .check_digests = check_digests,
-            .public_key = key()};
+            .public_key = key(),
+            .custom_ops = custom_ops ? custom_ops->all() : CustomOps()};
   }
 };
 
@@ -82,15 +85,25 @@ std::vector<std::string> backend_names() {
   return names;
 }
 
-// `bound`: names with arrays of bytes, which the caller keeps.
+// `bound`: names with arrays of bytes, which the caller keeps. `custom_ops`: paths of libraries.
 Options options_of(int threads, std::vector<std::string> backends, std::optional<std::string> backend,
                    std::optional<std::string> profile, std::optional<uint32_t> entry, bool require_planned,
                    bool copy_file, bool check_digests, const nb::bytes& public_key,
+                   const std::vector<nb::bytes>& custom_ops,
                    const std::vector<std::pair<nb::bytes, ByteArray>>& bound) {
   Options o;
   o.threads = threads, o.backend = std::move(backend), o.profile = std::move(profile), o.entry = entry;
   o.require_planned = require_planned, o.copy_file = copy_file, o.check_digests = check_digests;
   o.public_key.assign(public_key.c_str(), public_key.size());
+  convert::CustomOpsOption libraries;
+  for (const nb::bytes& path : custom_ops) libraries.libraries.emplace_back(path.c_str(), path.size());
+  std::string fault;
+  try {
+    o.custom_ops = libraries.load();
+  } catch (const convert::UsageError& e) {
+    fault = e.what();
+  }
+  if (!fault.empty()) raise("UsageError", fault);
   o.backend_names = std::move(backends);
   for (const std::string& name : o.backend_names)
     for (Backend* b : default_backends())
@@ -106,8 +119,12 @@ Options options_of(int threads, std::vector<std::string> backends, std::optional
 
 class Session {
  public:
-  Session(std::shared_ptr<const FileCopy> file, Runner runner)
-      : file_(std::move(file)), runner_(std::move(runner)) {}
+  // What the models of one file share, and refer to.
+  struct Origin {
+    std::shared_ptr<const FileCopy> file;  // null: mapped
+    std::shared_ptr<const convert::CustomOperators> custom_ops;
+  };
+  Session(Origin origin, Runner runner) : origin_(std::move(origin)), runner_(std::move(runner)) {}
 
   static Session open_file(const nb::bytes& path, const Options& options) {
     Runner runner;
@@ -116,7 +133,7 @@ class Session {
       const nb::gil_scoped_release unlocked;
       runner = Runner::open(name.c_str(), options.to_runner());
     }
-    return checked(nullptr, std::move(runner), options, "ModelFileError");
+    return checked({nullptr, options.custom_ops}, std::move(runner), options, "ModelFileError");
   }
   static Session open_bytes(const nb::bytes& bytes, const Options& options) {
     Runner runner;
@@ -125,7 +142,7 @@ class Session {
       const nb::gil_scoped_release unlocked;
       runner = Runner::open({file->data.get(), file->bytes}, options.to_runner());
     }
-    return checked(file, std::move(runner), options, "ModelFileError");
+    return checked({file, options.custom_ops}, std::move(runner), options, "ModelFileError");
   }
   Session another(const Options& options) const {
     Runner runner;
@@ -133,7 +150,7 @@ class Session {
       const nb::gil_scoped_release unlocked;
       runner = runner_.another(options.to_runner());
     }
-    return checked(file_, std::move(runner), options, "RunError");
+    return checked(origin_, std::move(runner), options, "RunError");
   }
 
   // The shape sets that are open, by their numbers in the file.
@@ -183,8 +200,7 @@ class Session {
   std::string profile() { return runner_.model().profile_name(runner_.session().profile()); }
 
  private:
-  static Session checked(std::shared_ptr<const FileCopy> file, Runner runner, const Options& options,
-                         const char* file_error) {
+  static Session checked(Origin origin, Runner runner, const Options& options, const char* file_error) {
     if (!runner.ok()) {
       const std::string text = runner.error();
       if (runner.code() == Code::kOutOfMemory) {
@@ -195,13 +211,13 @@ class Session {
                          (runner.code() == Code::kUnsupported && !options.bindings.empty());
       raise(usage ? "UsageError" : file_error, text);
     }
-    Session session(std::move(file), std::move(runner));
+    Session session(std::move(origin), std::move(runner));
     const uint32_t count = options.entry ? 1 : session.runner_.model().entry_count();
     for (uint32_t i = 0; i < count; ++i) session.open_.push_back(options.entry.value_or(0) + i);
     return session;
   }
 
-  std::shared_ptr<const FileCopy> file_;
+  Origin origin_;
   Runner runner_;
   std::vector<uint32_t> open_;
 };
@@ -220,7 +236,7 @@ void add_session(nb::module_& m) {
       .def_static("of", &options_of, nb::kw_only(), nb::arg("threads"), nb::arg("backends"),
                   nb::arg("backend").none(), nb::arg("profile").none(), nb::arg("entry").none(),
                   nb::arg("require_planned"), nb::arg("copy_file"), nb::arg("check_digests"),
-                  nb::arg("public_key"), nb::arg("bound"));
+                  nb::arg("public_key"), nb::arg("custom_ops"), nb::arg("bound"));
   nb::class_<Session>(m, "Session")
       .def_static("open_file", &Session::open_file, nb::arg("path"), nb::arg("options"))
       .def_static("open_bytes", &Session::open_bytes, nb::arg("data"), nb::arg("options"))

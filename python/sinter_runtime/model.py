@@ -184,20 +184,23 @@ class Model:
 
 
 _DEFAULTS: dict[str, Any] = {"threads": 1, "backends": None, "backend": None, "profile": None, "entry": None, "bind": (),
-                             "require_planned": False, "copy_file": False, "check_digests": True, "public_key": None}
+                             "require_planned": False, "copy_file": False, "check_digests": True, "public_key": None,
+                             "custom_ops": ()}
 
 
 def load(model: Any, *, threads: int = 1, backends: Sequence[str] | None = None, backend: str | None = None,
          profile: str | None = None, entry: int | None = None, bind: Iterable[str] | Mapping[str, Array] = (),
-         require_planned: bool = False, copy_file: bool = False, check_digests: bool = True, public_key: bytes | None = None) -> Model:
+         require_planned: bool = False, copy_file: bool = False, check_digests: bool = True, public_key: bytes | None = None,
+         custom_ops: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = ()) -> Model:
     """Opens and verifies a .sinter file and takes all memory that runs need.
 
     `model`: a path, the bytes of a file, or a Report of convert(). `threads`: of a run, with the caller's; 0: one for each
     processor. `backends`: only these of the build. `backend`: this one for each step that it accepts. `profile`: the plan for
-    this target. `entry`: only this one of the model's shape sets, by number; None: all, each with memory of its own. `bind`:
+    this target. `entry`: only this one of the model's shape sets, by number; None: all, in memory that serves the largest. `bind`:
     names of inputs and outputs that runs read and write in place, as Model.bound has them; or arrays of empty() by name.
     `require_planned`: refuse a session that has fallbacks. `copy_file`: read the file instead of mapping it, so that it may be
-    truncated. `public_key`: the 32 bytes of an Ed25519 key; a file that is not signed with it is refused.
+    truncated. `public_key`: the 32 bytes of an Ed25519 key; a file that is not signed with it is refused. `custom_ops`: the
+    libraries of the model's custom operators, whose code is run: give only libraries that you trust.
     """
     options = {name: value for name, value in locals().items() if name != "model"}
     data = getattr(model, "data", None) if not isinstance(model, (bytes, bytearray, memoryview)) else bytes(model)
@@ -272,12 +275,16 @@ def _native_options(options: Mapping[str, Any], bound: list[tuple[bytes, Array]]
     key = options["public_key"]
     if key is not None and (not isinstance(key, bytes) or len(key) != 32):
         raise UsageError("public_key is not an Ed25519 key; give its 32 bytes")
+    libraries = options["custom_ops"]
+    if isinstance(libraries, (str, bytes, os.PathLike)):
+        libraries = [libraries]
     # Without a backend of its own the reference kernels compute everything.
     only_reference = bool(backends) and all(name == "reference" for name in backends)
     return _native.Options.of(threads=options["threads"], backends=[name for name in backends if name != "reference"],
                               backend="reference" if only_reference else options["backend"], profile=options["profile"],
                               entry=options["entry"], require_planned=options["require_planned"], copy_file=options["copy_file"],
-                              check_digests=options["check_digests"], public_key=key or b"", bound=bound)
+                              check_digests=options["check_digests"], public_key=key or b"",
+                              custom_ops=[arrays.path_text(library) for library in libraries], bound=bound)
 
 
 def _unknown(kind: str, name: object, names: Iterable[str]) -> str:

@@ -25,6 +25,14 @@ def affine(rows=4, columns=8):
     return model_of(nodes, [value("x", [rows, columns])], [value("y", [rows, columns])], [numpy_helper.from_array(w, "w")]), w
 
 
+def cache(rows):
+    """The products of the rows x with all rows of a cache, into which they are written before."""
+    nodes = [helper.make_node("ScatterND", ["past", "at", "x"], ["present"]),
+             helper.make_node("Transpose", ["present"], ["t"], perm=[1, 0]), helper.make_node("MatMul", ["x", "t"], ["y"])]
+    return model_of(nodes, [value("x", ["seq", 8]), value("at", ["seq", 1], TensorProto.INT64), value("past", [rows, 8])],
+                    [value("y", ["seq", rows]), value("present", [rows, 8])], opset=18)
+
+
 def refused():
     """An operator that does not exist, and one of strings."""
     nodes = [helper.make_node("StringNormalizer", ["x"], ["s"], name="strings"), helper.make_node("Identity", ["s"], ["y"])]

@@ -70,6 +70,15 @@ def fresh_venv(folder, wheel):
     return python, Path(packages) / "sinter_runtime"
 
 
+def custom_operator(folder, cc):
+    """The library and the model of examples/custom_op: their paths."""
+    example = REPO / "examples/custom_op"
+    library, model = Path(folder) / "wave.so", Path(folder) / "wave.onnx"
+    subprocess.run([cc, "-shared", "-fPIC", f"-I{REPO}/runtime/include", example / "wave.c", "-o", library, "-lm"], check=True)
+    subprocess.run([sys.executable, example / "make_model.py", model], check=True)
+    return library, model
+
+
 def check_wheel(wheel, package):
     """Its size, and what its module exports."""
     size = wheel.stat().st_size
@@ -100,11 +109,13 @@ def main():
         check_wheel(wheel, package)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         failed = 0
+        files = [REPO / "examples/digits/digits.onnx", REPO / "examples/digits/digits_eval.npz",
+                 *custom_operator(folder, args.cc or "cc")]
         for suite in sorted(HERE.glob("test_*.py")):
             work = Path(folder) / suite.stem
             work.mkdir()
-            for name in ("digits.onnx", "digits_eval.npz"):
-                shutil.copy(REPO / "examples/digits" / name, work)
+            for file in files:
+                shutil.copy(file, work)
             say(f"== {suite.name}")
             failed += subprocess.run([python, "-P" if sys.version_info >= (3, 11) else "-s", suite, *rest], cwd=work,
                                      env=environment).returncode != 0

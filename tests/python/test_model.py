@@ -168,6 +168,19 @@ class Shapes(unittest.TestCase):
             self.assertEqual(model.outputs[0].shape, (rows, 8))
         self.assertGreater(model.memory_bytes, sinter.load(self.file, entry=1).memory_bytes)
 
+    def test_a_stream_goes_on_with_another_set(self):
+        """A prompt is read at once, and then one token is added at a time: the sets have the cache between them."""
+        model = sinter.load(sinter.convert(models.cache(16), shapes="seq=5; seq=1", state=["present=past"]).data)
+        tokens = np.random.default_rng(3).standard_normal((12, 8)).astype(np.float32)
+        for stream in range(2):
+            cache = np.zeros((16, 8), np.float32)
+            for begin, end in [(0, 5)] + [(i, i + 1) for i in range(5, 12)]:
+                at = np.arange(begin, end, dtype=np.int64)
+                cache[at] = tokens[at]
+                y = model.run({"x": tokens[at], "at": at[:, None]})["y"]
+                np.testing.assert_allclose(y, tokens[at] @ cache.T, rtol=1e-4, atol=1e-4)
+            model.reset()
+
     def test_refusals(self):
         model = sinter.load(self.file)
         with self.assertRaisesRegex(sinter.InputError, r"takes 'x' \[3, 8\]; give one of 'x' \[1, 8\]; 'x' \[4, 8\]"):
@@ -237,6 +250,35 @@ class Bound(Loaded):
         else:
             both.bound["x"][:] = [1, 2, 3, 4]
             np.testing.assert_array_equal(both.run()["y"], [[1, 2], [3, 4]])
+
+
+class CustomOperators(unittest.TestCase):
+    """wave.onnx is y = 2 * sin(relu(x)), with the sine of wave.so (examples/custom_op)."""
+    X = np.array([-1, 0.5, 1, 3], np.float32)
+    Y = 2 * np.sin(np.maximum(X, 0))
+
+    def test_one_library_or_several(self):
+        file = sinter.convert("wave.onnx", custom_ops="wave.so").data
+        Path("wave.sinter").write_bytes(file)
+        for model in (sinter.load(file, custom_ops="wave.so"), sinter.load("wave.sinter", custom_ops=[Path("wave.so").resolve()])):
+            np.testing.assert_allclose(model.run({"x": self.X})["y"], self.Y, rtol=1e-6)
+            other = model.another()
+            del model
+            gc.collect()
+            np.testing.assert_allclose(other.run({"x": self.X})["y"], self.Y, rtol=1e-6)
+
+    def test_refusals(self):
+        file = sinter.convert("wave.onnx", custom_ops=["wave.so"]).data
+        with self.assertRaisesRegex(sinter.ModelFileError, "Wave"):
+            sinter.load(file)
+        with self.assertRaisesRegex(sinter.UsageError, "cannot be loaded"):
+            sinter.load(file, custom_ops="none.so")
+        with self.assertRaisesRegex(sinter.UsageError, "wave.so"):
+            sinter.load(file, custom_ops=["wave.so", "wave.so"])
+        with self.assertRaisesRegex(sinter.UsageError, "does not export"):
+            sinter.load(file, custom_ops=sinter._native.__file__)
+        with self.assertRaises(TypeError):
+            sinter.load(file, custom_ops=[3])
 
 
 class Lifetime(Loaded):
