@@ -161,6 +161,12 @@ void define_given(const ImportedGraph& source, const LoweringOptions& options, G
   }
 }
 
+// Whether the input is the beginning of a state that --state names.
+bool is_state(const std::string& input, const LoweringOptions& options) {
+  return std::any_of(options.states.begin(), options.states.end(),
+                     [&](const auto& state) { return state.second == input; });
+}
+
 // Inputs and outputs must have names: callers find them by these.
 void check_port_names(const ImportedGraph& graph, Diagnostics& diagnostics) {
   const auto check = [&](const std::vector<ImportedValueInfo>& ports, const char* what) {
@@ -215,7 +221,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   std::set<std::string> initialized;
   for (const ImportedTensor& tensor : model.graph.initializers) initialized.insert(tensor.name);
   std::vector<const ImportedValueInfo*> unusable;
-  size_t byte_inputs = 0;
+  std::vector<std::string> byte_inputs;
   for (const ImportedValueInfo& input : model.graph.inputs) {
     if (options.constants.count(input.name) != 0 || initialized.count(input.name) != 0) continue;
     if (!input.other.empty() || !usable_input(input.dtype)) {
@@ -239,9 +245,10 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
     }
     ValueId id = kAbsent;
     if (const DataInput port{input.name, input.dtype, *dims};
-        options.bytes && takes_bytes(*options.bytes, port)) {
+        options.bytes && takes_bytes(*options.bytes, port) &&
+        (!options.bytes->input.empty() || !is_state(input.name, options))) {
       id = add_byte_input(port, options.bytes->how, lowering);
-      ++byte_inputs;
+      byte_inputs.push_back(input.name);
     } else {
       id = graph.add_value(input.name, input.dtype, *dims);
       graph.inputs.push_back(id);
@@ -249,7 +256,13 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
     lowering.define(input.name, lowering.kept(input.name, id));
   }
   shapes.report_open();
-  if (options.bytes && byte_inputs == 0 && !shapes.any_open())
+  // One of them may be a state, which keeps its type.
+  if (options.all_states && options.bytes && options.bytes->input.empty() && byte_inputs.size() > 1)
+    throw UsageError(
+        fmt::format("--input-type uint8 with --state auto: the inputs {} each take a picture of floats; name "
+                    "those that get bytes with --input-type INPUT=uint8, or the states with --state OUT=IN",
+                    fmt::join(byte_inputs, ", ")));
+  if (options.bytes && byte_inputs.empty() && !shapes.any_open())
     throw UsageError(
         options.bytes->input.empty()
             ? "--input-type uint8: no input of the model takes one picture of floats; leave it out"

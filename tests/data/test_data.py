@@ -423,6 +423,23 @@ class Bytes(Case):
         # The host rounds numbers to float16, the model need not.
         np.testing.assert_allclose(self.output(built, picture), self.output(plain, picture, "--scale", "1/255"), atol=2**-9)
 
+    def test_a_state_keeps_its_type(self):
+        """A state may have the shape of a picture; only the input beside it gets bytes."""
+        shape = [1, 3, HEIGHT, WIDTH]
+        self.convert("recursive", [helper.make_node("Add", ["x", "s_in"], ["y"]), helper.make_node("Identity", ["y"], ["s_out"])],
+                     [value("x", shape), value("s_in", shape)], [value("y", shape), value("s_out", shape)])
+        source, built = self.path("recursive.onnx"), self.path("built.sinter")
+        flags = ["--input-type", "uint8", "--scale", "1/255"]
+        self.run_sinter("convert", source, "-o", built, *flags, "--state", "s_out=s_in")
+        facts = json.loads(self.run_sinter("inspect", built, "--json").out)
+        self.assertEqual([(i["name"], i["type"]) for i in facts["inputs"]], [("x", "uint8")])
+        self.run_sinter("compare", source, built, "--inputs", os.path.join(FILES, "rgb.png"), *flags)
+        out = self.path("no.sinter")
+        self.run_sinter("convert", source, "-o", out, *flags, "--state", "auto", code=2, words=["x, s_in", "--input-type INPUT=uint8"])
+        self.run_sinter("convert", source, "-o", out, "--input-type", "s_in=uint8", "--scale", "1", "--state", "s_out=s_in", code=3,
+                        words=["a state keeps its type"])
+        self.assertFalse(os.path.exists(out))
+
     def test_refusals(self):
         source, _ = self.network("conv")
         out = self.path("no.sinter")
