@@ -20,6 +20,7 @@
 #include "converter/cli/processors.h"
 #include "converter/cli/shape_entries.h"
 #include "converter/cli/step_profile.h"
+#include "converter/cli/terminal.h"
 #include "converter/import/arrays.h"
 #include "converter/target/native_target.h"
 #include "converter/target/target_names.h"
@@ -51,10 +52,10 @@ void warn_of_other_processor(const Model& model) {
   if (!planned || planned->architecture != kHostArchitecture) return;
   const Cpu here = cpu_of(native_target());
   if (cpu_of(*planned) != here)
-    fmt::print(stderr,
-               "sinter: the kernels are chosen by times of {}, but this machine is {}; convert with "
-               "--target native, or run sinter tune\n",
-               cpu_name(cpu_of(*planned)), cpu_name(here));
+    print_messages(
+        fmt::format("sinter: the kernels are chosen by times of {}, but this machine is {}; convert with "
+                    "--target native, or run sinter tune\n",
+                    cpu_name(cpu_of(*planned)), cpu_name(here)));
 }
 
 // Milliseconds of each of at least five runs.

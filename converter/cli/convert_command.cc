@@ -16,6 +16,7 @@
 #include "converter/cli/input_data.h"
 #include "converter/cli/output_paths.h"
 #include "converter/cli/progress.h"
+#include "converter/cli/terminal.h"
 #include "converter/convert.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/pending_file.h"
@@ -159,12 +160,12 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   progress.finish();
   if (!report && diagnostics.refused()) return outcome.refuse(a.common, diagnostics);
   const Severity least = a.common.quiet && report ? Severity::kRefusal : Severity::kWarning;
-  if (outcome.listener == nullptr) std::fputs(diagnostics.to_text(least).c_str(), stderr);
+  if (outcome.listener == nullptr) print_messages(diagnostics.to_text(least));
   if (!report) {
     constexpr char kStrict[] = "--strict: the model is refused because of its warnings";
     if (outcome.takes_json(a.common))
       outcome.give({{"withheld", kStrict}, {"diagnostics", diagnostics.to_json()}});
-    if (outcome.listener == nullptr) fmt::print(stderr, "sinter: {}, which are above\n", kStrict);
+    if (outcome.listener == nullptr) print_messages(fmt::format("sinter: {}, which are above\n", kStrict));
     outcome.exit_code = 1;
     return;
   }
@@ -180,7 +181,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     else if (!a.common.quiet)
       fmt::print("{}", text);
     if (outcome.listener == nullptr)
-      fmt::print(stderr, "sinter: {}\n        no file is written\n", report->withheld);
+      print_messages(fmt::format("sinter: {}\n        no file is written\n", report->withheld));
     outcome.exit_code = 1;
     return;
   }

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "converter/cli/terminal.h"
+
 namespace sinter::convert {
 
 nlohmann::json fallback_json(const FallbackStep& f) {
@@ -50,7 +52,8 @@ std::string fallbacks_text(const HostSession& host) {
 std::string fallback_note(const FallbackStep& f) { return fmt::format("[not {}: {}]", f.expected, f.reason); }
 
 void warn_of_fallbacks(const HostSession& host) {
-  if (const std::string text = fallbacks_text(host); !text.empty()) fmt::print(stderr, "sinter: {}\n", text);
+  if (const std::string text = fallbacks_text(host); !text.empty())
+    print_messages(fmt::format("sinter: {}\n", text));
 }
 
 }  // namespace sinter::convert

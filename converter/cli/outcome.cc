@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/terminal.h"
 
 namespace sinter::convert {
 
@@ -12,7 +13,7 @@ void Outcome::give(const nlohmann::json& json, const std::string& text) const {
 
 void Outcome::refuse(const CommonOptions& common, const Diagnostics& diagnostics) {
   exit_code = 3;
-  if (listener == nullptr) std::fputs(diagnostics.to_text(Severity::kWarning).c_str(), stderr);
+  if (listener == nullptr) print_messages(diagnostics.to_text(Severity::kWarning));
   if (takes_json(common)) give({{"refused", true}, {"diagnostics", diagnostics.to_json()}});
 }
 

@@ -12,6 +12,7 @@
 
 #include "converter/cli/command_table.h"
 #include "converter/cli/help_text.h"
+#include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/quantize/weights/weight_memory.h"
@@ -21,7 +22,7 @@ namespace sinter::convert {
 namespace {
 
 int say(int code, const char* text) {
-  std::fprintf(stderr, "sinter: %s\n", text);
+  print_messages(fmt::format("sinter: {}\n", text));
   return code;
 }
 
@@ -159,7 +160,8 @@ int run_program(const std::vector<std::string>& words) {
   } catch (const FileError& e) {
     return say(6, with_remedy(e.what()).c_str());
   } catch (const std::bad_alloc&) {
-    return say(6, "out of memory");
+    std::fputs("sinter: out of memory\n", stderr);
+    return 6;
   } catch (const std::exception& e) {
     return say(6, (std::string("internal error: ") + e.what()).c_str());
   }
