@@ -110,6 +110,7 @@ Status Session::move_to(std::span<std::byte> memory, const SessionOptions& optio
   // The list of initial values names every state, in the plan's order.
   for (uint32_t i = 0; i < next.states; ++i)
     if (next.copies[i].bytes > 0) std::memcpy(next.copies[i].to, state_->copies[i].to, next.copies[i].bytes);
+  for (uint32_t i = 0; i < next.given_count; ++i) next.given[i].now = state_->given[i].now;
   const StepObserver* observer = state_->observer;
   *this = std::move(created.value());
   set_observer(observer);
@@ -155,6 +156,7 @@ int64_t Session::output_length(uint32_t i, int axis) const {
 Status Session::run() {
   const ArenaUse arena(state_->arena);
   SINTER_RETURN_IF_ERROR(arena.status());
+  SINTER_RETURN_IF_ERROR(detail::place_lengths(*state_));
   detail::CallRoom room;
   state_->room = &room;
   const Status status = detail::run_steps(*state_, state_->main);
@@ -171,6 +173,8 @@ Status Session::run_async(void* stream) {
       state_->device_count == 1 && !state_->host_takes_part && state_->states == 0,
       unsupported("the host has a part in the run; bind all inputs and outputs to device memory, "
                   "or call run()"));
+  SINTER_RETURN_UNLESS(state_->given_count == 0,
+                       unsupported("the host gives the run the lengths of its inputs; call run()"));
   DeviceQueue& queue = *state_->devices[0].queue;
   SINTER_RETURN_IF_ERROR(queue.begin_after(stream));
   const RunStep* end = state_->main.steps + state_->main.count;
