@@ -83,6 +83,17 @@ size_t most_moving_bytes(const Model& model) {
   }
   return most;
 }
+// Of an input: "[1,1..128]".
+void put_ranges(Text& out, const Model& model, uint32_t input, uint32_t entry) {
+  out.put("[");
+  for (size_t i = 0; i < model.input(input, entry).dims.size(); ++i) {
+    const AxisRange range = model.input_range(input, static_cast<int>(i), entry);
+    if (i > 0) out.put(",");
+    if (range.minimum < range.maximum) out.put("%lld..", static_cast<long long>(range.minimum));
+    out.put("%lld", static_cast<long long>(range.maximum));
+  }
+  out.put("]");
+}
 
 }  // namespace
 
@@ -116,12 +127,14 @@ struct Runner::State {
   // "the model does not have an input 'imag'; its inputs are 'image', 'mask'".
   void fail_name(const char* kind, const char* name, bool input);
   // "input 'image' is float32[1,28,28], 784 elements, but 100 were given or asked for".
-  void fail_values(const char* kind, const char* name, const TensorView& view, size_t width, size_t given,
-                   size_t has, bool typed);
+  void fail_values(const char* kind, const char* name, const TensorView& view, std::span<const int64_t> dims,
+                   size_t width, size_t given, size_t has, bool typed);
   // "no shape set of the file has input 'x' as [2,3]; it has 'x' [1,3], 'y' [1]; 'x' [4,3], 'y' [4]".
   void fail_shape(const char* name, std::span<const int64_t> dims);
   // Whether another entry has these dims for input i, and the current entry's for the others that are given.
   bool fits(uint32_t other, uint32_t i, std::span<const int64_t> dims) const;
+  // That input i of the current entry has in the next run; `room`: kMaxRank numbers.
+  std::span<const int64_t> shape_of(uint32_t i, int64_t* room) const;
   void switch_to(uint32_t other, uint32_t replaced);
   void forget_given() { std::fill_n(given.get(), model().input_count(entry()), false); }
   Status open_model(std::span<const std::byte> file, const RunnerOptions& options);
@@ -139,17 +152,18 @@ void Runner::State::fail_name(const char* kind, const char* name, bool input) {
     out.put("%s '%s'", i > 0 ? "," : "", (input ? model().input(i, entry) : model().output(i, entry)).name);
 }
 
-void Runner::State::fail_values(const char* kind, const char* name, const TensorView& view, size_t width,
-                                size_t given, size_t has, bool typed) {
+void Runner::State::fail_values(const char* kind, const char* name, const TensorView& view,
+                                std::span<const int64_t> dims, size_t width, size_t given, size_t has,
+                                bool typed) {
   code = Code::kInvalidArgument;
   Text out{text};
-  out.put("%s '%s' is %s[", kind, name, dtype_name(view.dtype));
+  out.put("%s '%s' is %s", kind, name, dtype_name(view.dtype));
+  put_dims(out, dims);
   const auto number = [](auto n) { return static_cast<long long>(n); };  // Windows has no %zu
-  for (int i = 0; i < view.rank; ++i) out.put("%s%lld", i > 0 ? "," : "", number(view.dims[i]));
   if (!typed)
-    out.put("], but elements of another type, of %lld bytes, were given or asked for", number(width));
+    out.put(", but elements of another type, of %lld bytes, were given or asked for", number(width));
   else
-    out.put("], %lld elements, but %lld were given or asked for", number(has), number(given));
+    out.put(", %lld elements, but %lld were given or asked for", number(has), number(given));
 }
 
 void Runner::State::fail_shape(const char* name, std::span<const int64_t> dims) {
@@ -165,7 +179,7 @@ void Runner::State::fail_shape(const char* name, std::span<const int64_t> dims) 
   for (uint32_t e = first; sessions.has(e); ++e)
     for (uint32_t i = 0; i < model().input_count(e); ++i) {
       out.put("%s '%s' ", i > 0 ? "," : e > first ? ";" : "", model().input(i, e).name);
-      put_dims(out, model().input(i, e).dims);
+      put_ranges(out, model(), i, e);
     }
 }
 
@@ -175,12 +189,21 @@ bool Runner::State::fits(uint32_t other, uint32_t i, std::span<const int64_t> di
   for (uint32_t j = 0; j < of.input_count(entry()); ++j) {
     if (j != i && !given[j]) continue;
     const PortInfo here = of.input(j, entry()), there = of.input(j, other);
-    const std::span<const int64_t> wanted = j == i ? dims : here.dims;
-    if (std::strcmp(here.name, there.name) != 0 || here.dtype != there.dtype ||
-        !std::equal(wanted.begin(), wanted.end(), there.dims.begin(), there.dims.end()))
+    if (std::strcmp(here.name, there.name) != 0 || here.dtype != there.dtype) return false;
+    int64_t room[kMaxRank];
+    const std::span<const int64_t> wanted = j == i ? dims : shape_of(j, room);
+    if (!of.takes({there.name, wanted}, other)) return false;
+    // What was set moves along as it is in memory.
+    if (j != i && !std::equal(here.dims.begin(), here.dims.end(), there.dims.begin(), there.dims.end()))
       return false;
   }
   return true;
+}
+
+std::span<const int64_t> Runner::State::shape_of(uint32_t i, int64_t* room) const {
+  const int rank = session().input(i).rank;
+  for (int axis = 0; axis < rank; ++axis) room[axis] = session().input_length(i, axis);
+  return {room, static_cast<size_t>(rank)};
 }
 
 void Runner::State::switch_to(uint32_t other, uint32_t replaced) {
@@ -194,6 +217,8 @@ void Runner::State::switch_to(uint32_t other, uint32_t replaced) {
       const auto bytes = static_cast<size_t>(input.dense_bytes());
       if (bytes > 0) std::memcpy(writes ? input.data : kept, writes ? kept : input.data, bytes);
       kept += bytes;
+      int64_t room[kMaxRank];
+      if (writes) (void)to.set_shape(j, shape_of(j, room));  // which fits() has found to be possible
     }
   }
   sessions.use(other);
@@ -337,13 +362,66 @@ std::byte* Runner::memory_of(const char* name, Port port, uint32_t types, size_t
   const auto has = static_cast<size_t>(raw ? view.dense_bytes() : view.size());
   const bool typed = (types >> static_cast<int>(view.dtype) & 1) != 0;
   if (!typed || (*count != detail::kAnyCount && *count != has)) {
-    state_->fail_values(kind, name, view, width, *count, has, typed);
+    state_->fail_values(kind, name, view, {view.dims, static_cast<size_t>(view.rank)}, width, *count, has,
+                        typed);
     return nullptr;
   }
   *count = has;
   if (port == Port::kInput)
     state_->given[static_cast<uint32_t>(state_->model().find_input(name, state_->entry()))] = true;
   return view.data;
+}
+
+bool Runner::write(const char* name, uint32_t types, size_t width, std::span<const std::byte> values,
+                   std::span<const int64_t> dims) {
+  size_t elements = 1;
+  for (const int64_t dim : dims) elements *= static_cast<size_t>(dim);
+  size_t count = detail::kAnyCount;
+  std::byte* to = memory_of(name, Port::kInput, types, width, &count);
+  if (to == nullptr) return false;
+  State& s = *state_;
+  const auto input = static_cast<uint32_t>(s.model().find_input(name, s.entry()));
+  const TensorView view = s.session().input(input);
+  if (width != byte_width(view.dtype)) elements *= byte_width(view.dtype) / width;
+  if (values.size() != elements * width)
+    return s.fail_values("input", name, view, dims, width, values.size() / width, elements, true), false;
+  const Status status = s.session().write_input(input, values, dims);
+  return status.ok() || s.fail(status);
+}
+
+bool Runner::read(const char* name, uint32_t types, size_t width, std::span<std::byte> values) {
+  size_t count = detail::kAnyCount;
+  const std::byte* from = memory_of(name, Port::kOutput, types, width, &count);
+  if (from == nullptr) return false;
+  State& s = *state_;
+  if (values.size() == count * width) {
+    if (!values.empty()) std::memcpy(values.data(), from, values.size());
+    return true;
+  }
+  const auto output = static_cast<uint32_t>(s.model().find_output(name, s.entry()));
+  const TensorView view = s.session().output(output);
+  int64_t used[kMaxRank];
+  size_t bytes = byte_width(view.dtype);
+  for (int axis = 0; axis < view.rank; ++axis) {
+    used[axis] = s.session().output_length(output, axis);
+    bytes *= static_cast<size_t>(used[axis]);
+  }
+  if (values.size() == bytes) {
+    const Status status = s.session().read_output(output, values);
+    return status.ok() || s.fail(status);
+  }
+  s.fail_values("output", name, view, {used, static_cast<size_t>(view.rank)}, width, values.size() / width,
+                bytes / width, true);
+  return false;
+}
+
+bool Runner::set_shape(const char* name, std::span<const int64_t> dims) {
+  if (!choose(name, dims)) return false;
+  State& s = *state_;
+  const auto input = static_cast<uint32_t>(s.model().find_input(name, s.entry()));
+  const Status status = s.session().set_shape(input, dims);
+  if (status.ok()) s.given[input] = true;
+  return status.ok() || s.fail(status);
 }
 
 bool Runner::run() {

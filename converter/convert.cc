@@ -163,7 +163,8 @@ void describe_ports(const Graph& graph, const ImportedGraph& source, ConversionR
     return p;
   };
   for (const ValueId id : graph.inputs)
-    if (graph.state_read(id) == nullptr) report.inputs.push_back(port(id, source.inputs));
+    if (graph.state_read(id) == nullptr && graph.given_length(id) == nullptr)
+      report.inputs.push_back(port(id, source.inputs));
   for (const ValueId id : graph.outputs)
     if (graph.state_written(id) == nullptr) report.outputs.push_back(port(id, source.outputs));
 }

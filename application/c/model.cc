@@ -133,6 +133,15 @@ sinter_code sinter_model_input(const sinter_model* model, uint32_t entry, uint32
   describe(model->model.input(index, entry), nullptr, input);
   return SINTER_OK;
 }
+sinter_code sinter_model_input_range(const sinter_model* model, uint32_t entry, uint32_t index, int32_t axis,
+                                     int64_t* minimum, int64_t* maximum) {
+  if (index >= sinter_model_input_count(model, entry) || minimum == nullptr || maximum == nullptr ||
+      axis < 0 || static_cast<size_t>(axis) >= model->model.input(index, entry).dims.size())
+    return SINTER_INVALID_ARGUMENT;
+  const sinter::AxisRange range = model->model.input_range(index, axis, entry);
+  *minimum = range.minimum, *maximum = range.maximum;
+  return SINTER_OK;
+}
 sinter_code sinter_model_output(const sinter_model* model, uint32_t entry, uint32_t index,
                                 sinter_tensor* output) {
   if (index >= sinter_model_output_count(model, entry) || output == nullptr) return SINTER_INVALID_ARGUMENT;

@@ -173,19 +173,38 @@ Status find_port(const sinter_session& session, Port port, const char* name, sin
   return port_at(session, port, static_cast<uint32_t>(i), tensor);
 }
 
+// The number of the input or output.
+int number_of(const sinter_session& session, const sinter_tensor& tensor, Port port) {
+  const Model& model = session.model;
+  return port == Port::kInput ? model.find_input(tensor.name, session.entry())
+                              : model.find_output(tensor.name, session.entry());
+}
+
+Status check_type(const sinter_session& session, const sinter_tensor& tensor, Port port, sinter_type type) {
+  SINTER_RETURN_UNLESS(
+      tensor.type == static_cast<int32_t>(type),
+      invalid("its type is %A but the values are %B", tensor.type, type)
+          .at(port == Port::kInput ? Where::kInput : Where::kOutput, number_of(session, tensor, port)));
+  return ok_status();
+}
+
 Status check_values(const sinter_session& session, const sinter_tensor& tensor, Port port, sinter_type type,
                     size_t bytes) {
-  const Model& model = session.model;
-  const bool in = port == Port::kInput;
-  const int index =
-      in ? model.find_input(tensor.name, session.entry()) : model.find_output(tensor.name, session.entry());
-  const auto at = [&](const Status& status) { return status.at(in ? Where::kInput : Where::kOutput, index); };
-  SINTER_RETURN_UNLESS(tensor.type == static_cast<int32_t>(type),
-                       at(invalid("its type is %A but the values are %B", tensor.type, type)));
+  SINTER_RETURN_IF_ERROR(check_type(session, tensor, port, type));
+  const auto at = [&](const Status& status) {
+    return status.at(port == Port::kInput ? Where::kInput : Where::kOutput, number_of(session, tensor, port));
+  };
   SINTER_RETURN_UNLESS(tensor.bytes == bytes,
                        at(invalid("it has %a bytes but the values have %b",
                                   static_cast<int64_t>(tensor.bytes), static_cast<int64_t>(bytes))));
   return ok_status();
+}
+
+Status write(sinter_session& session, const sinter_tensor& tensor, const void* data, size_t bytes,
+             const int64_t* dims, int32_t rank) {
+  return session.session().write_input(static_cast<uint32_t>(number_of(session, tensor, Port::kInput)),
+                                     {static_cast<const std::byte*>(data), bytes},
+                                     {dims, static_cast<size_t>(rank)});
 }
 
 void notify(const sinter_session& session, void (*call)(void*, const sinter_step*), const StepInfo& info) {
@@ -374,7 +393,45 @@ sinter_code sinter_set(sinter_session* session, const char* name, sinter_type ty
   sinter_tensor tensor;
   sinter::Status status = find_port(*session, Port::kInput, name, &tensor);
   if (status.ok()) status = check_values(*session, tensor, Port::kInput, type, bytes);
-  if (status.ok() && bytes > 0) std::memcpy(tensor.data, data, bytes);
+  if (status.ok()) status = write(*session, tensor, data, bytes, tensor.dims, tensor.rank);
+  return result(status, error, session->model);
+}
+sinter_code sinter_set_shaped(sinter_session* session, const char* name, sinter_type type, const void* data,
+                              size_t bytes, const int64_t* dims, int32_t rank, sinter_error* error) {
+  if (session == nullptr || name == nullptr || (data == nullptr && bytes > 0) ||
+      (dims == nullptr && rank > 0) || rank < 0)
+    return result(kNull, error);
+  sinter_tensor tensor;
+  sinter::Status status = find_port(*session, Port::kInput, name, &tensor);
+  if (status.ok()) status = check_type(*session, tensor, Port::kInput, type);
+  if (status.ok()) status = write(*session, tensor, data, bytes, dims, rank);
+  return result(status, error, session->model);
+}
+sinter_code sinter_session_set_shape(sinter_session* session, const char* name, const int64_t* dims,
+                                     int32_t rank, sinter_error* error) {
+  if (session == nullptr || name == nullptr || (dims == nullptr && rank > 0) || rank < 0)
+    return result(kNull, error);
+  sinter_tensor tensor;
+  sinter::Status status = find_port(*session, Port::kInput, name, &tensor);
+  if (status.ok())
+    status = session->session().set_shape(static_cast<uint32_t>(number_of(*session, tensor, Port::kInput)),
+                                        {dims, static_cast<size_t>(rank)});
+  return result(status, error, session->model);
+}
+int64_t sinter_session_input_length(const sinter_session* session, const char* name, int32_t axis) {
+  if (session == nullptr || name == nullptr) return 0;
+  const int i = session->model.find_input(name, session->entry());
+  return i >= 0 ? session->session().input_length(static_cast<uint32_t>(i), axis) : 0;
+}
+sinter_code sinter_get_used(const sinter_session* session, const char* name, sinter_type type, void* data,
+                            size_t bytes, sinter_error* error) {
+  if (session == nullptr || name == nullptr || (data == nullptr && bytes > 0)) return result(kNull, error);
+  sinter_tensor tensor;
+  sinter::Status status = find_port(*session, Port::kOutput, name, &tensor);
+  if (status.ok()) status = check_type(*session, tensor, Port::kOutput, type);
+  if (status.ok())
+    status = session->session().read_output(static_cast<uint32_t>(number_of(*session, tensor, Port::kOutput)),
+                                          {static_cast<std::byte*>(data), bytes});
   return result(status, error, session->model);
 }
 sinter_code sinter_get(const sinter_session* session, const char* name, sinter_type type, void* data,

@@ -211,7 +211,10 @@ void add_pass_flags(CLI::App& c, ConvertArguments& a) {
 void add_shape_flags(CLI::App& c, ConvertArguments& a) {
   begin_group(c, flag_group::kShapes);
   add_value(c, "--shape", a.shapes, "INPUT=1,3,224,224", "The shape of an input with open dimensions");
-  add_value(c, "--dim", a.dims, "NAME=N", "The size of a named dimension");
+  add_value(
+      c, "--dim", a.dims, "NAME=N|MIN..MAX",
+      "The size of a named dimension; MIN..MAX: any size in this range, which the caller gives with the "
+      "inputs of a run");
   add_value(c, "--const", a.constants, "NAME=FILE.npy", "Turns an input into a constant");
   add_value(c, "--max-trips", a.trips, "NODE=N", "The maximum number of iterations of a Loop node");
   add_value(c, "--bound", a.bounds, "NODE=N", "The maximum of the bounded dimension in the node's results");

@@ -64,8 +64,13 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
     enter(options.shapes, "--shape", name, dims);
   }
   for (const std::string& item : a.dims) {
-    const auto [name, n] = split(item, "--dim", "NAME=N");
-    enter(options.dims, "--dim", name, number(n, "--dim " + item));
+    const auto [name, size] = split(item, "--dim", "NAME=N or NAME=MIN..MAX");
+    const std::string where = "--dim " + item;
+    if (const size_t dots = size.find(".."); dots != std::string::npos)
+      enter(options.ranges, "--dim", name,
+            {number(size.substr(0, dots), where), number(size.substr(dots + 2), where)});
+    else
+      enter(options.dims, "--dim", name, number(size, where));
   }
   std::map<std::string, std::string> constants;
   for (const std::string& item : a.constants) {

@@ -122,6 +122,28 @@ std::string port_type(const PortInfo& port) {
   return to_string(port.dtype, Dims(port.dims.begin(), port.dims.end()));
 }
 
+std::string input_type(const Model& model, uint32_t input, uint32_t entry) {
+  const PortInfo port = model.input(input, entry);
+  std::vector<std::string> sizes;
+  for (size_t axis = 0; axis < port.dims.size(); ++axis) {
+    const AxisRange range = model.input_range(input, static_cast<int>(axis), entry);
+    sizes.push_back(range.minimum == range.maximum ? fmt::format("{}", range.maximum)
+                                                   : fmt::format("{}..{}", range.minimum, range.maximum));
+  }
+  return fmt::format("{}[{}]", dtype_name(port.dtype), fmt::join(sizes, ","));
+}
+
+std::optional<Dims> stacked_shape(const Model& model, uint32_t input, uint32_t entry, const Dims& stack) {
+  const PortInfo port = model.input(input, entry);
+  if (stack.empty()) return std::nullopt;
+  Dims sample = stack;
+  if (stack.size() == port.dims.size())
+    sample[0] = 1;
+  else
+    sample.erase(sample.begin());
+  return model.takes({port.name, sample}, entry) ? std::optional(sample) : std::nullopt;
+}
+
 std::vector<Backend*> host_backends(const std::string& name) {
   const auto names = host_backend_names();
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
@@ -256,8 +278,8 @@ ConstantPtr HostSession::given(const Arrays& arrays, uint32_t input) const {
   if (!array) {
     std::string names;
     for (const auto& [name, a] : arrays) names += (names.empty() ? "'" : ", '") + name + "'";
-    throw DataError(fmt::format("input '{}' ({}) is missing; the data has {}", port.name, port_type(port),
-                                names.empty() ? "no arrays" : names));
+    throw DataError(fmt::format("input '{}' ({}) is missing; the data has {}", port.name,
+                                input_type(model, input, entry_), names.empty() ? "no arrays" : names));
   }
   // .npz cannot hold bfloat16 and float8: their bits do as well.
   const DType bits = port.dtype == DType::kBFloat16 ? DType::kUint16
@@ -268,7 +290,7 @@ ConstantPtr HostSession::given(const Arrays& arrays, uint32_t input) const {
     return rounded(array, port);
   if (array->dtype() != port.dtype)
     throw DataError(fmt::format("input '{}' is {} but the model takes {}", port.name,
-                                to_string(array->dtype(), array->dims()), port_type(port)));
+                                to_string(array->dtype(), array->dims()), input_type(model, input, entry_)));
   return array;
 }
 
@@ -279,9 +301,9 @@ int64_t HostSession::sample_count(const Arrays& arrays) const {
     const ConstantPtr array = given(arrays, i);
     const PortInfo port = model.input(i, entry_);
     const Dims& dims = array->dims();
-    if (!stacked_samples(dims, Dims(port.dims.begin(), port.dims.end())))
+    if (!stacked_shape(model, i, entry_, dims))
       throw DataError(fmt::format("input '{}' is {}, which is not a stack of samples of the model's {}",
-                                  port.name, to_string(array->dtype(), dims), port_type(port)));
+                                  port.name, to_string(array->dtype(), dims), input_type(model, i, entry_)));
     if (count && *count != dims[0])
       throw DataError(
           fmt::format("input '{}' has {} samples but others have {}", port.name, dims[0], *count));
@@ -294,18 +316,16 @@ void HostSession::set_inputs(const Arrays& arrays, int64_t each) {
   const Model& model = loaded_.model();
   for (uint32_t i = 0; i < model.input_count(entry_); ++i) {
     const ConstantPtr array = given(arrays, i);
-    const TensorView view = session_.input(i);
     const PortInfo port = model.input(i, entry_);
     const LoadedBytes loaded = array->load();
-    const auto bytes = static_cast<size_t>(view.dense_bytes());
-    size_t from = 0;
-    if (each >= 0) {
-      from = static_cast<size_t>(each) * bytes;
-    } else if (array->dims() != Dims(port.dims.begin(), port.dims.end())) {
+    const Dims dims = each >= 0 ? stacked_shape(model, i, entry_, array->dims()).value() : array->dims();
+    if (!model.takes({port.name, dims}, entry_))
       throw DataError(fmt::format("input '{}' is {} but the model takes {}", port.name,
-                                  to_string(array->dtype(), array->dims()), port_type(port)));
-    }
-    if (bytes != 0) std::memcpy(view.data, loaded.bytes.data() + from, bytes);
+                                  to_string(array->dtype(), array->dims()), input_type(model, i, entry_)));
+    const auto bytes = static_cast<size_t>(dense_bytes(port.dtype, dims));
+    const size_t from = each >= 0 ? static_cast<size_t>(each) * bytes : 0;
+    const Status status = session_.write_input(i, loaded.bytes.subspan(from, bytes), dims);
+    if (!status.ok()) throw DataError(describe(status, &model));
   }
 }
 

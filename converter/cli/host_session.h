@@ -139,5 +139,10 @@ inline bool has_state(const Model& model) { return model.state_count() > 0; }
 
 // "float32[1,3,224,224]"
 std::string port_type(const PortInfo& port);
+// Of an input, with the ranges of its bounded axes: "int64[1,1..128]".
+std::string input_type(const Model& model, uint32_t input, uint32_t entry);
+// The shape of each sample where an array of shape `stack` is a stack of samples of an input: along its first
+// axis, which the samples lack or which is 1 in them.
+std::optional<Dims> stacked_shape(const Model& model, uint32_t input, uint32_t entry, const Dims& stack);
 
 }  // namespace sinter::convert

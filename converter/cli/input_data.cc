@@ -11,6 +11,9 @@ std::vector<SampleInput> sample_inputs(const Model& model, uint32_t entry) {
   for (uint32_t i = 0; i < model.input_count(entry); ++i) {
     const PortInfo port = model.input(i, entry);
     inputs.push_back({port.name, port.dtype, Dims(port.dims.begin(), port.dims.end()), {}});
+    for (size_t axis = 0; axis < port.dims.size(); ++axis)
+      inputs.back().minima.push_back(model.input_range(i, static_cast<int>(axis), entry).minimum);
+    if (inputs.back().minima == inputs.back().dims) inputs.back().minima.clear();
   }
   return inputs;
 }

@@ -22,8 +22,34 @@ uint32_t output_value(const FileView& view, uint32_t i) {
   return view.entry_program().outputs()->Get(i)->value();
 }
 
-std::string port_text(const char* what, const PortInfo& port, bool bindable) {
-  return fmt::format("{:<9} {}  {}{}\n", what, port.name, port_type(port), bindable ? "  bindable" : "");
+std::string port_text(const char* what, const char* name, const std::string& type, bool bindable) {
+  return fmt::format("{:<9} {}  {}{}\n", what, name, type, bindable ? "  bindable" : "");
+}
+
+// The bounded axes of an input, whose lengths callers give; empty: it has none.
+nlohmann::json lengths_json(const FileView& view, uint32_t input) {
+  nlohmann::json list = nlohmann::json::array();
+  const fb::Program& program = view.entry_program();
+  const auto* bounded = program.values()->Get(input_value(view, input))->bounded_dims();
+  for (uint32_t e = 0; e < detail::length(bounded); ++e) {
+    const fb::Length& length =
+        *program.lengths()->Get(detail::find_length(program, bounded->Get(e)->length()));
+    list.push_back({{"axis", bounded->Get(e)->axis()},
+                    {"name", length.name()->str()},
+                    {"minimum", length.minimum()},
+                    {"maximum", length.maximum()}});
+  }
+  return list;
+}
+
+// "at most 128" stands in the type of an output's axis whose length a run computes.
+std::string output_type(const FileView& view, const PortInfo& port, uint32_t output) {
+  const auto* bounded = view.entry_program().values()->Get(output_value(view, output))->bounded_dims();
+  std::vector<std::string> sizes;
+  for (const int64_t dim : port.dims) sizes.push_back(fmt::format("{}", dim));
+  for (uint32_t e = 0; e < detail::length(bounded); ++e)
+    sizes[static_cast<size_t>(bounded->Get(e)->axis())].insert(0, "at most ");
+  return fmt::format("{}[{}]", dtype_name(port.dtype), fmt::join(sizes, ","));
 }
 
 }  // namespace
@@ -32,7 +58,8 @@ nlohmann::json ports_json(const Model& model, uint32_t entry) {
   nlohmann::json json{{"inputs", nlohmann::json::array()}, {"outputs", nlohmann::json::array()}};
   const FileView view(model, model.default_profile(), entry);
   for (uint32_t i = 0; i < model.input_count(entry); ++i)
-    json["inputs"].push_back(port_json(model.input(i, entry), is_bindable(view, input_value(view, i))));
+    json["inputs"].push_back(port_json(model.input(i, entry), is_bindable(view, input_value(view, i)))),
+        json["inputs"].back()["lengths"] = lengths_json(view, i);
   for (uint32_t i = 0; i < model.output_count(entry); ++i)
     json["outputs"].push_back(port_json(model.output(i, entry), is_bindable(view, output_value(view, i))));
   json["states"] = states_json(view);
@@ -43,9 +70,11 @@ std::string ports_text(const Model& model, uint32_t entry) {
   std::string text;
   const FileView view(model, model.default_profile(), entry);
   for (uint32_t i = 0; i < model.input_count(entry); ++i)
-    text += port_text("input", model.input(i, entry), is_bindable(view, input_value(view, i)));
+    text += port_text("input", model.input(i, entry).name, input_type(model, i, entry),
+                      is_bindable(view, input_value(view, i)));
   for (uint32_t i = 0; i < model.output_count(entry); ++i)
-    text += port_text("output", model.output(i, entry), is_bindable(view, output_value(view, i)));
+    text += port_text("output", model.output(i, entry).name, output_type(view, model.output(i, entry), i),
+                      is_bindable(view, output_value(view, i)));
   return text + states_text(view);
 }
 

@@ -17,7 +17,7 @@ std::string inputs_text(const Model& model, uint32_t entry) {
   std::string text;
   for (uint32_t i = 0; i < model.input_count(entry); ++i) {
     const PortInfo port = model.input(i, entry);
-    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", port.name, port_type(port));
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", port.name, input_type(model, i, entry));
   }
   return text;
 }
@@ -29,8 +29,9 @@ bool fits(const Model& model, uint32_t entry, const Arrays& arrays, bool stacks)
     ConstantPtr array = find_array(arrays, port.name);
     if (!array && arrays.size() == 1 && model.input_count(entry) == 1) array = arrays.front().second;
     if (!array) continue;
-    const Dims dims(port.dims.begin(), port.dims.end());
-    if (stacks ? !stacked_samples(array->dims(), dims) : array->dims() != dims) return false;
+    if (stacks ? !stacked_shape(model, i, entry, array->dims())
+               : !model.takes({port.name, array->dims()}, entry))
+      return false;
   }
   return true;
 }

@@ -136,11 +136,25 @@ class ModelWriter {
     const auto step_list = b.CreateVector(steps);
     const auto prepare_list = prepare.empty() ? 0 : b.CreateVector(prepare);
     std::vector<ValueId> given = graph.inputs, read = graph.outputs;
-    std::erase_if(given, [&](ValueId id) { return graph.state_read(id) != nullptr; });
+    std::erase_if(given, [&](ValueId id) {
+      return graph.state_read(id) != nullptr || graph.given_length(id) != nullptr;
+    });
     std::erase_if(read, [&](ValueId id) { return graph.state_written(id) != nullptr; });
     const auto inputs = ports(given), outputs = ports(read);
     const auto states = graph.states.empty() ? 0 : state_ports(b, graph);
-    return fb::CreateProgram(b, value_list, step_list, prepare_list, inputs, outputs, states);
+    const auto lengths = graph.lengths.empty() ? 0 : given_lengths(b, graph);
+    return fb::CreateProgram(b, value_list, step_list, prepare_list, inputs, outputs, states, lengths);
+  }
+
+  static Offset<flatbuffers::Vector<Offset<fb::Length>>> given_lengths(FlatBufferBuilder& b,
+                                                                       const Graph& graph) {
+    std::vector<Offset<fb::Length>> list;
+    for (const GraphLength& length : graph.lengths) {
+      const auto name = b.CreateString(length.name);
+      list.push_back(fb::CreateLength(b, static_cast<uint32_t>(graph.inputs[length.input]), length.minimum,
+                                      length.maximum, name));
+    }
+    return b.CreateVector(list);
   }
 
   static Offset<flatbuffers::Vector<Offset<fb::StatePort>>> state_ports(FlatBufferBuilder& b,

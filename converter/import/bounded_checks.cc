@@ -16,6 +16,7 @@ LengthId Bounded::check(LengthRule rule, LengthId length, LengthId found, Length
                             {lengths_.value(length), lengths_.value(found), lengths_.value(limit)});
   if (held < 0) return length;
   const LengthId symbol = lengths_.symbol(held, range);
+  lengths_.inherit_names(symbol, lengths_.given_names(length));
   if (const auto size = lengths_.expected(length)) lengths_.expect_size(symbol, *size);
   return symbol;
 }

@@ -32,11 +32,10 @@ BoundedOperands::Ids BoundedOperands::refuse() {
   for (size_t i = 0; i < in_.size(); ++i)
     for (size_t axis = 0; axis < rank(i); ++axis)
       if (open(i, static_cast<int64_t>(axis)))
-        return n_.refuse_advising(
-                   "compute it after the model, or export the model so that the length is fixed",
-                   "dimension {} of {} is bounded (at most {}), which {} does not support", axis,
-                   to_string(n_.dtype(in_[i]), n_.dims(in_[i])), dim(i, static_cast<int64_t>(axis)),
-                   op_name(op_of(attrs_))),
+        return n_.refuse_advising(lengths_.fixing_advice(of_[i][axis]),
+                                  "dimension {} of {} is bounded (at most {}), which {} does not support",
+                                  axis, to_string(n_.dtype(in_[i]), n_.dims(in_[i])),
+                                  dim(i, static_cast<int64_t>(axis)), op_name(op_of(attrs_))),
                Ids(wanted_.size(), kUnknown);
   return Ids(wanted_.size(), kUnknown);
 }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "converter/diagnostics/nearest_name.h"
+#include "runtime/model/model_state.h"
 
 namespace sinter::convert {
 namespace {
@@ -59,6 +60,13 @@ void check_symbols(const ImportedModel& model, const LoweringOptions& options, D
       const std::string& symbol = input.dims[axis].symbol;
       if (symbol.empty() || input.dims[axis].value >= 0) continue;
       const int64_t n = shape->second[axis];
+      if (const auto range = options.ranges.find(symbol); range != options.ranges.end())
+        diagnostics.refuse(
+            "", "",
+            fmt::format("--dim {}={}..{} gives dimension '{}' of input '{}' a range, and --shape "
+                        "gives it the size {}",
+                        symbol, range->second.minimum, range->second.maximum, symbol, input.name, n),
+            "remove one of the two");
       const std::string by = fmt::format("--shape {}={}", input.name, fmt::join(shape->second, ","));
       const auto [at, fresh] = given.emplace(symbol, Given{n, by});
       if (fresh || at->second.size == n) continue;
@@ -68,6 +76,23 @@ void check_symbols(const ImportedModel& model, const LoweringOptions& options, D
                          "give one size");
     }
   }
+}
+
+// --dim NAME=MIN..MAX.
+void check_range(const std::string& name, const DimRange& range, const LoweringOptions& options,
+                 const NameList& symbols, Diagnostics& diagnostics) {
+  const std::string given = fmt::format("--dim {}={}..{}", name, range.minimum, range.maximum);
+  if (!has(symbols, name)) return refuse_name("--dim", name, "input dimension", symbols, diagnostics);
+  if (range.minimum > range.maximum)
+    diagnostics.refuse("", "", fmt::format("{}: the minimum is above the maximum", given),
+                       "give MIN..MAX, such as 1..128");
+  else if (range.maximum == 0)
+    diagnostics.refuse("", "", fmt::format("{}: every input with this dimension would be empty", given),
+                       "give a maximum of 1 or more");
+  if (options.dims.count(name) != 0)
+    diagnostics.refuse("", "",
+                       fmt::format("{}: --dim {}={} gives one size", given, name, options.dims.at(name)),
+                       "remove one of the two");
 }
 
 }  // namespace
@@ -108,6 +133,10 @@ void check_options(const ImportedModel& model, const LoweringOptions& options, D
           "give the size that the inputs have when the model runs");
     }
   }
+  for (const auto& [name, range] : options.ranges) check_range(name, range, options, symbols, diagnostics);
+  if (options.ranges.size() > detail::kMaxLengths)
+    diagnostics.refuse("", "", fmt::format("--dim: {} dimensions have ranges", options.ranges.size()),
+                       fmt::format("give ranges to at most {}", detail::kMaxLengths));
   NameList outputs, ports = inputs;
   for (const ImportedValueInfo& output : model.graph.outputs) outputs.push_back(output.name);
   ports.insert(ports.end(), outputs.begin(), outputs.end());

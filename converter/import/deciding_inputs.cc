@@ -48,7 +48,13 @@ std::string GraphLowering::fixing_advice(ValueId value) const {
   find_deciders(value, &inputs, &carried);
   std::vector<std::string> flags, data;
   for (const Value* input : inputs) {
-    if (can_be_fixed(*input))
+    const GraphLength* length = nullptr;
+    for (const GraphLowering* at = this; at != nullptr; at = at->outer_)
+      for (const GraphLength& one : at->graph_.lengths)
+        if (&at->graph_.value(at->graph_.inputs[one.input]) == input) length = &one;
+    if (length != nullptr)
+      flags.push_back(fmt::format("--dim {}=N", length->name));
+    else if (can_be_fixed(*input))
       flags.push_back(fmt::format("--const {}=FILE.npy", input->name));
     else
       data.push_back("'" + input->name + "'");

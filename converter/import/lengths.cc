@@ -1,5 +1,7 @@
 #include "converter/import/lengths.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -81,6 +83,40 @@ LengthId Lengths::symbol(ValueId scalar, IntegerRange range) {
   values_[id] = scalar;
   items_[scalar] = {id};
   return id;
+}
+
+LengthId Lengths::given(ValueId scalar, IntegerRange range, const std::string& name) {
+  const LengthId id = symbol(scalar, range);
+  inherit_names(id, {name});
+  return id;
+}
+
+std::set<std::string> Lengths::given_names(LengthId id) const {
+  std::set<std::string> names;
+  std::vector<LengthId> open{id};
+  std::set<LengthId> seen{id};
+  while (!open.empty()) {
+    const LengthId now = open.back();
+    open.pop_back();
+    if (const auto own = names_.find(now); own != names_.end())
+      names.insert(own->second.begin(), own->second.end());
+    const Term& t = terms_[static_cast<size_t>(now)];
+    if (t.fn == LengthFn::kConstant || t.fn == LengthFn::kSymbol) continue;
+    for (const LengthId part : {t.a, t.b})
+      if (seen.insert(part).second) open.push_back(part);
+  }
+  return names;
+}
+
+std::string Lengths::fixing_advice(LengthId id) const {
+  const std::set<std::string> names = given_names(id);
+  if (names.empty()) return "compute it after the model, or export the model so that the length is fixed";
+  return fmt::format("give one size with --dim {}=N, or several with --shapes",
+                     fmt::join(names, "=N --dim "));
+}
+
+void Lengths::inherit_names(LengthId symbol, const std::set<std::string>& names) {
+  if (!names.empty()) names_[symbol].insert(names.begin(), names.end());
 }
 
 std::optional<int64_t> Lengths::known(LengthId id) const {

@@ -8,6 +8,8 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -47,6 +49,14 @@ class Lengths {
   LengthId constant(int64_t number);
   // An int64 scalar of the graph that is within `range` whenever it matters.
   LengthId symbol(ValueId scalar, IntegerRange range);
+  // The same for one that callers give: that of the dimension `name`.
+  LengthId given(ValueId scalar, IntegerRange range, const std::string& name);
+  // The names of the given lengths that a length follows from.
+  std::set<std::string> given_names(LengthId id) const;
+  // The remedy where an operation needs a fixed size.
+  std::string fixing_advice(LengthId id) const;
+  // A symbol follows from the same given lengths as these.
+  void inherit_names(LengthId symbol, const std::set<std::string>& names);
   LengthId combine(LengthFn fn, LengthId a, LengthId b);
   LengthId add(LengthId a, LengthId b) { return combine(LengthFn::kAdd, a, b); }
   LengthId sub(LengthId a, LengthId b) { return combine(LengthFn::kSub, a, b); }
@@ -105,6 +115,7 @@ class Lengths {
   GraphLowering& owner_;
   std::vector<Term> terms_;
   std::map<std::tuple<LengthFn, LengthId, LengthId, int64_t>, LengthId> known_terms_;
+  std::unordered_map<LengthId, std::set<std::string>> names_;  // of symbols
   std::unordered_map<LengthId, ValueId> values_;
   std::unordered_map<LengthId, int64_t> expected_;
   std::unordered_map<ValueId, ValueId> fixed_;

@@ -86,6 +86,7 @@ ValueId GraphLowering::capture(ValueId outside, const std::string& name) {
     const ValueId own = capture(count, {});
     const LengthId length = outer.of_axis(outside, axis), symbol = lengths_.symbol(own, outer.range(length));
     if (const auto size = outer.expected(length)) lengths_.expect_size(symbol, *size);
+    lengths_.inherit_names(symbol, outer.given_names(length));
     graph_.value(inside).bounded_dims.push_back({axis, own});
   }
   return inside;
@@ -111,6 +112,7 @@ std::optional<std::vector<LengthId>> GraphLowering::captured_items(ValueId insid
       own.push_back(number ? lengths_.constant(*number)
                            : lengths_.symbol(capture(outer.value(id), {}), outer.range(id)));
       if (const auto size = outer.expected(id); size && !number) lengths_.expect_size(own.back(), *size);
+      if (!number) lengths_.inherit_names(own.back(), outer.given_names(id));
     }
     return own;
   }
@@ -281,7 +283,7 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     if (v < 0 || graph_.value(v).bounded_dims.empty()) continue;
     const int axis = graph_.value(v).bounded_dims[0].axis;
     misplaced = !lowering.refuse_advising(
-        "compute it after the model, or export the model so that the length is fixed",
+        lengths_.fixing_advice(lengths_.of_axis(v, axis)),
         "dimension {} of operand '{}' is bounded (at most {}), which {} does not support", axis,
         node.inputs[i], graph_.value(v).dims[static_cast<size_t>(axis)], node.op_type);
   }

@@ -35,12 +35,20 @@ struct SettledDim {
   std::string symbol;  // empty: the dimension has no name
   int64_t size = 0;
   By by = By::kDefault;
+  int64_t minimum = -1;  // of a range, whose maximum is `size`; -1: one size
+};
+
+// --dim NAME=MIN..MAX: the numbers of entries that a dimension of an input may have.
+struct DimRange {
+  int64_t minimum = 0, maximum = 0;
+  bool operator==(const DimRange&) const = default;
 };
 
 // Shapes and values that the command line gives.
 struct LoweringOptions {
   std::map<std::string, Dims> shapes;            // --shape INPUT=...
   std::map<std::string, int64_t> dims;           // --dim NAME=N
+  std::map<std::string, DimRange> ranges;        // --dim NAME=MIN..MAX
   std::map<std::string, ConstantPtr> constants;  // --const NAME=FILE
   std::map<std::string, int64_t> max_trips;      // --max-trips NODE=N
   std::map<std::string, int64_t> bounds;         // --bound NODE=N

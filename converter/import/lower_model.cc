@@ -73,6 +73,9 @@ class InputShapes {
       } else if (const auto d = options_.dims.find(dim.symbol);
                  !dim.symbol.empty() && d != options_.dims.end()) {
         dims.push_back(settle(input, axis, d->second, SettledDim::By::kDim));
+      } else if (const auto r = options_.ranges.find(dim.symbol);
+                 !dim.symbol.empty() && r != options_.ranges.end()) {
+        dims.push_back(settle(input, axis, r->second.maximum, SettledDim::By::kDim, r->second.minimum));
       } else if (const auto s = symbols_.find(dim.symbol); !dim.symbol.empty() && s != symbols_.end()) {
         dims.push_back(settle(input, axis, s->second, SettledDim::By::kShape));
       } else if (axis == 0 && (dim.symbol.empty() || inner_.count(dim.symbol) == 0)) {
@@ -94,12 +97,13 @@ class InputShapes {
   void report_open() {
     if (open_.empty() || options_.assumed > 0) return;
     diagnostics_.refuse("", "", fmt::format("these dimensions are open: {}", fmt::join(open_, "; ")),
-                        "give each with --dim NAME=N or --shape INPUT=...");
+                        "give each with --dim NAME=N, --dim NAME=MIN..MAX or --shape INPUT=...");
   }
 
  private:
-  int64_t settle(const ImportedValueInfo& input, size_t axis, int64_t size, SettledDim::By by) {
-    settled_.push_back({input.name, axis, input.dims[axis].symbol, size, by});
+  int64_t settle(const ImportedValueInfo& input, size_t axis, int64_t size, SettledDim::By by,
+                 int64_t minimum = -1) {
+    settled_.push_back({input.name, axis, input.dims[axis].symbol, size, by, minimum < size ? minimum : -1});
     return size;
   }
 
@@ -109,6 +113,59 @@ class InputShapes {
   std::set<std::string> inner_;
   std::map<std::string, int64_t> symbols_;
   std::vector<std::string> open_;
+};
+
+// The lengths of inputs' bounded axes: an int64 scalar for each range of --dim, behind the model's own
+// inputs.
+class GivenLengths {
+ public:
+  GivenLengths(const LoweringOptions& options, GraphLowering& lowering)
+      : options_(options), lowering_(lowering) {}
+
+  // Whether --dim gives a dimension of the input a range.
+  bool bounds(const ImportedValueInfo& input) const {
+    for (size_t axis = 0; axis < input.dims.size(); ++axis)
+      if (range_of(input, axis) != nullptr) return true;
+    return false;
+  }
+  // Bounds the axes of `value`, which is the input.
+  void bound(const ImportedValueInfo& input, ValueId value) {
+    for (size_t axis = 0; axis < input.dims.size(); ++axis)
+      if (const DimRange* range = range_of(input, axis)) {
+        const ValueId length = length_of(input.dims[axis].symbol, *range);
+        lowering_.graph().value(value).bounded_dims.push_back({static_cast<int>(axis), length});
+      }
+  }
+  // Lists them among the graph's inputs, when all of the model's are there.
+  void list() {
+    Graph& graph = lowering_.graph();
+    for (const auto& [name, id] : lengths_) {
+      const DimRange& range = options_.ranges.at(name);
+      graph.lengths.push_back({graph.inputs.size(), name, range.minimum, range.maximum});
+      graph.inputs.push_back(id);
+    }
+  }
+
+ private:
+  const DimRange* range_of(const ImportedValueInfo& input, size_t axis) const {
+    const ImportedDim& dim = input.dims[axis];
+    if (dim.value >= 0 || dim.symbol.empty() || options_.shapes.count(input.name) != 0) return nullptr;
+    const auto range = options_.ranges.find(dim.symbol);
+    if (range == options_.ranges.end() || range->second.minimum == range->second.maximum) return nullptr;
+    return &range->second;
+  }
+  ValueId length_of(const std::string& name, const DimRange& range) {
+    const auto [at, fresh] = lengths_.emplace(name, kAbsent);
+    if (fresh) {
+      at->second = lowering_.graph().add_value(fmt::format("length of {}", name), DType::kInt64, {});
+      lowering_.lengths().given(at->second, {range.minimum, range.maximum}, name);
+    }
+    return at->second;
+  }
+
+  const LoweringOptions& options_;
+  GraphLowering& lowering_;
+  std::map<std::string, ValueId> lengths_;  // by the dimension's name
 };
 
 bool usable_input(DType dtype) { return byte_width(dtype) != 0; }
@@ -179,10 +236,11 @@ void check_port_names(const ImportedGraph& graph, Diagnostics& diagnostics) {
   check(graph.outputs, "output");
 }
 
-// Lengths have done their work inside: only those of the model's outputs are returned by runs.
-void forget_inner_lengths(Graph& graph, const std::vector<ValueId>& outputs) {
+// Lengths have done their work inside: only those of the model's inputs and outputs (`ports`) are the
+// caller's.
+void forget_inner_lengths(Graph& graph, const std::vector<ValueId>& ports) {
   for (size_t i = 0; i < graph.values.size(); ++i)
-    if (std::find(outputs.begin(), outputs.end(), static_cast<ValueId>(i)) == outputs.end())
+    if (std::find(ports.begin(), ports.end(), static_cast<ValueId>(i)) == ports.end())
       graph.values[i].bounded_dims.clear();
   for (Node& node : graph.nodes)
     for (const auto& body : node.bodies) forget_inner_lengths(*body, {});
@@ -217,6 +275,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   check_options(model, options, diagnostics);
   check_port_names(model.graph, diagnostics);
   InputShapes shapes(model.graph, options, diagnostics);
+  GivenLengths lengths(options, lowering);
   define_given(model.graph, options, lowering);
   std::set<std::string> initialized;
   for (const ImportedTensor& tensor : model.graph.initializers) initialized.insert(tensor.name);
@@ -247,14 +306,23 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
     if (const DataInput port{input.name, input.dtype, *dims};
         options.bytes && takes_bytes(*options.bytes, port) &&
         (!options.bytes->input.empty() || !is_state(input.name, options))) {
+      if (lengths.bounds(input))
+        diagnostics.refuse(
+            "", "",
+            fmt::format("--input-type: a dimension of input '{}' has a range of sizes, but preprocessing is "
+                        "built into the model for one size",
+                        input.name),
+            "give the dimension one size with --dim NAME=N, or leave out --input-type");
       id = add_byte_input(port, options.bytes->how, lowering);
       byte_inputs.push_back(input.name);
     } else {
       id = graph.add_value(input.name, input.dtype, *dims);
       graph.inputs.push_back(id);
+      lengths.bound(input, id);
     }
     lowering.define(input.name, lowering.kept(input.name, id));
   }
+  lengths.list();
   shapes.report_open();
   // One of them may be a state, which keeps its type.
   if (options.all_states && options.bytes && options.bytes->input.empty() && byte_inputs.size() > 1)
@@ -308,7 +376,9 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   separate_outputs(graph);
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     graph.value(graph.outputs[i]).name = model.graph.outputs[i].name;
-  forget_inner_lengths(graph, graph.outputs);
+  std::vector<ValueId> ports = graph.outputs;
+  ports.insert(ports.end(), graph.inputs.begin(), graph.inputs.end());
+  forget_inner_lengths(graph, ports);
   if (options.assumed == 0 && !add_states(model.graph, options, graph, diagnostics)) return std::nullopt;
   if (fates != nullptr) enter_constants(model.graph, options, fates);
   return graph;

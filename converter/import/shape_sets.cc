@@ -136,7 +136,7 @@ std::vector<LoweringOptions> options_of_sets(const ImportedModel& model, const L
         diagnostics.refuse("", "", fmt::format("{}: {}", flag(set), what), std::move(remedy));
       };
       if (names.is_symbol(item)) {
-        if (options.dims.count(item.name) != 0)
+        if (options.dims.count(item.name) != 0 || options.ranges.count(item.name) != 0)
           refuse(fmt::format("--dim gives dimension '{}' a size as well", item.name),
                  "remove one of the two");
         own.dims[item.name] = item.sizes[0];

@@ -111,6 +111,9 @@ class AddingStates {
     const Value &begin = graph_.value(graph_.inputs[*in]), &end = graph_.value(graph_.outputs[*out]);
     const std::string types = fmt::format("'{}' is {} and '{}' is {}", output, to_string(end.dtype, end.dims),
                                           input, to_string(begin.dtype, begin.dims));
+    if (!begin.bounded_dims.empty())
+      return refuse(what, fmt::format("the length of '{}' is given before each run", input),
+                    "a state keeps its size; give the dimension one with --dim NAME=N");
     if (!end.bounded_dims.empty())
       return refuse(what, fmt::format("the length of '{}' depends on data", output),
                     "export the model with a state of fixed size");
@@ -187,7 +190,7 @@ bool add_states(const ImportedGraph& model, const LoweringOptions& options, Grap
 std::vector<std::pair<std::string, std::string>> propose_states(const Graph& graph) {
   std::map<std::vector<std::string>, std::vector<size_t>> inputs, outputs;  // by stem
   for (size_t i = 0; i < graph.inputs.size(); ++i)
-    if (graph.state_read(graph.inputs[i]) == nullptr)
+    if (graph.state_read(graph.inputs[i]) == nullptr && graph.given_length(graph.inputs[i]) == nullptr)
       inputs[stem(graph.value(graph.inputs[i]).name, true)].push_back(i);
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     if (graph.state_written(graph.outputs[i]) == nullptr)
@@ -198,8 +201,8 @@ std::vector<std::pair<std::string, std::string>> propose_states(const Graph& gra
     if (words.empty() || out == outputs.end() || in.size() != 1 || out->second.size() != 1) continue;
     const Value& begin = graph.value(graph.inputs[in[0]]);
     const Value& end = graph.value(graph.outputs[out->second[0]]);
-    if (begin.dtype == end.dtype && begin.dims == end.dims && end.bounded_dims.empty() &&
-        !is_sub_byte(begin.dtype))
+    if (begin.dtype == end.dtype && begin.dims == end.dims && begin.bounded_dims.empty() &&
+        end.bounded_dims.empty() && !is_sub_byte(begin.dtype))
       pairs.emplace_back(end.name, begin.name);
   }
   return pairs;

@@ -89,6 +89,12 @@ bool Graph::is_output(ValueId id) const {
   return std::find(outputs.begin(), outputs.end(), id) != outputs.end();
 }
 
+const GraphLength* Graph::given_length(ValueId id) const {
+  for (const GraphLength& length : lengths)
+    if (inputs[length.input] == id) return &length;
+  return nullptr;
+}
+
 const GraphState* Graph::state_read(ValueId id) const {
   for (const GraphState& s : states)
     if (inputs[s.input] == id) return &s;

@@ -102,6 +102,14 @@ struct GraphState {
   ConstantPtr initial;                  // null: zeros
 };
 
+// An input of an entry graph that holds the length of bounded axes of other inputs (--dim NAME=MIN..MAX): an
+// int64 scalar, which the session writes before each run.
+struct GraphLength {
+  size_t input = 0;  // index into Graph::inputs
+  std::string name;  // of the dimension in the ONNX file
+  int64_t minimum = 0, maximum = 0;
+};
+
 struct Graph {
   std::string name;
   Stage stage = Stage::kLowered;  // a body's is that of the graph around it
@@ -114,6 +122,7 @@ struct Graph {
   std::vector<Node> prepare;
   std::vector<ValueId> inputs, outputs;
   std::vector<GraphState> states;
+  std::vector<GraphLength> lengths;
   // Indices of public inputs and outputs whose memory the plan shares with no other value (--bindable).
   std::vector<size_t> bindable_inputs, bindable_outputs;
 
@@ -127,6 +136,8 @@ struct Graph {
   // The state whose input the value is, or whose output; null: none.
   const GraphState* state_read(ValueId id) const;
   const GraphState* state_written(ValueId id) const;
+  // The length that the value holds; null: it is not an input that holds one.
+  const GraphLength* given_length(ValueId id) const;
 };
 
 // The producer and the readers of each value; valid until the graph changes. Graph outputs and lengths of

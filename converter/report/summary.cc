@@ -51,7 +51,10 @@ std::string dims_text(const std::vector<SettledDim>& dims) {
     const std::string name = d.symbol.empty() ? place : fmt::format("'{}'", d.symbol);
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     known.push_back(name);
-    if (d.by != SettledDim::By::kDefault)
+    if (d.minimum >= 0)
+      lines.push_back(fmt::format("{} is {} to {}, by {}; callers give it with the inputs", name, d.minimum,
+                                  d.size, way_of(d.by)));
+    else if (d.by != SettledDim::By::kDefault)
       lines.push_back(fmt::format("{} is {}, by {}", name, d.size, way_of(d.by)));
     else
       lines.push_back(fmt::format(
@@ -204,6 +207,7 @@ nlohmann::json summary_json(const ConversionReport& r) {
   for (const SettledDim& d : r.settled_dims) {
     dims.push_back({{"input", d.input}, {"axis", d.axis}, {"size", d.size}, {"by", way_of(d.by)}});
     if (!d.symbol.empty()) dims.back()["name"] = d.symbol;
+    if (d.minimum >= 0) dims.back()["minimum"] = d.minimum;
   }
   for (const auto& [dtype, count] : r.multiply_adds) by_type[dtype_name(dtype)] = count;
   return {{"inputs", ports(r.inputs)},

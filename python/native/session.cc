@@ -29,6 +29,7 @@ using ByteArray = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cp
 struct Port {
   std::string name, dtype;
   std::vector<int64_t> shape;
+  std::vector<int64_t> minima;  // of an input's axes
 };
 
 // A model file's bytes, aligned as Runner::open() takes them.
@@ -163,7 +164,9 @@ class Session {
     const uint32_t count = inputs ? model.input_count(entry) : model.output_count(entry);
     for (uint32_t i = 0; i < count; ++i) {
       const PortInfo port = inputs ? model.input(i, entry) : model.output(i, entry);
-      list.push_back({port.name, dtype_name(port.dtype), {port.dims.begin(), port.dims.end()}});
+      list.push_back({port.name, dtype_name(port.dtype), {port.dims.begin(), port.dims.end()}, {}});
+      for (size_t axis = 0; axis < port.dims.size() && inputs; ++axis)
+        list.back().minima.push_back(model.input_range(i, static_cast<int>(axis), entry).minimum);
     }
     return list;
   }
@@ -181,6 +184,14 @@ class Session {
     const int code = static_cast<int>(runner_.code());
     runner_.clear_error();
     raise("RunError", text, code);
+  }
+  // The lengths of the next run, for an input that the caller writes in place.
+  void set_shape(uint32_t input, const std::vector<int64_t>& shape) {
+    const Status status = runner_.session().set_shape(input, shape);
+    if (status.ok()) return;
+    char text[400];
+    runner_.model().format(status, text);
+    raise("InputError", std::string(text));
   }
   void reset() { runner_.reset(); }
   // The used entries of each axis of the outputs, for outputs that were not used whole.
@@ -231,7 +242,8 @@ void add_session(nb::module_& m) {
   nb::class_<Port>(m, "Port", "An input or output: name, dtype as in the file, shape.")
       .def_prop_ro("name", [](const Port& p) { return nb::bytes(p.name.data(), p.name.size()); })
       .def_ro("dtype", &Port::dtype)
-      .def_ro("shape", &Port::shape);
+      .def_ro("shape", &Port::shape)
+      .def_ro("minima", &Port::minima);
   nb::class_<Options>(m, "Options")
       .def_static("of", &options_of, nb::kw_only(), nb::arg("threads"), nb::arg("backends"),
                   nb::arg("backend").none(), nb::arg("profile").none(), nb::arg("entry").none(),
@@ -253,6 +265,7 @@ void add_session(nb::module_& m) {
           },
           nb::arg("input"), nb::arg("index"), "The memory of an input or output, as long as the array lives.")
       .def("run", &Session::run)
+      .def("set_shape", &Session::set_shape, nb::arg("input"), nb::arg("shape"))
       .def("reset", &Session::reset)
       .def("used_shape", &Session::used_shape, nb::arg("output"),
            nb::sig("def used_shape(self, output: int) -> tuple[int, ...] | None"))

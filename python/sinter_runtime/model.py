@@ -31,6 +31,22 @@ class _Slot(NamedTuple):
     port: Port
     view: Array
     bound: bool
+    index: int
+    minima: tuple[int, ...]  # of an input's axes
+
+    @property
+    def bounded(self) -> bool:
+        return bool(self.minima) and self.minima != self.port.shape
+
+    def takes(self, shape: tuple[int, ...]) -> bool:
+        low = self.minima or self.port.shape
+        return len(shape) == len(low) and all(a <= n <= b for a, n, b in zip(low, shape, self.port.shape))
+
+    @property
+    def sizes(self) -> str:
+        """The shape, with the ranges of bounded axes: [1, 1..128]."""
+        low = self.minima or self.port.shape
+        return "[" + ", ".join(str(b) if a == b else f"{a}..{b}" for a, b in zip(low, self.port.shape)) + "]"
 
 
 class _Ports(NamedTuple):
@@ -66,10 +82,10 @@ class Model:
 
     def _slots(self, inputs: bool, entry: int) -> dict[str, _Slot]:
         slots = {}
-        for index, (port, kind) in enumerate(_ports(self._session, inputs, entry)):
+        for index, (port, kind, minima) in enumerate(_ports(self._session, inputs, entry)):
             array = self.bound.get(port.name)
             view = self._session.memory(inputs, index).view(kind).reshape(port.shape) if array is None else array
-            slots[port.name] = _Slot(port, view, array is not None)
+            slots[port.name] = _Slot(port, view, array is not None, index, minima)
         return slots
 
     @property
@@ -85,16 +101,29 @@ class Model:
         """The shapes of the inputs, by name, of each shape set. `inputs` and `outputs` are those of the set that ran last."""
         return [{name: slot.port.shape for name, slot in ports.inputs.items()} for ports in self._sets.values()]
 
+    @property
+    def ranges(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """The smallest and the largest size of each axis of the inputs, by name: they differ where the model was converted with
+        a range, such as dims={"seq": (1, 128)}."""
+        return {name: tuple(zip(slot.minima, slot.port.shape)) for name, slot in self._inputs.items()}
+
+    def set_shape(self, name: str, shape: Sequence[int]) -> None:
+        """The shape of the next runs for a bound input with a range of sizes: they read this part of the bound array."""
+        slot = self._inputs.get(name)
+        if slot is None:
+            raise InputError(_unknown("input", name, self._inputs))
+        self._session.set_shape(slot.index, list(shape))
+
     def _choose(self, inputs: Mapping[str, Array]) -> None:
         """Goes on with the first shape set that has the arrays' shapes; wrong names and types are reported later."""
         shapes = {name: array.shape for name, array in inputs.items() if isinstance(array, np.ndarray) and name in self._inputs}
         for entry, ports in self._sets.items():
-            if all(name in ports.inputs and ports.inputs[name].port.shape == shape for name, shape in shapes.items()):
+            if all(name in ports.inputs and ports.inputs[name].takes(shape) for name, shape in shapes.items()):
                 if entry != self._entry:
                     self._use(entry)
                 return
         given = ", ".join(f"'{name}' {list(shape)}" for name, shape in shapes.items())
-        sets = "; ".join(", ".join(f"'{name}' {list(shape)}" for name, shape in one.items()) for one in self.shapes)
+        sets = "; ".join(", ".join(f"'{name}' {slot.sizes}" for name, slot in one.inputs.items()) for one in self._sets.values())
         raise InputError(f"no shape set of the model takes {given}; give one of {sets}")
 
     def run(self, inputs: Mapping[str, Array] | None = None, *, outputs: Mapping[str, Array] | None = None) -> dict[str, Array]:
@@ -115,8 +144,12 @@ class Model:
                     raise InputError(_unknown("output", name, self._outputs))
                 _check(array, slot.port, "output", writes=True)
             for name, array in (inputs or {}).items():
-                view = self._inputs[name].view
-                if array is not view:
+                slot = self._inputs[name]
+                view = slot.view
+                if slot.bounded:
+                    self._session.set_shape(slot.index, list(array.shape))
+                    view = view[tuple(slice(n) for n in array.shape)]
+                if array is not slot.view:
                     np.copyto(view, array, casting="no")
             self._session.run()
             return {name: self._result(i, slot, (outputs or {}).get(name))
@@ -129,10 +162,10 @@ class Model:
             slot = self._inputs.get(name)
             if slot is None:
                 raise InputError(_unknown("input", name, self._inputs))
-            _check(array, slot.port, "input")
+            _check(array, slot.port, "input", slot=slot)
         for name, slot in self._inputs.items():
             if name not in inputs and not slot.bound:
-                raise InputError(f"input '{name}' is missing; give an array for it, {slot.port.dtype.name}{list(slot.port.shape)}")
+                raise InputError(f"input '{name}' is missing; give an array for it, {slot.port.dtype.name}{slot.sizes}")
 
     def _result(self, index: int, slot: _Slot, to: Array | None) -> Array:
         if to is not None:
@@ -226,12 +259,12 @@ def _known_options(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _ports(session: _native.Session, inputs: bool, entry: int) -> list[tuple[Port, np.dtype[Any]]]:
+def _ports(session: _native.Session, inputs: bool, entry: int) -> list[tuple[Port, np.dtype[Any], tuple[int, ...]]]:
     ports = []
     for port in session.ports(inputs, entry):
         name = port.name.decode("utf-8", "surrogateescape")
         kind = arrays.dtype_of(port.dtype, f"{'input' if inputs else 'output'} '{name}'")
-        ports.append((Port(name, kind, tuple(port.shape)), kind))
+        ports.append((Port(name, kind, tuple(port.shape)), kind, tuple(port.minima)))
     return ports
 
 
@@ -247,7 +280,7 @@ def _open(opener: Any, options: dict[str, Any], model: Model | None) -> Model:
     entries = [options["entry"]] if options["entry"] is not None else session.entries()
     if len(entries) > 1:
         raise UsageError(f"bind: arrays are bound to one shape set, but the file has {len(entries)}; give its number by entry=N")
-    ports = {port.name: (port, kind) for side in (True, False) for port, kind in _ports(session, side, entries[0])}
+    ports = {port.name: (port, kind) for side in (True, False) for port, kind, _ in _ports(session, side, entries[0])}
     del session
     bound: dict[str, Array] = {}
     for name, array in given.items():
@@ -292,7 +325,7 @@ def _unknown(kind: str, name: object, names: Iterable[str]) -> str:
     return f"the model does not have an {kind} {name!r}; it has {known}"
 
 
-def _check(array: Any, port: Port, kind: str, writes: bool = False) -> None:
+def _check(array: Any, port: Port, kind: str, writes: bool = False, slot: _Slot | None = None) -> None:
     what = f"{kind} '{port.name}'"
     if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
         raise InputError(f"{what} is {type(array).__name__}; give a NumPy array: numpy.asarray(x, dtype='{port.dtype.name}')")
@@ -300,7 +333,8 @@ def _check(array: Any, port: Port, kind: str, writes: bool = False) -> None:
         order = " of the other byte order" if array.dtype.newbyteorder() == port.dtype else ""
         raise InputError(f"{what} is {port.dtype.name}, but the array is {array.dtype.name}{order}; no value is converted silently: "
                          f"give array.astype('{port.dtype.name}')")
-    if array.shape != port.shape:
-        raise InputError(f"{what} has shape {list(port.shape)}, but the array has {list(array.shape)}; give an array of that shape")
+    if array.shape != port.shape and not (slot is not None and slot.takes(array.shape)):
+        sizes = slot.sizes if slot is not None else str(list(port.shape))
+        raise InputError(f"{what} has shape {sizes}, but the array has {list(array.shape)}; give an array of that shape")
     if writes and not array.flags.writeable:
         raise InputError(f"the array for {what} is read-only; give one that can be written")

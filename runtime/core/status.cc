@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "runtime/core/axis_range.h"
 #include "runtime/core/dtype.h"
 
 namespace sinter {
@@ -87,6 +88,12 @@ size_t format_status(const Status& status, std::span<char> buffer, const PlaceNa
       const auto* name =
           reinterpret_cast<const char*>(static_cast<intptr_t>(p[1] == 's' ? status.a : status.b));
       text.put(name != nullptr ? name : "");
+      ++p;
+    } else if (p[0] == '%' && p[1] == 'r') {
+      const auto& range = *reinterpret_cast<const AxisRange*>(static_cast<intptr_t>(status.b));
+      text.put("axis "), text.put(int64_t{range.axis});
+      text.put(" has "), text.put(range.minimum);
+      text.put(" to "), text.put(range.maximum), text.put(" entries");
       ++p;
     } else {
       text.put(*p);

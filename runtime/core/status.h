@@ -31,8 +31,8 @@ enum class Where : uint8_t {
 };
 
 // The outcome of an operation. In the literal `message` %a and %b stand for the two numbers, %A, %B for
-// types, %s and %t for texts whose addresses the numbers are (a and b; name_of), which live as long as what
-// was asked. Trivially copyable; holds no heap memory.
+// types; %s and %t for texts at the addresses a and b (name_of), %r for an AxisRange at address b: these live
+// as long as what was asked. Trivially copyable; holds no heap memory.
 struct [[nodiscard]] Status {
   Code code = Code::kOk;
   Where where = Where::kNone;

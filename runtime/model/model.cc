@@ -199,8 +199,12 @@ uint32_t Model::entry_count() const { return length(state_->root->profiles()->Ge
 bool Model::takes(const InputShape& shape, uint32_t entry) const {
   const int i = find_input(shape.name, entry);
   if (i < 0) return false;
-  const std::span<const int64_t> dims = input(static_cast<uint32_t>(i), entry).dims;
-  return std::equal(dims.begin(), dims.end(), shape.dims.begin(), shape.dims.end());
+  if (input(static_cast<uint32_t>(i), entry).dims.size() != shape.dims.size()) return false;
+  for (size_t axis = 0; axis < shape.dims.size(); ++axis) {
+    const AxisRange range = input_range(static_cast<uint32_t>(i), static_cast<int>(axis), entry);
+    if (shape.dims[axis] < range.minimum || shape.dims[axis] > range.maximum) return false;
+  }
+  return true;
 }
 int Model::find_entry(std::span<const InputShape> shapes) const {
   for (uint32_t entry = 0; entry < entry_count(); ++entry)
@@ -213,6 +217,10 @@ uint32_t Model::output_count(uint32_t entry) const { return length(entry_of(stat
 PortInfo Model::input(uint32_t i, uint32_t entry) const {
   const fb::Program& program = *entry_of(state_, entry);
   return port_info(program, *program.inputs()->Get(i));
+}
+AxisRange Model::input_range(uint32_t i, int axis, uint32_t entry) const {
+  const fb::Program& program = *entry_of(state_, entry);
+  return detail::axis_range(program, *program.inputs()->Get(i), axis);
 }
 PortInfo Model::output(uint32_t i, uint32_t entry) const {
   const fb::Program& program = *entry_of(state_, entry);

@@ -62,6 +62,7 @@ inline constexpr uint32_t kMaxOperands = [] {
 inline constexpr int kMaxNesting = 8;
 inline constexpr uint32_t kMaxRegions = 16;   // of a program
 inline constexpr uint32_t kMaxProfiles = 16;  // of a file
+inline constexpr uint32_t kMaxLengths = 16;   // that the caller of a program gives
 // Prepare steps from the first that a prepared value depends on to its own.
 inline constexpr int32_t kMaxPrepareChain = 64;
 
@@ -89,6 +90,27 @@ inline TensorView value_view(const fb::Value& value) {
 // As in the ONNX model.
 inline std::span<const int64_t> port_dims(const fb::Port& port, const fb::Value& value) {
   return port.dims() != nullptr ? items(port.dims()) : items(value.dims());
+}
+
+// The index in Program.lengths of the value that holds a length; their count if it is not one of them.
+inline uint32_t find_length(const fb::Program& program, int32_t value) {
+  uint32_t n = 0;
+  while (n < length(program.lengths()) &&
+         static_cast<int64_t>(program.lengths()->Get(n)->value()) != int64_t{value})
+    ++n;
+  return n;
+}
+
+// The entries that an axis of an entry program's input may have.
+inline AxisRange axis_range(const fb::Program& program, const fb::Port& port, int axis) {
+  const fb::Value& value = *program.values()->Get(port.value());
+  const int64_t dim = port_dims(port, value)[static_cast<size_t>(axis)];
+  AxisRange range{axis, dim, dim};
+  for (uint32_t i = 0; i < length(value.bounded_dims()); ++i)
+    if (value.bounded_dims()->Get(i)->axis() == axis)
+      range.minimum =
+          program.lengths()->Get(find_length(program, value.bounded_dims()->Get(i)->length()))->minimum();
+  return range;
 }
 
 // Of a verified constant.

@@ -50,7 +50,7 @@ Status check_total_lengths(const fb::Model& root, uint64_t flatbuffer_bytes) {
   for (const fb::Constant* c : *root.constants()) add(length(c->dims()) + 1);
   for (const fb::Program* p : *root.programs()) {
     add(uint64_t{length(p->values())} + length(p->steps()) + length(p->prepare()));
-    add(uint64_t{length(p->inputs())} + length(p->outputs()));
+    add(uint64_t{length(p->inputs())} + length(p->outputs()) + length(p->lengths()));
     if (total > flatbuffer_bytes) break;
     if (p->values() != nullptr)
       for (const fb::Value* v : *p->values()) add(uint64_t{length(v->dims())} + length(v->bounded_dims()));

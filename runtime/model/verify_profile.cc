@@ -118,6 +118,8 @@ class ProfileVerifier {
       SINTER_RETURN_UNLESS(same_ports(program, program.inputs(), model, model.inputs()) &&
                                same_ports(program, program.outputs(), model, model.outputs()),
                            corrupt("a profile's inputs or outputs differ from those of the first one"));
+      SINTER_RETURN_UNLESS(same_lengths(program, model),
+                           corrupt("a profile's bounded inputs differ from those of the first one"));
       SINTER_RETURN_UNLESS(same_states(program, model),
                            corrupt("a profile's states differ from those of the first one"));
     }
@@ -139,6 +141,28 @@ class ProfileVerifier {
         return false;
       for (size_t d = 0; d < dims.size(); ++d)
         if (dims[d] != wanted[d]) return false;
+    }
+    return true;
+  }
+
+  // The same axes of the inputs have the same lengths, by their place in the list; the inputs are the same.
+  static bool same_lengths(const fb::Program& p, const fb::Program& q) {
+    if (&p == &q) return true;
+    if (length(p.lengths()) != length(q.lengths())) return false;
+    for (uint32_t n = 0; n < length(p.lengths()); ++n) {
+      const fb::Length &a = *p.lengths()->Get(n), &b = *q.lengths()->Get(n);
+      if (a.minimum() != b.minimum() || a.maximum() != b.maximum() ||
+          std::strcmp(text(a.name()), text(b.name())) != 0)
+        return false;
+    }
+    for (uint32_t i = 0; i < length(p.inputs()); ++i) {
+      const auto* one = p.values()->Get(p.inputs()->Get(i)->value())->bounded_dims();
+      const auto* other = q.values()->Get(q.inputs()->Get(i)->value())->bounded_dims();
+      if (length(one) != length(other)) return false;
+      for (uint32_t e = 0; e < length(one); ++e)
+        if (one->Get(e)->axis() != other->Get(e)->axis() ||
+            find_length(p, one->Get(e)->length()) != find_length(q, other->Get(e)->length()))
+          return false;
     }
     return true;
   }

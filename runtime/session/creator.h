@@ -191,6 +191,7 @@ class Creator {
   Status brought_block(const DeviceRequirements& need, const Device& device,
                        std::span<std::byte>* block) const;
   Status open_queue(uint32_t device, BumpArena& prepared);
+  void describe_given(const Frame& frame, GivenAxis* axes) const;
   CopyItem* describe_states(const Frame& frame, int device, bool updates, CopyItem* items) const;
   Status walk_entry();
   Status walk(Frame& frame);

@@ -117,6 +117,7 @@ Status Session::move_to(std::span<std::byte> memory, const SessionOptions& optio
   for (uint32_t i = 0; i < next.states; ++i)
     if (next.copies[i].bytes > 0 && next.copies[i].to != state_->copies[i].to)
       std::memcpy(next.copies[i].to, state_->copies[i].to, next.copies[i].bytes);
+  for (uint32_t i = 0; i < next.given_count; ++i) next.given[i].now = state_->given[i].now;
   const StepObserver* observer = state_->observer;
   *this = std::move(created.value());
   set_observer(observer);
@@ -164,6 +165,7 @@ Status Session::run() {
   SINTER_RETURN_IF_ERROR(arena.status(kArena));
   const Use kept(state_->shared_state);
   SINTER_RETURN_IF_ERROR(kept.status(kState));
+  SINTER_RETURN_IF_ERROR(detail::place_lengths(*state_));
   detail::CallRoom room;
   state_->room = &room;
   const Status status = detail::run_steps(*state_, state_->main);
@@ -180,6 +182,8 @@ Status Session::run_async(void* stream) {
       state_->device_count == 1 && !state_->host_takes_part && state_->states == 0,
       unsupported("the host has a part in the run; bind all inputs and outputs to device memory, "
                   "or call run()"));
+  SINTER_RETURN_UNLESS(state_->given_count == 0,
+                       unsupported("the host gives the run the lengths of its inputs; call run()"));
   DeviceQueue& queue = *state_->devices[0].queue;
   SINTER_RETURN_IF_ERROR(queue.begin_after(stream));
   const RunStep* end = state_->main.steps + state_->main.count;

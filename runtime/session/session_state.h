@@ -112,6 +112,15 @@ struct OutputLength {
   int32_t axis = 0;
 };
 
+// A bounded axis of an input, with its length as the caller has given it for this input.
+struct GivenAxis {
+  AxisRange range;
+  int64_t now = 0;
+  std::byte* at = nullptr;  // where the run reads the length (int64)
+  uint32_t input = 0;
+  uint32_t first = 0;  // the first axis of the same length, in the list of these
+};
+
 // A backend whose memory the session uses (devices.cc).
 struct DeviceState {
   Backend* backend = nullptr;
@@ -130,9 +139,10 @@ struct SessionState {
   Operand* ports = nullptr;  // inputs, then outputs, with public dims; then the states that have names
   uint32_t inputs = 0, outputs = 0, named_states = 0;
   OutputLength* lengths = nullptr;
+  GivenAxis* given = nullptr;        // by input
   CopyItem* copies = nullptr;        // state, on reset (from null: zeros), then when a run ends
   uint32_t states = 0, updates = 0;  // in host memory
-  uint32_t length_count = 0;
+  uint32_t length_count = 0, given_count = 0;
   uint32_t backend_count = 0;
   Backend** backends = nullptr;  // those that compute a step
   const StepObserver* observer = nullptr;
@@ -162,6 +172,9 @@ const std::byte* flatbuffer_start(const Model& model);
 
 // Runs a list of steps, and calls the observer if there is one.
 Status run_steps(SessionState& session, const StepList& list);
+// Writes the lengths that the caller has given to where the run reads them. Fails if two inputs of one length
+// were given different ones.
+Status place_lengths(const SessionState& session);
 // Waits for every device; the first error of them.
 Status finish_devices(SessionState& session);
 // Waits for the devices whose memory is this backend's.
@@ -206,8 +219,9 @@ SINTER_ON_32(PartOfPool, 12, 4);
 SINTER_ON_32(StepList, 16, 4);
 SINTER_ON_32(CopyItem, 16, 4);
 SINTER_ON_32(OutputLength, 12, 4);
+SINTER_ON_32(GivenAxis, 48, 8);
 SINTER_ON_32(DeviceState, 72, 8);
-SINTER_ON_32(SessionState, 136, 4);
+SINTER_ON_32(SessionState, 144, 4);
 SINTER_ON_32(IfState, 32, 4);
 SINTER_ON_32(LoopState, 80, 8);
 

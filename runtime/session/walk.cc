@@ -109,25 +109,30 @@ Status Creator::walk_entry() {
   const uint32_t inputs = length(program.inputs()), outputs = length(program.outputs());
   const uint32_t named = length(program.states());
   Operand* ports = control_.allocate_array<Operand>(size_t{inputs} + outputs + named);
-  uint32_t states = 0, updates = 0, length_count = 0;
+  uint32_t states = 0, updates = 0, length_count = 0, given_count = 0;
   for (uint32_t v = 0; v < length(program.values()); ++v) {
     const fb::Value& value = *program.values()->Get(v);
     if (value.kind() == fb::ValueKind::State) ++states, updates += value.update() >= 0;
   }
   for (uint32_t i = 0; i < outputs; ++i)
     length_count += length(program.values()->Get(program.outputs()->Get(i)->value())->bounded_dims());
+  for (uint32_t i = 0; i < inputs; ++i)
+    given_count += length(program.values()->Get(program.inputs()->Get(i)->value())->bounded_dims());
   CopyItem* copies = control_.allocate_array<CopyItem>(size_t{states} + updates);
   OutputLength* lengths = control_.allocate_array<OutputLength>(length_count);
+  GivenAxis* given = control_.allocate_array<GivenAxis>(given_count);
   TensorView* views =
       control_.allocate_array<TensorView>(most_operands_ > kStackOperands ? most_operands_ : 0);
   if (!building()) return ok_status();
-  SINTER_RETURN_UNLESS(ports != nullptr && copies != nullptr && lengths != nullptr && views != nullptr,
-                       kDisagree);
+  SINTER_RETURN_UNLESS(
+      ports != nullptr && copies != nullptr && lengths != nullptr && given != nullptr && views != nullptr,
+      kDisagree);
   session_->ports = ports;
   session_->inputs = inputs, session_->outputs = outputs, session_->named_states = named;
   for (uint32_t i = 0; i < named; ++i)
     ports[inputs + outputs + i] = operand_of(frame, program.states()->Get(i)->value());
   session_->lengths = lengths, session_->length_count = length_count;
+  session_->given = given, session_->given_count = given_count;
   session_->copies = copies;
   session_->views = views;
   for (uint32_t i = 0; i < inputs + outputs; ++i) {
@@ -145,6 +150,7 @@ Status Creator::walk_entry() {
       *lengths++ = {length.memory == 0 ? length.data : nullptr, i - inputs, dim.axis()};
     }
   }
+  describe_given(frame, given);
   CopyItem* end = copies;
   const auto add = [&](int device, bool update) {
     CopyItem* begin = end;
@@ -158,6 +164,24 @@ Status Creator::walk_entry() {
     session_->devices[d].updates = add(static_cast<int>(d), true);
   }
   return ok_status();
+}
+
+// The bounded axes of the inputs, at their maxima.
+void Creator::describe_given(const Frame& frame, GivenAxis* axes) const {
+  const fb::Program& program = *frame.program;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < length(program.inputs()); ++i) {
+    const fb::Port& port = *program.inputs()->Get(i);
+    const auto* bounded = program.values()->Get(port.value())->bounded_dims();
+    for (uint32_t e = 0; e < length(bounded); ++e) {
+      const fb::BoundedDim& dim = *bounded->Get(e);
+      const AxisRange range = axis_range(program, port, dim.axis());
+      std::byte* at = operand_of(frame, static_cast<uint32_t>(dim.length())).data;
+      uint32_t first = 0;
+      while (first < count && axes[first].at != at) ++first;
+      axes[count++] = {range, range.maximum, at, i, first};
+    }
+  }
 }
 
 // The initial values or the updates of the states on a device or (-1) in host memory.

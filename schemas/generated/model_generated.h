@@ -33,6 +33,9 @@ struct PortBuilder;
 struct StatePort;
 struct StatePortBuilder;
 
+struct Length;
+struct LengthBuilder;
+
 struct Program;
 struct ProgramBuilder;
 
@@ -681,6 +684,93 @@ inline ::flatbuffers::Offset<StatePort> CreateStatePortDirect(
       output__);
 }
 
+struct Length FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
+  typedef LengthBuilder Builder;
+  enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
+    VT_VALUE = 4,
+    VT_MINIMUM = 6,
+    VT_MAXIMUM = 8,
+    VT_NAME = 10
+  };
+  uint32_t value() const {
+    return GetField<uint32_t>(VT_VALUE, 0);
+  }
+  int64_t minimum() const {
+    return GetField<int64_t>(VT_MINIMUM, 0);
+  }
+  int64_t maximum() const {
+    return GetField<int64_t>(VT_MAXIMUM, 0);
+  }
+  const ::flatbuffers::String *name() const {
+    return GetPointer<const ::flatbuffers::String *>(VT_NAME);
+  }
+  bool Verify(::flatbuffers::Verifier &verifier) const {
+    return VerifyTableStart(verifier) &&
+           VerifyField<uint32_t>(verifier, VT_VALUE, 4) &&
+           VerifyField<int64_t>(verifier, VT_MINIMUM, 8) &&
+           VerifyField<int64_t>(verifier, VT_MAXIMUM, 8) &&
+           VerifyOffset(verifier, VT_NAME) &&
+           verifier.VerifyString(name()) &&
+           verifier.EndTable();
+  }
+};
+
+struct LengthBuilder {
+  typedef Length Table;
+  ::flatbuffers::FlatBufferBuilder &fbb_;
+  ::flatbuffers::uoffset_t start_;
+  void add_value(uint32_t value) {
+    fbb_.AddElement<uint32_t>(Length::VT_VALUE, value, 0);
+  }
+  void add_minimum(int64_t minimum) {
+    fbb_.AddElement<int64_t>(Length::VT_MINIMUM, minimum, 0);
+  }
+  void add_maximum(int64_t maximum) {
+    fbb_.AddElement<int64_t>(Length::VT_MAXIMUM, maximum, 0);
+  }
+  void add_name(::flatbuffers::Offset<::flatbuffers::String> name) {
+    fbb_.AddOffset(Length::VT_NAME, name);
+  }
+  explicit LengthBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
+        : fbb_(_fbb) {
+    start_ = fbb_.StartTable();
+  }
+  ::flatbuffers::Offset<Length> Finish() {
+    const auto end = fbb_.EndTable(start_);
+    auto o = ::flatbuffers::Offset<Length>(end);
+    return o;
+  }
+};
+
+inline ::flatbuffers::Offset<Length> CreateLength(
+    ::flatbuffers::FlatBufferBuilder &_fbb,
+    uint32_t value = 0,
+    int64_t minimum = 0,
+    int64_t maximum = 0,
+    ::flatbuffers::Offset<::flatbuffers::String> name = 0) {
+  LengthBuilder builder_(_fbb);
+  builder_.add_maximum(maximum);
+  builder_.add_minimum(minimum);
+  builder_.add_name(name);
+  builder_.add_value(value);
+  return builder_.Finish();
+}
+
+inline ::flatbuffers::Offset<Length> CreateLengthDirect(
+    ::flatbuffers::FlatBufferBuilder &_fbb,
+    uint32_t value = 0,
+    int64_t minimum = 0,
+    int64_t maximum = 0,
+    const char *name = nullptr) {
+  auto name__ = name ? _fbb.CreateString(name) : 0;
+  return sinter::fb::CreateLength(
+      _fbb,
+      value,
+      minimum,
+      maximum,
+      name__);
+}
+
 struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   typedef ProgramBuilder Builder;
   enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
@@ -689,7 +779,8 @@ struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_PREPARE = 8,
     VT_INPUTS = 10,
     VT_OUTPUTS = 12,
-    VT_STATES = 14
+    VT_STATES = 14,
+    VT_LENGTHS = 16
   };
   const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Value>> *values() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Value>> *>(VT_VALUES);
@@ -708,6 +799,9 @@ struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   }
   const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::StatePort>> *states() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::StatePort>> *>(VT_STATES);
+  }
+  const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Length>> *lengths() const {
+    return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Length>> *>(VT_LENGTHS);
   }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
@@ -729,6 +823,9 @@ struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            VerifyOffset(verifier, VT_STATES) &&
            verifier.VerifyVector(states()) &&
            verifier.VerifyVectorOfTables(states()) &&
+           VerifyOffset(verifier, VT_LENGTHS) &&
+           verifier.VerifyVector(lengths()) &&
+           verifier.VerifyVectorOfTables(lengths()) &&
            verifier.EndTable();
   }
 };
@@ -755,6 +852,9 @@ struct ProgramBuilder {
   void add_states(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::StatePort>>> states) {
     fbb_.AddOffset(Program::VT_STATES, states);
   }
+  void add_lengths(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Length>>> lengths) {
+    fbb_.AddOffset(Program::VT_LENGTHS, lengths);
+  }
   explicit ProgramBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -773,8 +873,10 @@ inline ::flatbuffers::Offset<Program> CreateProgram(
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Step>>> prepare = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Port>>> inputs = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Port>>> outputs = 0,
-    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::StatePort>>> states = 0) {
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::StatePort>>> states = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Length>>> lengths = 0) {
   ProgramBuilder builder_(_fbb);
+  builder_.add_lengths(lengths);
   builder_.add_states(states);
   builder_.add_outputs(outputs);
   builder_.add_inputs(inputs);
@@ -791,13 +893,15 @@ inline ::flatbuffers::Offset<Program> CreateProgramDirect(
     const std::vector<::flatbuffers::Offset<sinter::fb::Step>> *prepare = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Port>> *inputs = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Port>> *outputs = nullptr,
-    const std::vector<::flatbuffers::Offset<sinter::fb::StatePort>> *states = nullptr) {
+    const std::vector<::flatbuffers::Offset<sinter::fb::StatePort>> *states = nullptr,
+    const std::vector<::flatbuffers::Offset<sinter::fb::Length>> *lengths = nullptr) {
   auto values__ = values ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Value>>(*values) : 0;
   auto steps__ = steps ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Step>>(*steps) : 0;
   auto prepare__ = prepare ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Step>>(*prepare) : 0;
   auto inputs__ = inputs ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Port>>(*inputs) : 0;
   auto outputs__ = outputs ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Port>>(*outputs) : 0;
   auto states__ = states ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::StatePort>>(*states) : 0;
+  auto lengths__ = lengths ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Length>>(*lengths) : 0;
   return sinter::fb::CreateProgram(
       _fbb,
       values__,
@@ -805,7 +909,8 @@ inline ::flatbuffers::Offset<Program> CreateProgramDirect(
       prepare__,
       inputs__,
       outputs__,
-      states__);
+      states__,
+      lengths__);
 }
 
 struct Region FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {

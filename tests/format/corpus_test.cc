@@ -84,6 +84,22 @@ TEST(Corpus, MemoriesOfVersion3) {
   EXPECT_THAT(std::vector<float>(y, y + 6), ElementsAre(-4, -2, 0, -2, -4, -6));
 }
 
+TEST(Corpus, LengthsOfVersion3) {
+  FromFile f("v3_lengths.sinter", lengths_model);
+  ASSERT_TRUE(f.session.valid());
+  const std::vector<float> x = {1, 2, 3, 4};
+  const int64_t two[] = {2, 2}, none[] = {2, 0};
+  for (const uint32_t i : {0, 1})
+    ASSERT_TRUE(f.session.write_input(i, std::as_bytes(std::span(x)), two).ok());
+  ASSERT_TRUE(f.session.write_input(2, {}, none).ok());
+  ASSERT_TRUE(f.session.run().ok());
+  std::vector<float> y(4);
+  ASSERT_TRUE(f.session.read_output(0, std::as_writable_bytes(std::span(y))).ok());
+  EXPECT_THAT(y, ElementsAre(2, 4, 6, 8));
+  EXPECT_EQ(f.session.output_length(1, 1), 0);
+  EXPECT_EQ(f.session.output("m").as<int64_t>()[3], 2);
+}
+
 TEST(Corpus, BodiesInMemoriesOfVersion3) {
   FromFile f("v3_bodies.sinter", bodies_model, {.backend = "reference"});
   ASSERT_TRUE(f.session.valid());

@@ -86,6 +86,7 @@ TEST(Fuzz, PlainModel) { fuzz(plain_model().build(), true); }
 // Loops may have become long, so these are not run.
 TEST(Fuzz, ControlFlow) { fuzz(control_model().build(), false); }
 TEST(Fuzz, BodiesInMemories) { fuzz(bodies_model().build(), false, "reference"); }
+TEST(Fuzz, Lengths) { fuzz(lengths_model().build(), true); }
 TEST(Fuzz, Profiles) { fuzz(portable_profiles_model().build(), true); }
 
 }  // namespace

@@ -127,11 +127,17 @@ struct StatePortSpec {
   std::string input, output;
   uint32_t value;
 };
+struct LengthSpec {
+  uint32_t value;
+  int64_t minimum, maximum;
+  std::string name;
+};
 struct ProgramSpec {
   std::vector<ValueSpec> values;
   std::vector<StepSpec> steps, prepare;
   std::vector<PortSpec> inputs, outputs;
   std::vector<StatePortSpec> states;    // those that have names
+  std::vector<LengthSpec> lengths;      // that the caller gives
   uint32_t own_inputs = UINT32_MAX;     // inputs from here on are captured
   std::vector<uint8_t> memories = {0};  // of a subprogram's regions
   std::vector<uint64_t> regions;        // result of planning: their bytes
@@ -164,6 +170,15 @@ class ModelBuilder {
     const int v = value(dtype, std::move(dims), fb::ValueKind::Input);
     program().inputs.push_back({name, static_cast<uint32_t>(v), {}});
     return v;
+  }
+  // The length of bounded axes of inputs, which the caller gives.
+  int length(const std::string& name, int64_t minimum, int64_t maximum) {
+    const int v = value(DType::kInt64, {}, fb::ValueKind::Input);
+    program().lengths.push_back({static_cast<uint32_t>(v), minimum, maximum, name});
+    return v;
+  }
+  void bound(int v, int axis, int length) {
+    program().values[static_cast<size_t>(v)].bounded_dims.emplace_back(axis, length);
   }
   // An input of a subprogram that its step captures; after all own inputs.
   int captured(DType dtype, std::vector<int64_t> dims) {
@@ -396,11 +411,17 @@ inline AlignedBytes ModelBuilder::build() {
     for (const StatePortSpec& s : p.states)
       states.push_back(
           fb::CreateStatePort(fbb, s.value, fbb.CreateString(s.input), fbb.CreateString(s.output)));
+    std::vector<flatbuffers::Offset<fb::Length>> lengths;
+    for (const LengthSpec& l : p.lengths)
+      lengths.push_back(fb::CreateLength(fbb, l.value, l.minimum, l.maximum,
+                                         l.name.empty() ? 0 : fbb.CreateString(l.name)));
     program_list.push_back(fb::CreateProgram(
         fbb, fbb.CreateVector(values), make_steps(p.steps), make_steps(p.prepare), make_ports(p.inputs),
         make_ports(p.outputs),
         states.empty() ? flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::StatePort>>>()
-                       : fbb.CreateVector(states)));
+                       : fbb.CreateVector(states),
+        lengths.empty() ? flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::Length>>>()
+                        : fbb.CreateVector(lengths)));
   }
   std::vector<flatbuffers::Offset<fb::Profile>> profile_list;
   for (const ProfileSpec& p : profiles) profile_list.push_back(profile(fbb, p));

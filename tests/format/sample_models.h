@@ -96,6 +96,31 @@ inline ModelBuilder weighted_model() {
   return b;
 }
 
+// y = x + z and its length in every column, m: x and z are [2, 1..4] of one length, w [1..3, 0..2] of two.
+inline ModelBuilder lengths_model() {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {2, 4}), z = b.input("z", DType::kFloat32, {2, 4});
+  const int w = b.input("w", DType::kFloat32, {3, 2});
+  const int n = b.length("seq", 1, 4), rows = b.length("rows", 1, 3), columns = b.length("columns", 0, 2);
+  const int y = b.value(DType::kFloat32, {2, 4}), v = b.value(DType::kFloat32, {3, 2});
+  const int part = b.value(DType::kInt64, {1}), m = b.value(DType::kInt64, {4});
+  b.step(AddAttrs{}, {x, z}, {y});
+  b.step(NegAttrs{}, {w}, {v});
+  ViewAttrs view;
+  view.dims = {1};
+  b.step(view, {n}, {part}).elided = true;
+  b.place(part).alias_of = n;
+  BroadcastAttrs wide;
+  wide.dims = {4};
+  b.step(wide, {part}, {m});
+  for (const int value : {x, z, y}) b.bound(value, 1, n);
+  for (const int value : {w, v}) b.bound(value, 0, rows), b.bound(value, 1, columns);
+  b.output("y", y);
+  b.output("v", v);
+  b.output("m", m);
+  return b;
+}
+
 // y = -|x + x|, where |.| is computed in the memory of a backend called "far".
 inline ModelBuilder memories_model() {
   ModelBuilder b;

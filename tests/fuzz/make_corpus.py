@@ -211,6 +211,7 @@ def plans(sinter):
     for name, data, flags in [("shapes", shared, ["--shapes", "rows=1; rows=6; rows=40"]),
                               ("shapes_profiles", shared, ["--shapes", "rows=2; rows=3", "--target", "x86_64,portable"]),
                               ("shapes_state", rows, ["--shapes", "rows=3; rows=1", *kept]),
+                              ("given_lengths", shared, ["--dim", "rows=1..6"]),
                               ("shapes_device", shared, ["--shapes", "rows=32; rows=48", "--target", "cuda"]),
                               ("state", stateful, kept), ("state_device", stateful, [*kept, "--target", "cuda"]),
                               ("state_profiles", stateful, [*kept, "--target", "x86_64,portable"]), ("lengths", lengths.SerializeToString(), []), ("overlap", chain(1, 2, 8, 6), ["--target", "portable"]),

@@ -34,13 +34,17 @@ const TableType kStep{"Step",
 const TableType kPort{"Port", {{"value", Type::kU32}, {"name", Type::kString}, {"dims", Type::kI64, true}}};
 const TableType kStatePort{"StatePort",
                            {{"value", Type::kU32}, {"input", Type::kString}, {"output", Type::kString}}};
+const TableType kLength{
+    "Length",
+    {{"value", Type::kU32}, {"minimum", Type::kI64}, {"maximum", Type::kI64}, {"name", Type::kString}}};
 const TableType kProgram{"Program",
                          {{"values", Type::kTable, true, &kValue},
                           {"steps", Type::kTable, true, &kStep},
                           {"prepare", Type::kTable, true, &kStep},
                           {"inputs", Type::kTable, true, &kPort},
                           {"outputs", Type::kTable, true, &kPort},
-                          {"states", Type::kTable, true, &kStatePort}}};
+                          {"states", Type::kTable, true, &kStatePort},
+                          {"lengths", Type::kTable, true, &kLength}}};
 const TableType kRegion{"Region", {{"bytes", Type::kU64}, {"memory_kind", Type::kU8}}};
 const TableType kDeviceWorkspace{"DeviceWorkspace",
                                  {{"region", Type::kU32}, {"offset", Type::kU64}, {"bytes", Type::kU64}}};

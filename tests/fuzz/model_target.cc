@@ -191,6 +191,30 @@ void run_sharing(const Model& model, SessionOptions options, bool run) {
   run_session(model, options, run, &why);
 }
 
+// The minima, then the maxima, then what is in the middle; lengths outside are refused.
+void give_lengths(Session& session, const Model& model, uint32_t entry, uint32_t round) {
+  for (uint32_t i = 0; i < session.input_count(); ++i) {
+    const TensorView view = session.input(i);
+    int64_t dims[kMaxRank] = {};
+    const std::span<const int64_t> shape(dims, static_cast<size_t>(view.rank));
+    for (int axis = 0; axis < view.rank; ++axis) {
+      const AxisRange range = model.input_range(i, axis, entry);
+      if (range.minimum < 0 || range.minimum > range.maximum || range.maximum != view.dims[axis])
+        broken("an axis of an input has an impossible range");
+      dims[axis] = round == 0   ? range.minimum
+                   : round == 1 ? range.maximum
+                                : range.minimum + (range.maximum - range.minimum) / 2;
+    }
+    if (!session.set_shape(i, shape).ok()) broken("a shape within the ranges is refused");
+    for (int axis = 0; axis < view.rank; ++axis) {
+      if (session.input_length(i, axis) != dims[axis]) broken("a length is another than was given");
+      const int64_t given = std::exchange(dims[axis], view.dims[axis] + 1);
+      if (session.set_shape(i, shape).ok()) broken("a shape beyond the maxima is taken");
+      dims[axis] = given;
+    }
+  }
+}
+
 // `why` is set where the model is refused.
 bool run_session(const Model& model, const SessionOptions& options, bool run, const char** why) {
   const auto need = Session::requirements(model, options);
@@ -212,6 +236,7 @@ bool run_session(const Model& model, const SessionOptions& options, bool run, co
   Session session = std::move(created.value());
   if (!run) return true;
   for (uint32_t round = 0; round < 3; ++round) {
+    give_lengths(session, model, options.entry, round);
     fill_inputs(session, round);
     const Status status = session.run();
     if (!status.ok()) continue;  // an index out of range, say

@@ -82,18 +82,27 @@ class Runner {
   // bool.
   template <class Values>
   bool set(const char* name, const Values& values);
-  // The same for an input of shape `dims`, where the file has several shape sets: goes on with the first one
-  // in which the input has this shape and the inputs that were set since the last run have theirs, whose
-  // values are kept. A failure lists the shapes that the file has.
+  // The same for an input of shape `dims`.
+  // - Where the file has several shape sets: goes on with the first one in which the input has this shape and
+  //   the inputs that were set since the last run have theirs, whose values are kept. A failure lists the
+  //   shapes that the file has.
+  // - Where axes of the input are bounded (Model::input_range): `values` is a dense tensor of shape `dims`,
+  //   and the run computes with these lengths. Inputs that share a length are all set before a run. Without
+  //   dims an input has its maxima.
   template <class Values>
-  bool set(const char* name, const Values& values, std::span<const int64_t> dims) {
-    return choose(name, dims) && set(name, values);
-  }
+  bool set(const char* name, const Values& values, std::span<const int64_t> dims);
   template <class Values>
   bool set(const char* name, const Values& values, std::initializer_list<int64_t> dims) {
     return set(name, values, std::span<const int64_t>(dims.begin(), dims.size()));
   }
-  // Copies the output to `values`, a contiguous range. The same rules.
+  // The shape of the next runs for an input with bounded axes that the caller writes in place
+  // (Session::set_shape); chooses between shape sets like set().
+  bool set_shape(const char* name, std::span<const int64_t> dims);
+  bool set_shape(const char* name, std::initializer_list<int64_t> dims) {
+    return set_shape(name, std::span<const int64_t>(dims.begin(), dims.size()));
+  }
+  // Copies the output to `values`, a contiguous range. The same rules; where the last run used a part of the
+  // output (output_length), a range of that many elements takes this part as a dense tensor.
   template <class Values>
   bool copy(const char* name, Values&& values);
   // The output in place: valid until the next run() or set(). Empty on failure.
@@ -113,7 +122,7 @@ class Runner {
   // Sets state back to its initial values.
   bool reset();
 
-  // The dims of an input or output; empty if there is none of that name.
+  // The dims of an input or output, for bounded axes the maxima; empty if there is none of that name.
   std::span<const int64_t> shape(const char* name) const;
   DType dtype(const char* name) const;  // kNone if there is none
   // The entries of an output's axis that the last run used (Session::output_length).
@@ -131,6 +140,10 @@ class Runner {
   explicit Runner(State* state) : state_(state) {}
   static Runner with_state();
   bool choose(const char* name, std::span<const int64_t> dims);
+  // Of elements of one of these types, `width` bytes each.
+  bool write(const char* name, uint32_t types, size_t width, std::span<const std::byte> values,
+             std::span<const int64_t> dims);
+  bool read(const char* name, uint32_t types, size_t width, std::span<std::byte> values);
   TensorView port(const char* name) const;
   enum class Port { kInput, kOutput };
   // The memory of the input or output if it has one of these types, and `count` elements of `width` bytes
@@ -185,10 +198,21 @@ bool Runner::set(const char* name, const Values& values) {
   } else {
     static_assert(detail::Elements<const Values>, "give numbers in a contiguous range, or one number");
     using T = detail::Element<const Values>;
-    size_t count = std::ranges::size(values);
-    std::byte* to = memory_of(name, Port::kInput, detail::element_types<T>(), sizeof(T), &count);
-    if (to != nullptr && count > 0) std::memcpy(to, std::ranges::data(values), count * sizeof(T));
-    return to != nullptr;
+    return write(name, detail::element_types<T>(), sizeof(T),
+                 std::as_bytes(std::span(std::ranges::data(values), std::ranges::size(values))), shape(name));
+  }
+}
+
+template <class Values>
+bool Runner::set(const char* name, const Values& values, std::span<const int64_t> dims) {
+  if constexpr (detail::kIsElement<Values>) {
+    return set(name, std::span<const Values>(&values, 1), dims);
+  } else {
+    static_assert(detail::Elements<const Values>, "give numbers in a contiguous range, or one number");
+    using T = detail::Element<const Values>;
+    return choose(name, dims) &&
+           write(name, detail::element_types<T>(), sizeof(T),
+                 std::as_bytes(std::span(std::ranges::data(values), std::ranges::size(values))), dims);
   }
 }
 
@@ -196,10 +220,8 @@ template <class Values>
 bool Runner::copy(const char* name, Values&& values) {
   static_assert(detail::Elements<Values>, "give a contiguous range of numbers");
   using T = detail::Element<Values>;
-  size_t count = std::ranges::size(values);
-  const std::byte* from = memory_of(name, Port::kOutput, detail::element_types<T>(), sizeof(T), &count);
-  if (from != nullptr && count > 0) std::memcpy(std::ranges::data(values), from, count * sizeof(T));
-  return from != nullptr;
+  return read(name, detail::element_types<T>(), sizeof(T),
+              std::as_writable_bytes(std::span(std::ranges::data(values), std::ranges::size(values))));
 }
 
 template <class T>

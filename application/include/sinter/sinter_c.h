@@ -351,6 +351,26 @@ SINTER_API sinter_code sinter_set(sinter_session* session, const char* name, sin
 SINTER_API sinter_code sinter_get(const sinter_session* session, const char* name, sinter_type type,
                                   void* data, size_t bytes, sinter_error* error);
 
+/* Bounded axes: of a model that was converted with --dim NAME=MIN..MAX (docs/bounded.md). The dims of inputs
+ * and outputs are the maxima; sinter_set() gives an input of these. */
+
+/* The entries that an axis of an input may have. SINTER_INVALID_ARGUMENT if there is none of that number. */
+SINTER_API sinter_code sinter_model_input_range(const sinter_model* model, uint32_t entry, uint32_t index,
+                                                int32_t axis, int64_t* minimum, int64_t* maximum);
+/* Copies an input of this shape in: dense, as many bytes as the shape has. Inputs that share a length are all
+ * set before a run. */
+SINTER_API sinter_code sinter_set_shaped(sinter_session* session, const char* name, sinter_type type,
+                                         const void* data, size_t bytes, const int64_t* dims, int32_t rank,
+                                         sinter_error* error);
+/* The same for an input that is written in place: an element is where it is in a tensor of the maxima. */
+SINTER_API sinter_code sinter_session_set_shape(sinter_session* session, const char* name,
+                                                const int64_t* dims, int32_t rank, sinter_error* error);
+/* The entries of an input's axis that the next run reads. */
+SINTER_API int64_t sinter_session_input_length(const sinter_session* session, const char* name, int32_t axis);
+/* Copies the part of an output that the last run used (sinter_session_output_length) to a dense tensor. */
+SINTER_API sinter_code sinter_get_used(const sinter_session* session, const char* name, sinter_type type,
+                                       void* data, size_t bytes, sinter_error* error);
+
 /* Computes the outputs; returns when they are ready. */
 SINTER_API sinter_code sinter_run(sinter_session* session, sinter_error* error);
 /* Session::run_async() and wait(): `stream` is a CUstream. */

@@ -112,7 +112,7 @@ struct GraphRunner::Impl {
       arena = base;
     };
     const Graph& graph = *program.graph;
-    for (size_t i = 0; i < graph.inputs.size(); ++i) meet(session.input(i), graph.inputs[i]);
+    for (size_t i = 0; i < session.input_count(); ++i) meet(session.input(i), graph.inputs[i]);
     for (size_t i = 0; i < graph.outputs.size(); ++i)
       if (!graph.is_constant(graph.outputs[i])) meet(session.output(i), graph.outputs[i]);
   }
@@ -196,9 +196,14 @@ void GraphRunner::run(const Sample& sample, const Watcher& watcher) {
   for (size_t i = 0; i < sample.size(); ++i) {
     const TensorView view = session.input(i);
     const LoadedBytes loaded = sample[i]->load();
-    if (sample[i]->dtype() != view.dtype || loaded.bytes.size() != static_cast<size_t>(view.dense_bytes()))
+    if (sample[i]->dtype() != view.dtype) throw std::logic_error("a sample of another graph");
+    const auto bytes = static_cast<size_t>(view.dense_bytes());
+    const bool whole = loaded.bytes.size() == bytes;
+    // Padding has no part in results, but in the ranges of values: zeros.
+    if (!whole) std::memset(view.data, 0, bytes);
+    const std::span<const int64_t> maxima(view.dims, static_cast<size_t>(view.rank)), own = sample[i]->dims();
+    if (!session.write_input(static_cast<uint32_t>(i), loaded.bytes, whole ? maxima : own).ok())
       throw std::logic_error("a sample of another graph");
-    if (!loaded.bytes.empty()) std::memcpy(view.data, loaded.bytes.data(), loaded.bytes.size());
   }
   impl_->watcher = &watcher;
   if (watcher) impl_->show(0);
@@ -207,6 +212,23 @@ void GraphRunner::run(const Sample& sample, const Watcher& watcher) {
   session.set_observer(nullptr);
   impl_->watcher = nullptr;
   if (!status.ok()) throw DataError("a run on the data failed: " + said(status));
+  clear_padding();
+}
+
+// Zeros beyond the lengths, which count in no measure of the outputs.
+void GraphRunner::clear_padding() const {
+  const Session& session = impl_->session;
+  for (uint32_t i = 0; i < session.output_count(); ++i) {
+    const TensorView view = session.output(i);
+    for (int axis = 0; axis < view.rank; ++axis) {
+      const int64_t dim = view.dims[axis], length = session.output_length(i, axis);
+      int64_t outer = 1, inner = static_cast<int64_t>(byte_width(view.dtype));
+      for (int a = 0; a < axis; ++a) outer *= view.dims[a];
+      for (int a = axis + 1; a < view.rank; ++a) inner *= view.dims[a];
+      for (int64_t o = 0; length < dim && o < outer; ++o)
+        std::memset(view.data + (o * dim + length) * inner, 0, static_cast<size_t>((dim - length) * inner));
+    }
+  }
 }
 
 TensorView GraphRunner::output(size_t index) const { return impl_->session.output(index); }

@@ -53,6 +53,8 @@ class GraphRunner {
   TensorView output(size_t index) const;
 
  private:
+  void clear_padding() const;
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

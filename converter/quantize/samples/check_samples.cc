@@ -41,18 +41,19 @@ int channel_axis(const Dims& dims) {
 class InputWatch {
  public:
   explicit InputWatch(const SampleInput& input) : input_(input), axis_(channel_axis(input.dims)) {
+    if (axis_ >= 0 && !input.minima.empty()) axis_ = -1;  // channels or not, they may be fewer
     const size_t n = axis_ < 0 ? 1 : static_cast<size_t>(input.dims[static_cast<size_t>(axis_)]);
     low_.assign(n, kInfinity), high_.assign(n, -kInfinity);
     first_.fill(-1);
   }
 
   void look(const Constant& array, int64_t sample) {
-    if (element_count(input_.dims) == 0) return;
+    if (array.size() == 0) return;
     const LoadedBytes loaded = array.load();
     if (array.dtype() == DType::kFloat32)
-      scan(reinterpret_cast<const float*>(loaded.bytes.data()), sample);
+      scan(reinterpret_cast<const float*>(loaded.bytes.data()), array.dims(), sample);
     else if (array.dtype() == DType::kFloat64)
-      scan(reinterpret_cast<const double*>(loaded.bytes.data()), sample);
+      scan(reinterpret_cast<const double*>(loaded.bytes.data()), array.dims(), sample);
     else
       return;
     ++samples_;
@@ -101,11 +102,11 @@ class InputWatch {
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
   template <class T>
-  void scan(const T* x, int64_t sample) {
+  void scan(const T* x, const Dims& dims, int64_t sample) {
     int64_t outer = 1, inner = 1;
     const auto channels = static_cast<int64_t>(low_.size());
-    for (int a = 0; a < axis_; ++a) outer *= input_.dims[static_cast<size_t>(a)];
-    for (size_t a = static_cast<size_t>(axis_ + 1); a < input_.dims.size(); ++a) inner *= input_.dims[a];
+    for (int a = 0; a < axis_; ++a) outer *= dims[static_cast<size_t>(a)];
+    for (size_t a = static_cast<size_t>(axis_ + 1); a < dims.size(); ++a) inner *= dims[a];
     T reach = 0;
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t c = 0; c < channels; ++c) {
@@ -202,7 +203,7 @@ class InputWatch {
   }
 
   const SampleInput& input_;
-  const int axis_;
+  int axis_;
   int64_t samples_ = 0;
   std::vector<double> low_, high_;          // per channel
   std::array<int64_t, 256> reaches_ = {};   // samples by the exponent of their largest magnitude

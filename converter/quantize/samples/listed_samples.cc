@@ -87,11 +87,13 @@ class ListedSamples final : public SampleSource {
     for (const auto& [name, a] : found->second) facts.push_back({name, a->dtype(), a->dims(), {}});
     // An array that is alone in its file needs no name.
     if (facts.size() == 1) facts[0].name = input.name;
-    const Matched matched = match_arrays(facts, {input}, Layout::kSingle);
+    const std::vector<SampleInput> wanted{input};
+    const Matched matched = match_arrays(facts, wanted, Layout::kSingle);
     if (!matched.problems.empty())
       throw DataError(fmt::format("{} does not fit the model:\n  {}", file.string(),
                                   fmt::join(matched.problems, "\n  ")));
-    return checked(input, found->second[static_cast<size_t>(matched.array[0])].second, file.string(), sample);
+    return checked(matched.sized(wanted, 0), found->second[static_cast<size_t>(matched.array[0])].second,
+                   file.string(), sample);
   }
 
   // A model is trained for one rate, which no file of it states.

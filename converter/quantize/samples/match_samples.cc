@@ -30,24 +30,49 @@ bool accepts(const Dims& array, const Dims& sample, Layout layout) {
   return behind(array, sample) || behind(sample, array);
 }
 
+// "1..128" where samples have sizes of their own.
+std::string size_text(const SampleInput& input, size_t axis) {
+  const int64_t most = input.dims[axis];
+  return input.minima.empty() || input.minima[axis] == most ? fmt::format("{}", most)
+                                                            : fmt::format("{}..{}", input.minima[axis], most);
+}
+
+// The input as the array's samples have it: bounded dims have the array's sizes where these are in range.
+SampleInput sized(SampleInput input, const ArrayFact& a) {
+  if (input.minima.empty() || a.dims.size() < input.dims.size() || a.dims.size() > input.dims.size() + 1)
+    return input;
+  const size_t shift = a.dims.size() - input.dims.size();
+  for (size_t axis = 0; axis < input.dims.size(); ++axis)
+    if (const int64_t size = a.dims[axis + shift]; size >= input.minima[axis] && size < input.dims[axis])
+      input.dims[axis] = size;
+  return input;
+}
+
 std::string expected(const SampleInput& input, Layout layout) {
-  const std::string own = to_string(input.dtype, input.dims);
+  std::vector<std::string> sizes;
+  for (size_t i = 0; i < input.dims.size(); ++i) sizes.push_back(size_text(input, i));
+  const std::string own = fmt::format("{}[{}]", dtype_name(input.dtype), fmt::join(sizes, ","));
   if (layout == Layout::kSingle) return own;
   const bool replaces = !input.dims.empty() && input.dims[0] == 1;
   std::string stack = "[N";
-  for (size_t i = replaces ? 1 : 0; i < input.dims.size(); ++i) stack += fmt::format(",{}", input.dims[i]);
+  for (size_t i = replaces ? 1 : 0; i < input.dims.size(); ++i) stack += "," + sizes[i];
   return fmt::format("{}, so N samples are {}{}]", own, dtype_name(input.dtype), stack);
 }
 
 class Matcher {
  public:
   Matcher(const std::vector<ArrayFact>& arrays, const std::vector<SampleInput>& inputs, Layout layout)
-      : arrays_(arrays), inputs_(inputs), layout_(layout) {}
+      : arrays_(arrays), declared_(inputs), inputs_(inputs), layout_(layout) {}
 
   Matched run() {
     result_.array.assign(inputs_.size(), -1);
     for (size_t i = 0; i < inputs_.size(); ++i) result_.array[i] = find(inputs_[i].name);
     if (inputs_.size() == 1 && arrays_.size() == 1 && arrays_[0].name.empty()) result_.array[0] = 0;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (result_.array[i] >= 0)
+        inputs_[i] = sized(declared_[i], arrays_[static_cast<size_t>(result_.array[i])]);
+      result_.dims.push_back(inputs_[i].dims);
+    }
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (result_.array[i] < 0) {
         missing(inputs_[i]);
@@ -283,7 +308,8 @@ class Matcher {
   }
 
   const std::vector<ArrayFact>& arrays_;
-  const std::vector<SampleInput>& inputs_;
+  const std::vector<SampleInput>& declared_;
+  std::vector<SampleInput> inputs_;  // with the sizes of the arrays
   const Layout layout_;
   Matched result_;
 };

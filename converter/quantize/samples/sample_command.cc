@@ -231,8 +231,8 @@ class CommandSamples final : public SampleSource {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const Constant& a = *arrays[static_cast<size_t>(matched.array[i])].second;
       const LoadedBytes loaded = a.load();
-      (*sample)[i] =
-          make_input(inputs_[i], a.dtype(), Bytes(loaded.bytes.begin(), loaded.bytes.end()), read_);
+      (*sample)[i] = make_input(matched.sized(inputs_, i), a.dtype(),
+                                Bytes(loaded.bytes.begin(), loaded.bytes.end()), read_);
     }
     ++read_;
     return true;

@@ -46,9 +46,17 @@ ConstantPtr make_input(const SampleInput& input, DType given, Bytes bytes, int64
 // Which array is which input, and everything that is wrong with them.
 struct Matched {
   std::vector<int> array;  // per input: index into the arrays
+  std::vector<Dims> dims;  // per input: of each sample, where inputs have ranges of sizes
   bool single = false;     // the arrays are one sample, not stacks
   int64_t count = 0;
   std::vector<std::string> problems;
+
+  // An input with the dims of these samples.
+  SampleInput sized(const std::vector<SampleInput>& inputs, size_t input) const {
+    SampleInput result = inputs[input];
+    result.dims = dims[input];
+    return result;
+  }
 };
 struct ArrayFact {
   std::string name;

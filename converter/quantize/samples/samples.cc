@@ -65,7 +65,7 @@ class FileSamples final : public SampleSource {
       OpenArray& a = arrays_[static_cast<size_t>(matched_.array[i])];
       Bytes bytes(sample_bytes(i));
       detail::read_whole(*a.stream, bytes.data(), bytes.size(), a.what);
-      (*sample)[i] = detail::make_input(inputs_[i], a.header.dtype, std::move(bytes), wanted);
+      (*sample)[i] = detail::make_input(matched_.sized(inputs_, i), a.header.dtype, std::move(bytes), wanted);
     }
     ++position_;
     // Where a file ends its checksum is compared.
@@ -87,7 +87,7 @@ class FileSamples final : public SampleSource {
 
   size_t sample_bytes(size_t input) const {
     const OpenArray& a = arrays_[static_cast<size_t>(matched_.array[input])];
-    return dense_bytes(a.header.dtype, inputs_[input].dims);
+    return dense_bytes(a.header.dtype, matched_.dims[input]);
   }
   void close() { open_ = -1, arrays_.clear(); }
 
@@ -154,9 +154,12 @@ void find_table(const Graph& graph, ValueId id, SampleInput* input) {
 std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* declared) {
   std::vector<SampleInput> inputs;
   for (const ValueId id : graph.inputs) {
-    if (graph.state_read(id) != nullptr) continue;
+    if (graph.state_read(id) != nullptr || graph.given_length(id) != nullptr) continue;
     const Value& v = graph.value(id);
     SampleInput input{v.name, v.dtype, v.dims, {}};
+    if (!v.bounded_dims.empty()) input.minima = v.dims;
+    for (const auto& [axis, length] : v.bounded_dims)
+      input.minima[static_cast<size_t>(axis)] = graph.given_length(length)->minimum;
     if (is_integer(v.dtype)) find_table(graph, id, &input);
     if (declared != nullptr)
       for (const ImportedValueInfo& info : declared->inputs)

@@ -30,12 +30,14 @@ struct SampleInput {
   // Of integers that look up a constant table: its rows, 0 if there is none, and its name.
   int64_t rows = 0;
   std::string table = {};
+  // Per dim the smallest size of samples, where `dims` are the largest; empty: all have `dims`.
+  Dims minima = {};
 };
 // The graph's public inputs, without those of states; the symbols are taken from the model's declaration
 // where that is given.
 std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* declared = nullptr);
 
-// One constant per input, in order, with the input's dtype and dims.
+// One constant per input, in order, with the input's dtype and dims within its range.
 using Sample = std::vector<ConstantPtr>;
 
 class SampleSource {

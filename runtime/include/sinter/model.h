@@ -12,6 +12,7 @@
 #include <span>
 
 #include "runtime/backend/kernel.h"
+#include "runtime/core/axis_range.h"
 #include "runtime/core/custom_ops.h"
 
 namespace sinter {
@@ -41,7 +42,7 @@ struct OpenOptions {
   CustomOps custom_ops = {};
 };
 
-// A public input or output, with its name in the model.
+// A public input or output, with its name in the model. The dim of a bounded axis is its maximum.
 struct PortInfo {
   const char* name = "";
   DType dtype = DType::kNone;
@@ -80,15 +81,18 @@ class Model {
 
   // Shape sets: entry 0 is the default. Inputs and outputs are the same in every profile.
   uint32_t entry_count() const;
-  // The first entry whose inputs of these names have these dims, whatever its other inputs have; -1 if there
+  // The first entry whose inputs of these names take these dims, whatever its other inputs have; -1 if there
   // is none.
   int find_entry(std::span<const InputShape> shapes) const;
-  // Whether the entry's input of this name has these dims.
+  // Whether the entry's input of this name takes these dims.
   bool takes(const InputShape& shape, uint32_t entry) const;
   uint32_t input_count(uint32_t entry = 0) const;
   uint32_t output_count(uint32_t entry = 0) const;
   PortInfo input(uint32_t i, uint32_t entry = 0) const;
   PortInfo output(uint32_t i, uint32_t entry = 0) const;
+  // The entries that an axis of an input may have: more than one number if the model was converted with
+  // --dim NAME=MIN..MAX for it (docs/bounded.md).
+  AxisRange input_range(uint32_t i, int axis, uint32_t entry = 0) const;
   // Index of the input or output of that name, or -1.
   int find_input(const char* name, uint32_t entry = 0) const;
   int find_output(const char* name, uint32_t entry = 0) const;

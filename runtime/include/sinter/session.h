@@ -175,7 +175,8 @@ class Session {
   uint32_t input_count() const;
   uint32_t output_count() const;
   // The memory in which to write an input before each run (the run may reuse it) and to read an output
-  // afterwards, until the next run begins or an input is written. Public dims, dense.
+  // afterwards, until the next run begins or an input is written. Public dims (the maxima of bounded axes),
+  // dense.
   template <class Index>
   requires std::is_integral_v<Index>  // so that 0 is not a pointer
       TensorView input(Index i)
@@ -186,6 +187,23 @@ class Session {
   // The number of entries of an output's axis that the last run used: at most its dim, where the length
   // depends on data (the others are zero).
   int64_t output_length(uint32_t i, int axis) const;
+  // ---- bounded axes: of a model that was converted with --dim NAME=MIN..MAX (Model::input_range). The
+  // memory of an input, bound or not, has room for the maxima, and the run reads from each axis as many
+  // entries as its length; the others may hold anything. Lengths are at their maxima until they are given,
+  // and stay.
+
+  // The shape that the input has in the next runs. The caller writes it in place: element (i, j, ...) is
+  // where it is in a tensor of the maxima. kInvalidArgument, and nothing has changed, unless the model takes
+  // it.
+  Status set_shape(uint32_t i, std::span<const int64_t> dims);
+  // The same, and copies the elements, which are those of a dense tensor of that shape.
+  Status write_input(uint32_t i, std::span<const std::byte> values, std::span<const int64_t> dims);
+  // The entries of an axis of an input that the next run reads: those given, or its dim.
+  int64_t input_length(uint32_t i, int axis) const;
+  // Copies an output of the last run to a dense tensor whose dims are its lengths (output_length).
+  // kInvalidArgument if that tensor has another number of bytes.
+  Status read_output(uint32_t i, std::span<std::byte> values) const;
+
   // dtype kNone if no port has that name.
   TensorView input(const char* name) const;
   TensorView output(const char* name) const;
@@ -197,7 +215,8 @@ class Session {
 
   // Computes the outputs. Blocks until all outputs are ready. On failure (an index out of range, a loop
   // beyond its bound) they are undefined, and so is the state until reset(). kInvalidArgument, and nothing
-  // has changed, if another session that uses the same SharedArena or SharedState is running.
+  // has changed, if another session that uses the same SharedArena or SharedState is running, or if inputs that
+  // share a length (two dimensions of one name) were given different ones: both have to be given anew.
   Status run();
   // The same without waiting, for sessions whose inputs, outputs and steps are all on one device: the run
   // begins when all that is in the caller's stream is done, and what the caller puts there afterwards begins
