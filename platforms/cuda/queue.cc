@@ -148,6 +148,7 @@ Status Queue::end_before(void* stream) { return order(stream_, static_cast<Strea
 
 Status Queue::start_action(const Action& action) {
   if (action.kind == Action::Kind::kFill) {
+    behind_kernel_ = false;
     const DriverResult done = device_.api().fill(address(action.to), action.fill, action.bytes, stream_);
     return done == kDriverSuccess ? ok_status() : device_.failure(done, kToTransfer);
   }
@@ -155,9 +156,16 @@ Status Queue::start_action(const Action& action) {
   SINTER_RETURN_IF_ERROR(device_.function(action.kernel, &function));
   void* arguments[] = {const_cast<void*>(action.arguments)};
   const Blocks& blocks = action.shape.blocks;
-  const DriverResult done = device_.api().launch(function, blocks[0], blocks[1], blocks[2],
-                                                 static_cast<unsigned>(threads_of(action.kernel)), 1, 1,
-                                                 action.shape.shared_bytes, stream_, arguments, nullptr);
+  LaunchAttribute overlap;
+  overlap.value.allowed = 1;
+  const LaunchConfig config{.blocks = {blocks[0], blocks[1], blocks[2]},
+                            .threads = {static_cast<unsigned>(threads_of(action.kernel)), 1, 1},
+                            .shared_bytes = action.shape.shared_bytes,
+                            .stream = stream_,
+                            .attributes = &overlap,
+                            .attribute_count = behind_kernel_ ? 1u : 0u};
+  const DriverResult done = device_.api().launch(&config, function, arguments, nullptr);
+  behind_kernel_ = device_.overlaps_launches();
   return done == kDriverSuccess ? ok_status() : device_.failure(done, kToLaunch);
 }
 
@@ -167,6 +175,7 @@ Status Queue::start(const Step& step, bool alone) {
   if (!alone && step.in_chain) return ok_status();
   if (!alone && step.heads_chain) return start_action(*step.chain);
   DriverResult done = kDriverSuccess;
+  if (alone || step.kind != Step::Kind::kKernels) behind_kernel_ = false;
   if (step.kind == Step::Kind::kUpload && step.bytes > 0)
     done = device_.api().upload(address(step.device), step.staging, step.bytes, stream_);
   if (step.kind == Step::Kind::kDownload && step.bytes > 0)
@@ -215,6 +224,7 @@ Status Queue::capture(Step& first) {
   if (done != kDriverSuccess) return device_.failure(done, kToCapture);
   Status status;
   bool can_fail = false;
+  behind_kernel_ = false;
   for (const Step* s = &first; s != nullptr && status.ok(); s = s->next) {
     status = start(*s, false);
     can_fail = can_fail || s->can_fail;

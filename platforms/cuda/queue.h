@@ -82,8 +82,9 @@ class Queue final : public DeviceQueue {
   Step *first_ = nullptr, *last_ = nullptr;  // of the group that is being prepared
   Step *first_pending_ = nullptr, *last_pending_ = nullptr;
   Step *first_failing_ = nullptr, *last_failing_ = nullptr;
-  uint32_t failing_ = 0;    // steps that can fail
-  bool downloads_ = false;  // a step of this group downloads
+  uint32_t failing_ = 0;        // steps that can fail
+  bool downloads_ = false;      // a step of this group downloads
+  bool behind_kernel_ = false;  // a launch may begin while what precedes it in the stream ends
   bool stepwise_ = false;
   bool busy_ = false;  // something was started since the last finish()
 };

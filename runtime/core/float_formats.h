@@ -135,8 +135,10 @@ constexpr Int saturate_to(double x) {
 // A double that rounds to any narrower format as `v` itself would: where `v` has too many bits, the last bit
 // that fits is set if anything was cut (rounding to odd).
 constexpr double sticky_double(uint64_t v) {
-  if (v < 1ull << 53) return static_cast<double>(v);
-  const int drop = 11 - std::countl_zero(v);  // 64 - 53
+  // Not std::countl_zero: nvcc's gives 64 for every number on the device.
+  int drop = 0;
+  while (v >> drop >= 1ull << 53) ++drop;
+  if (drop == 0) return static_cast<double>(v);
   const uint64_t kept = v >> drop;
   const bool cut = (kept << drop) != v;
   return static_cast<double>(kept | (cut ? 1u : 0u)) * power_of_two(drop);

@@ -42,6 +42,7 @@ mkdir -p "$folder/bin" "$folder/lib/compiler" "$folder/files"
 folder=$(cd "$folder" && pwd)
 cd "$root"
 . scripts/build_env.sh
+cp tests/cuda/on_device.sh tests/cuda/rivals.py "$folder/" # first: they mark the folder as a bundle
 
 build=build/cuda$capability
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSINTER_UNITY=ON -DSINTER_CUDA=ON \
@@ -63,19 +64,20 @@ for program in bin/sinter tests/ops/op_tests; do
       esac
     done
 done
-cp tests/cuda/on_device.sh tests/cuda/rivals.py "$folder/"
+nvcc -O2 -arch="sm_$capability" -o "$folder/bin/device_times" tests/cuda/device_times.cu
 # PyTorch reads ONNX files by this package, which few machines have.
 python=${SINTER_VENV:-$root/.venv}/bin/python
 "$python" -m pip install --quiet --no-deps --no-compile --target "$folder/python" onnx2torch==1.5.15 ||
   echo 'bundle: without onnx2torch; PyTorch is measured only where it is installed' >&2
 echo "cuda+sm$capability" >"$folder/target"
 
-# The networks, which on_device.sh converts, and their inputs.
+# The networks, which on_device.sh converts, and their inputs. A row: name, file, and up to which number inputs go,
+# if that is not 1.
 shared=${SINTER_SHARED:-$root/../shared}
-while read -r name file; do
+while read -r name file _; do
   install -m 644 "$shared/models/$file" "$folder/files/$name.onnx" || fail "$shared/models lacks $file; SINTER_SHARED names the folder"
 done <tests/cuda/networks.txt
-"$python" tests/cuda/rivals.py "$folder/files" --write-inputs
+"$python" tests/cuda/rivals.py "$folder/files" --write-inputs tests/cuda/networks.txt
 
 tar -C "$(dirname "$folder")" -czf "$folder.tar.gz" "$(basename "$folder")"
 mebibytes() { du -sm --apparent-size "$1" | cut -f 1; }

@@ -201,6 +201,9 @@ machine() {
       Exclusive*) jobs=1 && say '- one program at a time, because the compute mode is exclusive' ;;
     esac
   fi
+  if [ "$backend" = cuda ] && [ -x "$bundle/bin/device_times" ]; then
+    say '' "$(limited 30 "$bundle/bin/device_times" 2>&1)" ''
+  fi
   local tool
   for tool in compute-sanitizer python3 nvcc; do
     say "- $tool: $(command -v $tool || echo 'not installed')"
@@ -281,7 +284,7 @@ sanitizer() {
   for suite in Softmax MatMul Conv QConv AttentionTiles Reduce Transpose FullyConnected TopK Lstm ScatterElements GroupNorm Dft; do
     for tool in memcheck racecheck initcheck; do
       in_turns check "$tool.$suite" 60 "${ours[@]}" SINTER_TEST_BACKENDS=cuda "$found" --tool $tool --error-exitcode 1 \
-        "$bundle/bin/op_tests" --gtest_filter="$suite.*"
+        "$bundle/bin/op_tests" --gtest_filter="$suite.*:*/$suite.*"
     done
   done
   wait

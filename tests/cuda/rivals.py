@@ -2,7 +2,7 @@
 """Latencies of other runtimes on this machine, for the networks of a bundle: a table, medians and minima in microseconds.
 
     rivals.py FOLDER [--networks REGEX] [--seconds S] [--json FILE]
-    rivals.py FOLDER --write-inputs     only writes NAME.npz, the inputs of each network (needs onnx)
+    rivals.py FOLDER --write-inputs networks.txt    only writes NAME.npz, the inputs of each network (needs onnx)
 
 FOLDER has NAME.onnx and NAME.npz files. The runtimes are ONNX Runtime with its CUDA, TensorRT and CPU providers, and PyTorch by
 onnx2torch (eager, and as a captured CUDA graph). A line names each one that is not installed. Inputs and outputs of a GPU are in
@@ -25,8 +25,8 @@ except ImportError:
     np = None
 
 
-def made_up(model):
-    """Inputs with every open dimension 1."""
+def made_up(model, top):
+    """Inputs from 0 to `top`, with every open dimension 1."""
     import onnx
 
     r = np.random.default_rng(1)
@@ -38,15 +38,17 @@ def made_up(model):
         t = i.type.tensor_type
         dims = [d.dim_value or 1 for d in t.shape.dim]
         dtype = onnx.helper.tensor_dtype_to_np_dtype(t.elem_type)
-        arrays[i.name] = r.uniform(0, 1, dims).astype(dtype) if np.issubdtype(dtype, np.floating) else np.ones(dims, dtype)
+        arrays[i.name] = r.uniform(0, top, dims).astype(dtype) if np.issubdtype(dtype, np.floating) else np.ones(dims, dtype)
     return arrays
 
 
-def write_inputs(folder):
+def write_inputs(folder, networks):
     import onnx
 
+    tops = {row[0]: float(row[2]) for row in map(str.split, open(networks)) if len(row) > 2}
+
     for path in sorted(glob.glob(os.path.join(folder, "*.onnx"))):
-        np.savez(path[: -len(".onnx")] + ".npz", **made_up(onnx.load(path)))
+        np.savez(path[: -len(".onnx")] + ".npz", **made_up(onnx.load(path), tops.get(os.path.basename(path)[: -len(".onnx")], 1)))
 
 
 def timed(run, wait, seconds):
@@ -139,13 +141,13 @@ def main():
     p.add_argument("--networks", default=".", help="only those whose names contain this expression")
     p.add_argument("--seconds", type=float, default=0.2)
     p.add_argument("--json")
-    p.add_argument("--write-inputs", action="store_true")
+    p.add_argument("--write-inputs", metavar="NETWORKS")
     args = p.parse_args()
     if np is None:
         print("NumPy is not installed, without which no other runtime is measured")
         return 1 if args.write_inputs else 0
     if args.write_inputs:
-        return write_inputs(args.folder)
+        return write_inputs(args.folder, args.write_inputs)
     found, table = {}, {}
     for name, make in RIVALS.items():
         try:

@@ -36,6 +36,9 @@ struct TestedBackend {
 
 // All, open: those of platforms.def, in its order, but for devices that SINTER_TEST_BACKENDS does not name.
 std::vector<TestedBackend>& tested_backends();
+// Whether one of them has a device's driver, whose threads take from the heap and give back at any time. What
+// Sinter itself takes there, the emulated device shows.
+bool a_driver_is_open();
 // Null: this build does not have it, or the tests are limited to others.
 TestedBackend* tested_backend(std::string_view name);
 // Whether SINTER_TEST_BACKENDS limits the tests.

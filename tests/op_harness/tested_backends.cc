@@ -71,6 +71,16 @@ std::vector<TestedBackend>& tested_backends() {
   return all;
 }
 
+bool a_driver_is_open() {
+  static const bool open = [] {
+    const auto& all = tested_backends();
+    return std::any_of(all.begin(), all.end(), [](const TestedBackend& tested) {
+      return tested.platform->own_memory && !tested.name().ends_with("-emulated");
+    });
+  }();
+  return open;
+}
+
 TestedBackend* tested_backend(std::string_view name) {
   for (TestedBackend& tested : tested_backends())
     if (tested.name() == name) return &tested;

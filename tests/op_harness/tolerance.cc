@@ -256,7 +256,9 @@ bool same_bits(Op op, DType first_input, DType result) {
 
 Tolerance tolerance_of(Op op, const void* attrs, const std::vector<Tensor>& inputs, DType result,
                        const Tensor& want) {
-  if (same_bits(op, inputs[0].dtype, result)) return {.bits = true, .any_nan = op == Op::kCast};
+  // Which NaN arithmetic gives is the processor's choice; movement keeps the bits that it is given.
+  if (same_bits(op, inputs[0].dtype, result))
+    return {.bits = true, .any_nan = (op_info(op)->traits & kMovement) == 0};
   if (result == DType::kFloat16) return float16_tolerance(op, attrs, inputs, want);
   if (result == DType::kBFloat16) return bfloat16_tolerance(op, attrs, inputs, want);
   if (result == DType::kFloat32) return float32_tolerance(op, attrs, inputs, want);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "runtime/core/op_enums.h"
+#include "tests/op_harness/half_test.h"
 #include "tests/ops/run_status.h"
 
 namespace sinter::test {
@@ -200,6 +201,51 @@ TEST(AvgPool, CountsInCeilMode) {
   expect_near(run_op(a, {x})[0], tensor<float>({1, 2, 1}, {2, 7.0f / 3}));
   a.kernel = {4};  // the second: 3, 4, one padding element; the fourth is beyond
   expect_near(run_op(a, {x})[0], tensor<float>({1, 2, 1}, {2.5, 7.0f / 3}));
+}
+
+// Few windows of many taps, which backends divide among threads: whole images, and long windows along an
+// axis.
+struct LargeWindow {
+  Shape x;
+  IntList kernel, strides, pads;
+};
+const LargeWindow kLargeWindows[] = {
+    {{1, 25, 5, 64}, {25, 5}, {}, {}},
+    {{2, 9, 7, 3}, {9, 7}, {}, {}},
+    {{1, 9, 7, 16}, {5, 7}, {2, 1}, {2, 0, 1, 0}},
+    {{1, 3, 6, 8, 16}, {3, 6, 8}, {}, {}},
+    {{1, 4, 6, 8, 5}, {2, 6, 8}, {2, 1, 1}, {}},
+    {{1, 200, 3}, {100}, {50}, {10, 20}},
+    {{1, 1, 90, 4}, {1, 70}, {}, {}},
+    {{1, 90, 1, 4}, {70, 1}, {1, 2}, {0, 0, 0, 0}},
+};
+
+TEST(AvgPool, LargeWindows) {
+  for (const LargeWindow& w : kLargeWindows)
+    for (const int64_t include : {0, 1}) {
+      const Tensor x = noise<float>(w.x, -3, 3, 5);
+      const AvgPoolAttrs a{
+          .kernel = w.kernel, .strides = w.strides, .pads = w.pads, .count_include_pad = include};
+      run_op(a, {x});
+      for (const DType type : {DType::kFloat16, DType::kBFloat16}) run_op(a, {halved(x, type)});
+      run_op(a, {noise<double>(w.x, -3, 3, 5)});
+      const QAvgPoolAttrs q{w.kernel, w.strides, {}, w.pads, 0, include, 3, -2, 0.93, -128, 127};
+      run_op(q, {noise<int8_t>(w.x, -128, 127, 5)});
+    }
+}
+
+TEST(MaxPool, LargeWindows) {
+  for (const LargeWindow& w : kLargeWindows) {
+    const MaxPoolAttrs a{.kernel = w.kernel, .strides = w.strides, .pads = w.pads};
+    Tensor x = noise<float>(w.x, -3, 3, 5);
+    run_op(a, {x});
+    run_op(a, {halved(x)});
+    run_op(a, {noise<int8_t>(w.x, -128, 127, 5)});
+    run_op(a, {noise<uint16_t>(w.x, 0, 65535, 5)});
+    const float nan = NAN;
+    std::memcpy(x.bytes.data() + x.bytes.size() / 8 * 4, &nan, sizeof(nan));
+    run_op(a, {x});
+  }
 }
 
 TEST(AvgPool, Refuses) {

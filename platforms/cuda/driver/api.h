@@ -46,6 +46,26 @@ inline constexpr unsigned kEventWithoutTiming = 2;  // CU_EVENT_DISABLE_TIMING
 inline constexpr int kCaptureThreadLocal = 1;       // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 inline constexpr unsigned kHostAllocPortable = 1;   // CU_MEMHOSTALLOC_PORTABLE
 
+enum LaunchAttributeId : int {
+  kProgrammaticSerialization = 6,  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+};
+struct alignas(8) LaunchAttribute {  // CUlaunchAttribute
+  LaunchAttributeId id = kProgrammaticSerialization;
+  char padding[8 - sizeof(LaunchAttributeId)] = {};
+  union {
+    char bytes[64] = {};
+    int allowed;  // 1: the launch may begin while the one before it in the stream ends
+  } value;
+};
+struct LaunchConfig {  // CUlaunchConfig
+  unsigned blocks[3] = {1, 1, 1};
+  unsigned threads[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  StreamHandle stream = nullptr;
+  LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+
 struct EntryPoints {
 #define SINTER_CUDA_ENTRY(field, symbol, ...) DriverResult (*field)(__VA_ARGS__) = nullptr;
 #include "platforms/cuda/driver/entry_points.def"

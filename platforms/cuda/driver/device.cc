@@ -4,6 +4,8 @@ namespace sinter::cuda {
 namespace {
 
 constexpr int kMinCapability = 75;
+// From these on, graphs keep that a launch may begin while the one before it ends.
+constexpr int kOverlapCapability = 90, kOverlapDriver = 12030;
 
 }  // namespace
 
@@ -57,6 +59,7 @@ Status Device::open_first() {
       unsupported("the CUDA driver is of version %a and the kernels were compiled by a toolkit of version "
                   "%b; update the driver, or compile them with an older toolkit",
                   version / 1000, toolkit));
+  overlaps_launches_ = facts_.capability >= kOverlapCapability && version >= kOverlapDriver;
   status = api_->retain_context(&context_, device);
   return status == kDriverSuccess ? ok_status() : refused(status, "create its context");
 }

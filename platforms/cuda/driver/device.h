@@ -47,6 +47,8 @@ class Device {
   ContextHandle context() const { return context_; }
   const DeviceFacts& facts() const { return facts_; }
   const char* name() const { return name_; }
+  // Whether a launch may begin while the one before it ends (wait_for_launch_before() of grid/device_grid.h).
+  bool overlaps_launches() const { return overlaps_launches_; }
   // Loads the kernel's unit when the first kernel of that unit is requested.
   Status function(Kernel kernel, FunctionHandle* function);
   // The error of a call that the driver refused; `what`: the purpose of the call.
@@ -65,6 +67,7 @@ class Device {
   const void* const* images_ = nullptr;
   ContextHandle context_ = nullptr;
   DeviceFacts facts_;
+  bool overlaps_launches_ = false;
   char name_[64] = {};
   ModuleHandle modules_[kUnitCount] = {};
   FunctionHandle functions_[kKernelCount] = {};

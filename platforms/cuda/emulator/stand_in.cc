@@ -294,20 +294,24 @@ DriverResult launch_graph(GraphExecHandle exec, StreamHandle stream) {
 DriverResult destroy_graph_exec(GraphExecHandle exec) { return delete exec, kDriverSuccess; }
 DriverResult destroy_graph(GraphHandle graph) { return delete graph, kDriverSuccess; }
 
-DriverResult launch(FunctionHandle function, unsigned x, unsigned y, unsigned z, unsigned threads,
-                    unsigned threads_y, unsigned threads_z, unsigned shared_bytes, StreamHandle stream,
-                    void** arguments, void** extra) {
+// A launch begins when the one before it has ended, which it may do with every attribute.
+DriverResult launch(const LaunchConfig* config, FunctionHandle function, void** arguments, void** extra) {
   SINTER_IN_CONTEXT(launch);
   const emulator::HostKernel& kernel = *function->kernel;
-  if (extra != nullptr || threads_y != 1 || threads_z != 1 ||
-      threads != static_cast<unsigned>(kernel.threads) || x == 0 || y == 0 || z == 0 || x > INT32_MAX ||
-      y > 65535 || z > 65535 || shared_bytes > static_cast<unsigned>(function->shared_bytes))
+  const auto& [x, y, z] = config->blocks;
+  const bool attributes_known =
+      config->attribute_count == 0 ||
+      (config->attribute_count == 1 && config->attributes->id == kProgrammaticSerialization);
+  if (extra != nullptr || !attributes_known || config->threads[1] != 1 || config->threads[2] != 1 ||
+      config->threads[0] != static_cast<unsigned>(kernel.threads) || x == 0 || y == 0 || z == 0 ||
+      x > INT32_MAX || y > 65535 || z > 65535 ||
+      config->shared_bytes > static_cast<unsigned>(function->shared_bytes))
     return kInvalidValue;
   Job* job = nullptr;
-  if (const DriverResult done = next_job(stream, &job); done != kDriverSuccess) return done;
+  if (const DriverResult done = next_job(config->stream, &job); done != kDriverSuccess) return done;
   job->kind = Job::Kind::kLaunch;
   job->kernel = &kernel;
-  job->grid = {{x, y, z}, kernel.threads, shared_bytes, kernel.cooperates};
+  job->grid = {{x, y, z}, kernel.threads, config->shared_bytes, kernel.cooperates};
   std::memcpy(job->arguments, arguments[0], kernel.argument_bytes);
   return kDriverSuccess;
 }

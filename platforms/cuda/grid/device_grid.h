@@ -9,13 +9,27 @@
 
 #define SINTER_KERNEL(name, Arguments)                                                                   \
   static_assert(sizeof(Arguments) <= 4096);                                                              \
+  static __device__ __forceinline__ void body_of_##name(const Arguments& a);                             \
   extern "C" __global__ void __launch_bounds__(sinter::cuda::threads_of(sinter::cuda::Kernel::k_##name)) \
-      name(const __grid_constant__ Arguments a)
+      name(const __grid_constant__ Arguments a) {                                                        \
+    sinter::cuda::wait_for_launch_before();                                                              \
+    body_of_##name(a);                                                                                   \
+  }                                                                                                      \
+  static __device__ __forceinline__ void body_of_##name(const Arguments& a)
 
 namespace sinter::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr uint32_t kAllLanes = 0xffffffffu;
+
+// First in every kernel. A launch may begin while the one before it ends (Queue): its blocks then wait here
+// until all results of that one are in memory. Only after that may the next launch's blocks come.
+SINTER_DEVICE void wait_for_launch_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 
 // ---- where this thread is
 

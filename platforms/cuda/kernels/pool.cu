@@ -1,4 +1,5 @@
 // MaxPool, AvgPool, QAvgPool: a thread for a window and a channel, or for as many channels as 16 bytes hold.
+// A team of a warp's threads shares a large window of which there are few, which means one along an axis.
 #include <limits>
 #include <type_traits>
 
@@ -6,6 +7,7 @@
 #include "platforms/cuda/kernels/element_types.h"
 #include "platforms/cuda/kernels/pool.h"
 #include "platforms/cuda/kernels/requantize.h"
+#include "platforms/cuda/kernels/team_folds.h"
 
 namespace sinter::cuda {
 namespace {
@@ -123,24 +125,86 @@ SINTER_DEVICE bool in_packs(const PoolArguments& a) {
   return a.vectors > 0 && aligned(a.x, a.y, kPoolBytes);
 }
 
+// What a pool keeps of the elements that it has come across.
+template <class T>
+struct Largest {
+  using Kept = std::conditional_t<(sizeof(Computed<T>) < 4), int32_t, Computed<T>>;
+  SINTER_DEVICE static Kept none() { return lowest<Computed<T>>(); }
+  SINTER_DEVICE static Kept element(T v) { return computed(v); }
+  SINTER_DEVICE Kept operator()(Kept best, Kept v) const { return v > best || v != v ? v : best; }
+};
+template <class T>
+struct FloatSum {
+  using Kept = Computed<T>;
+  SINTER_DEVICE static Kept none() { return 0; }
+  SINTER_DEVICE static Kept element(T v) { return widen(v); }
+  SINTER_DEVICE Kept operator()(Kept s, Kept t) const { return s + t; }
+};
+template <class T>
+struct IntegerSum {
+  using Kept = int32_t;
+  SINTER_DEVICE static Kept none() { return 0; }
+  SINTER_DEVICE static Kept element(T v) { return v; }
+  SINTER_DEVICE Kept operator()(Kept s, Kept t) const { return s + t; }
+};
+
+// A team for each item: its threads take every size-th tap of the last axis, which is the only one.
+template <class T, int V, class Fold, class Finish>
+SINTER_DEVICE void pool_by_teams(const PoolArguments& a, const Divider& pieces, Finish&& finish) {
+  constexpr int32_t kTogether = 4;  // taps that are on their way at a time
+  const Teams& team = a.teams;
+  const int64_t items = int64_t{a.windows} * pieces.divisor, teams = global_threads() / team.size;
+  const int64_t own = global_thread() / team.size;
+  for (int64_t first = 0; first < items; first += teams) {  // as often for all threads
+    const bool exists = first + own < items;
+    uint32_t piece;
+    const uint32_t window = pieces.divide(static_cast<uint32_t>(exists ? first + own : 0), &piece);
+    const Window w(a, window);
+    const int64_t offset = int64_t{piece} * static_cast<int>(sizeof(T)) * V;
+    const std::byte* image = a.x + w.first_pixel(a) * a.x_pixel + offset;
+    const auto step = static_cast<int32_t>(a.dilation[2].divisor);
+    typename Fold::Kept kept[V];
+    for (int c = 0; c < V; ++c) kept[c] = Fold::none();
+    for (int32_t k = w.first[2] + place_of(team); exists && k < w.last[2]; k += kTogether * team.size) {
+      Pack<T, V> v[kTogether];
+      SINTER_UNROLL
+      for (int32_t i = 0; i < kTogether; ++i)
+        if (k + i * team.size < w.last[2])
+          v[i] = load<Pack<T, V>>(image + (w.start[2] + (k + i * team.size) * step) * a.x_pixel);
+      SINTER_UNROLL
+      for (int32_t i = 0; i < kTogether; ++i)
+        if (k + i * team.size < w.last[2])
+          for (int c = 0; c < V; ++c) kept[c] = Fold()(kept[c], Fold::element(v[i].at[c]));
+    }
+    for (int c = 0; c < V; ++c) kept[c] = fold_team(kept[c], Shared<typename Fold::Kept>(), team, Fold());
+    if (exists && place_of(team) == 0) finish(w, offset, kept);
+  }
+}
+
+// Calls finish(window, bytes from a pixel's first channel to this thread's, what is kept) for each item.
+template <class T, int V, class Fold, class Finish>
+SINTER_DEVICE void pool(const PoolArguments& a, Finish&& finish) {
+  const Divider& pieces = V == 1 ? a.channels : a.vector_divider;
+  if (a.teams.size > 1) return pool_by_teams<T, V, Fold>(a, pieces, finish);
+  for_each_item(a, pieces, static_cast<int>(sizeof(T)) * V, [&](const Window& w, int64_t offset) {
+    const std::byte* image = a.x + w.first_pixel(a) * a.x_pixel + offset;
+    typename Fold::Kept kept[V];
+    for (int c = 0; c < V; ++c) kept[c] = Fold::none();
+    w.for_each_tap(a, [&](int32_t pixel) {
+      const auto v = load<Pack<T, V>>(image + pixel * a.x_pixel);
+      for (int c = 0; c < V; ++c) kept[c] = Fold()(kept[c], Fold::element(v.at[c]));
+    });
+    finish(w, offset, kept);
+  });
+}
+
 template <class T, int V>
 SINTER_DEVICE void max_pool_of(const PoolArguments& a) {
-  for_each_item(a, V == 1 ? a.channels : a.vector_divider, static_cast<int>(sizeof(T)) * V,
-                [&](const Window& w, int64_t offset) {
-                  const std::byte* image = a.x + w.first_pixel(a) * a.x_pixel + offset;
-                  Computed<T> best[V];  // every window has an element
-                  for (int c = 0; c < V; ++c) best[c] = lowest<Computed<T>>();
-                  w.for_each_tap(a, [&](int32_t pixel) {
-                    const auto v = load<Pack<T, V>>(image + pixel * a.x_pixel);
-                    for (int c = 0; c < V; ++c) {
-                      const Computed<T> one = computed(v.at[c]);
-                      if (one > best[c] || one != one) best[c] = one;
-                    }
-                  });
-                  Pack<T, V> result;
-                  for (int c = 0; c < V; ++c) result.at[c] = stored<T>(best[c]);
-                  store(a.y + w.item * a.y_pixel + offset, result);
-                });
+  pool<T, V, Largest<T>>(a, [&](const Window& w, int64_t offset, const auto& best) {
+    Pack<T, V> result;
+    for (int c = 0; c < V; ++c) result.at[c] = stored<T>(static_cast<Computed<T>>(best[c]));
+    store(a.y + w.item * a.y_pixel + offset, result);
+  });
 }
 template <class T>
 SINTER_DEVICE void max_pool(const PoolArguments& a) {
@@ -176,19 +240,12 @@ SINTER_DEVICE void max_pool_indices(const PoolArguments& a) {
 
 template <class T, int V>
 SINTER_DEVICE void avg_pool_of(const PoolArguments& a) {
-  for_each_item(a, V == 1 ? a.channels : a.vector_divider, static_cast<int>(sizeof(T)) * V,
-                [&](const Window& w, int64_t offset) {
-                  const std::byte* image = a.x + w.first_pixel(a) * a.x_pixel + offset;
-                  Computed<T> sum[V] = {};
-                  w.for_each_tap(a, [&](int32_t pixel) {
-                    const auto v = load<Pack<T, V>>(image + pixel * a.x_pixel);
-                    for (int c = 0; c < V; ++c) sum[c] += widen(v.at[c]);
-                  });
-                  const auto count = static_cast<Computed<T>>(w.count(a));
-                  Pack<T, V> result;
-                  for (int c = 0; c < V; ++c) narrow(sum[c] / count, &result.at[c]);
-                  store(a.y + w.item * a.y_pixel + offset, result);
-                });
+  pool<T, V, FloatSum<T>>(a, [&](const Window& w, int64_t offset, const Computed<T>(&sum)[V]) {
+    const auto count = static_cast<Computed<T>>(w.count(a));
+    Pack<T, V> result;
+    for (int c = 0; c < V; ++c) narrow(sum[c] / count, &result.at[c]);
+    store(a.y + w.item * a.y_pixel + offset, result);
+  });
 }
 template <class T>
 SINTER_DEVICE void avg_pool(const PoolArguments& a) {
@@ -199,26 +256,19 @@ SINTER_DEVICE void avg_pool(const PoolArguments& a) {
 
 template <class T, int V>
 SINTER_DEVICE void q_avg_pool_of(const PoolArguments& a) {
-  for_each_item(a, V == 1 ? a.channels : a.vector_divider, static_cast<int>(sizeof(T)) * V,
-                [&](const Window& w, int64_t offset) {
-                  const std::byte* image = a.x + w.first_pixel(a) * a.x_pixel + offset;
-                  int32_t sum[V] = {};
-                  w.for_each_tap(a, [&](int32_t pixel) {
-                    const auto v = load<Pack<T, V>>(image + pixel * a.x_pixel);
-                    for (int c = 0; c < V; ++c) sum[c] += v.at[c];
-                  });
-                  const int32_t zeros = a.x_zero * w.taps();
-                  const int64_t count = w.count(a);
-                  const float multiplier =
-                      count == a.usual_count ? a.usual_multiplier
-                                             : static_cast<float>(a.multiplier / static_cast<double>(count));
-                  Pack<T, V> result;
-                  for (int c = 0; c < V; ++c) {
-                    const float v = static_cast<float>(sum[c] - zeros) * multiplier;
-                    result.at[c] = static_cast<T>(round_clamped(v, a.low, a.high) + a.y_zero);
-                  }
-                  store(a.y + w.item * a.y_pixel + offset, result);
-                });
+  pool<T, V, IntegerSum<T>>(a, [&](const Window& w, int64_t offset, const int32_t(&sum)[V]) {
+    const int32_t zeros = a.x_zero * w.taps();
+    const int64_t count = w.count(a);
+    const float multiplier = count == a.usual_count
+                                 ? a.usual_multiplier
+                                 : static_cast<float>(a.multiplier / static_cast<double>(count));
+    Pack<T, V> result;
+    for (int c = 0; c < V; ++c) {
+      const float v = static_cast<float>(sum[c] - zeros) * multiplier;
+      result.at[c] = static_cast<T>(round_clamped(v, a.low, a.high) + a.y_zero);
+    }
+    store(a.y + w.item * a.y_pixel + offset, result);
+  });
 }
 template <class T>
 SINTER_DEVICE void q_avg_pool(const PoolArguments& a) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "platforms/cuda/grid/divider.h"
+#include "platforms/cuda/kernels/teams.h"
 #include "runtime/core/dtype.h"
 
 namespace sinter::cuda {
@@ -19,6 +20,7 @@ struct PoolArguments {
   Divider channels;
   uint32_t vectors = 0;  // of kPoolBytes bytes, in a pixel; 0: pixels do not consist of such
   Divider vector_divider;
+  Teams teams;  // of more than one thread where a window has taps along the last axis alone, not for indices
   Divider in[3], out[3], dilation[3];
   int32_t kernel[3] = {}, stride[3] = {}, pad[3] = {}, end_pad[3] = {};
   DType type = DType::kFloat32;

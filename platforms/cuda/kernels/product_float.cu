@@ -233,5 +233,6 @@ SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
 SINTER_KERNEL(product_float_128x128, ProductArguments) { multiply_tile<128, 128, 8, 8>(a); }
 SINTER_KERNEL(product_float_64x64, ProductArguments) { multiply_tile<64, 64, 4, 4>(a); }
 SINTER_KERNEL(product_float_128x32, ProductArguments) { multiply_tile<128, 32, 4, 4>(a); }
+SINTER_KERNEL(product_float_256x16, ProductArguments) { multiply_tile<256, 16, 4, 4>(a); }
 
 }  // namespace sinter::cuda

@@ -1,4 +1,6 @@
 // MaxPool, AvgPool, QAvgPool.
+#include <utility>
+
 #include "platforms/cuda/operators.h"
 #include "platforms/cuda/operators/move.h"
 #include "runtime/backend/window.h"
@@ -52,11 +54,55 @@ Status make_pool(Lowering& l, const TensorView& y, PoolArguments* p) {
   return ok_status();
 }
 
-Status launch_pool(Lowering& l, Kernel kernel, const PoolArguments& p) {
+// Whether the axis has one element, of which there is one window.
+bool is_single(const PoolArguments& p, int axis) {
+  return p.in[axis].divisor == 1 && p.out[axis].divisor == 1 && p.kernel[axis] == 1 && p.pad[axis] == 0 &&
+         p.end_pad[axis] == 0;
+}
+
+// Windows that are as wide as the image are longer ones of an image of one row: `to` of `from` is dropped.
+void join_axes(PoolArguments* p, int to, int from) {
+  const int64_t width = p->in[from].divisor;
+  const bool whole = p->kernel[from] == width && p->pad[from] == 0 && p->end_pad[from] == 0 &&
+                     p->out[from].divisor == 1 && p->dilation[from].divisor == 1 &&
+                     p->dilation[to].divisor == 1;
+  int64_t longest = 0;  // what is counted along the axis
+  if (!whole || !checked_mul(int64_t{p->in[to].divisor} + p->pad[to] + p->end_pad[to], width, &longest) ||
+      longest > INT32_MAX / 2)
+    return;
+  int64_t stride = 0;
+  if (!checked_mul(int64_t{p->stride[to]} * p->out[to].divisor, width, &stride) || stride > INT32_MAX / 2)
+    return;
+  p->in[from] = Divider(int64_t{p->in[to].divisor} * width), p->in[to] = Divider(1);
+  p->out[from] = p->out[to], p->out[to] = Divider(1);
+  p->kernel[from] = static_cast<int32_t>(p->kernel[to] * width), p->kernel[to] = 1;
+  p->stride[from] = static_cast<int32_t>(p->stride[to] * width), p->stride[to] = 1;
+  p->pad[from] = static_cast<int32_t>(p->pad[to] * width), p->pad[to] = 0;
+  p->end_pad[from] = static_cast<int32_t>(p->end_pad[to] * width), p->end_pad[to] = 0;
+}
+
+Status launch_pool(Lowering& l, Kernel kernel, PoolArguments p) {
   if (p.windows == 0) return ok_status();
   const int64_t items =
       int64_t{p.windows} * (p.vectors > 0 && p.indices == nullptr ? p.vectors : p.channels.divisor);
-  return l.launch_one_of(kernel, {.blocks = {blocks_for(items, threads_of(kernel))}}, p);
+  constexpr int32_t kWarp = 32;
+  constexpr int64_t kFewItems = 1 << 14;  // so many threads that a device is busy
+  int64_t threads = items;
+  if (p.indices == nullptr) {
+    join_axes(&p, 1, 2);
+    if (is_single(p, 1)) {
+      // The middle axis is empty; the first one is next to the last.
+      std::swap(p.in[0], p.in[1]), std::swap(p.out[0], p.out[1]), std::swap(p.dilation[0], p.dilation[1]);
+      std::swap(p.kernel[0], p.kernel[1]), std::swap(p.stride[0], p.stride[1]);
+      std::swap(p.pad[0], p.pad[1]), std::swap(p.end_pad[0], p.end_pad[1]);
+      join_axes(&p, 1, 2);
+    }
+    while (is_single(p, 0) && is_single(p, 1) && p.teams.size < kWarp && threads < kFewItems &&
+           p.kernel[2] >= 4 * p.teams.size)
+      p.teams.size *= 2, threads *= 2;
+  }
+  p.teams.count = kTeamBlock / p.teams.size;
+  return l.launch_one_of(kernel, {.blocks = {blocks_for(threads, threads_of(kernel))}}, p);
 }
 
 }  // namespace

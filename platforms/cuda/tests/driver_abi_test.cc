@@ -4,6 +4,8 @@
 #if __has_include(<cuda.h>)
 #include <cuda.h>
 
+#include <cstddef>
+
 #include "platforms/cuda/driver/api.h"
 
 namespace sinter::cuda {
@@ -33,6 +35,16 @@ constexpr bool alike_all() {
 }
 static_assert(alike_all());
 
+static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute));
+static_assert(alignof(LaunchAttribute) == alignof(CUlaunchAttribute));
+static_assert(offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
+static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig));
+static_assert(offsetof(LaunchConfig, threads) == offsetof(CUlaunchConfig, blockDimX));
+static_assert(offsetof(LaunchConfig, shared_bytes) == offsetof(CUlaunchConfig, sharedMemBytes));
+static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
+static_assert(offsetof(LaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
+
 TEST(DriverApi, HasTheToolkitsNumbers) {
   EXPECT_EQ(kDriverSuccess, CUDA_SUCCESS);
   EXPECT_EQ(kDriverOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
@@ -45,6 +57,7 @@ TEST(DriverApi, HasTheToolkitsNumbers) {
   EXPECT_EQ(kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
   EXPECT_EQ(kEventWithoutTiming, CU_EVENT_DISABLE_TIMING);
   EXPECT_EQ(kCaptureThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  EXPECT_EQ(kProgrammaticSerialization, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
   EXPECT_EQ(kHostAllocPortable, CU_MEMHOSTALLOC_PORTABLE);
 }
 
