@@ -244,6 +244,7 @@ std::vector<Entry> lower_entries(const ImportedModel& imported, const Conversion
     if (!graph || diagnostics.refused()) return {};
     graphs.push_back(std::move(*graph));
   }
+  if (!options.shape_sets.empty()) attribute_to_sets(imported, options.lowering, report.settled_dims);
   check_sets(graphs, options.shape_sets, diagnostics);
   if (diagnostics.refused()) return {};
   std::vector<Entry> entries;

@@ -37,12 +37,8 @@ bool fits(const Model& model, uint32_t entry, const Arrays& arrays, bool stacks)
 
 }  // namespace
 
-void EntryFlag::add_to(CLI::App& command) {
-  add_value(
-      command, "--entry", number, "N",
-      "Which shape set of the file, from 0 (inspect lists them); without it the one that has the shapes "
-      "of the data")
-      ->group(flag_group::kInput);
+void EntryFlag::add_to(CLI::App& command, const char* what) {
+  add_value(command, "--entry", number, "N", what)->group(flag_group::kInput);
 }
 
 uint32_t EntryFlag::of(const Model& model) const {

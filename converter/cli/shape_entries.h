@@ -15,7 +15,10 @@ namespace sinter::convert {
 // --entry N.
 struct EntryFlag {
   std::optional<uint32_t> number;
-  void add_to(CLI::App& command);
+  void add_to(CLI::App& command,
+              const char* what =
+                  "Which shape set of the file, from 0 (inspect lists them); without it the one "
+                  "that has the shapes of the data");
   // The given one, else the first. Throws UsageError where the file has fewer.
   uint32_t of(const Model& model) const;
   // The given one, else that whose inputs have the shapes of the arrays; with `stacks` also as stacks of
