@@ -182,6 +182,7 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
   const TargetMemory there = target_memory(loaded, profile, entry);
   const bool several = loaded.model().entry_count() > 1;
   const nlohmann::json entries = several ? entries_json(loaded, profile, options) : nlohmann::json::array();
+  const CommonMemory common(entries);
   const uint64_t shared_weights = several ? SharedConstants(loaded.model(), profile).shared : 0;
   if (!a.html.empty()) write_text(a.html, memory_page(view, a.model, need));
   const std::optional<PublicKey> signer = signer_of(loaded);
@@ -195,6 +196,8 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
       json["entries"] = entries;
       json["entry"] = entry;
       json["shared_weight_bytes"] = shared_weights;
+      json["common_arena_bytes"] = common.arena;
+      json["common_state_bytes"] = common.state;
     }
     json["file_bytes"] = loaded.file().size();
     json["signed"] = signer.has_value();
@@ -244,8 +247,11 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
         sharing.packed_weights, sharing.session));
     print_listing(fmt::format("on target {}\n", target_memory_text(there)));
     if (several)
-      print_listing(fmt::format("{}shared    {} of {} bytes of weights by several shape sets\n",
-                                entries_text(entries), shared_weights, weights.all));
+      print_listing(
+          fmt::format("{}shared    {} of {} bytes of weights by several shape sets; in one program also an "
+                      "arena of {} bytes "
+                      "and {} bytes of state\n",
+                      entries_text(entries), shared_weights, weights.all, common.arena, common.state));
     for (const DeviceRequirements& d : need.on_devices())
       print_listing(fmt::format(
           "device    {}: a block of {} bytes, {} of them planned; {} bytes of staging memory on the host\n",

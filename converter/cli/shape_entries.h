@@ -31,6 +31,11 @@ struct EntryFlag {
 // how sessions are created, `entry` apart.
 nlohmann::json entries_json(const LoadedModel& loaded, uint32_t profile, const HostSession::Options& host);
 std::string entries_text(const nlohmann::json& entries);
+// Host memory that one program's sessions of all sets have in common (sinter::Runner).
+struct CommonMemory {
+  uint64_t arena = 0, state = 0;
+  explicit CommonMemory(const nlohmann::json& entries);
+};
 
 // Bytes of the constants in a profile's entries, by the entries that read them.
 struct SharedConstants {

@@ -246,6 +246,8 @@ class States(Case):
             report = self.convert_decoder(24, "--shapes", "seq=5; seq=1", *flags)
             self.assertEqual([s["input"] for s in report["states"]], ["past.key", "past.value"])
             facts = self.inspect(self.path("decoder.sinter"))
+            self.assertEqual((facts["common_arena_bytes"], facts["common_state_bytes"]),
+                             (max(e["arena_bytes"] - e["state_bytes"] for e in facts["entries"]), facts["state_bytes"]))
             self.assertEqual([facts["state_bytes"]] * 2, [self.inspect(self.path("decoder.sinter"), "--entry", e)["state_bytes"] for e in range(2)])
             for entry in range(2):
                 self.call("compare", self.path("decoder.onnx"), self.path("decoder.sinter"), "--random", 2, "--entry", entry)
