@@ -225,6 +225,17 @@ std::optional<Graph> load_graph(const std::filesystem::path& onnx, const Lowerin
 
 namespace {
 
+// The diagnostics of a shape set: what the first one has as well is there once, the rest names its set.
+void add_of_set(const Diagnostics& own, size_t set, const ConversionOptions& options,
+                Diagnostics& diagnostics) {
+  const std::vector<Diagnostic> before = diagnostics.all();
+  for (Diagnostic d : own.all()) {
+    if (set > 0 && std::find(before.begin(), before.end(), d) == before.end())
+      d.message += fmt::format(" (with --shapes \"{}\")", options.shape_sets[set].text);
+    diagnostics.add(std::move(d));
+  }
+}
+
 // All entries lowered. Empty: refused; a refusal of a further set that does not concern the first one as well
 // names the set.
 std::vector<Entry> lower_entries(const ImportedModel& imported, const ConversionOptions& options,
@@ -236,15 +247,11 @@ std::vector<Entry> lower_entries(const ImportedModel& imported, const Conversion
     NodeFates fates;
     std::optional<Graph> graph = lower_model(imported, lowerings[i], own, i == 0 ? &report.fates : &fates,
                                              i == 0 ? &report.settled_dims : nullptr);
-    const std::vector<Diagnostic> before = diagnostics.all();
-    for (Diagnostic d : own.all()) {
-      if (i > 0 && std::find(before.begin(), before.end(), d) == before.end())
-        d.message += fmt::format(" (with --shapes \"{}\")", options.shape_sets[i].text);
-      diagnostics.add(std::move(d));
-    }
+    add_of_set(own, i, options, diagnostics);
     if (!graph || diagnostics.refused()) return {};
     graphs.push_back(std::move(*graph));
   }
+  if (!options.shape_sets.empty()) attribute_to_sets(imported, options.lowering, report.settled_dims);
   check_sets(graphs, options.shape_sets, diagnostics);
   if (diagnostics.refused()) return {};
   std::vector<Entry> entries;
@@ -325,9 +332,12 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   if (options.prefer != nullptr) {
     stage("trying out");
     const Target& first = options.targets.front();
-    for (Entry& entry : entries)
-      prefer(*options.prefer, entry.graph, first, platforms_to_plan(first, options), options.backends,
-             diagnostics);
+    for (size_t i = 0; i < entries.size(); ++i) {
+      Diagnostics own;
+      prefer(*options.prefer, entries[i].graph, first, platforms_to_plan(first, options), options.backends,
+             own);
+      add_of_set(own, i, options, diagnostics);
+    }
     if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   }
   std::optional<Graph> exact;

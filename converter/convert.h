@@ -114,6 +114,7 @@ struct ProfileReport {
 struct EntryReport {
   std::string shapes;  // as --shapes gives them
   size_t steps = 0;
+  double multiply_adds = 0;  // of a run
   uint64_t arena_bytes = 0;
 };
 

@@ -125,7 +125,8 @@ std::optional<PlannedModel> plan_entries(const Target& target, const std::vector
                                      "states at the same places; allow this size",
                                      *options.max_arena, entry.arena_bytes));
     if (first_target && !entries[i].shapes.empty())
-      report.entries.push_back({entries[i].shapes, step_count(plans[i]), entry.arena_bytes});
+      report.entries.push_back(
+          {entries[i].shapes, step_count(plans[i]), total(multiply_adds(*entry.graph)), entry.arena_bytes});
   }
   if (first_target) {
     describe_plan(plans.front(), report);

@@ -9,9 +9,11 @@
 #include <optional>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/convert_options.h"
 #include "converter/cli/data_flags.h"
 #include "converter/cli/input_data.h"
 #include "converter/cli/layer_noise.h"
+#include "converter/cli/model_source.h"
 #include "converter/cli/reference_model.h"
 #include "converter/cli/shape_entries.h"
 #include "converter/diagnostics/errors.h"
@@ -23,12 +25,11 @@ namespace {
 struct CompareArguments {
   CommonOptions common;
   TrustOption trust;
-  CustomOpsOption custom_ops;
+  ConvertArguments conversion;  // of B
   DataFlags data;
   EntryFlag entry;
   std::string a, b, inputs, input_type;
   std::optional<uint64_t> random;
-  std::vector<std::string> shapes, dims;
   int64_t samples = 0;  // 0: all
   bool per_layer = false, all = false, each = false, stateful = false;
   std::optional<double> rtol, atol, min_sqnr;
@@ -211,19 +212,24 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     if (given && !(*given >= 0))
       throw UsageError(fmt::format("{} {:g}: a difference cannot be below 0; give 0 or more", flag, *given));
   Preprocessing how = a.data.preprocessing();
+  if (!a.input_type.empty()) a.conversion.input_type = a.input_type, a.conversion.data = a.data;
+  const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
+  // The key is that of the .sinter files.
+  ModelSource source;
+  if (!source.open(a.b, a.conversion, a.common, onnx || !ModelSource::is_onnx(a.b) ? a.trust : TrustOption(),
+                   outcome))
+    return;
   // The ONNX model gets the shapes that the .sinter file was converted for, and the same preprocessing.
-  LoweringOptions lowering;
-  set_byte_inputs(a.input_type, &how, &lowering);
+  LoweringOptions lowering = conversion_options(a.conversion).lowering;
+  if (!a.input_type.empty()) how.built_in = true;
   InputData inputs = open_inputs(a.inputs, a.random, how);
-  const std::optional<PublicKey> key = a.trust.key();
-  lowering.custom_ops = a.custom_ops.load();
   // Of the shape set that the data is of.
-  const auto open = [&](const std::string& path) {
-    return std::make_unique<OpenModel>(path, key, lowering.custom_ops, [&](const Model& model) {
+  const auto open = [&](LoadedModel&& loaded) {
+    return std::make_unique<OpenModel>(std::move(loaded), [&](const Model& model) {
       return a.entry.for_arrays(model, inputs.arrays(), true);
     });
   };
-  const std::unique_ptr<OpenModel> opened = open(a.b);
+  const std::unique_ptr<OpenModel> opened = open(source.load());
   OpenModel& second = *opened;
   const uint32_t entry = second.session().entry();
   for (uint32_t i = 0; i < second.model().input_count(entry); ++i) {
@@ -233,9 +239,10 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   }
   // And the states that it keeps.
   take_states(second.model(), &lowering);
-  const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
   Diagnostics diagnostics;
-  const std::unique_ptr<OpenModel> first = onnx ? open_reference(a.a, lowering, diagnostics) : open(a.a);
+  const std::unique_ptr<OpenModel> first =
+      onnx ? open_reference(a.a, lowering, diagnostics)
+           : open(LoadedModel(a.a, a.trust.key(), LoadedModel::Reading::kMapped, lowering.custom_ops));
   if (!first) {
     outcome.refuse(a.common, diagnostics);
     return;
@@ -334,7 +341,9 @@ void add_compare(CLI::App& app, Outcome& outcome) {
   CLI::App* c =
       app.add_subcommand("compare", "Compare two models' outputs; an ONNX model is computed in float64");
   c->add_option("A", a->a, "The reference: an .onnx or .sinter file")->required();
-  c->add_option("B", a->b, "The .sinter file to compare with it")->required();
+  c->add_option("B", a->b,
+                "The .sinter file to compare with it, or an .onnx file, which is converted for this alone")
+      ->required();
   add_value(*c, "--inputs", a->inputs, "DATA", "Samples as for run")->group(flag_group::kInput);
   add_value(*c, "--random", a->random, "SEED", "Compare on random numbers instead, as run --random does")
       ->group(flag_group::kInput);
@@ -367,13 +376,14 @@ void add_compare(CLI::App& app, Outcome& outcome) {
   add_value(*c, "--min-sqnr", a->min_sqnr, "DB",
             "The required SQNR (signal-to-quantization-noise ratio) in dB, instead of tolerances")
       ->group(flag_group::kAccuracy);
-  a->custom_ops.add_to(*c);
+  add_source_flags(*c, a->conversion);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->footer(
       "Exit code 0: equal within the tolerance; 1: different.\n\n"
       "Examples:\n"
       "  sinter compare net.onnx net.sinter --random 1\n"
+      "  sinter compare net.onnx net.onnx --random 1 --target native\n"
       "  sinter compare net.onnx net.int8.sinter --inputs samples.npz --min-sqnr 25 --per-layer");
   c->callback([a, &outcome] { run_compare(*a, outcome); });
 }

@@ -9,7 +9,9 @@
 #include "converter/cli/device_places.h"
 #include "converter/cli/ledger_view.h"
 #include "converter/cli/model_source.h"
+#include "converter/cli/shape_entries.h"
 #include "converter/cli/step_facts.h"
+#include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/diagnostics/node_fates.h"
@@ -21,6 +23,7 @@ namespace {
 struct ExplainArguments {
   CommonOptions common;
   TrustOption trust;
+  EntryFlag entry;
   ConvertArguments conversion;
   std::string model, name;
 };
@@ -34,15 +37,23 @@ std::vector<std::string> names_in(const FileView& view, const nlohmann::json& st
   return {names.begin(), names.end()};
 }
 
+std::string listed(const nlohmann::json& names) {
+  return names.empty() ? "nothing"
+                       : fmt::format("{}", fmt::join(names.get<std::vector<std::string>>(), ", "));
+}
+
 void run_explain(const ExplainArguments& a, Outcome& outcome) {
   if (a.name.empty())
     throw UsageError("explain: the name is empty; give that of a node or value of the ONNX model");
   ModelSource source;
   if (!source.open(a.model, a.conversion, a.common, a.trust, outcome)) return;
   const LoadedModel loaded = source.load();
-  const FileView view(loaded.model());
+  const uint32_t profile = loaded.model().default_profile(), entry = a.entry.of(loaded.model());
+  const FileView view(loaded.model(), profile, entry);
   nlohmann::json found = nlohmann::json::array();
-  HostSession host(loaded, session_here(loaded.model(), loaded.model().default_profile(), {}));
+  HostSession::Options options;
+  options.entry = entry;
+  HostSession host(loaded, session_here(loaded.model(), profile, options));
   const nlohmann::json constant = constant_of(loaded.model(), a.name);
   nlohmann::json fates = fates_of(loaded.model(), a.name);
   // The nodes whose steps do the work of the requested one, and the values read instead of a removed one.
@@ -95,17 +106,20 @@ void run_explain(const ExplainArguments& a, Outcome& outcome) {
     fmt::print("{}\n", json.dump(2));
     return;
   }
-  if (constant.is_object() && values.empty()) fmt::print("constant {}\n", constant_words(constant));
+  if (constant.is_object() && values.empty())
+    print_listing(fmt::format("constant {}\n", constant_words(constant)));
   for (const auto& f : fates)
-    fmt::print("node '{}' (ONNX {}) was {}\n", f.value("onnx_node", ""), f.value("op", ""), fate_words(f));
+    print_listing(fmt::format("node '{}' (ONNX {}) was {}\n", f.value("onnx_node", ""), f.value("op", ""),
+                              fate_words(f)));
   for (const auto& t : values)
-    fmt::print("{} is a {} {} {}\n", t["value"].get<std::string>(), t["kind"].get<std::string>(),
-               type_text(t), t["shape"].dump());
+    print_listing(fmt::format("{} is a {} {} {}\n", t["value"].get<std::string>(),
+                              t["kind"].get<std::string>(), type_text(t), t["shape"].dump()));
   for (const auto& s : found)
-    fmt::print("step {} {} '{}' (ONNX {}) on {}: {} -> {}\n", s["step"].dump(), s["op"].get<std::string>(),
-               s["name"].get<std::string>(), s["origin"].get<std::string>(), s["backend"].get<std::string>(),
-               s["inputs"].dump(), s["outputs"].dump());
-  for (const auto& e : types) fmt::print("type {}\n", ledger_line(e));
+    print_listing(fmt::format(
+        "step {} {} '{}' (ONNX {}) on {}: {} -> {}{}\n", s["step"].dump(), s["op"].get<std::string>(),
+        s["name"].get<std::string>(), s["origin"].get<std::string>(), s["backend"].get<std::string>(),
+        listed(s["inputs"]), listed(s["outputs"]), work_note(s).empty() ? "" : ", " + work_note(s)));
+  for (const auto& e : types) print_listing(fmt::format("type {}\n", ledger_line(e)));
 }
 
 }  // namespace
@@ -116,6 +130,7 @@ void add_explain(CLI::App& app, Outcome& outcome) {
   c->add_option("model", a->model, "The .sinter file, or an .onnx file, which is converted for this alone")
       ->required();
   c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();
+  a->entry.add_to(*c, "Whose steps and values are shown of a file with several shape sets, by number from 0");
   add_source_flags(*c, a->conversion);
   c->footer("Example:\n  sinter explain net.sinter conv_3");
   a->trust.add_to(*c);

@@ -88,6 +88,7 @@ class HostSession {
 
   Session& session() { return session_; }
   uint32_t entry() const { return entry_; }
+  uint32_t profile() const { return session_.profile(); }  // its number
   // The number of the entry's program, as step_backend() takes it.
   uint32_t program() const { return loaded_.model().entry_program(entry_, session_.profile()); }
   const Requirements& requirements() const { return requirements_; }

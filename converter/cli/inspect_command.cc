@@ -10,6 +10,7 @@
 #include "converter/cli/embedded_files.h"
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/file_view.h"
+#include "converter/cli/file_work.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/inspect_memory.h"
 #include "converter/cli/inspect_together.h"
@@ -20,9 +21,11 @@
 #include "converter/cli/shape_entries.h"
 #include "converter/cli/step_facts.h"
 #include "converter/cli/target_memory.h"
+#include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/report/conversion_report.h"
+#include "converter/report/summary.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {
@@ -175,9 +178,11 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
   const Requirements& need = host.requirements();
   const HostSession::Sharing sharing = host.sharing();
   const WeightBytes weights(view.root());
+  const TypedProducts work = multiply_adds(view, view.entry());
   const TargetMemory there = target_memory(loaded, profile, entry);
   const bool several = loaded.model().entry_count() > 1;
   const nlohmann::json entries = several ? entries_json(loaded, profile, options) : nlohmann::json::array();
+  const CommonMemory common(entries);
   const uint64_t shared_weights = several ? SharedConstants(loaded.model(), profile).shared : 0;
   if (!a.html.empty()) write_text(a.html, memory_page(view, a.model, need));
   const std::optional<PublicKey> signer = signer_of(loaded);
@@ -191,6 +196,8 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
       json["entries"] = entries;
       json["entry"] = entry;
       json["shared_weight_bytes"] = shared_weights;
+      json["common_arena_bytes"] = common.arena;
+      json["common_state_bytes"] = common.state;
     }
     json["file_bytes"] = loaded.file().size();
     json["signed"] = signer.has_value();
@@ -204,6 +211,7 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
     json["packed_weights_bytes"] = sharing.packed_weights;
     json["sharing_session_bytes"] = sharing.session;
     json["step_count"] = loaded.model().step_count(view.entry());
+    json["multiply_adds"] = total(work);
     json["backends"] = host.backend_counts();
     json["fallbacks"] = fallbacks_json(host);
     json["devices"] = nlohmann::json::array();
@@ -224,37 +232,42 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
     return;
   }
   if (!a.steps && !a.memory && !a.types) {
-    fmt::print("{}{}", ports_text(loaded.model(), entry), profiles_text(loaded.model()));
-    fmt::print(
-        "target    {}\nsigned    {}\nsteps     {}, computed by {}\nfallbacks {}\nfile      {} bytes\nweights "
+    print_listing(fmt::format("{}{}", ports_text(loaded.model(), entry), profiles_text(loaded.model())));
+    print_listing(fmt::format(
+        "target    {}\nsigned    {}\nsteps     {}, computed by {}\nwork      {}\nfallbacks {}\nfile      {} "
+        "bytes\nweights "
         "  {} bytes, {} of them widened when a session is created\narena     {} bytes, {} of them for "
         "state\nprepared  {} bytes on "
         "this machine, {} of them packed weights\nsession   {} bytes in total\nsharing   {} bytes of packed "
         "weights for all sessions, and {} bytes for each\n",
         loaded.model().profile_target(profile), signer_text(signer, trusted),
-        loaded.model().step_count(view.entry()), backends_text(host),
+        loaded.model().step_count(view.entry()), backends_text(host), products_text(work),
         host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(), weights.all,
         weights.widened, need.arena, need.state, need.prepared, need.packed, need.bytes,
-        sharing.packed_weights, sharing.session);
-    fmt::print("on target {}\n", target_memory_text(there));
+        sharing.packed_weights, sharing.session));
+    print_listing(fmt::format("on target {}\n", target_memory_text(there)));
     if (several)
-      fmt::print("{}shared    {} of {} bytes of weights by several shape sets\n", entries_text(entries),
-                 shared_weights, weights.all);
+      print_listing(
+          fmt::format("{}shared    {} of {} bytes of weights by several shape sets; in one program also an "
+                      "arena of {} bytes "
+                      "and {} bytes of state\n",
+                      entries_text(entries), shared_weights, weights.all, common.arena, common.state));
     for (const DeviceRequirements& d : need.on_devices())
-      fmt::print(
+      print_listing(fmt::format(
           "device    {}: a block of {} bytes, {} of them planned; {} bytes of staging memory on the host\n",
-          d.backend, d.bytes, d.arena, d.staging);
+          d.backend, d.bytes, d.arena, d.staging));
     for (const MissingDevice& d : missing_devices(view))
-      fmt::print("missing   {}: {}; the numbers above are those of the reference kernels\n", d.backend,
-                 d.reason);
+      print_listing(fmt::format("missing   {}: {}; the numbers above are those of the reference kernels\n",
+                                d.backend, d.reason));
   }
   if (a.steps)
     for (const auto& s : prepare_json(view)) {
       std::string in;
       for (const auto& x : s["inputs"]) in += (in.empty() ? "" : ", ") + x.get<std::string>();
-      fmt::print("{}.{:<4} {:<16} {:<10} {} = ({})  # once, from {}\n", s["program"].dump(),
-                 fmt::format("p{}", s["step"].get<int>()), s["op"].get<std::string>(), "prepare",
-                 s["outputs"][0].get<std::string>(), in, s.value("input_type", ""));
+      print_listing(fmt::format("{}.{:<4} {:<16} {:<10} {} = ({})  # once, from {}\n", s["program"].dump(),
+                                fmt::format("p{}", s["step"].get<int>()), s["op"].get<std::string>(),
+                                "prepare", s["outputs"][0].get<std::string>(), in,
+                                s.value("input_type", "")));
     }
   if (a.steps)
     for (const auto& s : steps_json(view, host)) {
@@ -269,18 +282,21 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
                                                                       : s["backend"].get<std::string>();
       const int64_t tile = s.value("winograd", int64_t{0});
       const FallbackStep* fallback = host.fallback(s["program"].get<uint32_t>(), s["step"].get<uint32_t>());
-      fmt::print("{}.{:<4} {:<16} {:<10} {} = ({})  # {}{}{}{}\n", s["program"].dump(), s["step"].get<int>(),
-                 s["op"].get<std::string>(), where, out, in, s["name"].get<std::string>(),
-                 tile == 0 ? "" : fmt::format("  winograd={}", tile),
-                 fallback == nullptr ? "" : "  " + fallback_note(*fallback),
-                 s.contains("on_host") ? "  on the host: " + s["on_host"].get<std::string>() : "");
+      print_listing(
+          fmt::format("{}.{:<4} {:<16} {:<10} {} = ({})  # {}{}{}{}{}\n", s["program"].dump(),
+                      s["step"].get<int>(), s["op"].get<std::string>(), where, out, in,
+                      s["name"].get<std::string>(), work_note(s).empty() ? "" : "  " + work_note(s),
+                      tile == 0 ? "" : fmt::format("  winograd={}", tile),
+                      fallback == nullptr ? "" : "  " + fallback_note(*fallback),
+                      s.contains("on_host") ? "  on the host: " + s["on_host"].get<std::string>() : ""));
     }
   if (a.memory) fmt::print("{}", memory_text(view, need));
   if (a.types) {
     for (const auto& t : types_json(view))
-      fmt::print("{:<10} {:<10} {:<24} {}\n", t["kind"].get<std::string>(), type_text(t), t["shape"].dump(),
-                 t["value"].get<std::string>());
-    for (const auto& e : ledger_of(loaded.model())) fmt::print("decided    {}\n", ledger_line(e));
+      print_listing(fmt::format("{:<10} {:<10} {:<24} {}\n", t["kind"].get<std::string>(), type_text(t),
+                                t["shape"].dump(), t["value"].get<std::string>()));
+    for (const auto& e : ledger_of(loaded.model()))
+      print_listing(fmt::format("decided    {}\n", ledger_line(e)));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "converter/cli/convert_options.h"
+#include "converter/cli/terminal.h"
 #include "converter/convert.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/temporary_file.h"
@@ -29,8 +30,8 @@ ModelSource::~ModelSource() {
   if (file_ >= 0) ::close(file_);
 }
 
-LoadedModel ModelSource::load() const {
-  return LoadedModel(path_, key_, LoadedModel::Reading::kMapped, custom_ops_);
+LoadedModel ModelSource::load(LoadedModel::Reading reading) const {
+  return LoadedModel(path_, key_, reading, custom_ops_);
 }
 
 bool ModelSource::open(const std::string& model, const ConvertArguments& flags, const CommonOptions& common,
@@ -64,9 +65,10 @@ bool ModelSource::open(const std::string& model, const ConvertArguments& flags, 
     throw FileError(fmt::format("{}: cannot be read: {}", file.path().string(), std::strerror(errno)));
   path_ = fmt::format("/proc/self/fd/{}", file_);
   if (outcome.listener == nullptr && !common.quiet) {
-    std::fputs(diagnostics.to_text(Severity::kWarning).c_str(), stderr);
-    fmt::print(stderr, "sinter: {} is converted for this command alone, for target {}; no file is written\n",
-               model, fmt::join(flags.targets, ","));
+    print_messages(diagnostics.to_text(Severity::kWarning));
+    print_messages(
+        fmt::format("sinter: {} is converted for this command alone, for target {}; no file is written\n",
+                    model, fmt::join(flags.targets, ",")));
   }
   return true;
 }

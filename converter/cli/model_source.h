@@ -34,7 +34,7 @@ class ModelSource {
   static bool is_onnx(const std::filesystem::path& model) { return model.extension() == ".onnx"; }
   // Opens the .sinter file, with the custom operators that the flags name. A converted one has no name any
   // more, and goes with this object.
-  LoadedModel load() const;
+  LoadedModel load(LoadedModel::Reading reading = LoadedModel::Reading::kMapped) const;
   bool is_converted() const { return file_ >= 0; }
 
  private:

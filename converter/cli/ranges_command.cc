@@ -7,10 +7,13 @@
 #include <optional>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/convert_options.h"
 #include "converter/cli/data_flags.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/model_source.h"
 #include "converter/cli/process_facts.h"
 #include "converter/cli/progress.h"
+#include "converter/cli/terminal.h"
 #include "converter/convert.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/import/reader.h"
@@ -25,7 +28,7 @@ namespace {
 struct RangesArguments {
   CommonOptions common;
   DataFlags flags;
-  CustomOpsOption custom_ops;
+  ConvertArguments conversion;
   std::string model, data, calibrator = "best", backend;
   int64_t samples = -1;
   int threads = 1;
@@ -44,11 +47,10 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
   Diagnostics diagnostics;
   const std::optional<ImportedModel> imported = import_model(a.model, diagnostics);
   std::optional<Graph> graph;
-  LoweringOptions lowering;
-  lowering.custom_ops = a.custom_ops.load();
+  const LoweringOptions lowering = conversion_options(a.conversion).lowering;
   if (imported) graph = lower_model(*imported, lowering, diagnostics);
   if (!graph || diagnostics.refused()) {
-    std::fputs(diagnostics.to_text(Severity::kRefusal).c_str(), stderr);
+    print_messages(diagnostics.to_text(Severity::kRefusal));
     outcome.exit_code = 3;
     return;
   }
@@ -75,7 +77,7 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
   const Observations seen = observe(*graph, *source, values, options);
   const double seconds = seconds_since(begun), cpu = cpu_seconds() - cpu_begun;
   progress.finish();
-  if (!a.common.quiet) std::fputs(diagnostics.to_text(Severity::kNote).c_str(), stderr);
+  if (!a.common.quiet) print_messages(diagnostics.to_text(Severity::kNote));
   nlohmann::json rows = nlohmann::json::array();
   if (!a.common.json && !a.common.quiet)
     fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10}  {:<15} value\n", "dB", "min", "max", "low", "high",
@@ -134,7 +136,7 @@ void add_ranges(CLI::App& app, Outcome& outcome) {
       ->group(flag_group::kTarget);
   c->add_flag("--plain", a->plain, "Run the samples without observing any value, to compare times")
       ->group(flag_group::kMeasurement);
-  a->custom_ops.add_to(*c);
+  add_source_flags(*c, a->conversion, false);
   a->common.add_to(*c);
   c->footer("Example:\n  sinter ranges net.onnx --calibrate samples.npz");
   c->callback([a, &outcome] { run_ranges(*a, outcome); });

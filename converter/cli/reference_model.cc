@@ -54,7 +54,8 @@ std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, con
   compact_values(wide);
   const TemporaryFile file(".sinter");
   emit_model(plan_model(deep_copy(wide), {}), file.path());
-  return std::make_unique<OpenModel>(file.path(), std::nullopt, lowering.custom_ops);
+  return std::make_unique<OpenModel>(
+      LoadedModel(file.path(), std::nullopt, LoadedModel::Reading::kMapped, lowering.custom_ops));
 }
 
 }  // namespace sinter::convert

@@ -15,11 +15,8 @@ namespace sinter::convert {
 class OpenModel {
  public:
   // `entry_of`: the number of the shape set; empty: the first.
-  explicit OpenModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {},
-                     std::shared_ptr<const CustomOperators> custom_ops = {},
-                     const std::function<uint32_t(const Model&)>& entry_of = {})
-      : loaded_(path, key, LoadedModel::Reading::kMapped, std::move(custom_ops)),
-        session_(loaded_, {.entry = entry_of ? entry_of(loaded_.model()) : 0}) {}
+  explicit OpenModel(LoadedModel&& loaded, const std::function<uint32_t(const Model&)>& entry_of = {})
+      : loaded_(std::move(loaded)), session_(loaded_, {.entry = entry_of ? entry_of(loaded_.model()) : 0}) {}
   const Model& model() const { return loaded_.model(); }
   HostSession& session() { return session_; }
 

@@ -14,6 +14,7 @@
 #include "converter/cli/host_session.h"
 #include "converter/cli/input_data.h"
 #include "converter/cli/model_facts.h"
+#include "converter/cli/model_source.h"
 #include "converter/cli/output_paths.h"
 #include "converter/cli/processors.h"
 #include "converter/cli/shape_entries.h"
@@ -27,7 +28,7 @@ namespace {
 struct RunArguments {
   CommonOptions common;
   TrustOption trust;
-  CustomOpsOption custom_ops;
+  ConvertArguments conversion;
   DataFlags data;
   EntryFlag entry;
   std::string model, inputs, outputs, backend;
@@ -136,12 +137,13 @@ Arrays stacked(const std::vector<Arrays>& samples) {
   return result;
 }
 
-void run_run(const RunArguments& a) {
+void run_run(const RunArguments& a, Outcome& outcome) {
   check_outputs({{"--outputs", a.outputs}}, {{"the model", a.model}, {"--inputs", a.inputs}});
   InputData inputs = open_inputs(a.inputs, a.random, a.data.preprocessing());
+  ModelSource source;
+  if (!source.open(a.model, a.conversion, a.common, a.trust, outcome)) return;
   using Reading = LoadedModel::Reading;
-  const LoadedModel loaded(a.model, a.trust.key(), a.copied ? Reading::kCopied : Reading::kMapped,
-                           a.custom_ops.load());
+  const LoadedModel loaded = source.load(a.copied ? Reading::kCopied : Reading::kMapped);
   if (!a.outputs.empty()) check_arrays_path("--outputs", a.outputs, loaded.model().output_count());
   if (a.stateful && !has_state(loaded.model()))
     throw UsageError(
@@ -183,10 +185,11 @@ void run_run(const RunArguments& a) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Outcome&) {
+void add_run(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<RunArguments>();
   CLI::App* c = app.add_subcommand("run", "Run a .sinter file on given inputs");
-  c->add_option("model", a->model, "The .sinter file")->required();
+  c->add_option("model", a->model, "The .sinter file, or an .onnx file, which is converted for this alone")
+      ->required();
   add_value(*c, "--inputs", a->inputs, "DATA",
             fmt::format("Samples: {}. Arrays of a .npz are named as the model's inputs", kDataFormats))
       ->group(flag_group::kInput);
@@ -216,14 +219,14 @@ void add_run(CLI::App& app, Outcome&) {
   c->add_flag("--copy", a->copied,
               "Read the model into memory instead of mapping it; the file may then change or be removed")
       ->group(flag_group::kMemory);
-  a->custom_ops.add_to(*c);
+  add_source_flags(*c, a->conversion);
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->footer(
       "Examples:\n"
       "  sinter run net.sinter --inputs in.npz --outputs out.npz\n"
       "  sinter run net.sinter --random 1 --profile");
-  c->callback([a] { run_run(*a); });
+  c->callback([a, &outcome] { run_run(*a, outcome); });
 }
 
 }  // namespace sinter::convert

@@ -38,12 +38,8 @@ bool fits(const Model& model, uint32_t entry, const Arrays& arrays, bool stacks)
 
 }  // namespace
 
-void EntryFlag::add_to(CLI::App& command) {
-  add_value(
-      command, "--entry", number, "N",
-      "Which shape set of the file, from 0 (inspect lists them); without it the one that has the shapes "
-      "of the data")
-      ->group(flag_group::kInput);
+void EntryFlag::add_to(CLI::App& command, const char* what) {
+  add_value(command, "--entry", number, "N", what)->group(flag_group::kInput);
 }
 
 uint32_t EntryFlag::of(const Model& model) const {
@@ -108,11 +104,20 @@ nlohmann::json entries_json(const LoadedModel& loaded, uint32_t profile, const H
                     {"text", inputs_text(model, entry)},
                     {"steps", model.step_count(model.entry_program(entry, profile))},
                     {"arena_bytes", session.requirements().arena},
+                    {"state_bytes", session.requirements().state},
                     {"session_bytes", session.requirements().bytes},
                     {"sharing_session_bytes", session.sharing().session},
                     {"weight_bytes", constants.of_entry[entry]}});
   }
   return list;
+}
+
+CommonMemory::CommonMemory(const nlohmann::json& entries) {
+  for (const auto& e : entries) {
+    const auto own_state = e["state_bytes"].get<uint64_t>();
+    state = std::max(state, own_state);
+    arena = std::max(arena, e["arena_bytes"].get<uint64_t>() - own_state);
+  }
 }
 
 std::string entries_text(const nlohmann::json& entries) {

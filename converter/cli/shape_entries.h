@@ -15,7 +15,10 @@ namespace sinter::convert {
 // --entry N.
 struct EntryFlag {
   std::optional<uint32_t> number;
-  void add_to(CLI::App& command);
+  void add_to(CLI::App& command,
+              const char* what =
+                  "Which shape set of the file, from 0 (inspect lists them); without it the one "
+                  "that has the shapes of the data");
   // The given one, else the first. Throws UsageError where the file has fewer.
   uint32_t of(const Model& model) const;
   // The given one, else that whose inputs have the shapes of the arrays; with `stacks` also as stacks of
@@ -28,6 +31,11 @@ struct EntryFlag {
 // how sessions are created, `entry` apart.
 nlohmann::json entries_json(const LoadedModel& loaded, uint32_t profile, const HostSession::Options& host);
 std::string entries_text(const nlohmann::json& entries);
+// Host memory that one program's sessions of all sets have in common (sinter::Runner).
+struct CommonMemory {
+  uint64_t arena = 0, state = 0;
+  explicit CommonMemory(const nlohmann::json& entries);
+};
 
 // Bytes of the constants in a profile's entries, by the entries that read them.
 struct SharedConstants {

@@ -6,6 +6,8 @@
 
 #include "converter/cli/device_places.h"
 #include "converter/cli/fallbacks.h"
+#include "converter/cli/file_work.h"
+#include "converter/report/columns.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {
@@ -122,6 +124,7 @@ nlohmann::json steps_json(const FileView& view, const HostSession& host) {
                            {"candidates", view.candidates(chosen)},
                            {"elided", chosen.elided()},
                            {"workspace_bytes", chosen.workspace_bytes()},
+                           {"multiply_adds", total(multiply_adds(view, p, s))},
                            {"max_threads", chosen.max_threads()}};
       add_operands(view, program, step, &entry);
       if (const int64_t tile = winograd_tile(step); tile != 0) entry["winograd"] = tile;
@@ -153,6 +156,11 @@ nlohmann::json types_json(const FileView& view) {
     }
   }
   return list;
+}
+
+std::string work_note(const nlohmann::json& step) {
+  const auto count = step["multiply_adds"].get<double>();
+  return count > 0 ? readable_count(count) + " multiply-adds" : "";
 }
 
 std::string type_text(const nlohmann::json& entry) {

@@ -5,8 +5,21 @@
 #include <algorithm>
 
 #include "converter/cli/fallbacks.h"
+#include "converter/cli/file_work.h"
 
 namespace sinter::convert {
+
+namespace {
+
+// Of one run of a step of the entry.
+double products_of(const HostSession& host, const Model& model, uint32_t step) {
+  const FileView view(model, host.profile(), host.entry());
+  return total(multiply_adds(view, view.entry(), step));
+}
+// At the clock's resolution a step takes a nanosecond or more.
+double gmac_per_s(double products, double seconds) { return products / std::max(seconds, 1e-9) / 1e9; }
+
+}  // namespace
 
 double percentile(const std::vector<double>& sorted, double share) {
   return sorted[std::min(static_cast<size_t>(share * static_cast<double>(sorted.size())), sorted.size() - 1)];
@@ -44,14 +57,16 @@ std::string StepProfile::text(const HostSession& host, const Model& model) const
   const std::vector<Row> rows = longest_first();
   double total = 0;
   for (const auto& [step, t] : rows) total += percentile(t.seconds, 0.5);
-  std::string all =
-      fmt::format("{:>7} {:>10} {:>10} {:>10} {:>10}  step\n", "share", "p50 us", "p90", "p99", "minimum");
+  std::string all = fmt::format("{:>7} {:>10} {:>10} {:>10} {:>10} {:>7}  step\n", "share", "p50 us", "p90",
+                                "p99", "minimum", "GMAC/s");
   for (const auto& [step, t] : rows) {
     const FallbackStep* fallback = host.fallback(host.program(), step);
     const double median = percentile(t.seconds, 0.5);
-    all += fmt::format("{:5.1f} % {:10.1f} {:10.1f} {:10.1f} {:10.1f}  {} {} {} {}{}\n",
+    const double products = products_of(host, model, step);
+    all += fmt::format("{:5.1f} % {:10.1f} {:10.1f} {:10.1f} {:10.1f} {:>7}  {} {} {} {}{}\n",
                        total > 0 ? 100 * median / total : 0, 1e6 * median, 1e6 * percentile(t.seconds, 0.9),
-                       1e6 * percentile(t.seconds, 0.99), 1e6 * t.seconds.front(), step,
+                       1e6 * percentile(t.seconds, 0.99), 1e6 * t.seconds.front(),
+                       products > 0 ? fmt::format("{:.3g}", gmac_per_s(products, median)) : "", step,
                        model.step_op(step, host.program()), t.backend, model.step_name(step, host.program()),
                        fallback == nullptr ? "" : "  " + fallback_note(*fallback));
   }
@@ -69,7 +84,10 @@ nlohmann::json StepProfile::json(const HostSession& host, const Model& model) co
                     {"us", 1e6 * percentile(t.seconds, 0.5)},
                     {"p90_us", 1e6 * percentile(t.seconds, 0.9)},
                     {"p99_us", 1e6 * percentile(t.seconds, 0.99)},
-                    {"min_us", 1e6 * t.seconds.front()}});
+                    {"min_us", 1e6 * t.seconds.front()},
+                    {"multiply_adds", products_of(host, model, step)}});
+    if (const double products = products_of(host, model, step); products > 0)
+      list.back()["gmac_per_s"] = gmac_per_s(products, percentile(t.seconds, 0.5));
     if (const FallbackStep* fallback = host.fallback(host.program(), step))
       list.back()["fallback"] = fallback_json(*fallback);
   }

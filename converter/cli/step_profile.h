@@ -26,7 +26,8 @@ class StepProfile {
   void attach(Session& session);
 
   // One line, or one object, for each step of the entry that ran, an If or Loop with its bodies: the minimum
-  // and percentiles of its times. The step with the longest median comes first.
+  // and percentiles of its times, its multiply-adds, and how many of these it computes in a second of the
+  // median. The step with the longest median comes first.
   [[nodiscard]] std::string text(const HostSession& host, const Model& model) const;
   [[nodiscard]] nlohmann::json json(const HostSession& host, const Model& model) const;
 

@@ -25,8 +25,8 @@ double elapsed_seconds(Clock::time_point start) {
 // A session on one backend, whose runs are timed step by step.
 class TimedSession {
  public:
-  TimedSession(const LoadedModel& loaded, const std::string& backend, int threads)
-      : backend_(backend), host_(loaded, {threads, backend}) {
+  TimedSession(const LoadedModel& loaded, uint32_t entry, const std::string& backend, int threads)
+      : backend_(backend), host_(loaded, {.threads = threads, .backend = backend, .entry = entry}) {
     observer_.context = this;
     observer_.before = [](void* self, const StepInfo&) {
       static_cast<TimedSession*>(self)->start_ = Clock::now();
@@ -66,14 +66,14 @@ class TimedSession {
 
 }  // namespace
 
-std::vector<StepTime> measure_steps(const LoadedModel& loaded, const Arrays& inputs, int threads,
-                                    double seconds) {
+std::vector<StepTime> measure_steps(const LoadedModel& loaded, uint32_t entry, const Arrays& inputs,
+                                    int threads, double seconds) {
   const FileView view(loaded.model());
   const std::vector<std::string> here = host_backend_names();
   std::vector<std::unique_ptr<TimedSession>> sessions;
   for (const auto* name : *view.profile().backends())
     if (std::find(here.begin(), here.end(), name->str()) != here.end())
-      sessions.push_back(std::make_unique<TimedSession>(loaded, name->str(), threads));
+      sessions.push_back(std::make_unique<TimedSession>(loaded, entry, name->str(), threads));
   constexpr int kMinRounds = 3;
   const auto begin = Clock::now();
   for (int round = 0; !sessions.empty() && (round < kMinRounds || elapsed_seconds(begin) < seconds); ++round)

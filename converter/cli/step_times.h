@@ -17,10 +17,10 @@ struct StepTime {
   double nanoseconds = 0;
 };
 
-// Runs the model on every backend of its profile that this program has, in turns, for about `seconds` in all.
-// The list is in the order of program, step, and the profile's backends.
-std::vector<StepTime> measure_steps(const LoadedModel& loaded, const Arrays& inputs, int threads,
-                                    double seconds);
+// Runs a shape set of the model on every backend of its profile that this program has, in turns, for about
+// `seconds` in all. The list is in the order of program, step, and the profile's backends.
+std::vector<StepTime> measure_steps(const LoadedModel& loaded, uint32_t entry, const Arrays& inputs,
+                                    int threads, double seconds);
 
 // Times that sinter_time_steps printed on another machine. Throws DataError naming the line, FileError.
 std::vector<StepTime> read_step_times(const std::filesystem::path& path, std::string* profile);

@@ -13,6 +13,8 @@
 #include "converter/cli/kernel_choice.h"
 #include "converter/cli/made_up_inputs.h"
 #include "converter/cli/output_paths.h"
+#include "converter/cli/shape_entries.h"
+#include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/pending_file.h"
 #include "converter/sign/rewrite_model.h"
@@ -28,6 +30,7 @@ struct TuneArguments {
   TrustOption trust;
   CustomOpsOption custom_ops;
   DataFlags data;
+  EntryFlag entry;
   std::string model, out, inputs, times, key;
   int threads = 1;
   double seconds = 2.0;
@@ -36,13 +39,34 @@ struct TuneArguments {
 // Ends the writing of a file that would be slower.
 struct Slower {};
 
+// A shape set, and what it is measured on.
+struct TunedSet {
+  uint32_t entry = 0;
+  Arrays inputs;
+};
+
+// That of --entry or of the data, else all.
+std::vector<TunedSet> sets_to_tune(const TuneArguments& a, const Model& model) {
+  if (a.inputs.empty()) {
+    std::vector<TunedSet> sets;
+    const uint32_t first = a.entry.of(model), end = a.entry.number ? first + 1 : model.entry_count();
+    for (uint32_t entry = first; entry < end; ++entry) sets.push_back({entry, made_up_inputs(model, entry)});
+    return sets;
+  }
+  InputData data(a.inputs, a.data.preprocessing());
+  const uint32_t entry = a.entry.for_arrays(model, data.arrays(), true);
+  return {{entry, first_inputs(std::move(data), model, entry)}};
+}
+
 // The lowest times of a run with the file as it was and as it will be, in turns, in milliseconds.
 struct BothTimes {
   double before = 0, after = 0;
 };
-BothTimes compare_files(const LoadedModel& before, const LoadedModel& after, const Arrays& inputs,
-                        int threads, double seconds) {
-  HostSession sessions[2] = {{before, {threads}}, {after, {threads}}};
+BothTimes compare_files(const LoadedModel& before, const LoadedModel& after, const TunedSet& set, int threads,
+                        double seconds) {
+  const Arrays& inputs = set.inputs;
+  const HostSession::Options options{.threads = threads, .entry = set.entry};
+  HostSession sessions[2] = {{before, options}, {after, options}};
   double lowest[2] = {};
   const auto begin = Clock::now();
   for (int round = 0; round < 5 || std::chrono::duration<double>(Clock::now() - begin).count() < seconds;
@@ -76,7 +100,8 @@ void run_tune(const TuneArguments& a, Outcome& outcome) {
   check_output(out);
   check_outputs({{"-o", a.out}}, {{"--key", a.key}, {"--inputs", a.inputs}, {"--times", a.times}});
   const std::unique_ptr<SecretKey> key(a.key.empty() ? nullptr : new SecretKey(SecretKey::read(a.key)));
-  const LoadedModel loaded(a.model, a.trust.key(), LoadedModel::Reading::kMapped, a.custom_ops.load());
+  const std::shared_ptr<const CustomOperators> custom_ops = a.custom_ops.load();
+  const LoadedModel loaded(a.model, a.trust.key(), LoadedModel::Reading::kMapped, custom_ops);
   const Model& model = loaded.model();
   const auto signature = format::read_signature(loaded.file());
   if (signature.ok() && !key)
@@ -85,10 +110,13 @@ void run_tune(const TuneArguments& a, Outcome& outcome) {
 
   uint32_t profile = model.default_profile();
   std::vector<StepTime> times;
-  const Arrays inputs = a.inputs.empty() ? made_up_inputs(model)
-                                         : first_inputs(InputData(a.inputs, a.data.preprocessing()), model);
+  std::vector<TunedSet> sets;
   if (a.times.empty()) {
-    times = measure_steps(loaded, inputs, a.threads, a.seconds);
+    sets = sets_to_tune(a, model);
+    for (const TunedSet& set : sets) {
+      const std::vector<StepTime> own = measure_steps(loaded, set.entry, set.inputs, a.threads, a.seconds);
+      times.insert(times.end(), own.begin(), own.end());
+    }
   } else {
     std::string name;
     times = read_step_times(a.times, &name);
@@ -104,9 +132,13 @@ void run_tune(const TuneArguments& a, Outcome& outcome) {
   BothTimes both;
   bool slower = false;
   const auto check = [&](const std::filesystem::path& file) {
-    const LoadedModel tuned(file, key ? std::optional(key->public_key()) : std::nullopt);
-    if (!a.times.empty() || choices.empty()) return;
-    both = compare_files(loaded, tuned, inputs, a.threads, a.seconds);
+    const LoadedModel tuned(file, key ? std::optional(key->public_key()) : std::nullopt,
+                            LoadedModel::Reading::kMapped, custom_ops);
+    if (choices.empty()) return;
+    for (const TunedSet& set : sets) {
+      const BothTimes own = compare_files(loaded, tuned, set, a.threads, a.seconds);
+      both.before += own.before, both.after += own.after;
+    }
     slower = both.after > both.before;
     if (slower) throw Slower();
   };
@@ -118,9 +150,12 @@ void run_tune(const TuneArguments& a, Outcome& outcome) {
   }
 
   if (a.common.json) {
+    nlohmann::json entries = nlohmann::json::array();
+    for (const TunedSet& set : sets) entries.push_back(set.entry);
     nlohmann::json json{{"model", a.model},
                         {"profile", model.profile_name(profile)},
                         {"threads", a.threads},
+                        {"entries", entries},
                         {"timed_steps", times.size()},
                         {"changed", choices_json(model, choices)}};
     if (both.before > 0) json["before_ms"] = both.before, json["after_ms"] = both.after;
@@ -129,14 +164,15 @@ void run_tune(const TuneArguments& a, Outcome& outcome) {
     return;
   }
   if (slower)
-    fmt::print(stderr,
-               "sinter: the tuned file takes {:.4f} ms, the given one {:.4f} ms; nothing is written, run it "
-               "again on a "
-               "quiet machine\n",
-               both.after, both.before);
+    print_messages(fmt::format(
+        "sinter: the tuned file takes {:.4f} ms, the given one {:.4f} ms; nothing is written, run it "
+        "again on a quiet machine\n",
+        both.after, both.before));
   if (a.common.quiet) return;
+  if (sets.size() > 1) fmt::print("shapes     all {} sets; run times are their sum\n", sets.size());
   for (const KernelChoice& c : choices)
-    fmt::print("step {:>4}  {:<16} {} {:.1f} us instead of {} {:.1f} us  {}\n", c.step,
+    fmt::print("step {:>4}  {:<16} {} {:.1f} us instead of {} {:.1f} us  {}\n",
+               sets.size() > 1 ? fmt::format("{}.{}", c.program, c.step) : fmt::format("{}", c.step),
                model.step_op(c.step, c.program), c.chosen, c.chosen_ns / 1e3, c.planned, c.planned_ns / 1e3,
                model.step_name(c.step, c.program));
   fmt::print("changed    {} steps of profile {}\n", choices.size(), model.profile_name(profile));
@@ -158,10 +194,11 @@ void add_tune(CLI::App& app, Outcome& outcome) {
             "Samples as for run, the first of which is used; without them small numbers are generated")
       ->group(flag_group::kInput);
   a->data.add_to(*c);
+  a->entry.add_to(*c, "Tune only this shape set, by number from 0; without it that of the data, or all");
   add_value(*c, "--threads", a->threads, "N", "The number of threads")
       ->check(thread_counts())
       ->group(flag_group::kTarget);
-  add_value(*c, "--seconds", a->seconds, "S", "The duration of each of the two measurements")
+  add_value(*c, "--seconds", a->seconds, "S", "The duration of each of the two measurements of a shape set")
       ->check(CLI::Range(0.0, 3600.0))
       ->group(flag_group::kMeasurement);
   add_value(*c, "--times", a->times, "TIMES",

@@ -122,21 +122,30 @@ double total(const TypedProducts& products) {
   return sum;
 }
 
+TypedProducts multiply_adds(Op op, const void* attributes, const std::vector<TypedProducts>& bodies) {
+  TypedProducts most;
+  for (const TypedProducts& body : bodies)
+    if (total(body) > total(most)) most = body;
+  if (op == Op::kLoop)
+    for (auto& [dtype, count] : most)
+      count *= static_cast<double>(static_cast<const LoopAttrs*>(attributes)->max_trips);
+  return most;
+}
+
+TypedProducts multiply_adds(const Graph& graph, const Node& node) {
+  if (node.bodies.empty()) {
+    const double count = multiply_adds(CallShape(graph, node));
+    return count > 0 ? TypedProducts{{graph.value(node.inputs[0]).dtype, count}} : TypedProducts();
+  }
+  std::vector<TypedProducts> bodies;
+  for (const auto& body : node.bodies) bodies.push_back(multiply_adds(*body));
+  return multiply_adds(node.op(), attrs_pointer(node.attrs), bodies);
+}
+
 TypedProducts multiply_adds(const Graph& graph) {
   TypedProducts sum;
-  for (const Node& node : graph.nodes) {
-    if (node.bodies.empty()) {
-      const double count = multiply_adds(CallShape(graph, node));
-      if (count > 0) sum[graph.value(node.inputs[0]).dtype] += count;
-      continue;
-    }
-    TypedProducts most;
-    for (const auto& body : node.bodies)
-      if (TypedProducts own = multiply_adds(*body); total(own) > total(most)) most = std::move(own);
-    const auto* loop = node.as<LoopAttrs>();
-    const double runs = loop != nullptr ? static_cast<double>(loop->max_trips) : 1;
-    for (const auto& [dtype, count] : most) sum[dtype] += runs * count;
-  }
+  for (const Node& node : graph.nodes)
+    for (const auto& [dtype, count] : multiply_adds(graph, node)) sum[dtype] += count;
   return sum;
 }
 

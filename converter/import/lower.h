@@ -29,7 +29,8 @@ struct ByteInputs {
 
 // The size of an input's dimension that the ONNX file leaves open.
 struct SettledDim {
-  enum class By : uint8_t { kDefault, kDim, kShape };  // kDefault: a batch, which becomes 1
+  // kDefault: a batch, which becomes 1; kShapes: --shape or --dim of a shape set.
+  enum class By : uint8_t { kDefault, kDim, kShape, kShapes };
   std::string input;
   size_t axis = 0;
   std::string symbol;  // empty: the dimension has no name

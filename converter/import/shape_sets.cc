@@ -160,6 +160,26 @@ std::vector<LoweringOptions> options_of_sets(const ImportedModel& model, const L
   return result;
 }
 
+void attribute_to_sets(const ImportedModel& model, const LoweringOptions& options,
+                       std::vector<SettledDim>& dims) {
+  using By = SettledDim::By;
+  const auto has_symbol = [](const ImportedValueInfo& input, const std::string& symbol) {
+    return std::any_of(input.dims.begin(), input.dims.end(),
+                       [&](const ImportedDim& dim) { return dim.symbol == symbol; });
+  };
+  for (SettledDim& dim : dims) {
+    if (dim.by == By::kDim && options.dims.count(dim.symbol) == 0) dim.by = By::kShapes;
+    if (dim.by != By::kShape || options.shapes.count(dim.input) != 0) continue;
+    // The shape of another input may have given its dimension's name a size.
+    const bool by_another =
+        !dim.symbol.empty() &&
+        std::any_of(model.graph.inputs.begin(), model.graph.inputs.end(), [&](const ImportedValueInfo& i) {
+          return options.shapes.count(i.name) != 0 && has_symbol(i, dim.symbol);
+        });
+    if (!by_another) dim.by = By::kShapes;
+  }
+}
+
 namespace {
 
 // The states of a set are those of the first one: their memory is the same.

@@ -34,6 +34,10 @@ std::vector<ShapeSet> parse_shape_sets(std::string_view text);
 std::vector<LoweringOptions> options_of_sets(const ImportedModel& model, const LoweringOptions& options,
                                              const std::vector<ShapeSet>& sets, Diagnostics& diagnostics);
 
+// Names --shapes where a set gave a size. `options`: without those of the set.
+void attribute_to_sets(const ImportedModel& model, const LoweringOptions& options,
+                       std::vector<SettledDim>& dims);
+
 // Refuses sets that give all inputs the same shapes, sets whose graphs do not have the same inputs and
 // outputs by name and type, and states whose shape differs between sets. `graphs`: of the sets, in their
 // order.

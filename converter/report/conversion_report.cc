@@ -41,7 +41,10 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
   for (const ProfileReport& p : r.profiles)
     result["profiles"].push_back({{"target", p.target}, {"steps", p.steps}, {"arena_bytes", p.arena_bytes}});
   for (const EntryReport& e : r.entries)
-    result["entries"].push_back({{"shapes", e.shapes}, {"steps", e.steps}, {"arena_bytes", e.arena_bytes}});
+    result["entries"].push_back({{"shapes", e.shapes},
+                                 {"steps", e.steps},
+                                 {"multiply_adds", e.multiply_adds},
+                                 {"arena_bytes", e.arena_bytes}});
   result["states"] = nlohmann::json::array();
   for (const StateReport& s : r.states)
     result["states"].push_back({{"input", s.input},
@@ -101,6 +104,7 @@ nlohmann::json details_json(const ConversionReport& r) {
     const Node& node = graph.nodes[n];
     const PlannedStep& step = program.steps[n];
     steps.push_back({{"op", op_info(node.op())->name},
+                     {"multiply_adds", total(multiply_adds(graph, node))},
                      {"node", node.name},
                      {"origin", node.origin},
                      {"inputs", node.inputs},

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "converter/report/columns.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -86,9 +88,28 @@ std::string summary(const Json& r) {
   cards += card(bytes_words(arena), arena <= bound ? "arena; no plan of these steps can use less"
                                                    : fmt::format("arena, {:.1f} % above the lower bound",
                                                                  100 * (arena / std::max(bound, 1.0) - 1)));
+  if (const Json& work = r.value("multiply_adds", Json::object()); number_of(work, "file") > 0)
+    cards += card(
+        readable_count(number_of(work, "file")),
+        fmt::format("multiply-adds in a run, {} in the ONNX graph", readable_count(number_of(work, "onnx"))));
   cards += card(r.at("steps").dump(), fmt::format("steps, {} of them free, from {} ONNX nodes",
                                                   r.at("elided_steps").dump(), r.at("onnx_nodes").dump()));
   return "<div class=\"cards\">\n" + cards + "</div>\n";
+}
+
+// The shape sets; empty where there is one.
+std::string shape_sets(const Json& r) {
+  const Json entries = r.value("entries", Json::array());
+  if (entries.size() < 2) return {};
+  std::string rows;
+  for (const Json& e : entries)
+    rows += fmt::format(
+        "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+        escaped(text_of(e, "shapes")), e.at("steps").dump(), readable_count(number_of(e, "multiply_adds")),
+        bytes_words(number_of(e, "arena_bytes")));
+  return "<div class=\"scroll\"><table><thead><tr><th>shapes</th><th class=\"n\">steps</th><th "
+         "class=\"n\">multiply-adds</th><th class=\"n\">arena</th></tr></thead><tbody>\n" +
+         rows + "</tbody></table></div>\n";
 }
 
 // Why an operation is kept in float: the code, and what there is to add.
@@ -473,6 +494,8 @@ std::string as_page(const Json& r) {
     if (*about != 0) sections += fmt::format("<p>{}</p>\n", about);
     sections += content + "</section>\n";
   };
+  section("shapes", "Shape sets", "The file has a plan for each; the rest of this page is about the first.",
+          shape_sets(r));
   const std::vector<const Json*> rows = ranked(r);
   section("network-part", "Network",
           "Steps from top to bottom, each below its operands; numbers are the SQNR in dB. Hover for types, "

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "converter/report/columns.h"
 #include "converter/report/page.h"
 #include "converter/report/short_names.h"
 
@@ -133,6 +134,8 @@ void Drawing::add_boxes() {
     box.look = look;
     box.hint += fmt::format(
         "\nkernel: {}", step.at("elided").get<bool>() ? "none needed" : step.at("kernel").get<std::string>());
+    if (const double count = step.value("multiply_adds", 0.0); count > 0)
+      box.hint += fmt::format("\n{} multiply-adds", readable_count(count));
     if (const auto at = reasons.find(node); at != reasons.end() && look.starts_with("pf"))
       box.hint += "\nfloat: " + at->second;
     const int index = static_cast<int>(boxes_.size());

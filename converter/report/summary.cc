@@ -40,11 +40,20 @@ std::string ports_text(const char* label, const std::vector<PortReport>& ports) 
 }
 
 const char* way_of(SettledDim::By by) {
-  return by == SettledDim::By::kDim ? "--dim" : by == SettledDim::By::kShape ? "--shape" : "default";
+  switch (by) {
+    case SettledDim::By::kDim:
+      return "--dim";
+    case SettledDim::By::kShape:
+      return "--shape";
+    case SettledDim::By::kShapes:
+      return "--shapes";
+    default:
+      return "default";
+  }
 }
 
 // One line for each name; dimensions without a name are named by their input and axis.
-std::string dims_text(const std::vector<SettledDim>& dims) {
+std::string dims_text(const std::vector<SettledDim>& dims, size_t sets) {
   std::vector<std::string> lines, known;
   for (const SettledDim& d : dims) {
     const std::string place = fmt::format("dim {} of {}", d.axis, d.input);
@@ -55,7 +64,9 @@ std::string dims_text(const std::vector<SettledDim>& dims) {
       lines.push_back(fmt::format("{} is {} to {}, by {}; callers give it with the inputs", name, d.minimum,
                                   d.size, way_of(d.by)));
     else if (d.by != SettledDim::By::kDefault)
-      lines.push_back(fmt::format("{} is {}, by {}", name, d.size, way_of(d.by)));
+      lines.push_back(fmt::format(
+          "{} is {}{}, by {}", name, d.size,
+          d.by == SettledDim::By::kShapes && sets > 1 ? " in the first shape set" : "", way_of(d.by)));
     else
       lines.push_back(fmt::format(
           "{} is 1, because the model leaves it open; {} sets another size", name,
@@ -167,12 +178,18 @@ std::string targets_text(const ConversionReport& r) {
 
 }  // namespace
 
+std::string products_text(const TypedProducts& products) {
+  const double all = total(products);
+  return readable_count(all) + " multiply-adds" + (all > 0 ? ": " + shares_text(products) : "");
+}
+
 std::string to_text(const ConversionReport& r) {
-  std::string text =
-      ports_text("input", r.inputs) + ports_text("output", r.outputs) + dims_text(r.settled_dims);
+  std::string text = ports_text("input", r.inputs) + ports_text("output", r.outputs) +
+                     dims_text(r.settled_dims, r.entries.size());
   text += targets_text(r);
   for (const EntryReport& e : r.entries)
-    text += labelled("shapes", fmt::format("{}: {} steps, arena {} bytes", e.shapes, e.steps, e.arena_bytes));
+    text += labelled("shapes", fmt::format("{}: {} steps, {} multiply-adds, arena {} bytes", e.shapes,
+                                           e.steps, readable_count(e.multiply_adds), e.arena_bytes));
   text += labelled("graph", fmt::format("{} ONNX nodes -> {} operations -> {} steps, {} of them free",
                                         r.onnx_nodes, r.lowered_nodes, r.steps, r.elided_steps));
   text += passes_text(r) + work_text(r) + types_text(r);

@@ -24,19 +24,19 @@ class Use {
   }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
-  Status status(const char* what) const {
-    return taken_ ? ok_status()
-                  : invalid(
-                        "another session that shares the %s is running or is being created; run them "
-                        "one after the other, or give each its own",
-                        name_of(what));
-  }
+  // Ok, or `taken`.
+  Status status(const Status& taken) const { return taken_ ? ok_status() : taken; }
 
  private:
   Shared* shared_;
   bool taken_;
 };
-constexpr const char *kArena = "arena", *kState = "state";
+constexpr Status kArenaTaken = invalid(
+    "another session that shares the arena is running or is being created; run them one after the other, or "
+    "give each its own arena");
+constexpr Status kStateTaken = invalid(
+    "another session that shares the state is running or is being created; run them one after the other, or "
+    "give each its own state");
 
 }  // namespace
 
@@ -65,9 +65,9 @@ Result<Session> Session::create(const Model& model, std::span<std::byte> memory,
                                 const SessionOptions& options) {
   SINTER_RETURN_UNLESS(model.valid(), invalid("the model is empty"));
   const Use arena(options.arena);
-  SINTER_RETURN_IF_ERROR(arena.status(kArena));
+  SINTER_RETURN_IF_ERROR(arena.status(kArenaTaken));
   const Use kept(options.state);
-  SINTER_RETURN_IF_ERROR(kept.status(kState));
+  SINTER_RETURN_IF_ERROR(kept.status(kStateTaken));
   Session session;
   SINTER_RETURN_IF_ERROR(Creator(model, options).create(memory, &session.state_));
   if (options.state == nullptr || !options.state->begun()) session.reset();
@@ -162,9 +162,9 @@ int64_t Session::output_length(uint32_t i, int axis) const {
 
 Status Session::run() {
   const Use arena(state_->arena);
-  SINTER_RETURN_IF_ERROR(arena.status(kArena));
+  SINTER_RETURN_IF_ERROR(arena.status(kArenaTaken));
   const Use kept(state_->shared_state);
-  SINTER_RETURN_IF_ERROR(kept.status(kState));
+  SINTER_RETURN_IF_ERROR(kept.status(kStateTaken));
   SINTER_RETURN_IF_ERROR(detail::place_lengths(*state_));
   detail::CallRoom room;
   state_->room = &room;

@@ -255,7 +255,7 @@ class Files(Case):
 
     def test_files_of_the_other_kind(self):
         self.expect(3, "convert", self.digits, "-o", self.path("again.sinter"), words=(".sinter file", "give the ONNX model"))
-        self.expect(4, "run", DIGITS, "--random", "1", words=("not a Sinter model file", "sinter convert"), lines=1)
+        self.expect(4, "tune", DIGITS, words=("not a Sinter model file", "sinter convert"), lines=1)
 
     def test_a_long_chain_behind_an_if(self):
         """Results of two ranks: what their readers read is followed back, however far."""
@@ -1046,7 +1046,7 @@ class Json(Case):
         times = [s["us"] for s in b["profile"]]
         self.assertEqual(times, sorted(times, reverse=True))
         r = self.expect(0, "bench", self.digits, "--seconds", "0.01", "--profile")
-        self.assertEqual(r.out.split("minimum  step\n")[1].count(" %"), len(computed))
+        self.assertEqual(r.out.split("GMAC/s  step\n")[1].count(" %"), len(computed))
 
     def test_report_file(self):
         self.expect(0, "convert", DIGITS, "-o", self.path("r.sinter"), "--report", self.path("r.json"))

@@ -7,10 +7,13 @@ Works on small models made here; needs numpy and onnx.
 """
 import json
 import os
+import pty
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -58,7 +61,7 @@ class Case(unittest.TestCase):
     def sinter(self, *args, code=0):
         r = cli.call(SINTER, *args, timeout=60)
         self.assertEqual(r.code, code, f"{' '.join(map(str, args))}: {r.why()}")
-        for line in r.out.splitlines():
+        for line in r.out.splitlines() if args[0] not in ("inspect", "explain") else ():  # class Wrapped
             if self.dir not in line and not line.lstrip().startswith(('"', "{", "}", "[", "]")):
                 self.assertLessEqual(len(line), COLUMNS, line)
         return r
@@ -180,13 +183,68 @@ class Help(Case):
         self.assertEqual(complete("sinter", "convert", "--quantize", "int8"), ["int8", "int8x16", "int8w"])
         self.assertEqual(complete("sinter", "convert", "prod"), ["product.onnx"])
         self.assertEqual(complete("sinter", "completion", ""), ["bash", "zsh", "fish"])
-        for shell in ("zsh", "fish"):
-            script = self.path(f"sinter.{shell}")
-            with open(script, "w", encoding="utf-8") as file:
-                file.write(cli.call(SINTER, "completion", shell).out)
-            if shutil.which(shell):
-                self.assertEqual(subprocess.run([shell, "-n", script], check=False).returncode, 0)
         self.sinter("completion", "tcsh", code=2)
+
+    def script(self, shell):
+        path = self.path(f"completion.{shell}")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(cli.call(SINTER, "completion", shell).out)
+        return path
+
+    def test_completion_in_fish(self):
+        fish = shutil.which("fish")
+        if fish is None:
+            self.skipTest("no fish; scripts/install.sh installs it")
+        script = self.script("fish")
+
+        def complete(line):
+            done = subprocess.run([fish, "--no-config", "-c", "source $argv[1]; complete -C $argv[2]", script, line],
+                                  capture_output=True, text=True, cwd=self.dir)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), line)
+            return sorted(candidate.split("\t")[0] for candidate in done.stdout.splitlines())
+
+        self.assertEqual(complete("sinter con"), ["convert"])
+        self.assertEqual(complete("sinter help con"), ["convert"])
+        self.assertEqual(complete("sinter convert --quant"), ["--quantize"])
+        self.assertEqual(complete("sinter convert --quantize int8"), ["int8", "int8w", "int8x16"])
+        self.assertEqual(complete("sinter convert prod"), ["product.onnx"])
+        self.assertEqual(complete("sinter completion "), ["bash", "fish", "zsh"])
+
+    def test_completion_in_zsh(self):
+        """Keys are typed into an interactive zsh: Tab completes, Ctrl-X lists the candidates, Ctrl-G prints the line and ends."""
+        zsh = shutil.which("zsh")
+        if zsh is None:
+            self.skipTest("no zsh; scripts/install.sh installs it")
+        begin = (f'autoload -Uz compinit && compinit -D -u; source "{self.script("zsh")}"; LISTMAX=0 PS1=; '
+                 '_end() { print -r -- "<$BUFFER>"; exit }; zle -N _end; bindkey "^G" _end; bindkey "^X" list-choices; '
+                 'bindkey "^I" complete-word; zle-line-init() { print re""ady }; zle -N zle-line-init\n')
+
+        def typed(keys, seen):
+            """What zsh shows until it ends; it lists nothing while keys wait, so the last one follows when `seen` is shown."""
+            ours, theirs = pty.openpty()
+            environment = dict(os.environ, TERM="dumb", HOME=self.dir, ZDOTDIR=self.dir)
+            child = subprocess.Popen([zsh, "-f", "-i"], stdin=theirs, stdout=theirs, stderr=theirs, cwd=self.dir, env=environment,
+                                     start_new_session=True)
+            os.close(theirs)
+            text, done = "", 0
+            os.write(ours, begin.encode())
+            for end, more in (("ready", keys), (seen, "\x07"), (">", "")):
+                while end not in text[done:]:
+                    self.assertTrue(select.select([ours], [], [], 30)[0], f"zsh is silent after {text!r}")
+                    text += os.read(ours, 65536).decode(errors="replace")
+                done = len(text)
+                os.write(ours, more.encode())
+            child.wait(30)
+            os.close(ours)
+            return text
+
+        def complete(line):
+            return typed(line + "\t", line).rsplit("<", 1)[1].split(">")[0]
+
+        self.assertEqual(complete("sinter con"), "sinter convert ")
+        self.assertEqual(complete("sinter convert --quant"), "sinter convert --quantize ")
+        self.assertEqual(complete("sinter convert prod"), "sinter convert product.onnx ")
+        self.assertIn("bash  fish  zsh", typed("sinter completion \x18", "zsh"))
 
     def test_manual_page(self):
         page = cli.call(SINTER, "man").out
@@ -220,8 +278,92 @@ class Times(Case):
         self.assertRegex(text, r"first run [\d.]+ ms; then, of \d+ runs of the first sample after 2 to warm up:")
 
 
+class Work(Case):
+    """Multiply-adds: one count in every command."""
+
+    def test_inspect_explain_and_profiles(self):
+        model = self.path("w.sinter")
+        report = json.loads(self.sinter("convert", self.product, "-o", model, "--dim", "time=5", "--target", "portable", "--json").out)
+        facts = json.loads(self.sinter("inspect", model, "--steps", "--json").out)
+        self.assertEqual(facts["multiply_adds"], report["multiply_adds"]["file"])
+        self.assertEqual(sum(s["multiply_adds"] for s in facts["steps"]), 160)
+        self.assertIn("work 160 multiply-adds: all in float32", self.words_of(self.sinter("inspect", model).out))
+        self.assertIn("160 multiply-adds", self.sinter("inspect", model, "--steps").out)
+        self.assertIn("160 multiply-adds", self.sinter("explain", model, "project").out)
+        steps = json.loads(self.sinter("explain", model, "project", "--json").out)["steps"]
+        self.assertEqual([s["multiply_adds"] for s in steps], [160])
+        for command in (["run", model, "--random", "1"], ["bench", model, "--seconds", "0.01"]):
+            step, = (s for s in json.loads(self.sinter(*command, "--profile", "--json").out)["profile"] if s["multiply_adds"] > 0)
+            self.assertAlmostEqual(step["gmac_per_s"], 160 / step["us"] / 1000)
+            self.assertIn("GMAC/s", self.sinter(*command, "--profile").out)
+
+    def test_a_loop(self):
+        model = self.path("lw.sinter")
+        body = helper.make_graph([helper.make_node("MatMul", ["h", "w"], ["n"]), helper.make_node("Identity", ["c"], ["go"])], "b",
+                                 [value("i", [], TensorProto.INT64), value("c", [], TensorProto.BOOL), value("h", [1, 4])],
+                                 [value("go", [], TensorProto.BOOL), value("n", [1, 4])])
+        save(self.path("lw.onnx"), [helper.make_node("Loop", ["trips", "", "x"], ["y"], name="again", body=body)],
+             [value("trips", [], TensorProto.INT64), value("x", [1, 4])], [value("y", [1, 4])],
+             [numpy_helper.from_array(np.eye(4, dtype=np.float32), "w")])
+        page = self.path("lw.html")
+        report = json.loads(self.sinter("convert", self.path("lw.onnx"), "-o", model, "--max-trips", "again=7", "--json", "--report",
+                                        page).out)
+        facts = json.loads(self.sinter("inspect", model, "--steps", "--json").out)
+        self.assertEqual((facts["multiply_adds"], report["multiply_adds"]["file"]), (112, 112))
+        self.assertEqual([s["multiply_adds"] for s in facts["steps"] if s["op"] == "Loop"], [112])
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("multiply-adds in a run, 112 in the ONNX graph", text)
+        self.assertIn("112 multiply-adds", text)
+
+
+class Wrapped(Case):
+    """Lines on a terminal, which is a pty here; elsewhere a message and a step are one line each."""
+
+    def on_terminal(self, *args):
+        ours, theirs = pty.openpty()
+        attributes = termios.tcgetattr(theirs)
+        attributes[1] &= ~termios.OPOST  # line breaks as they are
+        termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+        child = subprocess.Popen([SINTER, *args], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        text = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # Linux's way to say that the other end is closed
+                break
+            if not piece:
+                break
+            text += piece
+        os.close(ours)
+        child.wait()
+        return text.decode()
+
+    def test_messages_and_steps(self):
+        names = [f"a_long_name_of_a_value_{i}" for i in range(6)]
+        save(self.path("long.onnx"), [helper.make_node("Concat", names, ["y"], name="joined", axis=0)], [value(n, [2]) for n in names],
+             [value("y", [12])])
+        model = self.path("long.sinter")
+        self.sinter("convert", self.path("long.onnx"), "-o", model, "--target", "portable")
+        short = os.path.join(tempfile.gettempdir(), "none.sinter")
+        for args in (["inspect", model], ["inspect", model, "--steps"], ["inspect", model, "--types"], ["explain", model, "joined"],
+                     ["run", short, "--quantize", "int8", "--no-such-flag-of-this-command", "--and-another-one-that-is-not-there"]):
+            with self.subTest(args=args[0:3:2]):
+                r = cli.call(SINTER, *args, timeout=60)
+                plain = r.out + r.err
+                shown = self.on_terminal(*args)
+                self.assertEqual(shown.split(), plain.split())
+                for line in shown.splitlines():
+                    self.assertLessEqual(len(line), COLUMNS, line)
+        r = cli.call(SINTER, "inspect", model, "--steps", timeout=60)
+        self.assertGreater(max(map(len, r.out.splitlines())), COLUMNS)
+        steps = json.loads(self.sinter("inspect", model, "--steps", "--json").out)["steps"]
+        self.assertEqual(len(r.out.splitlines()), len(steps))
+
+
 class OnnxFiles(Case):
-    """inspect, explain and bench of an ONNX model, which is converted for the command alone."""
+    """Commands on an ONNX model, which is converted for the command alone."""
 
     def sinter_files(self):
         return sorted(f for f in os.listdir(tempfile.gettempdir()) if f.startswith("sinter-"))
@@ -237,12 +379,30 @@ class OnnxFiles(Case):
         bench = json.loads(self.sinter("bench", self.product, "--dim", "time=5", "--seconds", "0.01", "--json").out)
         self.assertEqual(bench["model"], self.product)
         self.assertEqual(self.sinter("bench", self.product, "--dim", "time=5", "--seconds", "0.01", "--quiet").err, "")
+        self.sinter("compare", self.product, self.product, "--random", "1", "--dim", "time=5")
+        self.sinter("compare", self.product, self.product, "--random", "1", "--shape", "x=2,5,8", "--target", "portable")
         self.assertEqual((self.sinter_files(), sorted(os.listdir(self.dir))), (before, files))
+
+    def test_run_compare_and_ranges(self):
+        """Their results are those of the converted file."""
+        model, before = self.path("same.sinter"), self.sinter_files()
+        self.sinter("convert", self.product, "-o", model, "--dim", "time=5")
+        out = [self.path("from_onnx.npz"), self.path("from_sinter.npz")]
+        self.sinter("run", self.product, "--random", "3", "--outputs", out[0], "--dim", "time=5")
+        self.sinter("run", model, "--random", "3", "--outputs", out[1])
+        np.testing.assert_array_equal(cli.load_npz(out[0])["y"], cli.load_npz(out[1])["y"])
+        same = json.loads(self.sinter("compare", model, self.product, "--random", "3", "--dim", "time=5", "--json").out)
+        self.assertEqual((same["within"], same["outputs"][0]["max_abs"]), (True, 0))
+        cli.save_npz(self.path("x.npz"), {"x": np.ones((4, 1, 5, 8), np.float32)})
+        ranges = json.loads(self.sinter("ranges", self.product, "--dim", "time=5", "--calibrate", self.path("x.npz"), "--json").out)
+        self.assertEqual(ranges["samples"], 4)
+        self.assertIn("these dimensions are open", self.sinter("ranges", self.product, "--calibrate", self.path("x.npz"), code=3).err)
+        self.assertEqual(self.sinter_files(), before)
 
     def test_refusals(self):
         before = self.sinter_files()
-        for command in (["inspect"], ["bench"], ["explain"]):
-            name = ["project"] if command == ["explain"] else []
+        for command in (["inspect"], ["bench"], ["explain"], ["run"], ["compare", self.product]):
+            name = {"explain": ["project"], "run": ["--random", "1"], "compare": ["--random", "1"]}.get(command[0], [])
             r = self.sinter(*command, self.product, *name, code=3)
             self.assertIn("these dimensions are open: x dim 1 'time'", r.err)
             r = self.sinter(*command, self.product, *name, "--dim", "time=5", "--public-key", "none.pub", code=2)
@@ -250,6 +410,8 @@ class OnnxFiles(Case):
         model = self.path("fixed.sinter")
         self.sinter("convert", self.product, "-o", model, "--dim", "time=5")
         self.assertIn("are fixed", self.sinter("bench", model, "--dim", "time=5", code=2).err)
+        self.assertIn("are fixed", self.sinter("run", model, "--random", "1", "--dim", "time=5", code=2).err)
+        self.assertIn("are fixed", self.sinter("compare", self.product, model, "--random", "1", "--dim", "time=5", code=2).err)
         self.assertEqual(self.sinter_files(), before)
 
 

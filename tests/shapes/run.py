@@ -193,6 +193,35 @@ class Files(Case):
         self.call("run", several, "--inputs", self.path("stack.npz"), "--each", "--outputs", self.path("out.npz"))
         self.assertEqual(cli.load_npz(self.path("out.npz"))["y"].shape, (8, 16, WIDTH))
 
+    def test_commands_of_several_sets(self):
+        flags = ("--target", "x86_64", "--prefer-bfloat16") if os.uname().machine == "x86_64" else ()
+        page = self.path("several.html")
+        several, report = self.convert("several.sinter", "--shapes", "batch=1,seq=16; batch=8,seq=24", "--report", page, *flags)
+        texts = [d["message"] for d in report["diagnostics"] if "bfloat16" in d["message"]]
+        self.assertEqual(len(texts), len(set(texts)))
+        self.assertEqual([(d["name"], d["size"], d["by"]) for d in report["open_dims"]],
+                         [("batch", 1, "--shapes"), ("seq", 16, "--shapes"), ("batch", 1, "--shapes"), ("seq", 16, "--shapes")])
+        text = " ".join(self.call("convert", self.onnx, "-o", several, "--shapes", "batch=1,seq=16; batch=8,seq=24", *flags).out.split())
+        self.assertIn("open dim 'batch' is 1 in the first shape set, by --shapes", text)
+        mixed = json.loads(self.call("convert", self.onnx, "-o", self.path("mixed.sinter"), "--shapes", "seq=16", "--dim", "batch=2",
+                                     "--json").out)
+        self.assertEqual({d["name"]: d["by"] for d in mixed["open_dims"]}, {"batch": "--dim", "seq": "--shapes"})
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("Shape sets", text)
+        self.assertIn("<td>batch=8,seq=24</td>", text)
+        for entry, shape in enumerate(("[1,16,", "[8,24,")):
+            steps = json.loads(self.call("explain", several, "last", "--entry", entry, "--json").out)["steps"]
+            self.assertIn(shape, steps[0]["outputs"][0])
+            self.assertEqual(self.inspect(several, "--entry", entry)["multiply_adds"], report["entries"][entry]["multiply_adds"])
+        self.call("explain", several, "last", "--entry", 2, code=2, words=("--entry 2", "2 shape sets"))
+        tuned = self.path("tuned.sinter")
+        for given, entries in ((), [0, 1]), (("--entry", 1), [1]), (("--inputs", self.data(8, 24)), [1]):
+            r = cli.call(SINTER, "tune", several, "-o", tuned, "--seconds", "0", "--json", *given, timeout=120)
+            self.assertIn(r.code, (0, 1), r.why())  # 1: the machine was not quiet
+            self.assertEqual(json.loads(r.out)["entries"], entries)
+        self.call("tune", several, "-o", tuned, "--entry", 2, code=2, words=("--entry 2",))
+
     def test_signed(self):
         self.call("keygen", self.path("key"))
         signed, _ = self.convert("signed.sinter", "--shapes", text_of(SETS), "--sign", self.path("key.key"))
@@ -217,6 +246,8 @@ class States(Case):
             report = self.convert_decoder(24, "--shapes", "seq=5; seq=1", *flags)
             self.assertEqual([s["input"] for s in report["states"]], ["past.key", "past.value"])
             facts = self.inspect(self.path("decoder.sinter"))
+            self.assertEqual((facts["common_arena_bytes"], facts["common_state_bytes"]),
+                             (max(e["arena_bytes"] - e["state_bytes"] for e in facts["entries"]), facts["state_bytes"]))
             self.assertEqual([facts["state_bytes"]] * 2, [self.inspect(self.path("decoder.sinter"), "--entry", e)["state_bytes"] for e in range(2)])
             for entry in range(2):
                 self.call("compare", self.path("decoder.onnx"), self.path("decoder.sinter"), "--random", 2, "--entry", entry)

@@ -119,7 +119,7 @@ TEST(SharedState, RefusesWhatDoesNotFit) {
   EXPECT_THAT(with(other.state).message, HasSubstr("another model or profile"));
   EXPECT_FALSE(small.begun());
   ASSERT_TRUE(both.state.take());
-  EXPECT_THAT(both.session[0].run().message, HasSubstr("another session that shares the"));
+  EXPECT_THAT(both.session[0].run().message, HasSubstr("another session that shares the state"));
   EXPECT_EQ(with(both.state).code, Code::kInvalidArgument);
   both.state.give_back();
   EXPECT_TRUE(both.session[0].run().ok());
