@@ -149,9 +149,13 @@ class GivenLengths {
  private:
   const DimRange* range_of(const ImportedValueInfo& input, size_t axis) const {
     const ImportedDim& dim = input.dims[axis];
-    if (dim.value >= 0 || dim.symbol.empty() || options_.shapes.count(input.name) != 0) return nullptr;
+    if (dim.value >= 0 || dim.symbol.empty()) return nullptr;
     const auto range = options_.ranges.find(dim.symbol);
     if (range == options_.ranges.end() || range->second.minimum == range->second.maximum) return nullptr;
+    // A --shape with the maximum is one of the range (check_options).
+    if (const auto shape = options_.shapes.find(input.name);
+        shape != options_.shapes.end() && shape->second[axis] != range->second.maximum)
+      return nullptr;
     return &range->second;
   }
   ValueId length_of(const std::string& name, const DimRange& range) {
