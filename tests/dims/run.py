@@ -155,6 +155,14 @@ class Real(Case):
     def test_batches(self):
         self.check("imgcls-fp32", {"batch_size": (1, 4)})
 
+    def test_a_size_that_the_model_states(self):
+        """Exported for two pictures: another number fails, and gives no wrong answer."""
+        path, _ = self.convert("two.sinter", model_path("gaze-shufflenet"), "--dim", "batch_size=1..4")
+        for batch in (1, 2, 3):
+            cli.save_npz(self.path("in.npz"), {"input": np.ones((batch, 3, 32, 32), "f4")})
+            words = ("output  float32[2,4,8,8]",) if batch == 2 else ("'Reshape_0' (CheckLength)", "do not fit a shape of 3712 elements")
+            self.call("run", path, "--inputs", self.path("in.npz"), code=0 if batch == 2 else 5, words=words)
+
     def test_a_convolution_along_the_axis(self):
         self.convert("no.sinter", model_path("silero-vad-micro"), "--dim", "batch=1", "--dim", "samples=512..1024", code=3,
                      words=("is bounded (at most 1024)", "give one size with --dim samples=N, or several with --shapes"))
@@ -233,12 +241,13 @@ class Commands(Case):
             cli.save_npz(os.path.join(folder, f"{k:02}.npz"), self.inputs(r, 2, 1 + 5 * k % 24))
         path, report = self.convert("int8.sinter", self.onnx, *self.flags, "--quantize", "int8", "--calibrate", folder, "--force-int8")
         self.assertGreater(report["quantized"]["outputs"][0]["sqnr_db"], 20)
+        self.assertGreater(report["quantized"]["integer_steps"], 2)
         exact, _ = self.convert("float.sinter", self.onnx, *self.flags)
         for seq in (1, 9, 24):
             inputs = self.inputs(r, 2, seq)
             wanted, found = self.run_model(exact, inputs)["y"], self.run_model(path, inputs)["y"]
             self.assertEqual(found.shape, wanted.shape)
-            self.assertGreater(10 * np.log10(np.sum(wanted ** 2) / np.sum((wanted - found) ** 2)), 15)
+            self.assertLess(np.sum((wanted - found) ** 2), np.sum(wanted ** 2) / 30)
             for byte in (0xFF, 0x7F):
                 np.testing.assert_array_equal(self.run_poisoned(path, inputs, {"y": wanted}, byte)["y"], found)
         cli.save_npz(os.path.join(folder, "99.npz"), self.inputs(r, 2, 25))

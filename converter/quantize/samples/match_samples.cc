@@ -252,8 +252,9 @@ class Matcher {
       const bool range = !input.minima.empty() && input.minima[i] < input.dims[i];
       return fmt::format("its dimension '{}' is {} in this conversion: use --dim {}={} for this data",
                          input.symbols[i], size_text(input, i), input.symbols[i],
-                         range ? fmt::format("{}..{}", std::min(d, input.minima[i]), std::max(d, input.dims[i]))
-                               : fmt::format("{}", d));
+                         range
+                             ? fmt::format("{}..{}", std::min(d, input.minima[i]), std::max(d, input.dims[i]))
+                             : fmt::format("{}", d));
     }
     return {};
   }
