@@ -175,11 +175,11 @@ void Creator::describe_given(const Frame& frame, GivenAxis* axes) const {
     const auto* bounded = program.values()->Get(port.value())->bounded_dims();
     for (uint32_t e = 0; e < length(bounded); ++e) {
       const fb::BoundedDim& dim = *bounded->Get(e);
-      const AxisRange range = axis_range(program, port, dim.axis());
+      const fb::Length& given = *program.lengths()->Get(find_length(program, dim.length()));
       std::byte* at = operand_of(frame, static_cast<uint32_t>(dim.length())).data;
       uint32_t first = 0;
       while (first < count && axes[first].at != at) ++first;
-      axes[count++] = {range, range.maximum, at, i, first};
+      axes[count++] = {{dim.axis(), given.minimum(), given.maximum()}, given.maximum(), at, i, first};
     }
   }
 }
