@@ -50,7 +50,8 @@ std::string sizes(const Embedded& e, const LoadedModel& loaded) {
     size(fmt::format("{}_{}_BYTES", kind, i).c_str(), static_cast<size_t>(bytes),
          fmt::format("{} {}: {}", kind[0] == 'I' ? "Input" : "Output", i, type));
   };
-  for (uint32_t i = 0; i < model.input_count(); ++i) port("INPUT", i, model.input(i), input_type(model, i, 0));
+  for (uint32_t i = 0; i < model.input_count(); ++i)
+    port("INPUT", i, model.input(i), input_type(model, i, 0));
   for (uint32_t i = 0; i < model.output_count(); ++i)
     port("OUTPUT", i, model.output(i), port_type(model.output(i)));
   return text;
