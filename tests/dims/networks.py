@@ -106,10 +106,11 @@ def joined():
     nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0]), node("Reshape", ["t", "flat"], ["f"]), node("Concat", ["f", "z"], ["c"], axis=0),
              node("ReduceLogSumExp", ["c"], ["l"], keepdims=0), node("Concat", ["x", "x"], ["twice"], axis=1),
              node("Expand", ["u", "shape"], ["wide"]), node("Shape", ["x"], ["shape"]), node("Mul", ["x", "wide"], ["scaled"]),
-             node("MatMul", ["x", "t"], ["square"])]
-    order = [nodes[i] for i in (6, 0, 1, 2, 3, 4, 5, 7, 8)]
+             node("MatMul", ["x", "t"], ["square"]), node("Dropout", ["x"], ["dropped", "kept"])]
+    order = [nodes[i] for i in (6, 0, 1, 2, 3, 4, 5, 7, 8, 9)]
     net = model(order, [value("x", FLOAT, ["rows", "columns"]), value("z", FLOAT, ["columns"]), value("u", FLOAT, ["rows", 1])],
-                [value(n, FLOAT, None) for n in ("f", "c", "l", "twice", "scaled", "square")], constants(flat=np.int64([-1])))
+                [value(n, FLOAT, None) for n in ("f", "c", "l", "twice", "scaled", "square", "dropped")] + [value("kept", BOOL, None)],
+                constants(flat=np.int64([-1])))
     return net, {"rows": (1, 5), "columns": (1, 7)}, lambda r, rows, columns: {
         "x": floats(r, rows, columns), "z": floats(r, columns), "u": floats(r, rows, 1)}
 
