@@ -80,6 +80,15 @@ def pictures():
     return net, {"batch": (1, 6)}, lambda r, batch: {"x": floats(r, batch, 3, 8, 8)}
 
 
+def pointwise():
+    """Convolutions of one element along the axis, as speech networks have them between layers of attention."""
+    nodes = [node("Conv", ["x", "w", "b"], ["c"]), node("Sigmoid", ["c"], ["s"]), node("Mul", ["c", "s"], ["a"]),
+             node("Conv", ["a", "v"], ["d"], group=2), node("GlobalAveragePool", ["d"], ["mean"]), node("Add", ["d", "x"], ["y"])]
+    net = model(nodes, [value("x", FLOAT, [1, 6, "time"])], [value("y", FLOAT, None), value("mean", FLOAT, None)],
+                weights(w=(8, 6, 1), b=(8,), v=(6, 4, 1)))
+    return net, {"time": (1, 17)}, lambda r, time: {"x": floats(r, 1, 6, time)}
+
+
 def cache():
     """The keys of earlier steps, at first none, with that of this step behind them."""
     nodes = [node("Concat", ["past", "key"], ["present"], axis=2), node("Transpose", ["present"], ["t"], perm=[0, 1, 3, 2]),
@@ -129,4 +138,4 @@ def branches():
     return net, {"n": (1, 8)}, lambda r, n: {"x": floats(r, n, 3)}
 
 
-ALL = [attention, heads, embeddings, recurrent, pictures, cache, integers, joined, branches]
+ALL = [attention, heads, embeddings, recurrent, pictures, pointwise, cache, integers, joined, branches]
