@@ -11,6 +11,7 @@
 #include "converter/cli/commands.h"
 #include "converter/cli/convert_options.h"
 #include "converter/cli/data_flags.h"
+#include "converter/cli/file_view.h"
 #include "converter/cli/input_data.h"
 #include "converter/cli/layer_noise.h"
 #include "converter/cli/model_source.h"
@@ -125,8 +126,9 @@ bool one_sample(const Model& model, uint32_t entry, const Arrays& inputs) {
     const PortInfo port = model.input(i, entry);
     ConstantPtr array = find_array(inputs, port.name);
     if (!array && inputs.size() == 1) array = inputs.front().second;
-    const Dims dims(port.dims.begin(), port.dims.end());
-    if (array && array->dims() != dims && stacked_samples(array->dims(), dims)) return false;
+    if (array && !model.takes({port.name, array->dims()}, entry) &&
+        stacked_shape(model, i, entry, array->dims()))
+      return false;
   }
   return true;
 }
@@ -236,6 +238,12 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     const PortInfo port = second.model().input(i, entry);
     if (lowering.bytes && port.dtype == DType::kUint8) continue;  // its layout may be another
     lowering.shapes[port.name] = Dims(port.dims.begin(), port.dims.end());
+  }
+  const fb::Program& program =
+      FileView(second.model(), second.model().default_profile(), entry).entry_program();
+  for (uint32_t i = 0; i < detail::length(program.lengths()); ++i) {
+    const fb::Length& length = *program.lengths()->Get(i);
+    lowering.ranges[length.name()->str()] = {length.minimum(), length.maximum()};
   }
   // And the states that it keeps.
   take_states(second.model(), &lowering);

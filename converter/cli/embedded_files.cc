@@ -44,14 +44,16 @@ std::string sizes(const Embedded& e, const LoadedModel& loaded) {
   size("STACK_BYTES", kCortexStackBytes,
        "Stack that opening, creating and running take at most on Cortex-M (GCC 12, -Os).");
   const Model& model = loaded.model();
-  const auto port = [&](const char* kind, uint32_t i, const PortInfo& info) {
+  const auto port = [&](const char* kind, uint32_t i, const PortInfo& info, const std::string& type) {
     int64_t bytes = 0;
     (void)checked_bytes(info.dtype, info.dims, &bytes);
     size(fmt::format("{}_{}_BYTES", kind, i).c_str(), static_cast<size_t>(bytes),
-         fmt::format("{} {}: {}", kind[0] == 'I' ? "Input" : "Output", i, port_type(info)));
+         fmt::format("{} {}: {}", kind[0] == 'I' ? "Input" : "Output", i, type));
   };
-  for (uint32_t i = 0; i < model.input_count(); ++i) port("INPUT", i, model.input(i));
-  for (uint32_t i = 0; i < model.output_count(); ++i) port("OUTPUT", i, model.output(i));
+  for (uint32_t i = 0; i < model.input_count(); ++i)
+    port("INPUT", i, model.input(i), input_type(model, i, 0));
+  for (uint32_t i = 0; i < model.output_count(); ++i)
+    port("OUTPUT", i, model.output(i), port_type(model.output(i)));
   return text;
 }
 

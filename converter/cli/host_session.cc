@@ -323,6 +323,9 @@ void HostSession::set_inputs(const Arrays& arrays, int64_t each) {
       throw DataError(fmt::format("input '{}' is {} but the model takes {}", port.name,
                                   to_string(array->dtype(), array->dims()), input_type(model, i, entry_)));
     const auto bytes = static_cast<size_t>(dense_bytes(port.dtype, dims));
+    // Padding may hold anything; zeros give the same steps the same numbers in every run.
+    if (const TensorView view = session_.input(i); bytes < static_cast<size_t>(view.dense_bytes()))
+      std::memset(view.data, 0, static_cast<size_t>(view.dense_bytes()));
     const size_t from = each >= 0 ? static_cast<size_t>(each) * bytes : 0;
     const Status status = session_.write_input(i, loaded.bytes.subspan(from, bytes), dims);
     if (!status.ok()) throw DataError(describe(status, &model));

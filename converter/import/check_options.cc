@@ -60,13 +60,14 @@ void check_symbols(const ImportedModel& model, const LoweringOptions& options, D
       const std::string& symbol = input.dims[axis].symbol;
       if (symbol.empty() || input.dims[axis].value >= 0) continue;
       const int64_t n = shape->second[axis];
-      if (const auto range = options.ranges.find(symbol); range != options.ranges.end())
+      if (const auto range = options.ranges.find(symbol);
+          range != options.ranges.end() && n != range->second.maximum)
         diagnostics.refuse(
             "", "",
             fmt::format("--dim {}={}..{} gives dimension '{}' of input '{}' a range, and --shape "
                         "gives it the size {}",
                         symbol, range->second.minimum, range->second.maximum, symbol, input.name, n),
-            "remove one of the two");
+            "remove one of the two, or give the maximum as size");
       const std::string by = fmt::format("--shape {}={}", input.name, fmt::join(shape->second, ","));
       const auto [at, fresh] = given.emplace(symbol, Given{n, by});
       if (fresh || at->second.size == n) continue;

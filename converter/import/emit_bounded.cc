@@ -348,7 +348,15 @@ class BoundedEmitter : private BoundedOperands {
 
   // ---- batches
 
-  Ids rule(const ConvAttrs&) { return keeping({0}); }
+  // One of one element, which goes to every element, is a product of rows.
+  Ids rule(const ConvAttrs& a) {
+    const auto is = [](const IntList& list, int64_t number) {
+      return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == number; });
+    };
+    bool single = is(a.strides, 1) && is(a.pads, 0);
+    for (int64_t axis = 1; axis + 1 < static_cast<int64_t>(rank(1)); ++axis) single &= dim(1, axis) == 1;
+    return keeping(single ? axes_but({static_cast<int64_t>(rank(0)) - 1}) : std::set<int64_t>{0});
+  }
   Ids rule(const DepthwiseConvAttrs&) { return keeping({0}); }
   Ids rule(const ConvTransposeAttrs&) { return keeping({0}); }
   Ids rule(const MaxPoolAttrs&) { return keeping({0}); }

@@ -9,6 +9,7 @@
 #include "converter/import/byte_inputs.h"
 #include "converter/import/check_options.h"
 #include "converter/import/given_constant.h"
+#include "converter/import/given_lengths.h"
 #include "converter/import/lower.h"
 #include "converter/import/reader.h"
 #include "converter/import/states.h"
@@ -113,59 +114,6 @@ class InputShapes {
   std::set<std::string> inner_;
   std::map<std::string, int64_t> symbols_;
   std::vector<std::string> open_;
-};
-
-// The lengths of inputs' bounded axes: an int64 scalar for each range of --dim, behind the model's own
-// inputs.
-class GivenLengths {
- public:
-  GivenLengths(const LoweringOptions& options, GraphLowering& lowering)
-      : options_(options), lowering_(lowering) {}
-
-  // Whether --dim gives a dimension of the input a range.
-  bool bounds(const ImportedValueInfo& input) const {
-    for (size_t axis = 0; axis < input.dims.size(); ++axis)
-      if (range_of(input, axis) != nullptr) return true;
-    return false;
-  }
-  // Bounds the axes of `value`, which is the input.
-  void bound(const ImportedValueInfo& input, ValueId value) {
-    for (size_t axis = 0; axis < input.dims.size(); ++axis)
-      if (const DimRange* range = range_of(input, axis)) {
-        const ValueId length = length_of(input.dims[axis].symbol, *range);
-        lowering_.graph().value(value).bounded_dims.push_back({static_cast<int>(axis), length});
-      }
-  }
-  // Lists them among the graph's inputs, when all of the model's are there.
-  void list() {
-    Graph& graph = lowering_.graph();
-    for (const auto& [name, id] : lengths_) {
-      const DimRange& range = options_.ranges.at(name);
-      graph.lengths.push_back({graph.inputs.size(), name, range.minimum, range.maximum});
-      graph.inputs.push_back(id);
-    }
-  }
-
- private:
-  const DimRange* range_of(const ImportedValueInfo& input, size_t axis) const {
-    const ImportedDim& dim = input.dims[axis];
-    if (dim.value >= 0 || dim.symbol.empty() || options_.shapes.count(input.name) != 0) return nullptr;
-    const auto range = options_.ranges.find(dim.symbol);
-    if (range == options_.ranges.end() || range->second.minimum == range->second.maximum) return nullptr;
-    return &range->second;
-  }
-  ValueId length_of(const std::string& name, const DimRange& range) {
-    const auto [at, fresh] = lengths_.emplace(name, kAbsent);
-    if (fresh) {
-      at->second = lowering_.graph().add_value(fmt::format("length of {}", name), DType::kInt64, {});
-      lowering_.lengths().given(at->second, {range.minimum, range.maximum}, name);
-    }
-    return at->second;
-  }
-
-  const LoweringOptions& options_;
-  GraphLowering& lowering_;
-  std::map<std::string, ValueId> lengths_;  // by the dimension's name
 };
 
 bool usable_input(DType dtype) { return byte_width(dtype) != 0; }

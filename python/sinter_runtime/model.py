@@ -31,7 +31,7 @@ class _Slot(NamedTuple):
     port: Port
     view: Array
     bound: bool
-    index: int
+    number: int
     minima: tuple[int, ...]  # of an input's axes
 
     @property
@@ -112,7 +112,7 @@ class Model:
         slot = self._inputs.get(name)
         if slot is None:
             raise InputError(_unknown("input", name, self._inputs))
-        self._session.set_shape(slot.index, list(shape))
+        self._session.set_shape(slot.number, list(shape))
 
     def _choose(self, inputs: Mapping[str, Array]) -> None:
         """Goes on with the first shape set that has the arrays' shapes; wrong names and types are reported later."""
@@ -147,7 +147,7 @@ class Model:
                 slot = self._inputs[name]
                 view = slot.view
                 if slot.bounded:
-                    self._session.set_shape(slot.index, list(array.shape))
+                    self._session.set_shape(slot.number, list(array.shape))
                     view = view[tuple(slice(n) for n in array.shape)]
                 if array is not slot.view:
                     np.copyto(view, array, casting="no")

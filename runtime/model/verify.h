@@ -51,6 +51,8 @@ struct ProgramFacts {
 
 // Checks a program's values and ports; to be called for all programs first.
 Status verify_values(const ModelState& model, ProgramFacts& facts);
+// Checks the lengths that the caller of an entry program gives; a part of verify_values().
+Status verify_lengths(const fb::Program& program, bool entry);
 // Fills facts.lives and checks the program's steps.
 Status verify_program(const ModelState& model, ProgramFacts& facts);
 // Checks a profile: the programs that it plans, and its plan of each. `index`: of the profile; `facts`: of

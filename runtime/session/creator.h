@@ -6,7 +6,7 @@
 //   walk.cc            the walk over steps               choose.cc    a backend for each step
 //   walk_control.cc    If, Loop and their bodies         step_call.cc what run() makes of the result
 //   devices.cc         memory of devices                 bindings.cc  the caller's buffers
-//   fuse.cc            steps computed together
+//   fuse.cc            steps computed together            lengths.cc   lengths that the caller gives
 #pragma once
 
 #include "runtime/session/packed.h"

@@ -1,7 +1,7 @@
 // Lengths that the caller gives, and tensors of these lengths in memory that is planned for the maxima.
 #include <cstring>
 
-#include "runtime/session/session_state.h"
+#include "runtime/session/creator.h"
 #include "sinter/session.h"
 
 namespace sinter {
@@ -61,6 +61,24 @@ Status other_size(size_t needed, size_t given) {
 }
 
 }  // namespace
+
+// The bounded axes of the inputs, at their maxima.
+void Creator::describe_given(const Frame& frame, GivenAxis* axes) const {
+  const fb::Program& program = *frame.program;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < length(program.inputs()); ++i) {
+    const fb::Port& port = *program.inputs()->Get(i);
+    const auto* bounded = program.values()->Get(port.value())->bounded_dims();
+    for (uint32_t e = 0; e < length(bounded); ++e) {
+      const fb::BoundedDim& dim = *bounded->Get(e);
+      const fb::Length& given = *program.lengths()->Get(find_length(program, dim.length()));
+      std::byte* at = operand_of(frame, static_cast<uint32_t>(dim.length())).data;
+      uint32_t first = 0;
+      while (first < count && axes[first].at != at) ++first;
+      axes[count++] = {{dim.axis(), given.minimum(), given.maximum()}, given.maximum(), at, i, first};
+    }
+  }
+}
 
 Status place_lengths(const SessionState& session) {
   for (uint32_t i = 0; i < session.given_count; ++i) {

@@ -166,24 +166,6 @@ Status Creator::walk_entry() {
   return ok_status();
 }
 
-// The bounded axes of the inputs, at their maxima.
-void Creator::describe_given(const Frame& frame, GivenAxis* axes) const {
-  const fb::Program& program = *frame.program;
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < length(program.inputs()); ++i) {
-    const fb::Port& port = *program.inputs()->Get(i);
-    const auto* bounded = program.values()->Get(port.value())->bounded_dims();
-    for (uint32_t e = 0; e < length(bounded); ++e) {
-      const fb::BoundedDim& dim = *bounded->Get(e);
-      const AxisRange range = axis_range(program, port, dim.axis());
-      std::byte* at = operand_of(frame, static_cast<uint32_t>(dim.length())).data;
-      uint32_t first = 0;
-      while (first < count && axes[first].at != at) ++first;
-      axes[count++] = {range, range.maximum, at, i, first};
-    }
-  }
-}
-
 // The initial values or the updates of the states on a device or (-1) in host memory.
 CopyItem* Creator::describe_states(const Frame& frame, int device, bool updates, CopyItem* items) const {
   const uint8_t kind = device >= 0 ? devices_[device].kind : uint8_t{0};

@@ -80,6 +80,15 @@ def pictures():
     return net, {"batch": (1, 6)}, lambda r, batch: {"x": floats(r, batch, 3, 8, 8)}
 
 
+def pointwise():
+    """Convolutions of one element along the axis, as speech networks have them between layers of attention."""
+    nodes = [node("Conv", ["x", "w", "b"], ["c"]), node("Sigmoid", ["c"], ["s"]), node("Mul", ["c", "s"], ["a"]),
+             node("Conv", ["a", "v"], ["d"], group=2), node("GlobalAveragePool", ["d"], ["mean"]), node("Add", ["d", "x"], ["y"])]
+    net = model(nodes, [value("x", FLOAT, [1, 6, "time"])], [value("y", FLOAT, None), value("mean", FLOAT, None)],
+                weights(w=(8, 6, 1), b=(8,), v=(6, 4, 1)))
+    return net, {"time": (1, 17)}, lambda r, time: {"x": floats(r, 1, 6, time)}
+
+
 def cache():
     """The keys of earlier steps, at first none, with that of this step behind them."""
     nodes = [node("Concat", ["past", "key"], ["present"], axis=2), node("Transpose", ["present"], ["t"], perm=[0, 1, 3, 2]),
@@ -106,10 +115,11 @@ def joined():
     nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0]), node("Reshape", ["t", "flat"], ["f"]), node("Concat", ["f", "z"], ["c"], axis=0),
              node("ReduceLogSumExp", ["c"], ["l"], keepdims=0), node("Concat", ["x", "x"], ["twice"], axis=1),
              node("Expand", ["u", "shape"], ["wide"]), node("Shape", ["x"], ["shape"]), node("Mul", ["x", "wide"], ["scaled"]),
-             node("MatMul", ["x", "t"], ["square"])]
-    order = [nodes[i] for i in (6, 0, 1, 2, 3, 4, 5, 7, 8)]
+             node("MatMul", ["x", "t"], ["square"]), node("Dropout", ["x"], ["dropped", "kept"])]
+    order = [nodes[i] for i in (6, 0, 1, 2, 3, 4, 5, 7, 8, 9)]
     net = model(order, [value("x", FLOAT, ["rows", "columns"]), value("z", FLOAT, ["columns"]), value("u", FLOAT, ["rows", 1])],
-                [value(n, FLOAT, None) for n in ("f", "c", "l", "twice", "scaled", "square")], constants(flat=np.int64([-1])))
+                [value(n, FLOAT, None) for n in ("f", "c", "l", "twice", "scaled", "square", "dropped")] + [value("kept", BOOL, None)],
+                constants(flat=np.int64([-1])))
     return net, {"rows": (1, 5), "columns": (1, 7)}, lambda r, rows, columns: {
         "x": floats(r, rows, columns), "z": floats(r, columns), "u": floats(r, rows, 1)}
 
@@ -128,4 +138,4 @@ def branches():
     return net, {"n": (1, 8)}, lambda r, n: {"x": floats(r, n, 3)}
 
 
-ALL = [attention, heads, embeddings, recurrent, pictures, cache, integers, joined, branches]
+ALL = [attention, heads, embeddings, recurrent, pictures, pointwise, cache, integers, joined, branches]

@@ -121,7 +121,7 @@ for network in networks.ALL:
 def model_path(name):
     folder = os.path.join(cli.find_shared(), "models")
     with open(os.path.join(folder, "INDEX.tsv"), encoding="utf-8") as lines:
-        return next(os.path.join(folder, line.split("\t")[1]) for line in lines if line.startswith(name + "\t"))
+        return next(os.path.join(folder, name, line.split("\t")[1]) for line in lines if line.startswith(name + "\t"))
 
 
 class Real(Case):
@@ -153,10 +153,18 @@ class Real(Case):
         self.check("cntk-bilstm", {"None": (1, 9)})
 
     def test_batches(self):
-        self.check("gaze-shufflenet", {"batch_size": (1, 4)})
+        self.check("imgcls-fp32", {"batch_size": (1, 4)})
+
+    def test_a_size_that_the_model_states(self):
+        """Exported for two pictures: another number fails, and gives no wrong answer."""
+        path, _ = self.convert("two.sinter", model_path("gaze-shufflenet"), "--dim", "batch_size=1..4")
+        for batch in (1, 2, 3):
+            cli.save_npz(self.path("in.npz"), {"input": np.ones((batch, 3, 32, 32), "f4")})
+            words = ("output  float32[2,4,8,8]",) if batch == 2 else ("'Reshape_0' (CheckLength)", "do not fit a shape of 3712 elements")
+            self.call("run", path, "--inputs", self.path("in.npz"), code=0 if batch == 2 else 5, words=words)
 
     def test_a_convolution_along_the_axis(self):
-        self.convert("no.sinter", model_path("silero-vad-micro"), "--dim", "batch=1", "--dim", "samples=512..1024", code=2,
+        self.convert("no.sinter", model_path("silero-vad-micro"), "--dim", "batch=1", "--dim", "samples=512..1024", code=3,
                      words=("is bounded (at most 1024)", "give one size with --dim samples=N, or several with --shapes"))
 
 
@@ -187,11 +195,11 @@ class Commands(Case):
         r = np.random.default_rng(1)
         for batch, seq in ((2, 25), (1, 7)):
             cli.save_npz(self.path("wrong.npz"), self.inputs(r, batch, seq))
-            self.call("run", path, "--inputs", self.path("wrong.npz"), code=4,
+            self.call("run", path, "--inputs", self.path("wrong.npz"), code=5,
                       words=(f"input 'x' is float32[{batch},{seq},16] but the model takes float32[2,1..24,16]",))
         both = {"x": self.inputs(r, 2, 7)["x"], "mask": self.inputs(r, 2, 6)["mask"]}
         cli.save_npz(self.path("wrong.npz"), both)
-        self.call("run", path, "--inputs", self.path("wrong.npz"), code=4, words=("input 1 'mask': its length is 6", "is 7"))
+        self.call("run", path, "--inputs", self.path("wrong.npz"), code=5, words=("input 1 'mask': its length is 6", "is 7"))
 
     def test_several_sets(self):
         """A range that all sets have in common."""
@@ -205,11 +213,11 @@ class Commands(Case):
                 (("--dim", "seq=0..0"), ("every input with this dimension would be empty",)),
                 (("--dim", "sek=1..3"), ("the model has no input dimension of this name", "seq")),
                 (("--dim", "seq=1..3", "--dim", "seq=2"), ("--dim seq=2 gives one size",)),
-                (("--dim", "seq=1..3", "--shape", "x=2,3,16"), ("gives dimension 'seq' of input 'x' a range",)),
+                (("--dim", "seq=1..3", "--shape", "x=2,2,16"), ("gives dimension 'seq' of input 'x' a range",)),
                 (("--dim", "seq=1..3", "--shapes", "batch=1,seq=2; batch=2,seq=3"), ("gives dimension 'seq' a size as well",))):
-            self.convert("no.sinter", self.onnx, *flags, *(() if "--shape" in str(flags) else ("--dim", "batch=2")), code=2, words=words)
+            self.convert("no.sinter", self.onnx, *flags, *(() if "--shape" in str(flags) else ("--dim", "batch=2")), code=3, words=words)
         for text in ("seq=1..", "seq=..3", "seq=1..2..3", "seq=a..b", "seq=-1..3"):
-            self.convert("no.sinter", self.onnx, "--dim", text, code=1, words=("is not a valid size",))
+            self.convert("no.sinter", self.onnx, "--dim", text, code=2, words=("is not a valid size",))
 
     def test_states(self):
         """A state keeps its size; the length of an input beside it may change from run to run."""
@@ -221,7 +229,7 @@ class Commands(Case):
         self.assertEqual(self.run_model(path, {"x": np.ones((4, 1, 3), "f4")})["y"].shape, (4, 1, 1, 4))
         grows = model([node("Concat", ["past", "new"], ["present"], axis=0)], [value("past", FLOAT, ["n", 2]), value("new", FLOAT, [1, 2])],
                       [value("present", FLOAT, None)])
-        self.convert("no.sinter", self.save("grows.onnx", grows), "--dim", "n=0..6", "--state", "present=past", code=2,
+        self.convert("no.sinter", self.save("grows.onnx", grows), "--dim", "n=0..6", "--state", "present=past", code=3,
                      words=("the length of 'past' is given before each run",))
 
     def test_integers(self):
@@ -233,24 +241,25 @@ class Commands(Case):
             cli.save_npz(os.path.join(folder, f"{k:02}.npz"), self.inputs(r, 2, 1 + 5 * k % 24))
         path, report = self.convert("int8.sinter", self.onnx, *self.flags, "--quantize", "int8", "--calibrate", folder, "--force-int8")
         self.assertGreater(report["quantized"]["outputs"][0]["sqnr_db"], 20)
+        self.assertGreater(report["quantized"]["integer_steps"], 2)
         exact, _ = self.convert("float.sinter", self.onnx, *self.flags)
         for seq in (1, 9, 24):
             inputs = self.inputs(r, 2, seq)
             wanted, found = self.run_model(exact, inputs)["y"], self.run_model(path, inputs)["y"]
             self.assertEqual(found.shape, wanted.shape)
-            self.assertGreater(10 * np.log10(np.sum(wanted ** 2) / np.sum((wanted - found) ** 2)), 15)
+            self.assertLess(np.sum((wanted - found) ** 2), np.sum(wanted ** 2) / 30)
             for byte in (0xFF, 0x7F):
                 np.testing.assert_array_equal(self.run_poisoned(path, inputs, {"y": wanted}, byte)["y"], found)
         cli.save_npz(os.path.join(folder, "99.npz"), self.inputs(r, 2, 25))
-        self.convert("no.sinter", self.onnx, *self.flags, "--quantize", "int8", "--calibrate", folder, code=4,
-                     words=("input 'x' is float32[2,25,16]", "float32[2,1..24,16]"))
+        self.convert("no.sinter", self.onnx, *self.flags, "--quantize", "int8", "--calibrate", folder, code=5,
+                     words=("use --dim seq=1..25", "input 'x' is float32[2,25,16]", "float32[2,1..24,16]"))
         self.convert("weights.sinter", self.onnx, *self.flags, "--quantize", "int8w")
 
     def test_operations_that_need_a_size(self):
         """The node, the operation, the reason and the remedy."""
         conv = model([node("Conv", ["x", "w"], ["y"], name="conv1")], [value("x", FLOAT, [1, 3, "time"])], [value("y", FLOAT, None)],
                      weights(w=(4, 3, 3)))
-        self.convert("no.sinter", self.save("conv.onnx", conv), "--dim", "time=8..64", code=2,
+        self.convert("no.sinter", self.save("conv.onnx", conv), "--dim", "time=8..64", code=3,
                      words=("conv1", "(Conv)", "is bounded (at most 64)", "give one size with --dim time=N, or several with --shapes"))
 
 

@@ -386,7 +386,8 @@ bool lower_dropout(NodeLowering& n) {
   if (n.wants_output(1)) {
     const DType t = n.opset() < 10 ? n.dtype(x) : DType::kBool;
     // Before opset 12 an inference mask has no meaning; onnxruntime gives zeros.
-    n.output(1, n.broadcast(n.scalar(t, n.opset() < 12 ? 0 : 1), n.dims(x)));
+    Bounded b(n);
+    n.output(1, b.with_lengths(n.broadcast(n.scalar(t, n.opset() < 12 ? 0 : 1), n.dims(x)), b.of_axes(x)));
   }
   return n.output(0, x);
 }
@@ -410,7 +411,7 @@ std::span<const OnnxOperator> shape_rules() {
       {"Trilu", 14, lower_trilu, "* i", kNoTraits},
       {"Trilu", 1, lower_trilu, "", kNoTraits, kMicrosoft},
       {"OneHot", 9, lower_one_hot, "* * *", kTakesBounded | kOwnType},
-      {"Dropout", 1, lower_dropout, "", kNoTraits},
+      {"Dropout", 1, lower_dropout, "", kTakesBounded},
   };
   return kRules;
 }

@@ -25,8 +25,8 @@ namespace {
 enum class Kind { kFloat, kSteep, kProduct, kArithmetic, kTable, kMovement };
 
 bool float_value(const Graph& g, ValueId id) {
-  return id >= 0 && g.value(id).dtype == DType::kFloat32 && g.value(id).bounded_dims.empty() &&
-         element_count(g.value(id).dims) > 0;
+  return id >= 0 && g.value(id).dtype == DType::kFloat32 &&
+         (g.value(id).bounded_dims.empty() || g.is_input(id)) && element_count(g.value(id).dims) > 0;
 }
 bool data(const Graph& g, ValueId id) { return float_value(g, id) && !g.is_constant(id); }
 bool is_scalar(const Graph& g, ValueId id) { return g.is_constant(id) && g.value(id).constant->size() == 1; }

@@ -249,8 +249,12 @@ class Matcher {
     for (size_t i = batch ? 1 : 0; i < input.dims.size(); ++i) {
       const int64_t d = a.dims[i + *shift];
       if (d == input.dims[i] || input.symbols[i].empty()) continue;
+      const bool range = !input.minima.empty() && input.minima[i] < input.dims[i];
       return fmt::format("its dimension '{}' is {} in this conversion: use --dim {}={} for this data",
-                         input.symbols[i], input.dims[i], input.symbols[i], d);
+                         input.symbols[i], size_text(input, i), input.symbols[i],
+                         range
+                             ? fmt::format("{}..{}", std::min(d, input.minima[i]), std::max(d, input.dims[i]))
+                             : fmt::format("{}", d));
     }
     return {};
   }

@@ -36,6 +36,8 @@ void keeps_its_promises(ModelBuilder b) {
 
 TEST(Promises, PlainModel) { keeps_its_promises(testing::plain_model()); }
 TEST(Promises, ControlModel) { keeps_its_promises(testing::control_model()); }
+TEST(Promises, LengthsModel) { keeps_its_promises(testing::lengths_model()); }
+
 TEST(Promises, WeightedModel) { keeps_its_promises(testing::weighted_model()); }
 // Such weights are of no use, and are packed again.
 TEST(Promises, PackedForAnotherInstructionSet) {
