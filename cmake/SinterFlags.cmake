@@ -59,7 +59,11 @@ if(SINTER_SANITIZE)
   endif()
 endif()
 
-add_link_options(-Wl,--gc-sections)
+if(APPLE)
+  add_link_options(-Wl,-dead_strip)
+else()
+  add_link_options(-Wl,--gc-sections)
+endif()
 # What is only run here is linked by lld where there is one: a sixth of the time.
 if(CMAKE_BUILD_TYPE MATCHES "^(RelWithDebInfo|Sanitize)$" AND NOT CMAKE_CROSSCOMPILING)
   find_program(SINTER_LLD ld.lld)

@@ -33,20 +33,21 @@ set(SINTER_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=, e.g. addres
 
 # Lean builds: docs/cross-compile.md.
 set(sinter_threads ON)
-if(SINTER_BARE_METAL)
+# Apple's linker lacks what the builds of pthreadpool and XNNPACK use.
+if(SINTER_BARE_METAL OR APPLE OR CMAKE_SYSTEM_NAME STREQUAL "WASI")
   set(sinter_threads OFF)
 endif()
 option(SINTER_THREADS "Compute on several threads; OFF: PthreadPool has one, and no thread library is linked" ${sinter_threads})
 # Files for other processors (--target portable) name reference kernels alone, and Highway's emulation of vectors, which would be
 # all that g++ has there, is too small for these kernels.
 set(sinter_vectors OFF)
-if(SINTER_PROCESSOR MATCHES "^(x86_64|aarch64|armv7)$")
+if(SINTER_PROCESSOR MATCHES "^(x86_64|aarch64|armv7|wasm32)$")
   set(sinter_vectors ON)
 endif()
 option(SINTER_SIMD "Build the simd backend (Highway)" ${sinter_vectors})
-# Windows' linker cannot join XNNPACK's objects to one.
+# Nor can the tools of Windows and WebAssembly join XNNPACK's objects to one.
 set(sinter_xnnpack ${sinter_vectors})
-if(CMAKE_SYSTEM_NAME STREQUAL "Windows")
+if(APPLE OR CMAKE_SYSTEM_NAME MATCHES "^(Windows|WASI)$")
   set(sinter_xnnpack OFF)
 endif()
 option(SINTER_XNNPACK "Build the XNNPACK backend" ${sinter_xnnpack})

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Installs what building and testing Sinter needs on Debian 12 (or a derivative); called by ./demo and ./test.
 #
-#   scripts/install.sh [--build-only] [--no-venv] [--cross] [--fuzz] [-h]
+#   scripts/install.sh [--build-only] [--no-venv] [--cross] [--fuzz] [--zig] [-h]
 #
 #   --build-only  what building the program needs, nothing for tests (./demo)
 #   --no-venv     without the Python packages that make test data
 #   --fuzz        also clang with libFuzzer
 #   --cross       also ARM cross compilers, their libraries and qemu
+#   --zig         also zig, for static programs and WebAssembly (docs/cross-compile.md)
 #
 # Steps, each skipped when done: apt packages (root or sudo), a venv in .venv (or SINTER_VENV) with the exact versions of
-# scripts/requirements.txt, third-party libraries (scripts/deps.sh). SINTER_SKIP_APT=1 leaves the system alone.
+# scripts/requirements.txt (and of requirements-zig.txt), third-party libraries (scripts/deps.sh). SINTER_SKIP_APT=1 leaves the system alone.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -17,13 +18,14 @@ cd "$root"
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
 say() { printf 'install: %s\n' "$*" >&2; }
 
-venv=1 cross='' fuzz='' tests=1
+venv=1 cross='' fuzz='' zig='' tests=1
 while [ $# -gt 0 ]; do
   case $1 in
     --build-only) venv='' tests='' ;;
     --no-venv) venv='' ;;
     --cross) cross=1 ;;
     --fuzz) fuzz=1 ;;
+    --zig) zig=1 ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -67,24 +69,27 @@ install_packages() {
   "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# install_venv LIST: the packages of scripts/LIST.txt.
 install_venv() {
-  local dir=${SINTER_VENV:-$root/.venv} want
-  want=$(sha256sum <scripts/requirements.txt)
-  if [ "$(cat "$dir/sinter-requirements" 2>/dev/null)" = "$want" ]; then return 0; fi
+  local dir=${SINTER_VENV:-$root/.venv} list=scripts/$1.txt stamp want
+  stamp=$dir/sinter-$1
+  want=$(sha256sum <"$list")
+  if [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then return 0; fi
   say "Python packages into $dir"
   # The system's interpreter, whose ABI the packages' wheels are sure to have; any other python3 if there is none.
   local python=/usr/bin/python3
   [ -x "$python" ] || python=python3
   [ -x "$dir/bin/python" ] || "$python" -m venv "$dir"
   "$dir/bin/python" -m pip install -q --disable-pip-version-check --retries 5 --only-binary :all: \
-    -r scripts/requirements.txt
-  printf '%s\n' "$want" >"$dir/sinter-requirements"
+    -r "$list"
+  printf '%s\n' "$want" >"$stamp"
 }
 
 install_packages
+[ -z "$zig" ] || install_venv requirements-zig
 venv_job=''
 if [ -n "$venv" ]; then
-  install_venv &  # It waits for the network while libraries compile.
+  install_venv requirements &  # It waits for the network while libraries compile.
   venv_job=$!
   trap 'kill "$venv_job" 2>/dev/null || true' EXIT
 fi

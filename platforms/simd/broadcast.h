@@ -64,9 +64,11 @@ inline constexpr int64_t kPairRepeated = 896;  // at most, on the stack
 inline constexpr int64_t kShortRow = 256;
 inline constexpr int64_t kSpreadRow = 8;
 
-// One operand (a or b) is a row of `length` numbers, the other has as many rows as the result.
+// One operand (a or b) is a row of `length` numbers, the other has as many rows as the result. A frame of its
+// own: with its caller's, clang's would be too large.
 template <class A, class B, class Y, class Row>
-void for_each_repeated_row(const OpCall& call, ThreadPool* threads, bool repeats_a, int64_t length, Row row) {
+[[gnu::noinline]] void for_each_repeated_row(const OpCall& call, ThreadPool* threads, bool repeats_a,
+                                             int64_t length, Row row) {
   const auto* a = call.in(0).as<const A>();
   const auto* b = call.in(1).as<const B>();
   auto* y = call.out(0).as<Y>();
@@ -93,9 +95,10 @@ void for_each_repeated_row(const OpCall& call, ThreadPool* threads, bool repeats
 }
 
 // One operand (a or b) has an element for each row of `length` numbers, the other one as many rows as the
-// result.
+// result. A frame of its own as well.
 template <class A, class B, class Y, class Row>
-void for_each_spread_row(const OpCall& call, ThreadPool* threads, bool spreads_a, int64_t length, Row row) {
+[[gnu::noinline]] void for_each_spread_row(const OpCall& call, ThreadPool* threads, bool spreads_a,
+                                           int64_t length, Row row) {
   const auto* a = call.in(0).as<const A>();
   const auto* b = call.in(1).as<const B>();
   auto* y = call.out(0).as<Y>();

@@ -27,10 +27,10 @@ HWY_INLINE void hide_origin([[maybe_unused]] T& v) {
 }
 // Otherwise compilers load a column again for each of its products.
 template <class W>
-HWY_INLINE void keep_in_register(W& v) {
+HWY_INLINE void keep_in_register([[maybe_unused]] W& v) {
 #if HWY_ARCH_X86
   asm("" : "+v"(v.raw));
-#else
+#elif HWY_ARCH_ARM
   asm("" : "+w"(v.raw));
 #endif
 }

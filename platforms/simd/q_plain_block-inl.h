@@ -1,4 +1,5 @@
-// Blocks of rows by a panel, whose products are dot products of bytes, or on ARM without them of int16.
+// Blocks of rows by a panel, whose products are dot products of bytes, or on ARM without them and on
+// WebAssembly of int16.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_Q_PLAIN_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -17,7 +18,7 @@
 
 // Columns side by side: the lower and the upper half of them in a sum each.
 #undef SINTER_Q_COLUMNS
-#define SINTER_Q_COLUMNS (HWY_TARGET_IS_NEON && HWY_TARGET != HWY_NEON)
+#define SINTER_Q_COLUMNS (!HWY_ARCH_X86 && HWY_TARGET != HWY_NEON)
 
 #if !HWY_ARCH_X86 || HWY_TARGET <= HWY_AVX3_DL
 HWY_BEFORE_NAMESPACE();
@@ -51,7 +52,7 @@ HWY_INLINE int8x8_t load_word(const int8_t* p) {
   std::memcpy(&word, p, sizeof(word));
   return vreinterpret_s8_s32(vld1_dup_s32(&word));
 }
-#elif HWY_TARGET_IS_NEON
+#else
 using Word = int16_t;
 using Weights = V16;
 constexpr int64_t kUnit = 1;

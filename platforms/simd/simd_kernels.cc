@@ -30,10 +30,10 @@ struct Tier {
   const char* name;
   int64_t best;  // highway counts down: better targets have lower bits
 };
-constexpr Tier kTiers[] = {{"sse2", HWY_SSE2},           {"sse4", HWY_SSE4},
-                           {"avx2", HWY_AVX2},           {"avx512", HWY_AVX3},
-                           {"avx512_vbmi", HWY_AVX3_DL}, {"neon", HWY_NEON_WITHOUT_AES},
-                           {"dotprod", HWY_NEON},        {"i8mm", HWY_NEON_BF16}};
+constexpr Tier kTiers[] = {
+    {"sse2", HWY_SSE2},    {"sse4", HWY_SSE4},           {"avx2", HWY_AVX2},
+    {"avx512", HWY_AVX3},  {"avx512_vbmi", HWY_AVX3_DL}, {"neon", HWY_NEON_WITHOUT_AES},
+    {"dotprod", HWY_NEON}, {"i8mm", HWY_NEON_BF16},      {"wasm", HWY_WASM}};
 
 bool same(const char* a, const char* b) {
   for (; *a != '\0' && *a == *b; ++a) ++b;

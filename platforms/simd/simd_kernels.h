@@ -1,5 +1,5 @@
-// Kernels written once with Highway for x86 (SSE2 to AVX-512) and NEON; the instruction set is chosen at run
-// time.
+// Kernels written once with Highway for x86 (SSE2 to AVX-512), NEON and WebAssembly's 128-bit vectors; the
+// instruction set is chosen at run time.
 //
 // A table with entries where these are faster than the reference kernels. They compute in float32: within a
 // few units in the last place of the exact result for one-input functions (see math-inl.h), 1e-6 of the
@@ -25,8 +25,8 @@ constexpr bool is_exact_simd(Op op, Architecture architecture) {
 }
 
 // Limits the instruction sets: "sse2", "sse4", "avx2", "avx512", "avx512_vbmi", "neon", "dotprod", "i8mm",
-// or null for all. Returns false, and changes nothing, if this machine or build does not have it. Call it
-// before sessions are created.
+// "wasm", or null for all. Returns false, and changes nothing, if this machine or build does not have it.
+// Call it before sessions are created.
 bool set_simd_cap(const char* name);
 // The best one in use.
 const char* simd_target();

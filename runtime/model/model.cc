@@ -107,6 +107,39 @@ int find_port(const flatbuffers::Vector<flatbuffers::Offset<fb::Port>>* ports, c
   return -1;
 }
 
+// Copies the head, and the structure where the file can change, to their places, and checks the signature and
+// the digests. `h` is the header as it was when the places were taken. A frame of its own, which is gone
+// while the model is verified.
+[[gnu::noinline]] Status read_structure(std::span<const std::byte> file, const OpenOptions& options,
+                                        const format::Header& h, const Layout& at,
+                                        std::span<const std::byte>* out) {
+  const std::span<std::byte> head(at.head, static_cast<size_t>(format::head_bytes(h)));
+  std::memcpy(head.data(), file.data(), head.size());
+  // First of all, and on the copy: nothing is parsed that the key's owner did not sign.
+  const bool keyed = !options.public_key.empty();
+  if (keyed || (options.check_digests && h.signature_bytes != 0))
+    SINTER_RETURN_IF_ERROR(format::check_signature(head, options.public_key));
+  const Result<format::Envelope> envelope = format::read_envelope(file, head);
+  if (!envelope.ok()) return envelope.status();
+  const format::Envelope& e = envelope.value();
+  SINTER_RETURN_UNLESS(e.header.flatbuffer_bytes == h.flatbuffer_bytes &&
+                           e.header.scratch_bytes == h.scratch_bytes &&
+                           e.header.segment_count == h.segment_count,
+                       corrupt("the file changed while it was read"));
+  for (uint32_t i = 0; i < h.segment_count; ++i) at.segments[i] = e.segment(i);
+  std::span<const std::byte> structure = e.flatbuffer;
+  if (!options.stable) {
+    std::memcpy(at.flatbuffer, structure.data(), structure.size());
+    structure = {at.flatbuffer, structure.size()};
+  }
+  if (keyed || options.check_digests || kSealed) {
+    SINTER_RETURN_IF_ERROR(format::check_structure(structure, e));
+    SINTER_RETURN_IF_ERROR(format::check_segments(file, e));
+  }
+  *out = structure;
+  return ok_status();
+}
+
 }  // namespace
 
 Result<size_t> Model::open_bytes(std::span<const std::byte> file, const OpenOptions& options) {
@@ -139,7 +172,7 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   if constexpr (is_built(Op::kCustom)) SINTER_RETURN_IF_ERROR(check_custom_ops(options.custom_ops));
   const Result<format::Header> header = plausible_header(file);
   if (!header.ok()) return header.status();
-  const format::Header h = header.value();
+  const format::Header& h = header.value();
   const Result<size_t> needed = open_bytes(file, options);
   if (!needed.ok()) return needed.status();
   SINTER_RETURN_UNLESS(memory.size() >= needed.value(),
@@ -149,30 +182,8 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   const Layout at(h, !options.stable, arena);
   SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file changed while it was read"));
 
-  const std::span<std::byte> head(at.head, static_cast<size_t>(format::head_bytes(h)));
-  std::memcpy(head.data(), file.data(), head.size());
-  // First of all, and on the copy: nothing is parsed that the key's owner did not sign.
-  const bool keyed = !options.public_key.empty();
-  if (keyed || (options.check_digests && h.signature_bytes != 0))
-    SINTER_RETURN_IF_ERROR(format::check_signature(head, options.public_key));
-  const Result<format::Envelope> envelope = format::read_envelope(file, head);
-  if (!envelope.ok()) return envelope.status();
-  const format::Envelope& e = envelope.value();
-  SINTER_RETURN_UNLESS(e.header.flatbuffer_bytes == h.flatbuffer_bytes &&
-                           e.header.scratch_bytes == h.scratch_bytes &&
-                           e.header.segment_count == h.segment_count,
-                       corrupt("the file changed while it was read"));
-  for (uint32_t i = 0; i < h.segment_count; ++i) at.segments[i] = e.segment(i);
-  std::span<const std::byte> structure = e.flatbuffer;
-  if (!options.stable) {
-    std::memcpy(at.flatbuffer, structure.data(), structure.size());
-    structure = {at.flatbuffer, structure.size()};
-  }
-  if (keyed || options.check_digests || kSealed) {
-    SINTER_RETURN_IF_ERROR(format::check_structure(structure, e));
-    SINTER_RETURN_IF_ERROR(format::check_segments(file, e));
-  }
-
+  std::span<const std::byte> structure;
+  SINTER_RETURN_IF_ERROR(read_structure(file, options, h, at, &structure));
   const auto* bytes = reinterpret_cast<const uint8_t*>(structure.data());
   SINTER_RETURN_UNLESS(structure.size() >= 16, corrupt("the model has no structure"));
   if constexpr (!kSealed) SINTER_RETURN_IF_ERROR(verify_structure(structure));

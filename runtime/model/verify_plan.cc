@@ -13,6 +13,7 @@ class PlanVerifier : PlanView {
  public:
   explicit PlanVerifier(const PlanView& view) : PlanView(view), s_(scratch), f_(facts), steps_(steps()) {}
 
+  // The parts have frames of their own, which are gone when the deepest one, check_blocks(), is called.
   Status run() {
     SINTER_RETURN_IF_ERROR(check_frame());
     SINTER_RETURN_IF_ERROR(check_placements());
@@ -27,7 +28,7 @@ class PlanVerifier : PlanView {
 
  private:
   // The regions, and that what is given here fits what surrounds it.
-  Status check_frame() const {
+  [[gnu::noinline]] Status check_frame() const {
     SINTER_RETURN_UNLESS(length(plan.steps()) == steps_, corrupt("a plan does not belong to its program"));
     SINTER_RETURN_UNLESS(length(plan.regions()) <= kMaxRegions,
                          unsupported("a program has more than %a regions", kMaxRegions));
@@ -112,7 +113,7 @@ class PlanVerifier : PlanView {
     }
   }
 
-  Status check_placements() {
+  [[gnu::noinline]] Status check_placements() {
     const auto end = static_cast<int32_t>(steps_);
     uint32_t next = 0;
     for (uint32_t v = 0; v < length(f_.program->values()); ++v) {
@@ -173,7 +174,7 @@ class PlanVerifier : PlanView {
     box = {place(p).begin, place(p).end, p.first_step(), p.last_step(), 0, static_cast<int32_t>(p.value())};
     return ok_status();
   }
-  Status check_steps() {
+  [[gnu::noinline]] Status check_steps() {
     for (uint32_t v = 0; v < length(f_.program->values()); ++v)
       s_.written[v] = value(v).kind() == fb::ValueKind::Input || value(v).kind() == fb::ValueKind::State;
     for (uint32_t s = 0; s < steps_; ++s) {
@@ -264,7 +265,7 @@ class PlanVerifier : PlanView {
     return ok_status();
   }
 
-  Status check_ports() const {
+  [[gnu::noinline]] Status check_ports() const {
     for (const auto* ports : {f_.program->inputs(), f_.program->outputs()})
       for (uint32_t i = 0; i < length(ports); ++i) {
         const Place at = place_of(ports->Get(i)->value());
@@ -310,7 +311,7 @@ class PlanVerifier : PlanView {
     return ok_status();
   }
 
-  Status check_copies() {
+  [[gnu::noinline]] Status check_copies() {
     if (!entry()) {
       if (step_op(*f_.owner_step) != Op::kLoop) return ok_status();
       const auto* ins = f_.program->inputs();

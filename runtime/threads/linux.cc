@@ -92,7 +92,8 @@ Status apply_settings(const ThreadSettings& settings, size_t i) {
                     "CAP_SYS_NICE or a higher RLIMIT_NICE",
                     settings.nice, errno));
   if (settings.realtime != 0) {
-    const sched_param parameters{.sched_priority = settings.realtime};
+    sched_param parameters{};  // musl's has other fields
+    parameters.sched_priority = settings.realtime;
     const int refused = pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters);
     SINTER_RETURN_UNLESS(
         refused == 0,

@@ -2,9 +2,10 @@
 # Runs the commands of docs/cross-compile.md, section by section, in a copy of the tree: each builds the device side with a toolchain
 # file, installs it, builds examples/classify against the prefix, and runs that under qemu. Then a camera and signed files on aarch64.
 #
-#     cross.sh CMAKE SINTER PYTHON [SECTION...]    aarch64, armv7, riscv64, windows, own; without a section: the first three
+#     cross.sh CMAKE SINTER PYTHON [SECTION...]    aarch64, armv7, riscv64, windows, musl, wasm, own; without a section:
+#                                                  the first three
 #
-# On Windows an integer model also has to give the bits of this machine.
+# On Windows, with musl and as WebAssembly an integer model also has to give the bits of this machine.
 #
 # A section whose compiler or emulator is missing is passed over; if that are all, the exit code is 77.
 set -euo pipefail
@@ -31,18 +32,19 @@ export PATH=$work/bin:$PATH
 # text_of HEADING: the section, up to the next heading.
 text_of() { awk -v h="## $1" '$0 == h { on = 1; next } /^## / { on = 0 } on' "$root/docs/cross-compile.md"; }
 
-# same_bits TARGET TOOLCHAIN FOLDER EMULATOR PROGRAM: an int8 model gives the integers of this machine.
+# same_bits TARGET TOOLCHAIN FOLDER PROGRAM [EMULATOR...]: an int8 model gives the integers of this machine.
 same_bits() {
-  local data=$root/examples/digits seed native
+  local data=$root/examples/digits seed native target=$1 toolchain=$2 folder=$3 program=$4
+  shift 4
   native=$(dirname "$sinter")/golden_run
-  "$sinter" convert "$data/digits.onnx" --quantize int8 --calibrate "$data/digits_eval.npz" --samples 100 --target "$1" \
+  "$sinter" convert "$data/digits.onnx" --quantize int8 --calibrate "$data/digits_eval.npz" --samples 100 --target "$target" \
     -o "$work/int8.sinter" --quiet
-  quiet "$cmake" -G Ninja -S "$here/bits" -B "$work/bits-$3" --toolchain "$copy/toolchains/$2.cmake" -DROOT="$root" \
-    -DDEPS="$SINTER_DEPS_PREFIX/$2" -DCMAKE_PREFIX_PATH="$copy/build/$3-prefix"
-  quiet "$cmake" --build "$work/bits-$3"
+  quiet "$cmake" -G Ninja -S "$here/bits" -B "$work/bits-$folder" --toolchain "$copy/toolchains/$toolchain.cmake" -DROOT="$root" \
+    -DDEPS="$SINTER_DEPS_PREFIX/$toolchain" -DCMAKE_PREFIX_PATH="$copy/build/$folder-prefix"
+  quiet "$cmake" --build "$work/bits-$folder"
   for seed in 1 2 3; do
     "$native" "$work/int8.sinter" --seed $seed | grep '^integer ' > "$work/here"
-    "$4" "$work/bits-$3/$5" "$work/int8.sinter" --seed $seed | tr -d '\r' | grep '^integer ' > "$work/there"
+    (cd "$work" && "$@" "bits-$folder/$program" int8.sinter --seed $seed) | tr -d '\r' | grep '^integer ' > "$work/there"
     cmp "$work/here" "$work/there"
   done
   echo "$section: $(wc -l < "$work/here") integer values as on this machine"
@@ -55,6 +57,8 @@ for section in "$@"; do
     armv7) heading=armv7 tools='arm-linux-gnueabihf-g++ qemu-arm' ;;
     riscv64) heading=riscv64 tools='riscv64-linux-gnu-g++ qemu-riscv64' ;;
     windows) heading=Windows tools='x86_64-w64-mingw32-g++-posix /usr/lib/wine/wine64' ;;
+    musl) heading='Static Linux programs' tools=python-zig ;;
+    wasm) heading=WebAssembly tools='python-zig node' ;;
     own) heading='Your own toolchain file' tools='aarch64-linux-gnu-g++ qemu-aarch64' ;;
     *) echo "no section '$section'"; exit 2 ;;
   esac
@@ -63,7 +67,7 @@ for section in "$@"; do
   done
   text_of "$heading" > "$work/text"
   sed -n '/^```cmake$/,/^```$/p' "$work/text" | sed '/^```/d' > "$copy/my.cmake"
-  sed -n 's/^    //p' "$work/text" | grep -v '^apt-get ' > "$work/commands"
+  sed -n 's/^    //p' "$work/text" | grep -vE '^(apt-get|scripts/install.sh) ' > "$work/commands"
   [ "$(wc -l < "$work/commands")" -ge 5 ] || { echo "$section: docs/cross-compile.md has no commands"; exit 1; }
   rm -rf "$copy/build/classify"
   (cd "$copy" && bash -euo pipefail "$work/commands") > "$work/said" 2>&1 || { cat "$work/said"; echo "failed: $section"; exit 1; }
@@ -85,7 +89,11 @@ for section in "$@"; do
     sed -n 's/.*class \([0-9]*\),.*/\1/p' "$work/said" | cmp - "$work/classes"
     echo "aarch64: the camera gives the classes of this machine in $(wc -l < "$work/classes") frames"
   fi
-  [ "$section" != windows ] || same_bits x86_64 x86_64-w64-mingw32 windows /usr/lib/wine/wine64 golden_run.exe
+  case $section in
+    windows) same_bits x86_64 x86_64-w64-mingw32 windows golden_run.exe /usr/lib/wine/wine64 ;;
+    musl) same_bits x86_64 x86_64-linux-musl musl golden_run env ;;
+    wasm) same_bits aarch64+neon wasm32-wasi wasm golden_run.wasm node --no-warnings "$copy/toolchains/wasi.mjs" ;;
+  esac
   if [ "$section" = aarch64 ]; then
     "$sinter" keygen "$work/own" --quiet
     "$sinter" sign "$copy/digits.sinter" --key "$work/own.key" -o "$work/signed.sinter" --quiet
