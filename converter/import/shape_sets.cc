@@ -168,7 +168,8 @@ void attribute_to_sets(const ImportedModel& model, const LoweringOptions& option
                        [&](const ImportedDim& dim) { return dim.symbol == symbol; });
   };
   for (SettledDim& dim : dims) {
-    if (dim.by == By::kDim && options.dims.count(dim.symbol) == 0) dim.by = By::kShapes;
+    if (dim.by == By::kDim && options.dims.count(dim.symbol) == 0 && options.ranges.count(dim.symbol) == 0)
+      dim.by = By::kShapes;
     if (dim.by != By::kShape || options.shapes.count(dim.input) != 0) continue;
     // The shape of another input may have given its dimension's name a size.
     const bool by_another =

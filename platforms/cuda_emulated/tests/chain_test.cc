@@ -43,9 +43,10 @@ class Machine {
       FunctionHandle function = nullptr;
       EXPECT_TRUE(device_.function(a.kernel, &function).ok());
       void* arguments[] = {const_cast<void*>(a.arguments)};
-      EXPECT_EQ(api.launch(function, a.shape.blocks[0], 1, 1, static_cast<unsigned>(threads_of(a.kernel)), 1,
-                           1, 0, stream_, arguments, nullptr),
-                kDriverSuccess);
+      const LaunchConfig config{.blocks = {a.shape.blocks[0], 1, 1},
+                                .threads = {static_cast<unsigned>(threads_of(a.kernel)), 1, 1},
+                                .stream = stream_};
+      EXPECT_EQ(api.launch(&config, function, arguments, nullptr), kDriverSuccess);
     }
     std::vector<std::byte> after(kBytes);
     EXPECT_EQ(api.download(after.data(), block_, kBytes, stream_), kDriverSuccess);
