@@ -172,7 +172,8 @@ stamp_of() {  # NAME: what its result depends on
     for source in $sources; do cat "$root/third_party/patches/$source"/*.patch 2>/dev/null || true; done
     for source in $sources; do want_sha "${tarball[$source]:-}"; done
     [ -z "$toolchain" ] || cat "$toolchain"
-    for source in "${!found[@]}"; do printf '%s=%s\n' "$source" "${found[$source]}"; done | sort
+    # Programs of this tree (toolchains/zig) are the same in every checkout.
+    for source in "${!found[@]}"; do printf '%s=%s\n' "$source" "${found[$source]//"$root"/}"; done | sort
     "${found[C_COMPILER]}" --version | head -1
   } | sha256sum | cut -d' ' -f1
 }
