@@ -158,14 +158,15 @@ Status Queue::start_action(const Action& action) {
   const Blocks& blocks = action.shape.blocks;
   LaunchAttribute overlap;
   overlap.value.allowed = 1;
-  const LaunchConfig config{.blocks = {blocks[0], blocks[1], blocks[2]},
-                            .threads = {static_cast<unsigned>(threads_of(action.kernel)), 1, 1},
-                            .shared_bytes = action.shape.shared_bytes,
-                            .stream = stream_,
-                            .attributes = &overlap,
-                            .attribute_count = behind_kernel_ ? 1u : 0u};
+  const LaunchConfig config{
+      .blocks = {blocks[0], blocks[1], blocks[2]},
+      .threads = {static_cast<unsigned>(threads_of(action.kernel)), 1, 1},
+      .shared_bytes = action.shape.shared_bytes,
+      .stream = stream_,
+      .attributes = &overlap,
+      .attribute_count = behind_kernel_ && device_.may_overlap(action.kernel) ? 1u : 0u};
   const DriverResult done = device_.api().launch(&config, function, arguments, nullptr);
-  behind_kernel_ = device_.overlaps_launches();
+  behind_kernel_ = true;
   return done == kDriverSuccess ? ok_status() : device_.failure(done, kToLaunch);
 }
 

@@ -84,7 +84,7 @@ class Queue final : public DeviceQueue {
   Step *first_failing_ = nullptr, *last_failing_ = nullptr;
   uint32_t failing_ = 0;        // steps that can fail
   bool downloads_ = false;      // a step of this group downloads
-  bool behind_kernel_ = false;  // a launch may begin while what precedes it in the stream ends
+  bool behind_kernel_ = false;  // the last thing in the stream is a kernel's launch, in this group or step
   bool stepwise_ = false;
   bool busy_ = false;  // something was started since the last finish()
 };

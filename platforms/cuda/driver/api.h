@@ -39,6 +39,7 @@ enum DeviceAttribute : int {
   kCapabilityMinor = 76,      // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
 };
 enum FunctionAttribute : int {
+  kVirtualArchitecture = 5,    // CU_FUNC_ATTRIBUTE_PTX_VERSION: 90 for compute_90
   kMaxDynamicSharedBytes = 8,  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 };
 inline constexpr unsigned kStreamNonBlocking = 1;   // CU_STREAM_NON_BLOCKING

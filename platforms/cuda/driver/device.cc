@@ -4,8 +4,10 @@ namespace sinter::cuda {
 namespace {
 
 constexpr int kMinCapability = 75;
-// From these on, graphs keep that a launch may begin while the one before it ends.
-constexpr int kOverlapCapability = 90, kOverlapDriver = 12030;
+// From this driver on, graphs keep that a launch may begin while the one before it ends. Kernels wait for
+// that one (wait_for_launch_before() of grid/device_grid.h) if they were compiled for this architecture or a
+// later one.
+constexpr int kOverlapDriver = 12030, kOverlapArchitecture = 90;
 
 }  // namespace
 
@@ -59,7 +61,7 @@ Status Device::open_first() {
       unsupported("the CUDA driver is of version %a and the kernels were compiled by a toolkit of version "
                   "%b; update the driver, or compile them with an older toolkit",
                   version / 1000, toolkit));
-  overlaps_launches_ = facts_.capability >= kOverlapCapability && version >= kOverlapDriver;
+  overlaps_launches_ = version >= kOverlapDriver;
   status = api_->retain_context(&context_, device);
   return status == kDriverSuccess ? ok_status() : refused(status, "create its context");
 }
@@ -88,7 +90,11 @@ Status Device::function(Kernel kernel, FunctionHandle* function) {
         api_->module_function(&found, modules_[static_cast<int>(unit_of(kernel))], kernel_name(kernel));
     if (status == kDriverSuccess)
       status = api_->set_function_attribute(found, kMaxDynamicSharedBytes, static_cast<int>(kMostShared));
+    int architecture = 0;
+    if (status == kDriverSuccess && overlaps_launches_)
+      status = api_->function_attribute(&architecture, kVirtualArchitecture, found);
     if (status != kDriverSuccess) return failure(status, "find a kernel");
+    waits_[static_cast<int>(kernel)] = architecture >= kOverlapArchitecture;
     known = found;
   }
   *function = known;

@@ -47,10 +47,10 @@ class Device {
   ContextHandle context() const { return context_; }
   const DeviceFacts& facts() const { return facts_; }
   const char* name() const { return name_; }
-  // Whether a launch may begin while the one before it ends (wait_for_launch_before() of grid/device_grid.h).
-  bool overlaps_launches() const { return overlaps_launches_; }
   // Loads the kernel's unit when the first kernel of that unit is requested.
   Status function(Kernel kernel, FunctionHandle* function);
+  // Whether a launch of this kernel, which function() has returned, may begin while the one before it ends.
+  bool may_overlap(Kernel kernel) const { return waits_[static_cast<int>(kernel)]; }
   // The error of a call that the driver refused; `what`: the purpose of the call.
   Status failure(DriverResult result, const char* what) const;
 
@@ -67,10 +67,11 @@ class Device {
   const void* const* images_ = nullptr;
   ContextHandle context_ = nullptr;
   DeviceFacts facts_;
-  bool overlaps_launches_ = false;
+  bool overlaps_launches_ = false;  // by its driver
   char name_[64] = {};
   ModuleHandle modules_[kUnitCount] = {};
   FunctionHandle functions_[kKernelCount] = {};
+  bool waits_[kKernelCount] = {};  // of these: it waits for the launch before
 };
 
 // Makes the device's context the calling thread's while it lives.

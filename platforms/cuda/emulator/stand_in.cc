@@ -153,6 +153,10 @@ DriverResult module_function(FunctionHandle* function, ModuleHandle module, cons
   f.kernel = kernel;
   return *function = &f, kDriverSuccess;
 }
+DriverResult function_attribute(int* value, FunctionAttribute attribute, FunctionHandle) {
+  if (attribute != kVirtualArchitecture) return kInvalidValue;
+  return *value = 90, kDriverSuccess;
+}
 DriverResult set_function_attribute(FunctionHandle function, FunctionAttribute attribute, int value) {
   if (attribute != kMaxDynamicSharedBytes || value > 64 << 10) return kInvalidValue;
   return function->shared_bytes = value, kDriverSuccess;
@@ -309,6 +313,8 @@ DriverResult launch(const LaunchConfig* config, FunctionHandle function, void** 
     return kInvalidValue;
   Job* job = nullptr;
   if (const DriverResult done = next_job(config->stream, &job); done != kDriverSuccess) return done;
+  if (config->attribute_count > 0 && config->attributes->value.allowed != 0)
+    count(&StandInCounts::overlapping_launches);
   job->kind = Job::Kind::kLaunch;
   job->kernel = &kernel;
   job->grid = {{x, y, z}, kernel.threads, config->shared_bytes, kernel.cooperates};

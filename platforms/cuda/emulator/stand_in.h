@@ -25,6 +25,7 @@ struct StandInCounts {
   int64_t allocations = 0, frees = 0, bytes = 0;  // of device memory; bytes that are allocated now
   int64_t staging_allocations = 0, staging_frees = 0;
   int64_t uploads = 0, downloads = 0, launches = 0;  // done, those of graphs included
+  int64_t overlapping_launches = 0;                  // put into a stream or graph
   int64_t graphs = 0, graph_launches = 0, synchronizations = 0;
 };
 const StandInCounts& stand_in_counts();

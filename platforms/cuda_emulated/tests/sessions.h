@@ -25,7 +25,8 @@ class Counted {
          {&StandInCounts::allocations, &StandInCounts::frees, &StandInCounts::bytes,
           &StandInCounts::staging_allocations, &StandInCounts::staging_frees, &StandInCounts::uploads,
           &StandInCounts::downloads, &StandInCounts::launches, &StandInCounts::graphs,
-          &StandInCounts::graph_launches, &StandInCounts::synchronizations})
+          &StandInCounts::graph_launches, &StandInCounts::overlapping_launches,
+          &StandInCounts::synchronizations})
       now.*n -= before_.*n;
     return now;
   }
