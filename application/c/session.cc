@@ -203,8 +203,8 @@ Status check_values(const sinter_session& session, const sinter_tensor& tensor, 
 Status write(sinter_session& session, const sinter_tensor& tensor, const void* data, size_t bytes,
              const int64_t* dims, int32_t rank) {
   return session.session().write_input(static_cast<uint32_t>(number_of(session, tensor, Port::kInput)),
-                                     {static_cast<const std::byte*>(data), bytes},
-                                     {dims, static_cast<size_t>(rank)});
+                                       {static_cast<const std::byte*>(data), bytes},
+                                       {dims, static_cast<size_t>(rank)});
 }
 
 void notify(const sinter_session& session, void (*call)(void*, const sinter_step*), const StepInfo& info) {
@@ -415,7 +415,7 @@ sinter_code sinter_session_set_shape(sinter_session* session, const char* name, 
   sinter::Status status = find_port(*session, Port::kInput, name, &tensor);
   if (status.ok())
     status = session->session().set_shape(static_cast<uint32_t>(number_of(*session, tensor, Port::kInput)),
-                                        {dims, static_cast<size_t>(rank)});
+                                          {dims, static_cast<size_t>(rank)});
   return result(status, error, session->model);
 }
 int64_t sinter_session_input_length(const sinter_session* session, const char* name, int32_t axis) {
@@ -431,7 +431,7 @@ sinter_code sinter_get_used(const sinter_session* session, const char* name, sin
   if (status.ok()) status = check_type(*session, tensor, Port::kOutput, type);
   if (status.ok())
     status = session->session().read_output(static_cast<uint32_t>(number_of(*session, tensor, Port::kOutput)),
-                                          {static_cast<std::byte*>(data), bytes});
+                                            {static_cast<std::byte*>(data), bytes});
   return result(status, error, session->model);
 }
 sinter_code sinter_get(const sinter_session* session, const char* name, sinter_type type, void* data,

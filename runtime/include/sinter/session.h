@@ -215,8 +215,8 @@ class Session {
 
   // Computes the outputs. Blocks until all outputs are ready. On failure (an index out of range, a loop
   // beyond its bound) they are undefined, and so is the state until reset(). kInvalidArgument, and nothing
-  // has changed, if another session that uses the same SharedArena or SharedState is running, or if inputs that
-  // share a length (two dimensions of one name) were given different ones: both have to be given anew.
+  // has changed, if another session that uses the same SharedArena or SharedState is running, or if inputs
+  // that share a length (two dimensions of one name) were given different ones: both have to be given anew.
   Status run();
   // The same without waiting, for sessions whose inputs, outputs and steps are all on one device: the run
   // begins when all that is in the caller's stream is done, and what the caller puts there afterwards begins
