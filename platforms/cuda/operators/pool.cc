@@ -86,7 +86,7 @@ Status launch_pool(Lowering& l, Kernel kernel, PoolArguments p) {
   const int64_t items =
       int64_t{p.windows} * (p.vectors > 0 && p.indices == nullptr ? p.vectors : p.channels.divisor);
   constexpr int32_t kWarp = 32;
-  constexpr int64_t kFewItems = 1 << 14;  // so many threads that a device is busy
+  constexpr int64_t kFewItems = 1 << 14;  // a device with this many threads is busy
   int64_t threads = items;
   if (p.indices == nullptr) {
     join_axes(&p, 1, 2);
