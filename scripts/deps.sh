@@ -192,6 +192,8 @@ cmake_build() {  # SRC BUILD TARGET [CMAKE-OPTION]...
   shift 3
   mkdir -p "$build"
   : >"$build/log.txt"
+  # What an earlier call has found, by a toolchain file that may be gone. Objects stay.
+  rm -rf "$build/CMakeCache.txt" "$build"/CMakeFiles/[0-9]*
   run_quiet "$build/log.txt" cmake -S "$src" -B "$build" "${cmake_flags[@]}" "$@"
   run_quiet "$build/log.txt" cmake --build "$build" --target "$target" -j "$jobs"
 }
