@@ -83,10 +83,10 @@ TEST(SharedState, TakesItsPlaceInTheSessionsMemory) {
 }
 
 TEST(SharedState, MovesWithItsSession) {
+  AlignedBytes next(4096), last(4096);  // outlive the sessions
   Both both(two_entries_with_state().build());
   ASSERT_TRUE(both.status.ok()) << both.status.message;
   both.run(0, {3, 4});
-  AlignedBytes next(4096), last(4096);
   // The state stays where it is.
   const SessionOptions same{.entry = 0, .arena = &both.arena, .state = &both.state};
   ASSERT_TRUE(both.session[0].move_to(next.span(), same).ok());
