@@ -79,7 +79,7 @@ size_t most_moving_bytes(const Model& model) {
       view.set_shape(input.dims);
       if (moves) bytes += static_cast<size_t>(view.dense_bytes());
     }
-    most = most > bytes ? most : bytes;
+    most = std::max(most, bytes);
   }
   return most;
 }
@@ -349,70 +349,71 @@ void Runner::clear_error() {
   state_->text[0] = '\0';
 }
 
+int Runner::find(const char* name, Port port, uint32_t types, size_t width) {
+  if (!ok()) return -1;
+  State& s = *state_;
+  const bool in = port == Port::kInput;
+  const char* const kind = in ? "input" : "output";
+  const int i = name == nullptr ? -1
+                : in            ? s.model().find_input(name, s.entry())
+                                : s.model().find_output(name, s.entry());
+  if (i < 0) return s.fail_name(kind, name, in), -1;
+  const TensorView view = in ? s.session().input(i) : s.session().output(i);
+  if ((types >> static_cast<int>(view.dtype) & 1) != 0) return i;
+  s.fail_values(kind, name, view, {view.dims, static_cast<size_t>(view.rank)}, width, 0, 0, false);
+  return -1;
+}
+
 std::byte* Runner::memory_of(const char* name, Port port, uint32_t types, size_t width, size_t* count) {
-  if (!ok()) return nullptr;
-  const Session& session = state_->session();
-  const TensorView view = port == Port::kInput ? session.input(name) : session.output(name);
-  const char* const kind = port == Port::kInput ? "input" : "output";
-  if (!view.present()) {
-    state_->fail_name(kind, name, port == Port::kInput);
-    return nullptr;
-  }
+  const int i = find(name, port, types, width);
+  if (i < 0) return nullptr;
+  State& s = *state_;
+  const TensorView view = port == Port::kInput ? s.session().input(i) : s.session().output(i);
   const bool raw = types == UINT32_MAX;
-  const auto has = static_cast<size_t>(raw ? view.dense_bytes() : view.size());
-  const bool typed = (types >> static_cast<int>(view.dtype) & 1) != 0;
-  if (!typed || (*count != detail::kAnyCount && *count != has)) {
-    state_->fail_values(kind, name, view, {view.dims, static_cast<size_t>(view.rank)}, width, *count, has,
-                        typed);
-    return nullptr;
-  }
-  *count = has;
-  if (port == Port::kInput)
-    state_->given[static_cast<uint32_t>(state_->model().find_input(name, state_->entry()))] = true;
+  *count = static_cast<size_t>(raw ? view.dense_bytes() : view.size());
+  if (port == Port::kInput) s.given[static_cast<size_t>(i)] = true;
   return view.data;
 }
 
 bool Runner::write(const char* name, uint32_t types, size_t width, std::span<const std::byte> values,
                    std::span<const int64_t> dims) {
-  size_t elements = 1;
-  for (const int64_t dim : dims) elements *= static_cast<size_t>(dim);
-  size_t count = detail::kAnyCount;
-  std::byte* to = memory_of(name, Port::kInput, types, width, &count);
-  if (to == nullptr) return false;
+  const int i = find(name, Port::kInput, types, width);
+  if (i < 0) return false;
   State& s = *state_;
-  const auto input = static_cast<uint32_t>(s.model().find_input(name, s.entry()));
+  const auto input = static_cast<uint32_t>(i);
   const TensorView view = s.session().input(input);
-  if (width != byte_width(view.dtype)) elements *= byte_width(view.dtype) / width;
+  size_t elements = byte_width(view.dtype) / width;  // more than one where bytes are given
+  for (const int64_t dim : dims) elements *= static_cast<size_t>(dim);
   if (values.size() != elements * width)
     return s.fail_values("input", name, view, dims, width, values.size() / width, elements, true), false;
   const Status status = s.session().write_input(input, values, dims);
-  return status.ok() || s.fail(status);
+  if (!status.ok()) return s.fail(status);
+  return s.given[input] = true;
 }
 
 bool Runner::read(const char* name, uint32_t types, size_t width, std::span<std::byte> values) {
-  size_t count = detail::kAnyCount;
-  const std::byte* from = memory_of(name, Port::kOutput, types, width, &count);
-  if (from == nullptr) return false;
+  const int i = find(name, Port::kOutput, types, width);
+  if (i < 0) return false;
   State& s = *state_;
-  if (values.size() == count * width) {
-    if (!values.empty()) std::memcpy(values.data(), from, values.size());
+  const auto output = static_cast<uint32_t>(i);
+  const TensorView view = s.session().output(output);
+  if (values.size() == static_cast<size_t>(view.dense_bytes())) {
+    if (!values.empty()) std::memcpy(values.data(), view.data, values.size());
     return true;
   }
-  const auto output = static_cast<uint32_t>(s.model().find_output(name, s.entry()));
-  const TensorView view = s.session().output(output);
   int64_t used[kMaxRank];
   size_t bytes = byte_width(view.dtype);
   for (int axis = 0; axis < view.rank; ++axis) {
     used[axis] = s.session().output_length(output, axis);
     bytes *= static_cast<size_t>(used[axis]);
   }
-  if (values.size() == bytes) {
-    const Status status = s.session().read_output(output, values);
-    return status.ok() || s.fail(status);
+  if (values.size() != bytes) {
+    s.fail_values("output", name, view, {used, static_cast<size_t>(view.rank)}, width, values.size() / width,
+                  bytes / width, true);
+    return false;
   }
-  s.fail_values("output", name, view, {used, static_cast<size_t>(view.rank)}, width, values.size() / width,
-                bytes / width, true);
-  return false;
+  const Status status = s.session().read_output(output, values);
+  return status.ok() || s.fail(status);
 }
 
 bool Runner::set_shape(const char* name, std::span<const int64_t> dims) {

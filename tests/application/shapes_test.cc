@@ -72,6 +72,16 @@ TEST(Shapes, InputsThatWereSetMoveAlong) {
   EXPECT_THAT(net.get<float>("y"), ElementsAre(21, 42, 63, 81, 102, 123));
 }
 
+TEST(Shapes, AnInputThatWasRefusedDoesNotCountAsSet) {
+  const AlignedBytes bytes = file_of_shapes();
+  Runner net = Runner::open(bytes.span());
+  EXPECT_FALSE(net.set("m", kTwo));  // the first set's has three elements
+  EXPECT_THAT(net.error(), HasSubstr("input 'm' is float32[1,3], 3 elements, but 6 were given"));
+  net.clear_error();
+  ASSERT_TRUE(net.set("x", kTwo, {2, 3})) << net.error();
+  EXPECT_EQ(net.entry(), 1u);
+}
+
 TEST(Shapes, ARunnerListsTheShapesThatThereAre) {
   const AlignedBytes bytes = file_of_shapes();
   Runner net = Runner::open(bytes.span());

@@ -146,16 +146,16 @@ class Runner {
   bool read(const char* name, uint32_t types, size_t width, std::span<std::byte> values);
   TensorView port(const char* name) const;
   enum class Port { kInput, kOutput };
-  // The memory of the input or output if it has one of these types, and `count` elements of `width` bytes
-  // unless that is kAnyCount; its own count then. Null after a failure.
+  // The number of the input or output if it has one of these types, of elements of `width` bytes; -1 after a
+  // failure.
+  int find(const char* name, Port port, uint32_t types, size_t width);
+  // Its memory and the number of elements. Null after a failure.
   std::byte* memory_of(const char* name, Port port, uint32_t types, size_t width, size_t* count);
 
   State* state_ = nullptr;
 };
 
 namespace detail {
-
-inline constexpr size_t kAnyCount = SIZE_MAX;
 
 template <class T>
 constexpr bool kIsElement = std::is_arithmetic_v<T> || std::is_same_v<T, std::byte>;
@@ -226,14 +226,14 @@ bool Runner::copy(const char* name, Values&& values) {
 
 template <class T>
 std::span<const T> Runner::get(const char* name) {
-  size_t count = detail::kAnyCount;
+  size_t count = 0;
   const std::byte* from = memory_of(name, Port::kOutput, detail::element_types<T>(), sizeof(T), &count);
   return from != nullptr ? std::span<const T>(reinterpret_cast<const T*>(from), count) : std::span<const T>();
 }
 
 template <class T>
 std::span<T> Runner::input(const char* name) {
-  size_t count = detail::kAnyCount;
+  size_t count = 0;
   std::byte* to = memory_of(name, Port::kInput, detail::element_types<T>(), sizeof(T), &count);
   return to != nullptr ? std::span<T>(reinterpret_cast<T*>(to), count) : std::span<T>();
 }
