@@ -163,48 +163,54 @@ Status port_at(const sinter_session& session, Port port, uint32_t index, sinter_
   return ok_status();
 }
 
-Status find_port(const sinter_session& session, Port port, const char* name, sinter_tensor* tensor) {
+Status find_port(const sinter_session& session, Port port, const char* name, uint32_t* index) {
   const Model& model = session.model;
   const bool in = port == Port::kInput;
   const int i = in ? model.find_input(name, session.entry()) : model.find_output(name, session.entry());
   SINTER_RETURN_UNLESS(
       i >= 0, invalid(in ? "the model does not have an input '%s'" : "the model does not have an output '%s'",
                       name_of(name)));
-  return port_at(session, port, static_cast<uint32_t>(i), tensor);
-}
-
-// The number of the input or output.
-int number_of(const sinter_session& session, const sinter_tensor& tensor, Port port) {
-  const Model& model = session.model;
-  return port == Port::kInput ? model.find_input(tensor.name, session.entry())
-                              : model.find_output(tensor.name, session.entry());
-}
-
-Status check_type(const sinter_session& session, const sinter_tensor& tensor, Port port, sinter_type type) {
-  SINTER_RETURN_UNLESS(
-      tensor.type == static_cast<int32_t>(type),
-      invalid("its type is %A but the values are %B", tensor.type, type)
-          .at(port == Port::kInput ? Where::kInput : Where::kOutput, number_of(session, tensor, port)));
+  *index = static_cast<uint32_t>(i);
   return ok_status();
 }
-
-Status check_values(const sinter_session& session, const sinter_tensor& tensor, Port port, sinter_type type,
-                    size_t bytes) {
-  SINTER_RETURN_IF_ERROR(check_type(session, tensor, port, type));
-  const auto at = [&](const Status& status) {
-    return status.at(port == Port::kInput ? Where::kInput : Where::kOutput, number_of(session, tensor, port));
-  };
-  SINTER_RETURN_UNLESS(tensor.bytes == bytes,
-                       at(invalid("it has %a bytes but the values have %b",
-                                  static_cast<int64_t>(tensor.bytes), static_cast<int64_t>(bytes))));
-  return ok_status();
+Status find_port(const sinter_session& session, Port port, const char* name, sinter_tensor* tensor) {
+  uint32_t i = 0;
+  SINTER_RETURN_IF_ERROR(find_port(session, port, name, &i));
+  return port_at(session, port, i, tensor);
 }
 
-Status write(sinter_session& session, const sinter_tensor& tensor, const void* data, size_t bytes,
-             const int64_t* dims, int32_t rank) {
-  return session.session().write_input(static_cast<uint32_t>(number_of(session, tensor, Port::kInput)),
-                                       {static_cast<const std::byte*>(data), bytes},
-                                       {dims, static_cast<size_t>(rank)});
+// An input or output for values of a type.
+struct TypedPort {
+  uint32_t index = 0;
+  sinter_tensor tensor;
+
+  Status find(const sinter_session& session, Port port, const char* name, sinter_type type) {
+    where_ = port == Port::kInput ? Where::kInput : Where::kOutput;
+    SINTER_RETURN_IF_ERROR(find_port(session, port, name, &index));
+    SINTER_RETURN_IF_ERROR(port_at(session, port, index, &tensor));
+    SINTER_RETURN_UNLESS(tensor.type == static_cast<int32_t>(type),
+                         at(invalid("its type is %A but the values are %B", tensor.type, type)));
+    return ok_status();
+  }
+  // Whether `bytes` bytes are all of it.
+  Status check_whole(size_t bytes) const {
+    SINTER_RETURN_UNLESS(tensor.bytes == bytes,
+                         at(invalid("it has %a bytes but the values have %b",
+                                    static_cast<int64_t>(tensor.bytes), static_cast<int64_t>(bytes))));
+    return ok_status();
+  }
+
+ private:
+  Status at(const Status& status) const { return status.at(where_, static_cast<int32_t>(index)); }
+
+  Where where_ = Where::kNone;
+};
+
+std::span<const int64_t> shape_of(const int64_t* dims, int32_t rank) {
+  return {dims, static_cast<size_t>(rank)};
+}
+std::span<const std::byte> bytes_of(const void* data, size_t bytes) {
+  return {static_cast<const std::byte*>(data), bytes};
 }
 
 void notify(const sinter_session& session, void (*call)(void*, const sinter_step*), const StepInfo& info) {
@@ -390,10 +396,12 @@ int64_t sinter_session_output_length(const sinter_session* session, const char* 
 sinter_code sinter_set(sinter_session* session, const char* name, sinter_type type, const void* data,
                        size_t bytes, sinter_error* error) {
   if (session == nullptr || name == nullptr || (data == nullptr && bytes > 0)) return result(kNull, error);
-  sinter_tensor tensor;
-  sinter::Status status = find_port(*session, Port::kInput, name, &tensor);
-  if (status.ok()) status = check_values(*session, tensor, Port::kInput, type, bytes);
-  if (status.ok()) status = write(*session, tensor, data, bytes, tensor.dims, tensor.rank);
+  TypedPort port;
+  sinter::Status status = port.find(*session, Port::kInput, name, type);
+  if (status.ok()) status = port.check_whole(bytes);
+  if (status.ok())
+    status = session->session().write_input(port.index, bytes_of(data, bytes),
+                                            shape_of(port.tensor.dims, port.tensor.rank));
   return result(status, error, session->model);
 }
 sinter_code sinter_set_shaped(sinter_session* session, const char* name, sinter_type type, const void* data,
@@ -401,21 +409,19 @@ sinter_code sinter_set_shaped(sinter_session* session, const char* name, sinter_
   if (session == nullptr || name == nullptr || (data == nullptr && bytes > 0) ||
       (dims == nullptr && rank > 0) || rank < 0)
     return result(kNull, error);
-  sinter_tensor tensor;
-  sinter::Status status = find_port(*session, Port::kInput, name, &tensor);
-  if (status.ok()) status = check_type(*session, tensor, Port::kInput, type);
-  if (status.ok()) status = write(*session, tensor, data, bytes, dims, rank);
+  TypedPort port;
+  sinter::Status status = port.find(*session, Port::kInput, name, type);
+  if (status.ok())
+    status = session->session().write_input(port.index, bytes_of(data, bytes), shape_of(dims, rank));
   return result(status, error, session->model);
 }
 sinter_code sinter_session_set_shape(sinter_session* session, const char* name, const int64_t* dims,
                                      int32_t rank, sinter_error* error) {
   if (session == nullptr || name == nullptr || (dims == nullptr && rank > 0) || rank < 0)
     return result(kNull, error);
-  sinter_tensor tensor;
-  sinter::Status status = find_port(*session, Port::kInput, name, &tensor);
-  if (status.ok())
-    status = session->session().set_shape(static_cast<uint32_t>(number_of(*session, tensor, Port::kInput)),
-                                          {dims, static_cast<size_t>(rank)});
+  uint32_t input = 0;
+  sinter::Status status = find_port(*session, Port::kInput, name, &input);
+  if (status.ok()) status = session->session().set_shape(input, shape_of(dims, rank));
   return result(status, error, session->model);
 }
 int64_t sinter_session_input_length(const sinter_session* session, const char* name, int32_t axis) {
@@ -426,21 +432,19 @@ int64_t sinter_session_input_length(const sinter_session* session, const char* n
 sinter_code sinter_get_used(const sinter_session* session, const char* name, sinter_type type, void* data,
                             size_t bytes, sinter_error* error) {
   if (session == nullptr || name == nullptr || (data == nullptr && bytes > 0)) return result(kNull, error);
-  sinter_tensor tensor;
-  sinter::Status status = find_port(*session, Port::kOutput, name, &tensor);
-  if (status.ok()) status = check_type(*session, tensor, Port::kOutput, type);
+  TypedPort port;
+  sinter::Status status = port.find(*session, Port::kOutput, name, type);
   if (status.ok())
-    status = session->session().read_output(static_cast<uint32_t>(number_of(*session, tensor, Port::kOutput)),
-                                            {static_cast<std::byte*>(data), bytes});
+    status = session->session().read_output(port.index, {static_cast<std::byte*>(data), bytes});
   return result(status, error, session->model);
 }
 sinter_code sinter_get(const sinter_session* session, const char* name, sinter_type type, void* data,
                        size_t bytes, sinter_error* error) {
   if (session == nullptr || name == nullptr || (data == nullptr && bytes > 0)) return result(kNull, error);
-  sinter_tensor tensor;
-  sinter::Status status = find_port(*session, Port::kOutput, name, &tensor);
-  if (status.ok()) status = check_values(*session, tensor, Port::kOutput, type, bytes);
-  if (status.ok() && bytes > 0) std::memcpy(data, tensor.data, bytes);
+  TypedPort port;
+  sinter::Status status = port.find(*session, Port::kOutput, name, type);
+  if (status.ok()) status = port.check_whole(bytes);
+  if (status.ok() && bytes > 0) std::memcpy(data, port.tensor.data, bytes);
   return result(status, error, session->model);
 }
 
