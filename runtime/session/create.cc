@@ -11,8 +11,6 @@ namespace {
 
 bool same(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
 
-constexpr const char *kSharedArena = "shared arena", *kSharedState = "shared state";
-
 }  // namespace
 
 Status Creator::resolve_profile() {
@@ -178,18 +176,16 @@ Status Creator::check_shared_state() const {
   return ok_status();
 }
 
-// `shared`: the memory of a SharedArena or SharedState, of which the session takes `bytes`; `what`: its name.
+// `shared`: the memory of a SharedArena or SharedState, of which the session takes `bytes`; `what`: its name;
+// `short_of`: the message where it has fewer.
 Status Creator::check_shared(std::span<std::byte> shared, size_t bytes, std::span<std::byte> memory,
-                             const char* what) const {
+                             const char* what, const char* short_of) const {
   SINTER_RETURN_UNLESS(
       reinterpret_cast<uintptr_t>(shared.data()) % kBufferAlignment == 0,
       invalid("the memory of the %s must be aligned to %b bytes", name_of(what), kBufferAlignment));
   SINTER_RETURN_UNLESS(
       shared.size() >= bytes,
-      error(Code::kOutOfMemory,
-            what == kSharedArena ? "the session needs %a bytes of shared arena but it has %b"
-                                 : "the session needs %a bytes of shared state but it has %b",
-            static_cast<int64_t>(bytes), static_cast<int64_t>(shared.size())));
+      error(Code::kOutOfMemory, short_of, static_cast<int64_t>(bytes), static_cast<int64_t>(shared.size())));
   SINTER_RETURN_IF_ERROR(check_memory(shared.first(bytes), what));
   SINTER_RETURN_UNLESS(
       !ByteRange(shared.data(), bytes).overlaps({memory.data(), memory.size()}),
@@ -205,12 +201,14 @@ Status Creator::take_regions(std::span<std::byte> memory, std::span<std::byte> o
   scratch_ = mine;
   if (options_.arena != nullptr) {
     const std::span<std::byte> arena = options_.arena->memory();
-    SINTER_RETURN_IF_ERROR(check_shared(arena, scratch_bytes(), memory, kSharedArena));
+    SINTER_RETURN_IF_ERROR(check_shared(arena, scratch_bytes(), memory, "shared arena",
+                                        "the session needs %a bytes of shared arena but it has %b"));
     values = scratch_ = arena.data();
   }
   if (options_.state != nullptr) {
     const std::span<std::byte> kept = options_.state->memory();
-    SINTER_RETURN_IF_ERROR(check_shared(kept, state_bytes_, memory, kSharedState));
+    SINTER_RETURN_IF_ERROR(check_shared(kept, state_bytes_, memory, "shared state",
+                                        "the session needs %a bytes of shared state but it has %b"));
     SINTER_RETURN_UNLESS(
         values == nullptr || !ByteRange(kept.data(), state_bytes_).overlaps({values, scratch_bytes()}),
         invalid("the shared state overlaps the shared arena; give each separate memory"));

@@ -159,7 +159,7 @@ class Creator {
            (options_.state != nullptr ? 0 : state_bytes_);
   }
   Status check_shared(std::span<std::byte> shared, size_t bytes, std::span<std::byte> memory,
-                      const char* what) const;
+                      const char* what, const char* short_of) const;
   Status resolve_devices();
   bool uses_device(uint8_t kind) const;
   void find_kinds();

@@ -15,10 +15,9 @@ using detail::RunStep;
 namespace {
 
 // Holds a SharedArena or SharedState, if there is one, while a session uses it.
-template <class Shared>
 class Use {
  public:
-  explicit Use(Shared* shared) : shared_(shared), taken_(shared == nullptr || shared->take()) {}
+  explicit Use(SharedMemory* shared) : shared_(shared), taken_(shared == nullptr || shared->take()) {}
   ~Use() {
     if (shared_ != nullptr && taken_) shared_->give_back();
   }
@@ -28,7 +27,7 @@ class Use {
   Status status(const Status& taken) const { return taken_ ? ok_status() : taken; }
 
  private:
-  Shared* shared_;
+  SharedMemory* shared_;
   bool taken_;
 };
 constexpr Status kArenaTaken = invalid(

@@ -11,28 +11,13 @@
 // in each session's own memory, and so are buffers that the application binds.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <span>
+#include "sinter/shared_memory.h"
 
 namespace sinter {
 
-class SharedArena {
+class SharedArena : public SharedMemory {
  public:
-  // `memory` is aligned to kBufferAlignment and outlives the arena, which outlives its sessions.
-  explicit SharedArena(std::span<std::byte> memory) : memory_(memory) {}
-  SharedArena(const SharedArena&) = delete;
-  SharedArena& operator=(const SharedArena&) = delete;
-
-  std::span<std::byte> memory() const { return memory_; }
-
-  // For sessions: a run takes the arena, and fails where another one has it.
-  bool take() { return !taken_.exchange(true, std::memory_order_acquire); }
-  void give_back() { taken_.store(false, std::memory_order_release); }
-
- private:
-  std::span<std::byte> memory_;
-  std::atomic<bool> taken_{false};
+  explicit SharedArena(std::span<std::byte> memory) : SharedMemory(memory) {}
 };
 
 }  // namespace sinter

@@ -10,25 +10,16 @@
 // and reset() of any session sets it back for all. The sessions never run at once.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <span>
+
+#include "sinter/shared_memory.h"
 
 namespace sinter {
 
-class SharedState {
+class SharedState : public SharedMemory {
  public:
-  // `memory` is aligned to kBufferAlignment and outlives the object, which outlives its sessions.
-  explicit SharedState(std::span<std::byte> memory) : memory_(memory) {}
-  SharedState(const SharedState&) = delete;
-  SharedState& operator=(const SharedState&) = delete;
+  explicit SharedState(std::span<std::byte> memory) : SharedMemory(memory) {}
 
-  std::span<std::byte> memory() const { return memory_; }
-
-  // For sessions: a run takes the state, and fails where another one has it.
-  bool take() { return !taken_.exchange(true, std::memory_order_acquire); }
-  void give_back() { taken_.store(false, std::memory_order_release); }
   // For sessions that have taken it. `model`: the identity of the one that the state belongs to.
   bool begun() const { return model_ != nullptr; }
   bool belongs_to(const void* model, uint32_t profile) const {
@@ -37,10 +28,8 @@ class SharedState {
   void begin(const void* model, uint32_t profile) { model_ = model, profile_ = profile; }
 
  private:
-  std::span<std::byte> memory_;
   const void* model_ = nullptr;
   uint32_t profile_ = 0;
-  std::atomic<bool> taken_{false};
 };
 
 }  // namespace sinter
