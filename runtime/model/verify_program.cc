@@ -344,22 +344,20 @@ Status verify_program(const ModelState& model, ProgramFacts& f) {
     f.own_inputs = control_shape(*f.owner_step).own;
     SINTER_RETURN_UNLESS(f.own_inputs <= length(program.inputs()), corrupt("a subprogram lacks inputs"));
   }
-  for (uint32_t i = 0; i < length(program.inputs()); ++i) {
-    const uint32_t v = program.inputs()->Get(i)->value();
+  const auto give = [&](uint32_t v, bool captured, const char* fault) {
     SINTER_RETURN_UNLESS(
         program.values()->Get(v)->kind() == fb::ValueKind::Input && f.lives[v].first == Life::kNever,
-        at_value(corrupt("an input is listed twice or is not an input"), v));
+        at_value(corrupt(fault), v));
     f.lives[v] = {-1, -1};
-    f.ports[v] = i >= f.own_inputs ? 1 : 0;
-  }
-  for (uint32_t i = 0; i < length(program.lengths()); ++i) {
-    const uint32_t v = program.lengths()->Get(i)->value();
-    SINTER_RETURN_UNLESS(
-        program.values()->Get(v)->kind() == fb::ValueKind::Input && f.lives[v].first == Life::kNever,
-        at_value(corrupt("a length that the caller gives is listed twice or is not an input"), v));
-    f.lives[v] = {-1, -1};
-    f.ports[v] = 0;
-  }
+    f.ports[v] = captured ? 1 : 0;
+    return ok_status();
+  };
+  for (uint32_t i = 0; i < length(program.inputs()); ++i)
+    SINTER_RETURN_IF_ERROR(give(program.inputs()->Get(i)->value(), i >= f.own_inputs,
+                                "an input is listed twice or is not an input"));
+  for (uint32_t i = 0; i < length(program.lengths()); ++i)
+    SINTER_RETURN_IF_ERROR(give(program.lengths()->Get(i)->value(), false,
+                                "a length that the caller gives is listed twice or is not an input"));
   SINTER_RETURN_UNLESS(
       length(program.prepare()) < INT32_MAX &&
           (length(program.prepare()) == 0 || length(program.prepare()->Get(0)->outputs()) == 1),
