@@ -124,24 +124,17 @@ std::string port_type(const PortInfo& port) {
 
 std::string input_type(const Model& model, uint32_t input, uint32_t entry) {
   const PortInfo port = model.input(input, entry);
-  std::vector<std::string> sizes;
-  for (size_t axis = 0; axis < port.dims.size(); ++axis) {
-    const AxisRange range = model.input_range(input, static_cast<int>(axis), entry);
-    sizes.push_back(range.minimum == range.maximum ? fmt::format("{}", range.maximum)
-                                                   : fmt::format("{}..{}", range.minimum, range.maximum));
-  }
-  return fmt::format("{}[{}]", dtype_name(port.dtype), fmt::join(sizes, ","));
+  Dims minima;
+  for (size_t axis = 0; axis < port.dims.size(); ++axis)
+    minima.push_back(model.input_range(input, static_cast<int>(axis), entry).minimum);
+  return to_string(port.dtype, minima, Dims(port.dims.begin(), port.dims.end()));
 }
 
 std::optional<Dims> stacked_shape(const Model& model, uint32_t input, uint32_t entry, const Dims& stack) {
   const PortInfo port = model.input(input, entry);
-  if (stack.empty()) return std::nullopt;
-  Dims sample = stack;
-  if (stack.size() == port.dims.size())
-    sample[0] = 1;
-  else
-    sample.erase(sample.begin());
-  return model.takes({port.name, sample}, entry) ? std::optional(sample) : std::nullopt;
+  std::optional<Dims> sample = sample_of_stack(stack, port.dims.size());
+  if (sample && !model.takes({port.name, *sample}, entry)) sample.reset();
+  return sample;
 }
 
 std::vector<Backend*> host_backends(const std::string& name) {

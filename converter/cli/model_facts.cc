@@ -57,9 +57,11 @@ std::string output_type(const FileView& view, const PortInfo& port, uint32_t out
 nlohmann::json ports_json(const Model& model, uint32_t entry) {
   nlohmann::json json{{"inputs", nlohmann::json::array()}, {"outputs", nlohmann::json::array()}};
   const FileView view(model, model.default_profile(), entry);
-  for (uint32_t i = 0; i < model.input_count(entry); ++i)
-    json["inputs"].push_back(port_json(model.input(i, entry), is_bindable(view, input_value(view, i)))),
-        json["inputs"].back()["lengths"] = lengths_json(view, i);
+  for (uint32_t i = 0; i < model.input_count(entry); ++i) {
+    nlohmann::json input = port_json(model.input(i, entry), is_bindable(view, input_value(view, i)));
+    input["lengths"] = lengths_json(view, i);
+    json["inputs"].push_back(std::move(input));
+  }
   for (uint32_t i = 0; i < model.output_count(entry); ++i)
     json["outputs"].push_back(port_json(model.output(i, entry), is_bindable(view, output_value(view, i))));
   json["states"] = states_json(view);

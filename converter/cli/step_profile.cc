@@ -11,11 +11,6 @@ namespace sinter::convert {
 
 namespace {
 
-// Of one run of a step of the entry.
-double products_of(const HostSession& host, const Model& model, uint32_t step) {
-  const FileView view(model, host.profile(), host.entry());
-  return total(multiply_adds(view, view.entry(), step));
-}
 // At the clock's resolution a step takes a nanosecond or more.
 double gmac_per_s(double products, double seconds) { return products / std::max(seconds, 1e-9) / 1e9; }
 
@@ -55,17 +50,19 @@ std::vector<StepProfile::Row> StepProfile::longest_first() const {
 
 std::string StepProfile::text(const HostSession& host, const Model& model) const {
   const std::vector<Row> rows = longest_first();
-  double total = 0;
-  for (const auto& [step, t] : rows) total += percentile(t.seconds, 0.5);
+  const FileView view(model, host.profile(), host.entry());
+  double all_seconds = 0;
+  for (const auto& [step, t] : rows) all_seconds += percentile(t.seconds, 0.5);
   std::string all = fmt::format("{:>7} {:>10} {:>10} {:>10} {:>10} {:>7}  step\n", "share", "p50 us", "p90",
                                 "p99", "minimum", "GMAC/s");
   for (const auto& [step, t] : rows) {
     const FallbackStep* fallback = host.fallback(host.program(), step);
     const double median = percentile(t.seconds, 0.5);
-    const double products = products_of(host, model, step);
+    const double products = total(multiply_adds(view, view.entry(), step));
     all += fmt::format("{:5.1f} % {:10.1f} {:10.1f} {:10.1f} {:10.1f} {:>7}  {} {} {} {}{}\n",
-                       total > 0 ? 100 * median / total : 0, 1e6 * median, 1e6 * percentile(t.seconds, 0.9),
-                       1e6 * percentile(t.seconds, 0.99), 1e6 * t.seconds.front(),
+                       all_seconds > 0 ? 100 * median / all_seconds : 0, 1e6 * median,
+                       1e6 * percentile(t.seconds, 0.9), 1e6 * percentile(t.seconds, 0.99),
+                       1e6 * t.seconds.front(),
                        products > 0 ? fmt::format("{:.3g}", gmac_per_s(products, median)) : "", step,
                        model.step_op(step, host.program()), t.backend, model.step_name(step, host.program()),
                        fallback == nullptr ? "" : "  " + fallback_note(*fallback));
@@ -75,7 +72,9 @@ std::string StepProfile::text(const HostSession& host, const Model& model) const
 
 nlohmann::json StepProfile::json(const HostSession& host, const Model& model) const {
   nlohmann::json list = nlohmann::json::array();
+  const FileView view(model, host.profile(), host.entry());
   for (const auto& [step, t] : longest_first()) {
+    const double products = total(multiply_adds(view, view.entry(), step));
     list.push_back({{"step", step},
                     {"op", model.step_op(step, host.program())},
                     {"name", model.step_name(step, host.program())},
@@ -85,9 +84,8 @@ nlohmann::json StepProfile::json(const HostSession& host, const Model& model) co
                     {"p90_us", 1e6 * percentile(t.seconds, 0.9)},
                     {"p99_us", 1e6 * percentile(t.seconds, 0.99)},
                     {"min_us", 1e6 * t.seconds.front()},
-                    {"multiply_adds", products_of(host, model, step)}});
-    if (const double products = products_of(host, model, step); products > 0)
-      list.back()["gmac_per_s"] = gmac_per_s(products, percentile(t.seconds, 0.5));
+                    {"multiply_adds", products}});
+    if (products > 0) list.back()["gmac_per_s"] = gmac_per_s(products, percentile(t.seconds, 0.5));
     if (const FallbackStep* fallback = host.fallback(host.program(), step))
       list.back()["fallback"] = fallback_json(*fallback);
   }

@@ -108,13 +108,18 @@ ConstantPtr find_array(const Arrays& arrays, const std::string& name) {
   return nullptr;
 }
 
+std::optional<Dims> sample_of_stack(const Dims& stack, size_t rank) {
+  if (stack.empty() || (stack.size() != rank && stack.size() != rank + 1)) return std::nullopt;
+  Dims sample = stack;
+  if (stack.size() == rank)
+    sample[0] = 1;
+  else
+    sample.erase(sample.begin());
+  return sample;
+}
+
 std::optional<int64_t> stacked_samples(const Dims& array, const Dims& sample) {
-  const bool replaces = !sample.empty() && sample[0] == 1 && array.size() == sample.size() &&
-                        std::equal(sample.begin() + 1, sample.end(), array.begin() + 1);
-  const bool stacks =
-      array.size() == sample.size() + 1 && std::equal(sample.begin(), sample.end(), array.begin() + 1);
-  if (!replaces && !stacks) return std::nullopt;
-  return array[0];
+  return sample_of_stack(array, sample.size()) == sample ? std::optional(array[0]) : std::nullopt;
 }
 
 Arrays read_arrays(const std::filesystem::path& path) {

@@ -19,6 +19,9 @@ using Arrays = std::vector<std::pair<std::string, ConstantPtr>>;
 // The array of that name, or null.
 ConstantPtr find_array(const Arrays& arrays, const std::string& name);
 
+// The dims of each sample of a stack, of samples of `rank` axes: those behind the first axis, with a 1 before
+// them if the stack has no more axes. nullopt: it has another number of axes.
+std::optional<Dims> sample_of_stack(const Dims& stack, size_t rank);
 // The number of samples in an array as a stack of `sample`: [N, d1, ...] for [1, d1, ...], else [N] and the
 // sample's dims. nullopt: it is none.
 std::optional<int64_t> stacked_samples(const Dims& array, const Dims& sample);

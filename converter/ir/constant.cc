@@ -29,6 +29,16 @@ size_t dense_bytes(DType dtype, const Dims& dims) {
 std::string to_string(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ",")); }
 std::string to_string(DType dtype, const Dims& dims) { return dtype_name(dtype) + to_string(dims); }
 
+std::string range_text(int64_t minimum, int64_t maximum) {
+  return minimum == maximum ? fmt::format("{}", maximum) : fmt::format("{}..{}", minimum, maximum);
+}
+
+std::string to_string(DType dtype, const Dims& minima, const Dims& maxima) {
+  std::string text;
+  for (size_t i = 0; i < maxima.size(); ++i) text += (i == 0 ? "" : ",") + range_text(minima[i], maxima[i]);
+  return fmt::format("{}[{}]", dtype_name(dtype), text);
+}
+
 ConstantPtr Constant::owned(DType dtype, Dims dims, Bytes bytes) {
   HeldBytes held = hold_bytes(std::move(bytes));
   return mapped(dtype, std::move(dims), std::move(held.owner), held.bytes);

@@ -39,6 +39,9 @@ size_t dense_bytes(DType dtype, const Dims& dims);
 std::string to_string(const Dims& dims);
 // "float32[1,3,224,224]"
 std::string to_string(DType dtype, const Dims& dims);
+// Where sizes have a range: "1..128", and "int64[1,1..128]". Equal numbers are one size.
+std::string range_text(int64_t minimum, int64_t maximum);
+std::string to_string(DType dtype, const Dims& minima, const Dims& maxima);
 
 // The bytes of a constant while they are read.
 struct LoadedBytes {

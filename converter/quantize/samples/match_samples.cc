@@ -30,11 +30,9 @@ bool accepts(const Dims& array, const Dims& sample, Layout layout) {
   return behind(array, sample) || behind(sample, array);
 }
 
-// "1..128" where samples have sizes of their own.
+const Dims& minima_of(const SampleInput& input) { return input.minima.empty() ? input.dims : input.minima; }
 std::string size_text(const SampleInput& input, size_t axis) {
-  const int64_t most = input.dims[axis];
-  return input.minima.empty() || input.minima[axis] == most ? fmt::format("{}", most)
-                                                            : fmt::format("{}..{}", input.minima[axis], most);
+  return range_text(minima_of(input)[axis], input.dims[axis]);
 }
 
 // The input as the array's samples have it: bounded dims have the array's sizes where these are in range.
@@ -49,13 +47,11 @@ SampleInput sized(SampleInput input, const ArrayFact& a) {
 }
 
 std::string expected(const SampleInput& input, Layout layout) {
-  std::vector<std::string> sizes;
-  for (size_t i = 0; i < input.dims.size(); ++i) sizes.push_back(size_text(input, i));
-  const std::string own = fmt::format("{}[{}]", dtype_name(input.dtype), fmt::join(sizes, ","));
+  const std::string own = to_string(input.dtype, minima_of(input), input.dims);
   if (layout == Layout::kSingle) return own;
   const bool replaces = !input.dims.empty() && input.dims[0] == 1;
   std::string stack = "[N";
-  for (size_t i = replaces ? 1 : 0; i < input.dims.size(); ++i) stack += "," + sizes[i];
+  for (size_t i = replaces ? 1 : 0; i < input.dims.size(); ++i) stack += "," + size_text(input, i);
   return fmt::format("{}, so N samples are {}{}]", own, dtype_name(input.dtype), stack);
 }
 
@@ -252,9 +248,8 @@ class Matcher {
       const bool range = !input.minima.empty() && input.minima[i] < input.dims[i];
       return fmt::format("its dimension '{}' is {} in this conversion: use --dim {}={} for this data",
                          input.symbols[i], size_text(input, i), input.symbols[i],
-                         range
-                             ? fmt::format("{}..{}", std::min(d, input.minima[i]), std::max(d, input.dims[i]))
-                             : fmt::format("{}", d));
+                         range ? range_text(std::min(d, input.minima[i]), std::max(d, input.dims[i]))
+                               : fmt::format("{}", d));
     }
     return {};
   }
