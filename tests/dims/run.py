@@ -10,8 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "common"))
@@ -24,31 +22,13 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 from networks import FLOAT, model, node, value, weights  # noqa: E402
+from program_case import ProgramCase, run_cases  # noqa: E402
 
-SINTER = POISONED = None
+POISONED = None
 ULPS = 64  # of float32, relative to the largest number of an output: the lanes of a sum are others
 
 
-class Case(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory(prefix="dims-")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.scratch.cleanup()
-
-    @classmethod
-    def path(cls, name):
-        return os.path.join(cls.scratch.name, name)
-
-    def call(self, *args, code=0, words=()):
-        r = cli.call(SINTER, *args, timeout=120)
-        self.assertEqual(r.code, code, f"{' '.join(map(str, args))}: {r.why()}")
-        for word in words:
-            self.assertIn(word, r.out + r.err)
-        return r
-
+class Case(ProgramCase):
     def save(self, name, net):
         onnx.save(net, self.path(name))
         return self.path(name)
@@ -264,12 +244,11 @@ class Commands(Case):
 
 
 def main():
-    global SINTER, POISONED
+    global POISONED
     at = sys.argv.index("--poisoned")
     POISONED = sys.argv[at + 1]
     del sys.argv[at:at + 2]
-    SINTER, argv = cli.program_and_argv()
-    unittest.main(argv=argv)
+    run_cases()
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ Needs numpy and onnx.
 import json
 import os
 import sys
-import tempfile
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "common"))
@@ -20,8 +18,8 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from program_case import ProgramCase, run_cases  # noqa: E402
 
-SINTER = None
 WIDTH, HIDDEN = 32, 192
 SETS = [(1, 16), (8, 24), (3, 1)]  # batch and seq
 
@@ -59,10 +57,10 @@ def decoder(rows):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
-class Case(unittest.TestCase):
+class Case(ProgramCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory(prefix="shapes-")
+        super().setUpClass()
         cls.onnx = cls.path("attention.onnx")
         onnx.save(attention(), cls.onnx)
         r = np.random.default_rng(2)
@@ -71,23 +69,8 @@ class Case(unittest.TestCase):
                                                 "mask": np.where(r.random((batch, 1, seq)) < 0.2, -9, 0).astype("f4")})
 
     @classmethod
-    def tearDownClass(cls):
-        cls.scratch.cleanup()
-
-    @classmethod
-    def path(cls, name):
-        return os.path.join(cls.scratch.name, name)
-
-    @classmethod
     def data(cls, batch, seq):
         return cls.path(f"x{batch}_{seq}.npz")
-
-    def call(self, *args, code=0, words=()):
-        r = cli.call(SINTER, *args, timeout=120)
-        self.assertEqual(r.code, code, f"{' '.join(map(str, args))}: {r.why()}")
-        for word in words:
-            self.assertIn(word, r.out + r.err)
-        return r
 
     def convert(self, name, *flags, **expected):
         out = self.path(name)
@@ -217,7 +200,7 @@ class Files(Case):
         self.call("explain", several, "last", "--entry", 2, code=2, words=("--entry 2", "2 shape sets"))
         tuned = self.path("tuned.sinter")
         for given, entries in ((), [0, 1]), (("--entry", 1), [1]), (("--inputs", self.data(8, 24)), [1]):
-            r = cli.call(SINTER, "tune", several, "-o", tuned, "--seconds", "0", "--json", *given, timeout=120)
+            r = cli.call(self.sinter, "tune", several, "-o", tuned, "--seconds", "0", "--json", *given, timeout=120)
             self.assertIn(r.code, (0, 1), r.why())  # 1: the machine was not quiet
             self.assertEqual(json.loads(r.out)["entries"], entries)
         self.call("tune", several, "-o", tuned, "--entry", 2, code=2, words=("--entry 2",))
@@ -312,11 +295,5 @@ class Refusals(Case):
         self.call("embed", several, "-o", self.path("net"), code=5, words=("the file has 3 shape sets",))
 
 
-def main():
-    global SINTER
-    SINTER, argv = cli.program_and_argv()
-    unittest.main(argv=argv)
-
-
 if __name__ == "__main__":
-    main()
+    run_cases()

@@ -9,8 +9,6 @@ onnxruntime.
 import json
 import os
 import sys
-import tempfile
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "common"))
@@ -22,8 +20,8 @@ import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from program_case import ProgramCase, run_cases  # noqa: E402
 
-SINTER = None
 STEPS = 12
 
 
@@ -93,29 +91,14 @@ def by_hand(model, states, samples, initial=None, resets=()):
     return results
 
 
-class States(unittest.TestCase):
+class States(ProgramCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory(prefix="state-")
+        super().setUpClass()
         cls.rng = np.random.default_rng(7)
         cls.models = {"recurrent": (recurrent(cls.rng), RECURRENT), "cache": (cache(cls.rng), CACHE), "line": (line(cls.rng), LINE)}
         for name, (model, _) in cls.models.items():
             onnx.save(model, cls.path(name + ".onnx"))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.scratch.cleanup()
-
-    @classmethod
-    def path(cls, name):
-        return os.path.join(cls.scratch.name, name)
-
-    def call(self, *args, code=0, words=()):
-        r = cli.call(SINTER, *args, timeout=120)
-        self.assertEqual(r.code, code, f"{' '.join(map(str, args))}: {r.why()}")
-        for w in words:
-            self.assertIn(w, r.out + r.err)
-        return r
 
     def samples(self, name, count=STEPS):
         rng = np.random.default_rng(3)
@@ -151,7 +134,7 @@ class States(unittest.TestCase):
 
     def has_emulator(self, file, data):
         """Whether this program was built with the emulated device."""
-        r = cli.call(SINTER, "run", file, "--inputs", data, "--each", "--backend", "cuda-emulated", "--quiet", timeout=120)
+        r = cli.call(self.sinter, "run", file, "--inputs", data, "--each", "--backend", "cuda-emulated", "--quiet", timeout=120)
         self.assertIn(r.code, (0, 2), r.why())
         return r.code == 0
 
@@ -257,11 +240,5 @@ class States(unittest.TestCase):
                   words=("keeps no state",))
 
 
-def main():
-    global SINTER
-    SINTER, argv = cli.program_and_argv()
-    unittest.main(argv=argv)
-
-
 if __name__ == "__main__":
-    main()
+    run_cases()
