@@ -1,0 +1,192 @@
+#include "application/runner_state.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "sinter/backends.h"
+
+namespace sinter {
+namespace {
+
+void put_dims(Text& out, std::span<const int64_t> dims) {
+  out.put("[");
+  for (size_t i = 0; i < dims.size(); ++i)
+    out.put("%s%lld", i > 0 ? "," : "", static_cast<long long>(dims[i]));
+  out.put("]");
+}
+
+// Bytes for the inputs that can move along when a Runner goes on with another shape set: those with the same
+// shape in two sets. The sets have one arena between them, where such inputs are at other places.
+size_t most_moving_bytes(const Model& model) {
+  size_t most = 0;
+  for (uint32_t e = 0; e < model.entry_count(); ++e) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < model.input_count(e); ++i) {
+      const PortInfo input = model.input(i, e);
+      bool moves = false;
+      for (uint32_t other = 0; other < model.entry_count(); ++other)
+        moves = moves || (other != e && model.takes({input.name, input.dims}, other));
+      TensorView view;
+      view.dtype = input.dtype;
+      view.set_shape(input.dims);
+      if (moves) bytes += static_cast<size_t>(view.dense_bytes());
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+// Of an input: "[1,1..128]".
+void put_ranges(Text& out, const Model& model, uint32_t input, uint32_t entry) {
+  out.put("[");
+  for (size_t i = 0; i < model.input(input, entry).dims.size(); ++i) {
+    const AxisRange range = model.input_range(input, static_cast<int>(i), entry);
+    if (i > 0) out.put(",");
+    if (range.minimum < range.maximum) out.put("%lld..", static_cast<long long>(range.minimum));
+    out.put("%lld", static_cast<long long>(range.maximum));
+  }
+  out.put("]");
+}
+
+}  // namespace
+
+void Runner::State::fail_name(const char* kind, const char* name, bool input) {
+  code = Code::kInvalidArgument;
+  const uint32_t entry = this->entry();
+  const uint32_t count = input ? model().input_count(entry) : model().output_count(entry);
+  Text out{text};
+  out.put("the model does not have an %s '%s'; its %ss are", kind, name != nullptr ? name : "", kind);
+  for (uint32_t i = 0; i < count; ++i)
+    out.put("%s '%s'", i > 0 ? "," : "", (input ? model().input(i, entry) : model().output(i, entry)).name);
+}
+
+void Runner::State::fail_values(const char* kind, const char* name, const TensorView& view,
+                                std::span<const int64_t> dims, size_t width, size_t given, size_t has,
+                                bool typed) {
+  code = Code::kInvalidArgument;
+  Text out{text};
+  out.put("%s '%s' is %s", kind, name, dtype_name(view.dtype));
+  put_dims(out, dims);
+  const auto number = [](auto n) { return static_cast<long long>(n); };  // Windows has no %zu
+  if (!typed)
+    out.put(", but elements of another type, of %lld bytes, were given or asked for", number(width));
+  else
+    out.put(", %lld elements, but %lld were given or asked for", number(has), number(given));
+}
+
+void Runner::State::fail_shape(const char* name, std::span<const int64_t> dims) {
+  code = Code::kInvalidArgument;
+  Text out{text};
+  bool others = false;
+  for (uint32_t j = 0; j < model().input_count(entry()); ++j)
+    others = others || (given[j] && std::strcmp(model().input(j, entry()).name, name) != 0);
+  const uint32_t first = sessions.first();
+  out.put("no shape set %s has input '%s' as ", sessions.count() == 1 ? "that is open" : "of the file", name);
+  put_dims(out, dims);
+  out.put("%s; give one of these shapes:", others ? " with the other inputs as they were set" : "");
+  for (uint32_t e = first; sessions.has(e); ++e)
+    for (uint32_t i = 0; i < model().input_count(e); ++i) {
+      out.put("%s '%s' ", i > 0 ? "," : e > first ? ";" : "", model().input(i, e).name);
+      put_ranges(out, model(), i, e);
+    }
+}
+
+bool Runner::State::fits(uint32_t other, uint32_t i, std::span<const int64_t> dims) const {
+  const Model& of = model();
+  if (of.input_count(other) != of.input_count(entry())) return false;
+  for (uint32_t j = 0; j < of.input_count(entry()); ++j) {
+    if (j != i && !given[j]) continue;
+    const PortInfo here = of.input(j, entry()), there = of.input(j, other);
+    if (std::strcmp(here.name, there.name) != 0 || here.dtype != there.dtype) return false;
+    int64_t room[kMaxRank];
+    const std::span<const int64_t> wanted = j == i ? dims : shape_of(j, room);
+    if (!of.takes({there.name, wanted}, other)) return false;
+    // What was set moves along as it is in memory.
+    if (j != i && !std::equal(here.dims.begin(), here.dims.end(), there.dims.begin(), there.dims.end()))
+      return false;
+  }
+  return true;
+}
+
+std::span<const int64_t> Runner::State::shape_of(uint32_t i, int64_t* room) const {
+  const int rank = session().input(i).rank;
+  for (int axis = 0; axis < rank; ++axis) room[axis] = session().input_length(i, axis);
+  return {room, static_cast<size_t>(rank)};
+}
+
+void Runner::State::switch_to(uint32_t other, uint32_t replaced) {
+  Session &from = session(), &to = sessions.of(other);
+  // All are read before any is written: their places in the arena overlap.
+  for (const bool writes : {false, true}) {
+    std::byte* kept = moving.span().data();
+    for (uint32_t j = 0; j < model().input_count(entry()); ++j) {
+      if (j == replaced || !given[j]) continue;
+      const TensorView input = writes ? to.input(j) : from.input(j);
+      const auto bytes = static_cast<size_t>(input.dense_bytes());
+      if (bytes > 0) std::memcpy(writes ? input.data : kept, writes ? kept : input.data, bytes);
+      kept += bytes;
+      int64_t room[kMaxRank];
+      if (writes) (void)to.set_shape(j, shape_of(j, room));  // which fits() has found to be possible
+    }
+  }
+  sessions.use(other);
+}
+
+Status Runner::State::open_model(std::span<const std::byte> file, const RunnerOptions& options) {
+  const OpenOptions open{.kernels = reference_kernels(),
+                         .check_digests = options.check_digests,
+                         .public_key = options.public_key,
+                         .custom_ops = options.custom_ops};
+  const Result<size_t> bytes = Model::open_bytes(file, open);
+  SINTER_RETURN_IF_ERROR(bytes.status());
+  SINTER_RETURN_IF_ERROR(shared->memory.allocate(*bytes));
+  const Result<Model> opened = Model::open(file, shared->memory.span(), open);
+  SINTER_RETURN_IF_ERROR(opened.status());
+  shared->model = *opened;
+  return ok_status();
+}
+
+Status Runner::State::create(const RunnerOptions& options, bool packs) {
+  const Model& of = shared->model;
+  const bool every = options.entry == kEveryEntry;
+  SINTER_RETURN_UNLESS(every || options.entry < of.entry_count(),
+                       invalid("the model has no entry %a; it has %b", options.entry, of.entry_count()));
+  SINTER_RETURN_UNLESS(
+      options.threads >= 0,
+      invalid("a Runner cannot have %a threads; give 0 for all processors", options.threads));
+  SessionOptions with{.backends = options.backends.empty() ? default_backends() : options.backends,
+                      .threads = options.pool,
+                      .profile = options.profile,
+                      .backend = options.backend,
+                      .entry = options.entry,
+                      .bindings = options.bindings,
+                      .require_planned = options.require_planned};
+  with.arena = options.arena;
+  if (options.pool == nullptr && options.threads != 1) {
+    own_pool = new (std::nothrow) PthreadPool(options.threads, options.thread_settings);
+    SINTER_RETURN_UNLESS(own_pool != nullptr, detail::kNoMemory);
+    SINTER_RETURN_IF_ERROR(own_pool->status());
+    with.threads = own_pool;
+  }
+  if (packs) {
+    const Result<Requirements> needs = PackedWeights::requirements(shared->model, with);
+    SINTER_RETURN_IF_ERROR(needs.status());
+    SINTER_RETURN_IF_ERROR(shared->packed_memory.allocate(needs.value().bytes));
+    const Result<PackedWeights> packed =
+        PackedWeights::create(shared->model, shared->packed_memory.span(), with);
+    SINTER_RETURN_IF_ERROR(packed.status());
+    shared->packed = packed.value();
+  }
+  with.packed_weights = &shared->packed;
+  const Result<Requirements> needs = EntrySessions::requirements(of, with);
+  SINTER_RETURN_IF_ERROR(needs.status());
+  SINTER_RETURN_IF_ERROR(memory.allocate(needs.value().bytes));
+  uint32_t most_inputs = 0;
+  for (uint32_t e = 0; e < of.entry_count(); ++e) most_inputs = std::max(most_inputs, of.input_count(e));
+  given.reset(new (std::nothrow) bool[most_inputs]());
+  SINTER_RETURN_UNLESS(given != nullptr, detail::kNoMemory);
+  if (every && of.entry_count() > 1) SINTER_RETURN_IF_ERROR(moving.allocate(most_moving_bytes(of)));
+  return sessions.create(of, needs.value(), memory.span(), with);
+}
+
+}  // namespace sinter
