@@ -40,6 +40,9 @@ enum class AttentionRule {
   // As kAdds; a query whose weights are NaN gives zeros.
   kAddsNanToZero,
 };
+// How a token changes LinearAttention's state S: S = exp(decay) S first by kGated and kGatedDelta, then S = S + k v', or by kDelta and
+// kGatedDelta, S = S + beta k (v - S' k)'.
+enum class LinearAttentionRule { kLinear = 0, kGated, kDelta, kGatedDelta };
 // The rule by which CheckLength compares `found` with `limit`.
 enum class LengthRule {
   kMeet = 0,  // equal: both are lengths of one axis
