@@ -34,6 +34,8 @@ struct ConvertArguments {
   bool prefer_float16 = false, prefer_bfloat16 = false;
   std::string float64 = "auto";
   std::vector<std::string> keep, states, initial_states, bindable;
+  int64_t max_context = 0;  // 0: not given
+  std::string kv_cache;     // empty: not given
 };
 
 // The flags of an ONNX model's shapes and constants, with their descriptions.

@@ -39,6 +39,16 @@ void add_state_flags(CLI::App& c, ConvertArguments& a) {
       "the report proposes by their names and shapes");
   add_value(c, "--state-init", a.initial_states, "IN=FILE.npy",
             "The initial state of this input, instead of zeros");
+  add_value(c, "--max-context", a.max_context, "N",
+            "A decoder's past keys and values become states with room for N tokens, and the session keeps "
+            "the position "
+            "(docs/decoders.md)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  add_value(c, "--kv-cache", a.kv_cache, "TYPE",
+            "With --max-context: the type in which keys and values are kept: float16, bfloat16, float8 or "
+            "int8 (default: "
+            "the model's)")
+      ->check(one_of({"float16", "bfloat16", "float8", "int8"}));
   add_value(c, "--sequence", a.sequence, "N",
             "With --state: N samples in a row of --calibrate's and --evaluate's data are one sequence, which "
             "begins with the initial state (default: all of them)")

@@ -91,6 +91,10 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
   }
   for (const auto& [name, file] : initial) options.initial_states[name] = read_npy(file);
   options.bindable = a.bindable;
+  options.max_context = a.max_context;
+  if (!a.kv_cache.empty())
+    options.kv_cache =
+        a.kv_cache == "float8" ? DType::kFloat8E4M3FN : named_dtype(a.kv_cache, "--kv-cache " + a.kv_cache);
   options.keep_float64 = a.float64 == "keep";
   for (const std::string& item : a.keep) {
     const auto [name, type] = split(item, "--keep", "TENSOR=float32");
@@ -170,7 +174,9 @@ void check_flags(const ConvertArguments& a) {
                         "the option has no effect",
                         flag, a.quantize));
   }
-  if (a.sequence > 0 && a.states.empty())
+  if (!a.kv_cache.empty() && a.max_context == 0)
+    throw UsageError("--kv-cache is for --max-context: add --max-context N");
+  if (a.sequence > 0 && a.states.empty() && a.max_context == 0)
     throw UsageError("--sequence counts the samples between two resets of the state; add --state OUT=IN");
   if (a.samples >= 0 && a.calibrate.empty())
     throw UsageError("--samples limits the samples of --calibrate, which is missing; add --calibrate DATA");

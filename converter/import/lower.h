@@ -60,6 +60,8 @@ struct LoweringOptions {
   std::vector<std::pair<std::string, std::string>> states;
   bool all_states = false;
   std::map<std::string, ConstantPtr> initial_states;  // --state-init IN=FILE
+  int64_t max_context = 0;                            // --max-context N; 0: not given
+  DType kv_cache = DType::kNone;                      // --kv-cache TYPE; kNone: the model's
   std::vector<std::string> bindable;                  // --bindable NAME
   std::optional<ByteInputs> bytes;                    // --input-type
   std::shared_ptr<const CustomOperators> custom_ops;  // --custom-ops; null: none

@@ -21,8 +21,17 @@ bool is_double(DType t) { return t == DType::kFloat64; }
 bool rounds(const Node& node) { return node.op() == Op::kCast; }
 // These take narrow operands as they are: their result's type does not depend on the operand's.
 bool reads_narrow(const Node& node) { return rounds(node) || node.op() == Op::kClassify; }
-// The kernel of a custom operator takes and gives the types that its rule states.
-bool keeps_types(const Node& node) { return rounds(node) || node.op() == Op::kCustom; }
+// The kernel of a custom operator takes and gives the types that its rule states. A cache is as the model
+// keeps it: widening it would cost as much as all the rows that it has room for.
+bool keeps_types(const Node& node) {
+  return rounds(node) || node.op() == Op::kCustom || node.op() == Op::kCacheUpdate;
+}
+// Keys and values of sequences that have lengths: Attention widens those that exist.
+bool stays_narrow(const Node& node, size_t input) {
+  constexpr size_t kLengths = 4;
+  return node.op() == Op::kAttention && (input == 1 || input == 2) && node.inputs.size() > kLengths &&
+         node.inputs[kLengths] >= 0;
+}
 
 class Retyping {
  public:
@@ -151,7 +160,11 @@ class Retyping {
     ++changes_;
     // What a comparison or a search reads is wide, although nothing that it gives is; so are constants.
     const bool silent = std::none_of(node.outputs.begin(), node.outputs.end(), is_affected());
-    for (ValueId& id : node.inputs) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      ValueId& id = node.inputs[i];
+      if (affected_ == narrow && id >= 0 && stays_narrow(node, i) &&
+          wide_[static_cast<size_t>(id)] == kAbsent)
+        continue;
       if (is_affected()(id) && (silent || graph_.is_constant(id))) record(node, graph_.value(id));
       id = widened(id);
     }

@@ -44,6 +44,11 @@ bool keeps_type(const Node& node) {
          op == Op::kClassify || op == Op::kWhere || op == Op::kCustom;
 }
 
+// Keys and values, which Attention widens as it reads them.
+bool reads_stored(const Node& node, size_t input) {
+  return node.op() == Op::kAttention && (input == 1 || input == 2);
+}
+
 // A node that computes in a type that nothing computes in unless the user asks for it.
 std::string narrow_computation(const Graph& graph) {
   for (const Node& node : graph.nodes) {
@@ -52,11 +57,13 @@ std::string narrow_computation(const Graph& graph) {
     const bool requested = std::any_of(node.outputs.begin(), node.outputs.end(),
                                        [&](ValueId id) { return id >= 0 && graph.value(id).requested; });
     if (keeps_type(node) || requested) continue;
-    for (const auto& list : {node.inputs, node.outputs})
-      for (const ValueId id : list)
-        if (id >= 0 && is_float(graph.value(id).dtype) && !is_wide_float(graph.value(id).dtype))
-          return fmt::format("node '{}' ({}) computes in {}", node.name, op_name(node.op()),
-                             dtype_name(graph.value(id).dtype));
+    std::vector<ValueId> computed = node.outputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (!reads_stored(node, i)) computed.push_back(node.inputs[i]);
+    for (const ValueId id : computed)
+      if (id >= 0 && is_float(graph.value(id).dtype) && !is_wide_float(graph.value(id).dtype))
+        return fmt::format("node '{}' ({}) computes in {}", node.name, op_name(node.op()),
+                           dtype_name(graph.value(id).dtype));
   }
   return {};
 }
