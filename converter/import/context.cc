@@ -67,10 +67,21 @@ void Context::find_caches() {
     const auto named = [&](const auto& s) { return s.first == pair->name || s.second == input.name; };
     if (std::none_of(options_.states.begin(), options_.states.end(), named))
       options_.states.emplace_back(pair->name, input.name);
-    caches_.push_back(input.name);
+    caches_.push_back(input.name), presents_.push_back(pair->name);
     fix(input, kLengthAxis);
   }
   if (!caches_.empty()) options_.states.emplace_back(kNextPosition, kPosition);
+}
+
+// Whether only operators read the cache that take one with room for more rows than it holds.
+bool Context::has_room_for_more(const std::string& cache) const {
+  bool all = true;
+  each_graph(model_.graph, [&](const ImportedGraph& graph) {
+    for (const ImportedNode& node : graph.nodes)
+      if (node.op_type != "GroupQueryAttention")
+        all &= std::find(node.inputs.begin(), node.inputs.end(), cache) == node.inputs.end();
+  });
+  return all;
 }
 
 // Gives an open dimension the size N.
@@ -128,6 +139,14 @@ void Context::define_inputs(GraphLowering& lowering,
   const LengthId position = lowering.lengths().symbol(position_, {0, options_.max_context - tokens});
   total_ = lowering.lengths().add(position, lowering.lengths().constant(tokens));
   next_ = lowering.lengths().value(total_);
+  ContextValues context{{}, position_, next_, tokens};
+  for (const std::string& cache : caches_) {
+    const ValueId value = lowering.lookup(cache);
+    if (value < 0 || has_room_for_more(cache)) continue;
+    graph.value(value).bounded_dims = {{static_cast<int>(kLengthAxis), position_}};
+    context.caches.insert(value);
+  }
+  lowering.set_context(std::move(context));
   for (const ImportedValueInfo& input : model_.graph.inputs) {
     if (!computes(input)) continue;
     const std::optional<Dims> dims = shape_of(input);
@@ -164,6 +183,16 @@ ValueId Context::positions(GraphLowering& lowering, const ImportedValueInfo& inp
 void Context::add_output(Graph& graph) const {
   if (next_ < 0) return;
   graph.outputs.push_back(next_);
+}
+
+void Context::forget_lengths(Graph& graph) const {
+  const auto is_one_of = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const ValueId id : graph.inputs)
+    if (is_one_of(caches_, graph.value(id).name)) graph.value(id).bounded_dims.clear();
+  for (const ValueId id : graph.outputs)
+    if (is_one_of(presents_, graph.value(id).name)) graph.value(id).bounded_dims.clear();
 }
 
 }  // namespace sinter::convert

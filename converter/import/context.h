@@ -33,6 +33,8 @@ class Context {
   const std::vector<std::string>& caches() const { return caches_; }
   // Adds the position after the run to the outputs, behind those of the model.
   void add_output(Graph& graph) const;
+  // Caches are kept with all of their room, when the graph is lowered.
+  void forget_lengths(Graph& graph) const;
 
   // The state's names.
   static constexpr const char *kPosition = "context_length", *kNextPosition = "context_length.next";
@@ -41,6 +43,7 @@ class Context {
   enum class Role : uint8_t { kGiven, kCache, kMask, kPositions };
   Role role(const ImportedValueInfo& input) const;
   void find_caches();
+  bool has_room_for_more(const std::string& cache) const;
   void fix(const ImportedValueInfo& input, size_t axis);
   ValueId emit(GraphLowering& lowering, OpAttrs attrs, std::vector<ValueId> inputs) const;
   ValueId mask(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const;
@@ -49,9 +52,10 @@ class Context {
   const ImportedModel& model_;
   Diagnostics& diagnostics_;
   LoweringOptions options_;
-  std::vector<std::string> caches_;  // inputs
-  LengthId total_ = -1;              // tokens up to this run's last
-  ValueId position_ = kAbsent;       // before this run, checked
+  std::vector<std::string> caches_;    // inputs
+  std::vector<std::string> presents_;  // the outputs that they become
+  LengthId total_ = -1;                // tokens up to this run's last
+  ValueId position_ = kAbsent;         // before this run, checked
   ValueId next_ = kAbsent;
 };
 

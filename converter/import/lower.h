@@ -74,6 +74,14 @@ struct LoweringOptions {
   size_t most_operations = 250'000;
 };
 
+// --max-context: the values by which operators recognise caches that grow (context.h).
+struct ContextValues {
+  std::set<ValueId> caches;    // [B, H, N, D]; their axis 2 is bounded by `position`
+  ValueId position = kAbsent;  // int64 scalars: rows before this run, and after it
+  ValueId next = kAbsent;
+  int64_t tokens = 0;  // of this run
+};
+
 // A graph body (branch, loop body) lowered into a graph of its own. Its inputs are the given parameters, then
 // the captured values; `captures` are the enclosing graph's ids of these, in the same order.
 struct LoweredBody {
@@ -166,6 +174,9 @@ class GraphLowering {
     std::string refusal, node, op;  // what exceeds one of these, and where; empty: nothing does
   };
   const Cost& cost() const { return cost_; }
+  // Of the model's main graph; no caches elsewhere.
+  const ContextValues& context() const { return context_; }
+  void set_context(ContextValues context) { context_ = std::move(context); }
   // Where to enter what nodes become; bodies enter it there, too.
   void set_fates(NodeFates* fates) { fates_ = fates; }
 
@@ -186,6 +197,7 @@ class GraphLowering {
   Cost own_cost_;
   Cost& cost_;  // the outermost graph's
   NodeFates* fates_ = nullptr;
+  ContextValues context_;
   std::vector<std::unordered_map<std::string, ValueId>> scopes_;
   std::unordered_map<std::string, Unusable> unusable_;
   std::vector<const ImportedGraph*> sources_;

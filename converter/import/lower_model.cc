@@ -335,6 +335,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   std::vector<ValueId> ports = graph.outputs;
   ports.insert(ports.end(), graph.inputs.begin(), graph.inputs.end());
   forget_inner_lengths(graph, ports);
+  context.forget_lengths(graph);
   if (options.assumed == 0 && !add_states(model.graph, options, graph, diagnostics)) return std::nullopt;
   if (options.assumed == 0 && options.kv_cache != DType::kNone &&
       !narrow_caches(context.caches(), options.kv_cache, graph, diagnostics))

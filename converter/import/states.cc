@@ -81,8 +81,9 @@ class AddingStates {
           std::equal(begin.dims.begin(), begin.dims.end(), end.dims.begin(), std::less_equal<>());
       return refuse(
           what, types,
-          grows ? "a state keeps its shape, and this one grows in every run: export the model with a cache "
-                  "of fixed size, which it writes by ScatterND or TensorScatter"
+          grows ? "a state keeps its shape, and this one grows in every run: give a decoder room "
+                  "with --max-context N, or export the model with a cache of fixed size, which it writes by "
+                  "ScatterND or TensorScatter"
                 : "a state keeps its shape");
     }
     if (is_sub_byte(begin.dtype)) return refuse(what, types, "a state has elements of whole bytes");

@@ -17,6 +17,35 @@
 namespace sinter::convert {
 namespace {
 
+// Where(j < length, value, neutral) along one axis, as padding of a bounded dimension is filled.
+struct Padded {
+  ValueId value, length;  // an int64 scalar
+};
+std::optional<Padded> padded(Editor& e, ValueId id, size_t axis, double neutral) {
+  const int where = e.made_by<WhereAttrs>(id);
+  if (where < 0 || !e.single_read(id)) return std::nullopt;
+  const auto& in = e.node(where).inputs;
+  if (e.uniform(in[2]) != neutral || !same_dims(e.graph(), in[1], id)) return std::nullopt;
+  const Dims& dims = e.value(id).dims;
+  const Dims& mask = e.value(in[0]).dims;
+  if (mask.size() != dims.size()) return std::nullopt;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (mask[i] != (i == axis ? dims[i] : 1)) return std::nullopt;
+  const int view = e.made_by<ViewAttrs>(in[0]);
+  const int less = e.made_by<CompareAttrs>(view >= 0 ? e.node(view).inputs[0] : in[0]);
+  if (less < 0 || e.node(less).as<CompareAttrs>()->fn != static_cast<int64_t>(CompareFn::kLess))
+    return std::nullopt;
+  const ValueId counts = e.node(less).inputs[0], length = e.node(less).inputs[1];
+  const ConstantPtr& count = e.value(counts).constant;
+  if (!count || count->dtype() != DType::kInt64 || count->size() != dims[axis] ||
+      e.value(length).dtype != DType::kInt64 || element_count(e.value(length).dims) != 1)
+    return std::nullopt;
+  const std::vector<int64_t> numbers = count->as_int64s();
+  for (size_t j = 0; j < numbers.size(); ++j)
+    if (numbers[j] != static_cast<int64_t>(j)) return std::nullopt;
+  return Padded{in[1], length};
+}
+
 // A matrix product, perhaps scaled.
 bool is_product(Editor& e, ValueId id) {
   if (e.made_by<MatMulAttrs>(id) >= 0) return true;
@@ -117,13 +146,26 @@ int softmax_of(Editor& e, ValueId weights, AttentionRule* rule, ValueId* blind_b
 void match(Editor& e, int n) {
   const auto* product = e.node(n).as<MatMulAttrs>();
   if (product == nullptr || product->transpose_a != 0 || product->transpose_b != 0) return;
-  const ValueId p = e.node(n).inputs[0], v = e.node(n).inputs[1];
+  ValueId p = e.node(n).inputs[0], v = e.node(n).inputs[1], length = kAbsent;
   if (!e.single_read(p) || e.value(p).dtype != DType::kFloat32) return;
+  // Of keys that are padding, weights and values are filled, and scores.
+  const auto weights = padded(e, p, 3, 0), values = padded(e, v, 2, 0);
+  if (weights.has_value() != values.has_value()) return;
+  if (weights) {
+    if (weights->length != values->length || !e.single_read(weights->value)) return;
+    p = weights->value, v = values->value, length = weights->length;
+  }
   auto rule = AttentionRule::kAdds;
   ValueId blind_bias = kAbsent;
   const int softmax = softmax_of(e, p, &rule, &blind_bias);
   if (softmax < 0) return;
-  auto s = scores(e, e.node(softmax).inputs[0]);
+  ValueId scored = e.node(softmax).inputs[0];
+  if (length != kAbsent) {
+    const auto filled = padded(e, scored, 3, -kInfinity);
+    if (!filled || filled->length != length) return;
+    scored = filled->value;
+  }
+  auto s = scores(e, scored);
   if (!s || (blind_bias != kAbsent && s->bias != blind_bias)) return;
   for (const ValueId id : {s->q, s->k, v}) {
     const Value& operand = e.value(id);
@@ -148,7 +190,12 @@ void match(Editor& e, int n) {
   if (s->k_is_transposed) s->k = e.insert(n, TransposeAttrs{{0, 1, 3, 2}}, {s->k});
   if (s->k < 0) return;
   std::vector<ValueId> inputs{s->q, s->k, v};
-  if (s->bias >= 0) inputs.push_back(s->bias);
+  if (s->bias >= 0 || length >= 0) inputs.push_back(s->bias);
+  if (length >= 0) {
+    const ValueId one = e.insert(n, ViewAttrs{IntList{1}, -1}, {length});
+    inputs.push_back(one < 0 ? one : e.insert(n, BroadcastAttrs{IntList{e.value(p).dims[0]}}, {one}));
+    if (inputs.back() < 0) return;
+  }
   e.replace(n, AttentionAttrs{s->scale, 0, static_cast<int64_t>(rule)}, inputs);
 }
 

@@ -19,13 +19,14 @@ namespace HWY_NAMESPACE {
 
 // By rule kHides, a bias of -inf hides its key whatever the score. A NaN may be missed by the largest; it
 // comes back through the exponentials.
-float attention_weights(const AttentionAttrs& a, float* scores, size_t begin, size_t end, size_t count,
-                        const float* bias, size_t bias_step, SoftmaxState* state) {
+template <bool kCapped>
+HWY_INLINE float weights_of(const AttentionAttrs& a, float* scores, size_t begin, size_t end, size_t count,
+                            const float* bias, size_t bias_step, SoftmaxState* state) {
   const F d;
   const auto rule = static_cast<AttentionRule>(a.rule);
   const size_t lanes = hn::Lanes(d);
   const V factor = set(static_cast<float>(a.scale)), lowest = set(-HUGE_VALF), zero = hn::Zero(d);
-  const V cap = set(static_cast<float>(a.softcap));
+  [[maybe_unused]] const V cap = set(static_cast<float>(a.softcap));
   V most = lowest, seen = zero;
   for (size_t i = 0; i < begin; ++i) scores[i] = 0;
   for (size_t i = end; i < count; ++i) scores[i] = 0;
@@ -33,7 +34,7 @@ float attention_weights(const AttentionAttrs& a, float* scores, size_t begin, si
     const size_t some = end - i < lanes ? end - i : lanes;
     const auto valid = hn::FirstN(d, some);
     V v = hn::Mul(hn::LoadN(d, scores + i, some), factor);
-    if (a.softcap > 0) v = hn::Mul(tanh(hn::Div(v, cap)), cap);
+    if constexpr (kCapped) v = hn::Mul(tanh(hn::Div(v, cap)), cap);
     auto shown = valid;
     if (bias != nullptr) {
       const V b = bias_step == 0 ? hn::Set(d, *bias) : hn::LoadN(d, bias + i, some);
@@ -57,10 +58,20 @@ float attention_weights(const AttentionAttrs& a, float* scores, size_t begin, si
     hn::StoreN(e, d, scores + i, some);
     sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, some), e));
   }
-  const float earlier = before == top || none ? 1.0f : hn::GetLane(exp(hn::Sub(set(before), shift)));
+  float earlier = 1;
+  if (before == -HUGE_VALF && !none)
+    earlier = 0;
+  else if (before != top)
+    earlier = hn::GetLane(exp(hn::Sub(set(before), shift)));
   state->top = top;
   state->sum = state->sum * earlier + hn::ReduceSum(d, sum);
   return earlier;
+}
+
+float attention_weights(const AttentionAttrs& a, float* scores, size_t begin, size_t end, size_t count,
+                        const float* bias, size_t bias_step, SoftmaxState* state) {
+  return a.softcap > 0 ? weights_of<true>(a, scores, begin, end, count, bias, bias_step, state)
+                       : weights_of<false>(a, scores, begin, end, count, bias, bias_step, state);
 }
 
 template <class E>

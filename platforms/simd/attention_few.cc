@@ -114,7 +114,7 @@ void join_ranges(const OpCall& call, const AttentionExtent& e, int64_t group, in
 }  // namespace
 
 // Packing pays for itself where each key meets many queries.
-bool are_few_queries(const AttentionExtent& e) { return e.queries <= 4 || e.rows() <= 16; }
+bool are_few_queries(const AttentionExtent& e) { return e.queries <= 4 || e.rows() <= 8; }
 
 bool few_queries_workspace(const AttentionExtent& e, int threads, int64_t* floats) {
   int64_t parts = 0, scores = 0;

@@ -4,6 +4,7 @@
 //
 // The second product multiplies the values of hidden keys by 0, which is NaN where they are not finite: such
 // results are added up again without them.
+#include <bit>
 #include <cmath>
 
 #include "platforms/simd/attention.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr int64_t kPieceKeys = 512;
 // Rows for which a piece is packed once.
 constexpr int64_t kSliceRows = 8 * kRowTile;
+static_assert(kSliceRows / kRowTile <= 32);  // Slice::begun_
 
 // The floats of one thread's workspace, as offsets.
 struct Layout {
@@ -61,6 +63,13 @@ const float* floats_of(const OpCall& call, size_t operand, size_t scales, int64_
   return room;
 }
 
+bool all_finite(const float* x, int64_t n) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  uint32_t others = 0;
+  for (int64_t i = 0; i < n; ++i) others |= (std::bit_cast<uint32_t>(x[i]) & kExponent) == kExponent;
+  return others == 0;
+}
+
 class Slice {
  public:
   // Rows first .. end - 1 of a group's.
@@ -82,17 +91,22 @@ class Slice {
   void attend() {
     const int64_t rows = end_ - first_;
     std::fill_n(states_, rows, SoftmaxState{});
-    std::fill_n(y_, rows * e_.value_size, 0.0f);
     const KeyRange all = attended(first_, end_);
     for (int64_t p = all.begin; p < all.end; p += l_.piece) {
       const KeyRange piece{p, std::min(p + l_.piece, all.end)};
       pack(piece);
       for (int64_t r = first_; r < end_; r += kRowTile) add_piece(piece, r, std::min(r + kRowTile, end_));
     }
+    for (int64_t r = first_; r < end_; r += kRowTile)
+      if ((begun_ >> (r - first_) / kRowTile & 1) == 0)  // they attend to nothing
+        std::fill_n(y_of(r), (std::min(r + kRowTile, end_) - r) * e_.value_size, 0.0f);
     for (int64_t r = first_; r < end_; ++r) {
       const AttentionEnd end = attention_end(call_, head(r), states_[r - first_]);
-      float* y = y_ + (r - first_) * e_.value_size;
-      for (int64_t d = 0; d < e_.value_size; ++d) y[d] = end.zeros ? 0.0f : y[d] * end.factor;
+      float* y = y_of(r);
+      if (end.zeros)
+        std::fill_n(y, e_.value_size, 0.0f);
+      else
+        for (int64_t d = 0; d < e_.value_size; ++d) y[d] *= end.factor;
     }
   }
 
@@ -137,23 +151,35 @@ class Slice {
       factors[r - begin] =
           add_weights(attrs_, scores + (r - begin) * n, within(piece, r), n, bias, &states_[r - first_]);
     }
+    // The first piece of a tile gives its results at once.
+    const uint32_t tile = 1u << (begin - first_) / kRowTile;
+    const bool first = (begun_ & tile) == 0;
+    begun_ |= tile;
     Gemm p;
     p.a = scores, p.a_stride = n, p.b = floats_ + l_.packed_values, p.rows = rows, p.columns = e_.value_size;
-    p.depth = n, p.y = floats_ + l_.products, p.y_stride = e_.value_size;
+    p.depth = n, p.y = first ? y_of(begin) : floats_ + l_.products, p.y_stride = e_.value_size;
     gemm_columns(p, 0, e_.value_size);
-    const bool hides = static_cast<AttentionRule>(attrs_.rule) == AttentionRule::kHides;
     for (int64_t r = begin; r < end; ++r) {
-      float* y = y_ + (r - first_) * e_.value_size;
-      const float* weights = scores + (r - begin) * n;
-      for (int64_t d = 0; d < e_.value_size; ++d) {
-        float product = p.y[(r - begin) * e_.value_size + d];
-        if (!std::isfinite(product))
-          product = add_visible(DType::kFloat32, weights, within(piece, r),
-                                reinterpret_cast<const std::byte*>(values_ + d), e_.value_size, hides);
-        y[d] = y[d] * factors[r - begin] + product;
-      }
+      float* product = p.y + (r - begin) * e_.value_size;
+      add_hidden(piece, r, scores + (r - begin) * n, product);
+      if (first) continue;
+      float* y = y_of(r);
+      const float factor = factors[r - begin];
+      for (int64_t d = 0; d < e_.value_size; ++d) y[d] = y[d] * factor + product[d];
     }
   }
+  // Hidden keys were multiplied by 0, which is not a number where their values are not finite.
+  void add_hidden(KeyRange piece, int64_t r, const float* weights, float* product) const {
+    const bool hides = static_cast<AttentionRule>(attrs_.rule) == AttentionRule::kHides;
+    const KeyRange own = within(piece, r);
+    if (own.begin == 0 && own.end == piece.end - piece.begin && !(hides && call_.has_input(kBias))) return;
+    if (all_finite(product, e_.value_size)) return;
+    for (int64_t d = 0; d < e_.value_size; ++d)
+      if (!std::isfinite(product[d]))
+        product[d] = add_visible(DType::kFloat32, weights, own,
+                                 reinterpret_cast<const std::byte*>(values_ + d), e_.value_size, hides);
+  }
+  float* y_of(int64_t r) const { return y_ + (r - first_) * e_.value_size; }
   // The keys of the piece that row r attends to, counted from the piece's first.
   KeyRange within(KeyRange piece, int64_t r) const {
     const KeyRange keys = attended(r);
@@ -170,6 +196,7 @@ class Slice {
   SoftmaxState* states_;
   float* y_;
   const float* values_ = nullptr;  // of the packed piece
+  uint32_t begun_ = 0;             // tiles that have results, a bit each
 };
 
 Status accept(const OpCall& call) {
