@@ -133,9 +133,13 @@ void Context::define_inputs(GraphLowering& lowering,
   const auto number = [&](int64_t n) { return graph.add_constant(Constant::scalar_int(DType::kInt64, n)); };
   const ValueId before = graph.add_value(kPosition, DType::kInt64, {});
   graph.inputs.push_back(before);
-  const ValueId after = emit(lowering, AddAttrs{}, {before, number(tokens)});
-  position_ = emit(lowering, CheckLengthAttrs{static_cast<int64_t>(LengthRule::kPlanned)},
-                   {before, after, number(options_.max_context)});
+  // The application may move the position.
+  const auto checked = [&](ValueId value, ValueId length) {
+    return emit(lowering, CheckLengthAttrs{static_cast<int64_t>(LengthRule::kPlanned)},
+                {value, length, number(options_.max_context)});
+  };
+  const ValueId valid = checked(before, before);
+  position_ = checked(valid, emit(lowering, AddAttrs{}, {valid, number(tokens)}));
   const LengthId position = lowering.lengths().symbol(position_, {0, options_.max_context - tokens});
   total_ = lowering.lengths().add(position, lowering.lengths().constant(tokens));
   next_ = lowering.lengths().value(total_);

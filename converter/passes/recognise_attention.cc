@@ -21,11 +21,16 @@ namespace {
 struct Padded {
   ValueId value, length;  // an int64 scalar
 };
-std::optional<Padded> padded(Editor& e, ValueId id, size_t axis, double neutral) {
+enum class Fill { kZero, kLowest };
+std::optional<Padded> padded(Editor& e, ValueId id, size_t axis, Fill fill) {
+  constexpr double kLowest = -1e30;  // as the pass finite-masks leaves it
+
   const int where = e.made_by<WhereAttrs>(id);
   if (where < 0 || !e.single_read(id)) return std::nullopt;
   const auto& in = e.node(where).inputs;
-  if (e.uniform(in[2]) != neutral || !same_dims(e.graph(), in[1], id)) return std::nullopt;
+  const auto neutral = e.uniform(in[2]);
+  if (!neutral || !(fill == Fill::kZero ? *neutral == 0 : *neutral <= kLowest)) return std::nullopt;
+  if (!same_dims(e.graph(), in[1], id)) return std::nullopt;
   const Dims& dims = e.value(id).dims;
   const Dims& mask = e.value(in[0]).dims;
   if (mask.size() != dims.size()) return std::nullopt;
@@ -109,6 +114,37 @@ std::optional<Scores> scores(Editor& e, ValueId id) {
   return std::nullopt;
 }
 
+// Keys or values [B, H, N, D] that are those of [B, G, N, D], each repeated for H / G heads in a row;
+// kAbsent: others.
+ValueId repeated_rows(Editor& e, ValueId id) {
+  const int joined = e.made_by<ViewAttrs>(id);
+  const int repeat = joined < 0 ? -1 : e.made_by<BroadcastAttrs>(e.node(joined).inputs[0]);
+  const int apart = repeat < 0 ? -1 : e.made_by<ViewAttrs>(e.node(repeat).inputs[0]);
+  if (apart < 0) return kAbsent;
+  const ValueId rows = e.node(apart).inputs[0];
+  const Dims &all = e.value(id).dims, &each = e.value(e.node(repeat).outputs[0]).dims,
+             &once = e.value(e.node(apart).outputs[0]).dims, &own = e.value(rows).dims;
+  if (own.size() != 4 || all.size() != 4 || e.value(rows).dtype != e.value(id).dtype) return kAbsent;
+  const Dims apart_dims{own[0], own[1], 1, own[2], own[3]},
+      repeated{own[0], own[1], own[1] == 0 ? 0 : all[1] / own[1], own[2], own[3]};
+  const bool same = once == apart_dims && each == repeated &&
+                    all == Dims{own[0], repeated[1] * repeated[2], own[2], own[3]};
+  return same ? rows : kAbsent;
+}
+
+// Reads the rows that are repeated instead, where keys and values both are.
+void share_rows(Editor& e, Scores* s, ValueId* v) {
+  ValueId k = s->k;
+  if (s->k_is_transposed) {
+    const int n = e.made_by<TransposeAttrs>(k);
+    if (n < 0 || e.node(n).as<TransposeAttrs>()->perm != IntList{0, 1, 3, 2}) return;
+    k = e.node(n).inputs[0];
+  }
+  const ValueId keys = repeated_rows(e, k), values = repeated_rows(e, *v);
+  if (keys == kAbsent || values == kAbsent || e.value(keys).dims[1] != e.value(values).dims[1]) return;
+  s->k = keys, s->k_is_transposed = false, *v = values;
+}
+
 // The softmax over keys behind the weights, and what is done to them on their way. -1: something else.
 int softmax_of(Editor& e, ValueId weights, AttentionRule* rule, ValueId* blind_bias) {
   int where = e.made_by<WhereAttrs>(weights), reads = 1;
@@ -149,7 +185,7 @@ void match(Editor& e, int n) {
   ValueId p = e.node(n).inputs[0], v = e.node(n).inputs[1], length = kAbsent;
   if (!e.single_read(p) || e.value(p).dtype != DType::kFloat32) return;
   // Of keys that are padding, weights and values are filled, and scores.
-  const auto weights = padded(e, p, 3, 0), values = padded(e, v, 2, 0);
+  const auto weights = padded(e, p, 3, Fill::kZero), values = padded(e, v, 2, Fill::kZero);
   if (weights.has_value() != values.has_value()) return;
   if (weights) {
     if (weights->length != values->length || !e.single_read(weights->value)) return;
@@ -161,7 +197,7 @@ void match(Editor& e, int n) {
   if (softmax < 0) return;
   ValueId scored = e.node(softmax).inputs[0];
   if (length != kAbsent) {
-    const auto filled = padded(e, scored, 3, -kInfinity);
+    const auto filled = padded(e, scored, 3, Fill::kLowest);
     if (!filled || filled->length != length) return;
     scored = filled->value;
   }
@@ -173,6 +209,7 @@ void match(Editor& e, int n) {
         operand.dims[1] != e.value(p).dims[1] || !operand.bounded_dims.empty())
       return;
   }
+  share_rows(e, &*s, &v);
   if (s->mask >= 0) {
     // A replaced score and the repair of NaN do not meet in one rule.
     if (rule != AttentionRule::kAdds || e.value(s->mask).dims.size() > 4) return;

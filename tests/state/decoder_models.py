@@ -108,7 +108,7 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, **attributes):
     return g.model(*g.ports(shape, "total_sequence_length", "past_sequence_length", "total_sequence_length", False))
 
 
-def with_concat(kind=np.float32, seed=1, shape=dataclasses.replace(SMALL, groups=4)):
+def with_concat(kind=np.float32, seed=1, shape=SMALL):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -132,12 +132,19 @@ def with_concat(kind=np.float32, seed=1, shape=dataclasses.replace(SMALL, groups
         return g.add("Add", g.add("Mul", x, cos), g.add("Mul", across, sin))
 
     def attention(layer, x):
-        def heads():
-            y = g.add("Reshape", g.add("MatMul", x, g.weight(shape.hidden, shape.hidden)), g.integers(0, 0, shape.heads, shape.size))
-            return g.add("Transpose", y, perm=[0, 2, 1, 3])
-        q, k, v = turned(heads()), turned(heads()), heads()
+        def heads(count):
+            y = g.add("MatMul", x, g.weight(shape.hidden, count * shape.size))
+            return g.add("Transpose", g.add("Reshape", y, g.integers(0, 0, count, shape.size)), perm=[0, 2, 1, 3])
+
+        def repeated(rows):
+            if shape.groups == shape.heads:
+                return rows
+            each = g.add("Expand", g.add("Unsqueeze", rows, g.integers(2)), g.integers(1, 1, shape.heads // shape.groups, 1, 1))
+            return g.add("Reshape", each, g.integers(0, shape.heads, -1, shape.size))
+        q, k, v = turned(heads(shape.heads)), turned(heads(shape.groups)), heads(shape.groups)
         k = g.add("Concat", f"past_key_values.{layer}.key", k, name=f"present.{layer}.key", axis=2)
         v = g.add("Concat", f"past_key_values.{layer}.value", v, name=f"present.{layer}.value", axis=-2)
+        k, v = repeated(k), repeated(v)
         scores = g.add("Div", g.add("MatMul", q, g.add("Transpose", k, perm=[0, 1, 3, 2])), g.constant(np.sqrt(shape.size), kind))
         weights = g.add("Softmax", g.add("Add", scores, bias), axis=-1)
         mixed = g.add("Transpose", g.add("MatMul", weights, v), perm=[0, 2, 1, 3])
