@@ -30,10 +30,20 @@ class NarrowCaches {
     const ValueId rows = graph_.nodes[*update].inputs[1], at = graph_.nodes[*update].inputs[2];
     if (state->initial != nullptr)
       return refuse(*state, "it begins with an array", "leave out --state-init, or --kv-cache");
+    if (!widen_for_others(*state, *update, present, model)) return false;
     std::vector<Node> fresh;
     graph_.value(past).dtype = graph_.value(present).dtype = type_;
     graph_.value(past).model_dtype = graph_.value(present).model_dtype = model;
     const Node origin = graph_.nodes[*update];
+    graph_.ledger->add({state->output_name,
+                        origin.name,
+                        origin.origin,
+                        model,
+                        type_,
+                        TypeRule::kKeep,
+                        "--kv-cache: keys and values are kept in this type",
+                        TypeEffect::kNarrowed,
+                        {}});
     const auto add = [&](OpAttrs attrs, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
       fresh.push_back(
           {std::move(attrs), std::move(inputs), std::move(outputs), origin.name, origin.origin, {}});
@@ -59,7 +69,7 @@ class NarrowCaches {
     graph_.nodes[*update].inputs[1] = narrow;
     for (Node& node : graph_.nodes)
       for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.op() != Op::kAttention || node.inputs[i] != present || scales == kAbsent) continue;
+        if (!attends(node, i) || node.inputs[i] != present || scales == kAbsent) continue;
         const size_t place = kKeyScales + (i - kKeys);
         if (node.inputs.size() <= place) node.inputs.resize(place + 1, kAbsent);
         node.inputs[place] = scales;
@@ -80,8 +90,7 @@ class NarrowCaches {
         "", "", fmt::format("--kv-cache {}: '{}': {}", dtype_name(type_), state.input_name, why), remedy);
     return false;
   }
-  // The CacheUpdate that writes the cache, if nothing else reads what it reads, and only Attention what it
-  // writes.
+  // The CacheUpdate that writes the cache, if nothing else reads what it reads.
   std::optional<size_t> writer(const GraphState& state, ValueId past, ValueId present) {
     std::optional<size_t> update;
     const Node* other = nullptr;
@@ -90,11 +99,8 @@ class NarrowCaches {
       const bool writes = std::find(node.outputs.begin(), node.outputs.end(), present) != node.outputs.end();
       if (writes && node.op() == Op::kCacheUpdate && node.inputs[0] == past && node.inputs.size() == 3)
         update = n;
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        const bool reads_past = node.inputs[i] == past && !(update == n && i == 0);
-        const bool attends = node.op() == Op::kAttention && (i == kKeys || i == kKeys + 1);
-        if (reads_past || (node.inputs[i] == present && !attends)) other = &node;
-      }
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        if (node.inputs[i] == past && !(update == n && i == 0)) other = &node;
     }
     if (update && other == nullptr) return update;
     refuse(state,
@@ -103,6 +109,31 @@ class NarrowCaches {
                : fmt::format("node '{}' ({}) reads it in the model's type", other->name, other->origin),
            "leave out --kv-cache");
     return std::nullopt;
+  }
+  static bool attends(const Node& node, size_t input) {
+    return node.op() == Op::kAttention && (input == kKeys || input == kKeys + 1);
+  }
+  // Readers of the new cache that are not Attention get it in the model's type; behind their recognition as
+  // Attention (recognise-attention), nobody does.
+  bool widen_for_others(const GraphState& state, size_t update, ValueId present, DType model) {
+    ValueId wide = kAbsent;
+    for (size_t n = update + 1; n < graph_.nodes.size(); ++n)
+      for (size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i) {
+        Node& node = graph_.nodes[n];
+        if (node.inputs[i] != present || attends(node, i)) continue;
+        if (type_ == DType::kInt8)
+          return refuse(state,
+                        fmt::format("node '{}' ({}) reads it in the model's type", node.name, node.origin),
+                        "give --kv-cache float16, bfloat16 or float8");
+        if (wide == kAbsent) wide = graph_.add_value("", model, graph_.value(present).dims);
+        node.inputs[i] = wide;
+      }
+    if (wide == kAbsent) return true;
+    const Node& from = graph_.nodes[update];
+    graph_.nodes.insert(
+        graph_.nodes.begin() + static_cast<ptrdiff_t>(update) + 1,
+        {CastAttrs{static_cast<int64_t>(model), 1}, {present}, {wide}, from.name, from.origin, {}});
+    return true;
   }
 
   DType type_;

@@ -145,6 +145,15 @@ void share_rows(Editor& e, Scores* s, ValueId* v) {
   s->k = keys, s->k_is_transposed = false, *v = values;
 }
 
+// Keys or values that are widened from 16 or 8 bits: Attention widens those that exist by itself.
+ValueId narrow_rows(Editor& e, ValueId id) {
+  const int cast = e.made_by<CastAttrs>(id);
+  if (cast < 0 || e.value(id).dtype != DType::kFloat32) return id;
+  const ValueId rows = e.node(cast).inputs[0];
+  const DType t = e.value(rows).dtype;
+  return t == DType::kFloat16 || t == DType::kBFloat16 || t == DType::kFloat8E4M3FN ? rows : id;
+}
+
 // The softmax over keys behind the weights, and what is done to them on their way. -1: something else.
 int softmax_of(Editor& e, ValueId weights, AttentionRule* rule, ValueId* blind_bias) {
   int where = e.made_by<WhereAttrs>(weights), reads = 1;
@@ -226,6 +235,7 @@ void match(Editor& e, int n) {
   if (s->bias == kAbsent && rule == AttentionRule::kAdds) rule = AttentionRule::kHides;
   if (s->k_is_transposed) s->k = e.insert(n, TransposeAttrs{{0, 1, 3, 2}}, {s->k});
   if (s->k < 0) return;
+  if (length >= 0) s->k = narrow_rows(e, s->k), v = narrow_rows(e, v);
   std::vector<ValueId> inputs{s->q, s->k, v};
   if (s->bias >= 0 || length >= 0) inputs.push_back(s->bias);
   if (length >= 0) {

@@ -5,6 +5,7 @@
 
 Needs numpy, onnx and onnxruntime. A few seconds.
 """
+import dataclasses
 import json
 import os
 import subprocess
@@ -63,6 +64,26 @@ class Decoders(ProgramCase):
                 for target in ("x86_64", "portable"):
                     self.expect_near(self.decode(self.convert(model, "--target", target), *RUNS), self.answers(model))
 
+    def test_reads_caches_that_grow_by_concat(self):
+        for kind, groups, tolerance in ((np.float32, 4, 2e-4), (np.float32, 2, 2e-4), (np.float16, 2, 2e-2)):
+            with self.subTest(kind=kind.__name__, groups=groups):
+                model = models.with_concat(kind, shape=dataclasses.replace(models.SMALL, groups=groups))
+                for target in ("x86_64", "portable"):
+                    file = self.convert(model, "--target", target)
+                    self.expect_near(self.decode(file, *RUNS), self.answers(model), tolerance)
+                self.expect_one_pass(file, groups, kind)
+
+    def expect_one_pass(self, file, groups, kind):
+        """Attention reads the states where they are, and keys and values of several heads once."""
+        steps = [s for s in self.call("inspect", file, "--steps", "--entry", "1").out.splitlines() if " Attention " in s]
+        self.assertEqual(len(steps), models.SMALL.layers)
+        for layer, step in enumerate(steps):
+            self.assertIn(f"present.{layer}.key, present.{layer}.value", step)
+        facts = json.loads(self.call("inspect", file, "--json").out)
+        for s in facts["states"][:-1]:
+            self.assertEqual((s["type"], s["bytes"], s["in_place"]),
+                             (np.dtype(kind).name, groups * BOUND * models.SMALL.size * np.dtype(kind).itemsize, True))
+
     def test_the_caller_gives_tokens_only(self):
         file = self.convert(models.with_group_query())
         facts = json.loads(self.call("inspect", file, "--json").out)
@@ -102,7 +123,7 @@ class Decoders(ProgramCase):
     def test_keeps_caches_in_narrow_types(self):
         model = models.with_group_query()
         wanted = self.decode(self.convert(model), *RUNS)
-        for kind, least, elements in (("float16", 60, 2), ("bfloat16", 45, 2), ("int8", 38, 1), ("float8", 25, 1)):
+        for kind, minimum, elements in (("float16", 60, 2), ("bfloat16", 45, 2), ("int8", 38, 1), ("float8", 25, 1)):
             with self.subTest(kind):
                 file = self.convert(model, "--kv-cache", kind)
                 facts = json.loads(self.call("inspect", file, "--json").out)
@@ -111,7 +132,17 @@ class Decoders(ProgramCase):
                 self.assertTrue(all(s["in_place"] for s in facts["states"][:4]))
                 scales = [s for s in facts["states"] if s["input"].endswith(".scales")]
                 self.assertEqual(len(scales), 4 if kind == "int8" else 0)
-                self.assertGreater(snr(self.decode(file, *RUNS), wanted), least)
+                self.assertGreater(snr(self.decode(file, *RUNS), wanted), minimum)
+
+    def test_narrows_caches_that_grow_by_concat(self):
+        model = models.with_concat()
+        wanted = self.answers(model)
+        for kind, minimum in (("float16", 60), ("bfloat16", 40), ("float8", 20)):
+            with self.subTest(kind):
+                file = self.convert(model, "--kv-cache", kind)
+                self.assertIn(" Attention ", self.call("inspect", file, "--steps").out)
+                self.assertGreater(snr(self.decode(file, *RUNS), wanted), minimum)
+        self.convert(model, "--kv-cache", "int8", code=3, words=("past_key_values.0.key", "Unsqueeze", "float8"))
 
     def test_refuses_what_has_no_context(self):
         plain = models.without_caches()
