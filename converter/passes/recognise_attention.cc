@@ -70,6 +70,19 @@ struct Scores {
   bool biased() const { return bias != kAbsent || mask != kAbsent; }
 };
 
+// An operand of the product whose elements are all multiplied by one number: the number belongs to the scale.
+void take_scale(Editor& e, ValueId* operand, double* scale) {
+  const int n = e.made_by<MulAttrs>(*operand);
+  if (n < 0 || !unclamped(e.node(n).as<MulAttrs>())) return;
+  const size_t side = e.uniform(e.node(n).inputs[0]) ? 1 : 0;
+  const auto c = e.uniform(e.node(n).inputs[1 - side]);
+  const double product = *scale * c.value_or(0);
+  if (!(product > 0) || !std::isfinite(1 / product) ||
+      !same_dims(e.graph(), e.node(n).inputs[side], *operand))
+    return;
+  *scale = product, *operand = e.node(n).inputs[side];
+}
+
 std::optional<Scores> scores(Editor& e, ValueId id) {
   Scores s;
   for (int steps = 0; steps < 3; ++steps) {
@@ -79,6 +92,7 @@ std::optional<Scores> scores(Editor& e, ValueId id) {
     if (const auto* mm = node.as<MatMulAttrs>()) {
       if (mm->transpose_a != 0) return std::nullopt;
       s.q = node.inputs[0], s.k = node.inputs[1], s.k_is_transposed = mm->transpose_b == 0;
+      take_scale(e, &s.q, &s.scale), take_scale(e, &s.k, &s.scale);
       return s;
     }
     const bool untouched = s.scale == 1;
@@ -114,33 +128,44 @@ std::optional<Scores> scores(Editor& e, ValueId id) {
   return std::nullopt;
 }
 
-// Keys or values [B, H, N, D] that are those of [B, G, N, D], each repeated for H / G heads in a row;
-// kAbsent: others.
-ValueId repeated_rows(Editor& e, ValueId id) {
+// The rows [B, H, N, D], or [B * H, N, D], of which `id` [B, H, D, N] is the transpose; kAbsent: of none.
+ValueId untransposed(Editor& e, ValueId id) {
+  const Dims& d = e.value(id).dims;
+  int turned = e.made_by<TransposeAttrs>(id);
+  if (turned >= 0)
+    return e.node(turned).as<TransposeAttrs>()->perm == IntList{0, 1, 3, 2} ? e.node(turned).inputs[0]
+                                                                            : kAbsent;
+  const int view = e.made_by<ViewAttrs>(id);
+  turned = view < 0 ? -1 : e.made_by<TransposeAttrs>(e.node(view).inputs[0]);
+  if (turned < 0 || e.node(turned).as<TransposeAttrs>()->perm != IntList{0, 2, 1}) return kAbsent;
+  const ValueId rows = e.node(turned).inputs[0];
+  return e.value(rows).dims == Dims{d[0] * d[1], d[3], d[2]} ? rows : kAbsent;
+}
+
+// `id` is a view of [B, H, N, D] = `all`, keys or values that are those of [B, G, N, D], each repeated for H
+// / G heads in a row. The latter, or kAbsent.
+ValueId repeated_rows(Editor& e, ValueId id, const Dims& all) {
   const int joined = e.made_by<ViewAttrs>(id);
   const int repeat = joined < 0 ? -1 : e.made_by<BroadcastAttrs>(e.node(joined).inputs[0]);
   const int apart = repeat < 0 ? -1 : e.made_by<ViewAttrs>(e.node(repeat).inputs[0]);
   if (apart < 0) return kAbsent;
   const ValueId rows = e.node(apart).inputs[0];
-  const Dims &all = e.value(id).dims, &each = e.value(e.node(repeat).outputs[0]).dims,
-             &once = e.value(e.node(apart).outputs[0]).dims, &own = e.value(rows).dims;
-  if (own.size() != 4 || all.size() != 4 || e.value(rows).dtype != e.value(id).dtype) return kAbsent;
-  const Dims apart_dims{own[0], own[1], 1, own[2], own[3]},
-      repeated{own[0], own[1], own[1] == 0 ? 0 : all[1] / own[1], own[2], own[3]};
-  const bool same = once == apart_dims && each == repeated &&
-                    all == Dims{own[0], repeated[1] * repeated[2], own[2], own[3]};
+  const Dims &each = e.value(e.node(repeat).outputs[0]).dims, &once = e.value(e.node(apart).outputs[0]).dims,
+             &own = e.value(rows).dims;
+  if (own.size() != 4 || own[1] == 0 || e.value(rows).dtype != e.value(id).dtype) return kAbsent;
+  const bool same = once == Dims{own[0], own[1], 1, own[2], own[3]} &&
+                    each == Dims{own[0], own[1], all[1] / own[1], own[2], own[3]} &&
+                    all == Dims{own[0], each[1] * each[2], own[2], own[3]};
   return same ? rows : kAbsent;
 }
 
 // Reads the rows that are repeated instead, where keys and values both are.
 void share_rows(Editor& e, Scores* s, ValueId* v) {
-  ValueId k = s->k;
-  if (s->k_is_transposed) {
-    const int n = e.made_by<TransposeAttrs>(k);
-    if (n < 0 || e.node(n).as<TransposeAttrs>()->perm != IntList{0, 1, 3, 2}) return;
-    k = e.node(n).inputs[0];
-  }
-  const ValueId keys = repeated_rows(e, k), values = repeated_rows(e, *v);
+  const Dims d = e.value(s->k).dims;
+  const ValueId k = s->k_is_transposed ? untransposed(e, s->k) : s->k;
+  if (k == kAbsent) return;
+  const ValueId keys = repeated_rows(e, k, s->k_is_transposed ? Dims{d[0], d[1], d[3], d[2]} : d),
+                values = repeated_rows(e, *v, e.value(*v).dims);
   if (keys == kAbsent || values == kAbsent || e.value(keys).dims[1] != e.value(values).dims[1]) return;
   s->k = keys, s->k_is_transposed = false, *v = values;
 }

@@ -20,7 +20,11 @@ bool is_double(DType t) { return t == DType::kFloat64; }
 // happened to compute in.
 bool rounds(const Node& node) { return node.op() == Op::kCast; }
 // These take narrow operands as they are: their result's type does not depend on the operand's.
-bool reads_narrow(const Node& node) { return rounds(node) || node.op() == Op::kClassify; }
+// What is NaN is so in any type.
+bool reads_narrow(const Node& node) {
+  const auto* classify = node.as<ClassifyAttrs>();
+  return rounds(node) || (classify != nullptr && classify->mask != kClassifyNan);
+}
 // The kernel of a custom operator takes and gives the types that its rule states. A cache is as the model
 // keeps it: widening it would cost as much as all the rows that it has room for.
 bool keeps_types(const Node& node) {
