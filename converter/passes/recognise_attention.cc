@@ -264,7 +264,10 @@ void match(Editor& e, int n) {
   std::vector<ValueId> inputs{s->q, s->k, v};
   if (s->bias >= 0 || length >= 0) inputs.push_back(s->bias);
   if (length >= 0) {
-    const ValueId one = e.insert(n, ViewAttrs{IntList{1}, -1}, {length});
+    const auto number = [&](int64_t i) { return e.constant(Constant::scalar_int(DType::kInt64, i)); };
+    ValueId one = e.insert(n, MaxAttrs{}, {length, number(0)});
+    if (one >= 0) one = e.insert(n, MinAttrs{}, {one, number(e.value(p).dims[3])});
+    if (one >= 0) one = e.insert(n, ViewAttrs{IntList{1}, -1}, {one});
     inputs.push_back(one < 0 ? one : e.insert(n, BroadcastAttrs{IntList{e.value(p).dims[0]}}, {one}));
     if (inputs.back() < 0) return;
   }

@@ -204,7 +204,7 @@ float add_visible(DType type, const float* weights, KeyRange keys, const std::by
 
 AttentionEnd attention_end(const OpCall& call, int64_t head, SoftmaxState state) {
   const auto rule = static_cast<AttentionRule>(call.attrs<AttentionAttrs>().rule);
-  if (rule == AttentionRule::kHides && !state.seen) return {0, true};
+  if (!state.seen && (rule == AttentionRule::kHides || call.has_input(kLengths))) return {0, true};
   float factor = 1;
   if (call.has_input(kSinks)) {
     const float sink = call.in(kSinks).as<const float>()[head];

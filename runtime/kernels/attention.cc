@@ -6,6 +6,9 @@
 // scale, bias and softmax written as operations of their own do, and round where those do: a bias of -1e9
 // leaves no trace of the score in float32.
 //
+// Where sequences have lengths, a query without any key gives zeros by every rule, as products with no rows
+// do.
+//
 // Keys and values that are narrower than the queries are widened row by row.
 #include <cmath>
 
@@ -194,7 +197,7 @@ void attend(const OpCall& call, const Extent& e, int64_t row, double* scores) {
   const auto rule = static_cast<AttentionRule>(a.rule);
   const bool hides = rule == AttentionRule::kHides;
   double top = -kInfinity;
-  bool any = !hides;
+  bool any = !hides && !(call.has_input(kLengths) && range.begin == range.end);
   for (int64_t j = range.begin; j < range.end; ++j) {
     const Score extra = bias != nullptr ? load<Score>(bias + j * bias_step) : Score{0};
     const double product =

@@ -123,6 +123,16 @@ TEST(AttentionLengths, WindowsCapsAndSinks) {
   }
 }
 
+TEST(AttentionLengths, WithoutKeysAResultIsZeros) {
+  for (const int64_t rule : {0, 1, 2, 3})
+    for (const int64_t queries : {1, 20}) {
+      Operands o = noise_of({1, 2, 1, queries, 5, 4, 3});
+      o.lengths = full<int64_t>({1}, 0), o.sinks = full<float>({2}, 1);
+      expect_equal(run_op(AttentionAttrs{.rule = rule}, o.list(), RunOptions{.taken_by = {"simd"}})[0],
+                   full<float>({1, 2, queries, 3}, 0));
+    }
+}
+
 // A key that a bias or causality hides need not be finite, wherever the ranges of keys are cut.
 TEST(AttentionLengths, HiddenKeysNeedNotBeFinite) {
   for (const Sizes& s : {kAll[2], kAll[4]}) {
