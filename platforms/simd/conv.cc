@@ -78,8 +78,7 @@ Status accept_narrow_filters(const OpCall& call) {
   return ok_status();
 }
 
-Status narrow_filters_bytes(const OpCall& call, const Geometry& g, int threads, int64_t copies,
-                            size_t* bytes) {
+Status narrow_filters_bytes(const Geometry& g, int threads, int64_t copies, size_t* bytes) {
   if (pointwise(g)) {
     SINTER_RETURN_UNLESS(unpacked_workspace(g.batch * g.out_pixels(), threads, bytes), too_much_workspace());
     return ok_status();
@@ -144,8 +143,7 @@ Status conv_bytes(const Geometry& g, bool packs, bool packs_few, int threads, in
 
 Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Geometry g = window_geometry<ConvAttrs>(call);
-  if (has_narrow_filters(call))
-    return narrow_filters_bytes(call, g, threads, planned_copies(g, threads), bytes);
+  if (has_narrow_filters(call)) return narrow_filters_bytes(g, threads, planned_copies(g, threads), bytes);
   const int64_t depth = g.taps() * (g.in_channels / g.group);
   return conv_bytes(g, !few_columns(g.out_channels / g.group, depth), true, threads,
                     planned_copies(g, threads), bytes);
@@ -318,7 +316,7 @@ Status conv_bound(const OpCall& call, int threads, size_t* workspace) {
   const bool packs = !call.in(1).constant;
   const Geometry g = window_geometry<ConvAttrs>(call);
   if (has_narrow_filters(call))
-    return narrow_filters_bytes(call, g, threads, planned_copies(g, threads), workspace);
+    return narrow_filters_bytes(g, threads, planned_copies(g, threads), workspace);
   return conv_bytes(g, packs, packs, threads, planned_copies(g, threads), workspace);
 }
 
