@@ -25,12 +25,27 @@ bool computable(DType t) {
   return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kFloat16 || t == DType::kBFloat16;
 }
 
+double float8_value(DType t, uint8_t code) {
+  switch (t) {
+    case DType::kFloat8E4M3FN:
+      return decode_float<kFloat8E4M3FNFormat>(code);
+    case DType::kFloat8E4M3FNUZ:
+      return decode_float<kFloat8E4M3FNUZFormat>(code);
+    case DType::kFloat8E5M2:
+      return decode_float<kFloat8E5M2Format>(code);
+    case DType::kFloat8E5M2FNUZ:
+      return decode_float<kFloat8E5M2FNUZFormat>(code);
+    default:
+      return decode_e8m0(code);
+  }
+}
+
 bool is_float32(double v) { return static_cast<double>(static_cast<float>(v)) == v; }
 
 // The largest finite magnitude.
 double largest(const Tensor& t) {
   double most = 0;
-  if (computable(t.dtype))
+  if (computable(t.dtype) || is_float8(t.dtype))
     for (const double v : widened(t).values<double>())
       if (std::isfinite(v)) most = std::max(most, std::fabs(v));
   return most;
@@ -244,6 +259,11 @@ double rounded_to(DType t, double v) {
 }  // namespace
 
 Tensor widened(const Tensor& t) {
+  if (is_float8(t.dtype)) {
+    std::vector<double> values;
+    for (const uint8_t code : t.values<uint8_t>()) values.push_back(float8_value(t.dtype, code));
+    return tensor<double>(t.dims, values);
+  }
   if (t.dtype != DType::kFloat32) return unhalved<double>(t);
   const auto v = t.values<float>();
   return tensor<double>(t.dims, std::vector<double>(v.begin(), v.end()));
