@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/narrow_operands.h"
 #include "converter/ir/op_traits.h"
 #include "converter/passes/pass.h"
 
@@ -42,8 +43,10 @@ class Retyping {
           graph_.nodes.push_back(std::move(node));
         continue;
       }
-      const bool touches = std::any_of(node.inputs.begin(), node.inputs.end(), is_affected()) ||
-                           std::any_of(node.outputs.begin(), node.outputs.end(), is_affected());
+      bool touches = std::any_of(node.outputs.begin(), node.outputs.end(), is_affected());
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        touches = touches ||
+                  (is_affected()(node.inputs[i]) && (affected_ != narrow || !stays_narrow(graph_, node, i)));
       if (is_upward(node)) {
         // The wide value itself, where there is one, not what the model's narrow type would have kept of it.
         if (const ValueId wide = wide_[static_cast<size_t>(node.inputs[0])]; wide != kAbsent)
@@ -151,7 +154,9 @@ class Retyping {
     ++changes_;
     // What a comparison or a search reads is wide, although nothing that it gives is; so are constants.
     const bool silent = std::none_of(node.outputs.begin(), node.outputs.end(), is_affected());
-    for (ValueId& id : node.inputs) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      ValueId& id = node.inputs[i];
+      if (affected_ == narrow && stays_narrow(graph_, node, i)) continue;
       if (is_affected()(id) && (silent || graph_.is_constant(id))) record(node, graph_.value(id));
       id = widened(id);
     }
