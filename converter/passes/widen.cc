@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/narrow_operands.h"
 #include "converter/ir/op_traits.h"
 #include "converter/passes/pass.h"
 
@@ -30,13 +31,6 @@ bool reads_narrow(const Node& node) {
 bool keeps_types(const Node& node) {
   return rounds(node) || node.op() == Op::kCustom || node.op() == Op::kCacheUpdate;
 }
-// Keys and values of sequences that have lengths: Attention widens those that exist.
-bool stays_narrow(const Node& node, size_t input) {
-  constexpr size_t kLengths = 4;
-  return node.op() == Op::kAttention && (input == 1 || input == 2) && node.inputs.size() > kLengths &&
-         node.inputs[kLengths] >= 0;
-}
-
 class Retyping {
  public:
   Retyping(Graph& graph, Affected affected)
@@ -55,8 +49,10 @@ class Retyping {
           graph_.nodes.push_back(std::move(node));
         continue;
       }
-      const bool touches = std::any_of(node.inputs.begin(), node.inputs.end(), is_affected()) ||
-                           std::any_of(node.outputs.begin(), node.outputs.end(), is_affected());
+      bool touches = std::any_of(node.outputs.begin(), node.outputs.end(), is_affected());
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        touches = touches ||
+                  (is_affected()(node.inputs[i]) && (affected_ != narrow || !stays_narrow(graph_, node, i)));
       if (is_upward(node)) {
         // The wide value itself, where there is one, not what the model's narrow type would have kept of it.
         if (const ValueId wide = wide_[static_cast<size_t>(node.inputs[0])]; wide != kAbsent)
@@ -166,8 +162,7 @@ class Retyping {
     const bool silent = std::none_of(node.outputs.begin(), node.outputs.end(), is_affected());
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       ValueId& id = node.inputs[i];
-      if (affected_ == narrow && id >= 0 && stays_narrow(node, i) &&
-          wide_[static_cast<size_t>(id)] == kAbsent)
+      if (affected_ == narrow && stays_narrow(graph_, node, i) && wide_[static_cast<size_t>(id)] == kAbsent)
         continue;
       if (is_affected()(id) && (silent || graph_.is_constant(id))) record(node, graph_.value(id));
       id = widened(id);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "converter/ir/narrow_operands.h"
 #include "converter/ir/op_traits.h"
 
 namespace sinter::convert {
@@ -44,11 +45,6 @@ bool keeps_type(const Node& node) {
          op == Op::kClassify || op == Op::kWhere || op == Op::kCustom;
 }
 
-// Keys and values, which Attention widens as it reads them.
-bool reads_stored(const Node& node, size_t input) {
-  return node.op() == Op::kAttention && (input == 1 || input == 2);
-}
-
 // A node that computes in a type that nothing computes in unless the user asks for it.
 std::string narrow_computation(const Graph& graph) {
   for (const Node& node : graph.nodes) {
@@ -59,7 +55,7 @@ std::string narrow_computation(const Graph& graph) {
     if (keeps_type(node) || requested) continue;
     std::vector<ValueId> computed = node.outputs;
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (!reads_stored(node, i)) computed.push_back(node.inputs[i]);
+      if (!stays_narrow(graph, node, i)) computed.push_back(node.inputs[i]);
     for (const ValueId id : computed)
       if (id >= 0 && is_float(graph.value(id).dtype) && !is_wide_float(graph.value(id).dtype))
         return fmt::format("node '{}' ({}) computes in {}", node.name, op_name(node.op()),

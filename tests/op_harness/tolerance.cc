@@ -79,6 +79,13 @@ Terms terms_of(Op op, const void* attrs, const std::vector<Tensor>& in) {
       const bool narrow = in[1].dtype == DType::kUint4 || in[1].dtype == DType::kInt4;
       return {static_cast<double>(in[0].dims.back()), largest(in[0]) * largest(in[2]) * (narrow ? 15 : 255)};
     }
+    case Op::kExpertFullyConnected: {
+      const double all_bits = in.size() > 3 && in[3].dtype != DType::kNone
+                                  ? largest(in[3]) * ((1 << bit_width(in[2].dtype)) - 1)
+                                  : largest(in[2]);
+      const double bias = in.size() > 5 ? largest(in[5]) : 0;
+      return {static_cast<double>(in[0].dims.back()) + 1, std::max(largest(in[0]) * all_bits, bias)};
+    }
     default:
       return {};
   }
@@ -163,6 +170,8 @@ Tolerance float32_tolerance(Op op, const void* attrs, const std::vector<Tensor>&
     case Op::kRope:
     case Op::kRmsNorm:
       return {.relative = 1e-6, .absolute = 1e-6};
+    case Op::kLinearAttention:  // the state of all tokens is a sum of their products
+      return {.relative = 2e-6, .absolute = 1e-6 * std::max(largest(want), 1.0)};
     case Op::kLayerNorm:
     case Op::kLstm:  // the state is fed back: errors of the steps add up
     case Op::kGru:

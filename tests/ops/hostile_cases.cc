@@ -131,6 +131,23 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
     const Shape blocks = {columns, (depth - 1) / block + 1};
     return {{n(), depth}, {columns, depth}, blocks, blocks, {columns}};
   }
+  if (op == Op::kExpertFullyConnected) {
+    const int64_t rows = r.below(7), experts = n(), depth = 4 * n(), columns = n(),
+                  block =
+                      std::max<int64_t>(static_cast<const ExpertFullyConnectedAttrs*>(attrs)->block_size, 1);
+    const Shape blocks = {experts, columns, (depth - 1) / block + 1};
+    return {{rows, depth}, {rows}, {experts, columns, depth}, blocks, blocks, {experts, columns}};
+  }
+  if (op == Op::kLinearAttention) {
+    const int64_t batch = n(), tokens = r.below(4), heads = n(), key = n(), value = n(),
+                  queries = r.one_in(2) ? heads * n() : 1;
+    return {{batch, tokens, queries, key},
+            {batch, tokens, heads, key},
+            {batch, tokens, heads, value},
+            {batch, heads, key, value},
+            {batch, tokens, heads, r.one_in(2) ? key : 1},
+            {batch, tokens, heads}};
+  }
   if (op == Op::kGridSample) {
     const int64_t batch = n();
     return {{batch, n(), n(), n()}, {batch, n(), n(), 2}};
@@ -207,6 +224,9 @@ void fit_attrs(Op op, void* attrs, Random& r) {
 // The operand's type in such a call.
 DType fitting_dtype(Op op, size_t input, Random& r) {
   if (op == Op::kCheckLength) return DType::kInt64;
+  if (op == Op::kExpertFullyConnected && input == 1) return DType::kInt64;
+  if (op == Op::kExpertFullyConnected && (input == 2 || input == 4))
+    return r.one_in(2) ? DType::kUint4 : r.one_in(2) ? DType::kUint8 : DType::kFloat32;
   if (op == Op::kQResize) return input == 0 ? DType::kInt8 : DType::kInt32;
   if (op == Op::kQTable) return input == 0 ? DType::kInt16 : DType::kInt32;
   if (op == Op::kQConv || op == Op::kQDepthwiseConv || op == Op::kQConvTranspose ||

@@ -172,6 +172,40 @@ def recurrent(s):
         s.check(f"{kind}: a quarter of the bytes", w["bytes_after"] < 0.3 * w["bytes_before"], w)
 
 
+def experts(s):
+    """The weights of all experts, also of a float16 model, whose activations are cast."""
+    x, wide = normal(16, 64), {"v": normal(4, 96, 64, scale=0.1), "w": normal(4, 64, 96, scale=0.1)}
+    router, attrs = normal(64, 4), dict(k=2, activation_type="silu", domain="com.microsoft")
+
+    def mixture(nodes, inputs, output, weights):
+        m = model([helper.make_node("MatMul", ["x", "m"], ["scores"]), *nodes,
+                   helper.make_node("MoE", inputs, [output], **attrs)], x, (16, 64), m=router, **weights)
+        m.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+        return m
+
+    plain = mixture([], ["x", "scores", "v", "", "w"], "y", wide)
+    to = onnx.TensorProto.FLOAT16
+    half = mixture([helper.make_node("Cast", ["x"], ["a"], to=to), helper.make_node("Cast", ["scores"], ["r"], to=to)],
+                   ["a", "r", "v", "", "w"], "b", {n: a.astype(np.float16) for n, a in wide.items()})
+    half.graph.node.append(helper.make_node("Cast", ["b"], ["y"], to=F))
+    for kind, made in (np.float32, plain), (np.float16, half):
+        want = exact(plain, x)
+        for mode, least, share in ("int8w", 35, 0.3), ("int4w", 15, 0.2):
+            what = f"experts of {np.dtype(kind).name}, {mode}"
+            quantized, result = s.convert(made, "--quantize", mode)
+            got = s.run(x) if quantized else result.why()
+            if isinstance(got, str):
+                s.check(what, False, got)
+                continue
+            db = 10 * np.log10(np.sum(want ** 2) / np.sum((want - got) ** 2))
+            s.check(f"{what}: {db:.1f} dB SQNR", db > least, db)
+            details = [l["detail"] for l in quantized["layers"] if l["op"] == "ExpertFullyConnected"]
+            s.check(f"{what}: both projections", len(details) == 2 and all(d.startswith(mode[3] + " bits") for d in details),
+                    quantized["layers"])
+            size = os.path.getsize(s.path("q.sinter"))
+            s.check(f"{what}: {size} bytes", size < share * sum(a.nbytes for a in wide.values()) + 8000, size)
+
+
 def whole(s):
     """An embedding that is also the output's matrix, with data to measure with."""
     table, inner, bias = normal(500, 64), normal(64, 64, scale=0.1), normal(500)
@@ -229,6 +263,7 @@ def everything(s):
         for bits in 8, 4:
             one_layer(s, layer, bits)
     recurrent(s)
+    experts(s)
     whole(s)
     usage(s)
 

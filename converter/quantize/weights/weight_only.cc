@@ -109,6 +109,7 @@ class Narrowing {
     if (std::any_of(node.outputs.begin(), node.outputs.end(),
                     [&](ValueId id) { return options_.skipped.contains(id); }))
       return;
+    if (node.op() == Op::kExpertFullyConnected) return experts(n);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!e_.graph().is_constant(node.inputs[i])) continue;
       const ConstantPtr c = e_.value(node.inputs[i]).constant;
@@ -233,6 +234,40 @@ class Narrowing {
     if (connected != nullptr) attrs.act_min = connected->act_min, attrs.act_max = connected->act_max;
     done(n, 1, e_.value(p.operands[0]).dtype, p.how);
     e_.replace(n, attrs, inputs);
+  }
+
+  // The rows of all experts, of floats of any type.
+  void experts(int n) {
+    const Node node = e_.node(n);
+    if (!e_.graph().is_constant(node.inputs[2])) return file(n, false, "computed weights");
+    ConstantPtr c = e_.value(node.inputs[2]).constant;
+    if (node.inputs.size() > 3 && node.inputs[3] != kAbsent)
+      return file(n, true, fmt::format("{} bits as in the model", bit_width(c->dtype())));
+    if (c->size() < kSmall) return file(n, false, "small");
+    if (c->dtype() != DType::kFloat32)
+      c = evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c});
+    if (!c) return file(n, false, "its weights cannot be widened");
+    const LoadedFloats floats(*c);
+    const Weights w = floats.items();
+    if (!std::all_of(w.begin(), w.end(), [](float f) { return std::isfinite(f); }))
+      return file(n, false, "not all finite");
+    const Dims dims = c->dims();
+    const BlockShape shape = Arrangement(dims, {2, false}).shape;
+    const Coded coded = code(w, shape, true, true, true);
+    const Scheme& s = coded.scheme;
+    const int64_t block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
+    const Dims blocks{dims[0], dims[1], (shape.columns + block - 1) / block};
+    const DType type = s.zeros ? DType::kUint4 : s.bits == 4 ? DType::kInt4 : DType::kInt8;
+    const std::string name = e_.value(node.inputs[2]).name;
+    std::vector<ValueId> inputs{node.inputs[0], node.inputs[1],
+                                add(integers(type, dims, coded.codes.q), name, ""),
+                                add(scales_constant(blocks, coded.codes.scales), name, ".scales")};
+    const ValueId bias = node.inputs.size() > 5 ? node.inputs[5] : kAbsent;
+    if (s.zeros || bias != kAbsent)
+      inputs.push_back(s.zeros ? add(integers(type, blocks, coded.codes.zeros), name, ".zeros") : kAbsent);
+    if (bias != kAbsent) inputs.push_back(bias);
+    done(n, 2, type, describe(coded));
+    e_.replace(n, ExpertFullyConnectedAttrs{block, 0}, inputs);
   }
 
   // Rows are dequantized after they were looked up.

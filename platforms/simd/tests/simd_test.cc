@@ -42,6 +42,22 @@ TEST(SimdRefuses, IntegersOfRareForms) {
   EXPECT_FALSE(simd_takes(LowBitFullyConnectedAttrs{.block_size = 3}, {x, w, full<float>({2, 2}, 1)}));
 }
 
+TEST(SimdRefuses, ExpertsOfRareForms) {
+  const Tensor x = full<float>({1, 6}, 1), e = full<int64_t>({1}, 0), s = full<float>({3, 1, 2}, 1);
+  const auto packed = [](DType t, const Shape& dims) { return Tensor{t, dims, std::vector<std::byte>(18)}; };
+  const ExpertFullyConnectedAttrs a{.block_size = 3}, even{.block_size = 4};
+  EXPECT_FALSE(simd_takes(a, {x, e, packed(DType::kInt4, {3, 1, 6}), s}));
+  EXPECT_TRUE(simd_takes(even, {x, e, packed(DType::kInt4, {3, 1, 6}), s}));
+  EXPECT_FALSE(simd_takes(even, {x, e, packed(DType::kInt2, {3, 1, 6}), s}));
+  EXPECT_FALSE(simd_takes(ExpertFullyConnectedAttrs{}, {x, e, packed(DType::kFloat8E5M2, {3, 1, 6})}));
+  EXPECT_FALSE(simd_takes(even, {x, e, packed(DType::kInt8, {3, 1, 6}),
+                                 bits_tensor<uint16_t>(DType::kBFloat16, {3, 1, 2}, {0, 0, 0, 0, 0, 0})}));
+  // An expert's zero points that begin within a byte.
+  const Tensor odd = full<float>({3, 1, 1}, 1);
+  EXPECT_FALSE(simd_takes(ExpertFullyConnectedAttrs{.block_size = 6},
+                          {x, e, packed(DType::kUint4, {3, 1, 6}), odd, packed(DType::kUint4, {3, 1, 1})}));
+}
+
 TEST(SimdRefuses, RecurrentLayersOfRareForms) {
   const std::vector<Tensor> operands = {full<float>({2, 1, 3}, 1), full<float>({1, 8, 3}, 1),
                                         full<float>({1, 8, 2}, 1)};
