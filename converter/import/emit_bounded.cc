@@ -22,8 +22,9 @@ constexpr bool one_of = (std::is_same_v<A, Others> || ...);
 // Operations that take no bounded dimension. No ONNX operator becomes an integer row while it is lowered.
 template <class A>
 constexpr bool kHasNoRule =
-    one_of<A, AttentionAttrs, RopeAttrs, ReverseSequenceAttrs, CacheUpdateAttrs, DynamicQuantizeAttrs,
-           CheckLengthAttrs, CustomAttrs, IfAttrs, LoopAttrs, std::monostate> ||
+    one_of<A, AttentionAttrs, LinearAttentionAttrs, RopeAttrs, ReverseSequenceAttrs, CacheUpdateAttrs,
+           DynamicQuantizeAttrs, QuantizeRowsAttrs, CheckLengthAttrs, CustomAttrs, IfAttrs, LoopAttrs,
+           std::monostate> ||
     one_of<A, QConvAttrs, QDepthwiseConvAttrs, QConvTransposeAttrs, QFullyConnectedAttrs, QMatMulAttrs,
            LutAttrs, QAvgPoolAttrs, QMeanAttrs, QPReluAttrs, QSoftmaxAttrs, QResizeAttrs, QTableAttrs,
            QLstmAttrs, QGruAttrs>;
@@ -326,6 +327,8 @@ class BoundedEmitter : private BoundedOperands {
   Ids rule(const LowBitFullyConnectedAttrs&) {
     return keeping(axes_but({static_cast<int64_t>(rank(0)) - 1}));
   }
+  // Rows of x and their experts; an expert of a padded row is any of a TopK.
+  Ids rule(const ExpertFullyConnectedAttrs&) { return give({length(0, 0), lengths_.constant(dim(2, 1))}); }
   Ids rule(const MatMulAttrs& a) {
     const auto ra = static_cast<int64_t>(rank(0)), rb = static_cast<int64_t>(rank(1));
     const int64_t row = a.transpose_a != 0 ? ra - 1 : ra - 2, left = a.transpose_a != 0 ? ra - 2 : ra - 1;
