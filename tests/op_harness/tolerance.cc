@@ -76,8 +76,9 @@ Terms terms_of(Op op, const void* attrs, const std::vector<Tensor>& in) {
     }
     case Op::kLowBitFullyConnected: {
       // A weight is at most all its bits times the scale.
-      const bool narrow = in[1].dtype == DType::kUint4 || in[1].dtype == DType::kInt4;
-      return {static_cast<double>(in[0].dims.back()), largest(in[0]) * largest(in[2]) * (narrow ? 15 : 255)};
+      const int64_t given = static_cast<const LowBitFullyConnectedAttrs*>(attrs)->bits;
+      const int bits = given != 0 ? static_cast<int>(given) : bit_width(in[1].dtype);
+      return {static_cast<double>(in[0].dims.back()), largest(in[0]) * largest(in[2]) * ((1 << bits) - 1)};
     }
     case Op::kExpertFullyConnected: {
       const double all_bits = in.size() > 3 && in[3].dtype != DType::kNone

@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 
+#include "runtime/core/bit_rows.h"
 #include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
@@ -125,11 +126,15 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
     return {{n(), n(), c}, {c}, {c}};
   }
   if (op == Op::kLowBitFullyConnected) {
-    const int64_t depth = 4 * n(), columns = n(),
-                  block =
-                      std::max<int64_t>(static_cast<const LowBitFullyConnectedAttrs*>(attrs)->block_size, 1);
+    const auto& a = *static_cast<const LowBitFullyConnectedAttrs*>(attrs);
+    const int64_t depth = 4 * n(), columns = n(), block = std::max<int64_t>(a.block_size, 1);
     const Shape blocks = {columns, (depth - 1) / block + 1};
-    return {{n(), depth}, {columns, depth}, blocks, blocks, {columns}};
+    const bool planes = a.bits > 0 && a.bits < 8 && has_planes(static_cast<int>(a.bits));
+    return {{n(), depth},
+            {columns, planes ? bit_row_bytes(static_cast<int>(a.bits), depth) : depth},
+            blocks,
+            blocks,
+            {columns}};
   }
   if (op == Op::kExpertFullyConnected) {
     const int64_t rows = r.below(7), experts = n(), depth = 4 * n(), columns = n(),
@@ -205,6 +210,11 @@ void fit_integers(void* attrs, Random& r) {
   }
 }
 void fit_attrs(Op op, void* attrs, Random& r) {
+  if (op == Op::kLowBitFullyConnected) {
+    auto& a = *static_cast<LowBitFullyConnectedAttrs*>(attrs);
+    a.bits = r.one_in(2) ? 0 : r.below(9), a.activation_bits = r.one_in(2) ? 0 : 8;
+    return;
+  }
   if (op == Op::kQConv) fit_integers<QConvAttrs>(attrs, r);
   if (op == Op::kQDepthwiseConv) fit_integers<QDepthwiseConvAttrs>(attrs, r);
   if (op == Op::kQConvTranspose) fit_integers<QConvTransposeAttrs>(attrs, r);
@@ -276,6 +286,8 @@ void hostile_calls(Op op, Fill fill_attrs) {
       right.count_include_pad = r.below(2), right.ceil_mode = r.below(2);
       a = right;
     }
+    constexpr DType kIntegers[] = {DType::kUint4, DType::kUint8, DType::kInt2, DType::kUint2, DType::kUint8};
+    const DType integers = kIntegers[op == Op::kLowBitFullyConnected ? r.below(5) : 0];
     for (size_t i = 0; i < inputs; ++i) {
       shapes[i] = r.one_in(3) ? any_shape(r, hostile) : base;
       if (r.one_in(4) && !shapes[i].empty()) shapes[i].erase(shapes[i].begin());
@@ -285,7 +297,7 @@ void hostile_calls(Op op, Fill fill_attrs) {
         shapes[i] = fitting[i], views[i].dtype = fitting_dtype(op, i, r);
       if (fitting.size() == 8 && i == 4) views[i].dtype = DType::kInt32;
       if (!fitting.empty() && op == Op::kLowBitFullyConnected && (i == 1 || (i == 3 && r.one_in(2))))
-        views[i].dtype = r.one_in(2) ? DType::kUint4 : DType::kUint8;
+        views[i].dtype = integers;
       if (!fitting.empty() && op == Op::kRoiAlign && i == 2) views[i].dtype = DType::kInt64;
       views[i].rank = static_cast<uint8_t>(shapes[i].size());
       std::copy(shapes[i].begin(), shapes[i].end(), views[i].dims);
