@@ -10,8 +10,6 @@
 namespace sinter::convert {
 namespace {
 
-constexpr size_t kLengthAxis = 2;  // of a cache
-
 bool has_word(const std::string& name, std::string_view word) {
   const std::vector<std::string> words = words_of_name(name);
   return std::any_of(words.begin(), words.end(),

@@ -36,6 +36,7 @@ class Context {
   // Caches are kept with all of their room, when the graph is lowered.
   void forget_lengths(Graph& graph) const;
 
+  static constexpr size_t kLengthAxis = 2;  // of a cache
   // The state's names.
   static constexpr const char *kPosition = "context_length", *kNextPosition = "context_length.next";
 

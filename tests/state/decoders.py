@@ -19,6 +19,7 @@ pinned.require()
 import decoder_models as models  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
+import sinter_cli as cli  # noqa: E402
 from program_case import ProgramCase, run_cases  # noqa: E402
 
 BOUND = 16
@@ -143,6 +144,17 @@ class Decoders(ProgramCase):
                 self.assertIn(" Attention ", self.call("inspect", file, "--steps").out)
                 self.assertGreater(snr(self.decode(file, *RUNS), wanted), minimum)
         self.convert(model, "--kv-cache", "int8", code=3, words=("past_key_values.0.key", "Unsqueeze", "float8"))
+
+    def test_commands_take_decoders(self):
+        tokens = self.path("tokens.npz")
+        cli.save_npz(tokens, {"input_ids": np.random.default_rng(1).integers(0, models.SMALL.vocabulary, (BOUND, 1, 1))})
+        for make, flags in ((models.with_group_query, ()), (models.with_concat, ()), (models.with_group_query, ("--kv-cache", "int8")),
+                            (models.with_group_query, ("--quantize", "int8w"))):
+            file = self.convert(make(), *flags)
+            self.call("compare", self.path("net.onnx"), file, "--inputs", tokens, "--each", "--stateful",
+                      *(("--min-sqnr", "30") if flags else ()))
+        # More runs than the context has room for.
+        self.call("bench", file, "--entry", "1", "--seconds", "0.05", "--json", words=("median_ms",))
 
     def test_refuses_what_has_no_context(self):
         plain = models.without_caches()
