@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "converter/import/check_options.h"
 #include "converter/import/states.h"
 #include "runtime/core/op_enums.h"
 
