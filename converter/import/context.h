@@ -47,6 +47,7 @@ class Context {
   bool has_room_for_more(const std::string& cache) const;
   void fix(const ImportedValueInfo& input, size_t axis);
   ValueId emit(GraphLowering& lowering, OpAttrs attrs, std::vector<ValueId> inputs) const;
+  bool checked_elements(const ImportedValueInfo& input, const Dims& dims) const;
   ValueId mask(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const;
   ValueId positions(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const;
 

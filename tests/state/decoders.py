@@ -24,7 +24,7 @@ from program_case import ProgramCase, run_cases  # noqa: E402
 
 BOUND = 16
 SETS = "sequence_length=4; sequence_length=1"
-DECODE = "decode"  # --decode
+DECODE = "run_decoder"  # --decode
 RUNS = [[3, 5, 7, 9], [11], [2], [41, 3, 8, 1], [6], [6]]
 
 
