@@ -157,6 +157,10 @@ void Context::define_inputs(GraphLowering& lowering,
     if (dims && checked_elements(input, *dims))
       id = role(input) == Role::kMask ? mask(lowering, input, *dims) : positions(lowering, input, *dims);
     lowering.define(input.name, id);
+    diagnostics_.note(
+        "", "",
+        fmt::format("--max-context: input '{}' is computed: {}", input.name,
+                    role(input) == Role::kMask ? "1 for every token so far" : "counted from the position"));
   }
 }
 

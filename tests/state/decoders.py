@@ -86,7 +86,10 @@ class Decoders(ProgramCase):
                              (np.dtype(kind).name, groups * BOUND * models.SMALL.size * np.dtype(kind).itemsize, True))
 
     def test_the_caller_gives_tokens_only(self):
-        file = self.convert(models.with_group_query())
+        report = self.path("report.json")
+        file = self.convert(models.with_group_query(), "--report", report)
+        with open(report) as f:
+            self.assertIn("input 'attention_mask' is computed: 1 for every token so far", f.read())
         facts = json.loads(self.call("inspect", file, "--json").out)
         self.assertEqual([i["name"] for i in facts["inputs"]], ["input_ids"])
         self.assertEqual([o["name"] for o in facts["outputs"]], ["logits"])
