@@ -4,7 +4,7 @@ and the error that the type brings into the logits of 256 tokens.
 
     decode_step.py --sinter PROGRAM --decode PROGRAM
 
-PROGRAM of --decode is tests/state/decode of the build. Microseconds, one thread, the shortest of 200 runs. Needs numpy and onnx;
+PROGRAM of --decode is tests/state/run_decoder of the build. Microseconds, one thread, the shortest of 200 runs. Needs numpy and onnx;
 a minute.
 """
 import argparse
@@ -27,7 +27,7 @@ TYPES = (None, "float16", "bfloat16", "float8", "int8")
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--sinter", default="sinter")
-    p.add_argument("--decode", default="decode")
+    p.add_argument("--decode", default="run_decoder")
     a = p.parse_args()
     tokens = np.random.default_rng(1).integers(0, SHAPE.vocabulary, 256)
     rows, exact = [], None

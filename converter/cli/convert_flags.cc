@@ -43,7 +43,7 @@ void add_state_flags(CLI::App& c, ConvertArguments& a) {
             "A decoder's past keys and values become states with room for N tokens, and the session keeps "
             "the position "
             "(docs/decoders.md)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
   add_value(c, "--kv-cache", a.kv_cache, "TYPE",
             "With --max-context: the type in which keys and values are kept: float16, bfloat16, float8 or "
             "int8 (default: "

@@ -4,18 +4,17 @@
 
 #include <algorithm>
 
+#include "converter/import/check_options.h"
 #include "converter/import/states.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 namespace {
 
-constexpr size_t kLengthAxis = 2;  // of a cache
-
 bool has_word(const std::string& name, std::string_view word) {
   const std::vector<std::string> words = words_of_name(name);
   return std::any_of(words.begin(), words.end(),
-                     [&](const std::string& w) { return w == word || w + "s" == word; });
+                     [&](const std::string& w) { return w == word || w == std::string(word) + "s"; });
 }
 
 }  // namespace
@@ -154,10 +153,30 @@ void Context::define_inputs(GraphLowering& lowering,
   for (const ImportedValueInfo& input : model_.graph.inputs) {
     if (!computes(input)) continue;
     const std::optional<Dims> dims = shape_of(input);
-    lowering.define(input.name, !dims                        ? kUnknown
-                                : role(input) == Role::kMask ? mask(lowering, input, *dims)
-                                                             : positions(lowering, input, *dims));
+    ValueId id = kUnknown;
+    if (dims && checked_elements(input, *dims))
+      id = role(input) == Role::kMask ? mask(lowering, input, *dims) : positions(lowering, input, *dims);
+    lowering.define(input.name, id);
+    diagnostics_.note(
+        "", "",
+        fmt::format("--max-context: input '{}' is computed: {}", input.name,
+                    role(input) == Role::kMask ? "1 for every token so far" : "counted from the position"));
   }
+}
+
+// Whether an input that is computed has a size that one can compute.
+bool Context::checked_elements(const ImportedValueInfo& input, const Dims& dims) const {
+  constexpr int64_t kMostElements = int64_t{1} << 28;
+  int64_t count = 1;
+  for (const int64_t d : dims)
+    if (d < 1 || !checked_mul(count, d, &count) || count > kMostElements) {
+      diagnostics_.refuse(
+          "", "",
+          fmt::format("input '{}' ({}) is too large, or empty", input.name, to_string(input.dtype, dims)),
+          "give a smaller batch with --dim, or a smaller --max-context");
+      return false;
+    }
+  return true;
 }
 
 // A one for every token so far; its length is the number of these.

@@ -36,6 +36,7 @@ class Context {
   // Caches are kept with all of their room, when the graph is lowered.
   void forget_lengths(Graph& graph) const;
 
+  static constexpr size_t kLengthAxis = 2;  // of a cache
   // The state's names.
   static constexpr const char *kPosition = "context_length", *kNextPosition = "context_length.next";
 
@@ -46,6 +47,7 @@ class Context {
   bool has_room_for_more(const std::string& cache) const;
   void fix(const ImportedValueInfo& input, size_t axis);
   ValueId emit(GraphLowering& lowering, OpAttrs attrs, std::vector<ValueId> inputs) const;
+  bool checked_elements(const ImportedValueInfo& input, const Dims& dims) const;
   ValueId mask(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const;
   ValueId positions(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const;
 

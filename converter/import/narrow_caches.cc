@@ -55,11 +55,12 @@ class NarrowCaches {
       const Dims one(of_rows.begin(), of_rows.end() - 1);
       const Dims& all = graph_.value(past).dims;
       const ValueId fresh_scales = graph_.add_value("", DType::kFloat32, one);
-      const ValueId before =
-          graph_.add_value(input + ".scales", DType::kFloat32, Dims(all.begin(), all.end() - 1));
-      scales = graph_.add_value(state->output_name + ".scales", DType::kFloat32, graph_.value(before).dims);
-      added_.push_back({graph_.inputs.size(), graph_.outputs.size(), input + ".scales",
-                        state->output_name + ".scales", nullptr});
+      const ValueId before = graph_.add_value(input + std::string(kCacheScales), DType::kFloat32,
+                                              Dims(all.begin(), all.end() - 1));
+      scales = graph_.add_value(state->output_name + std::string(kCacheScales), DType::kFloat32,
+                                graph_.value(before).dims);
+      added_.push_back({graph_.inputs.size(), graph_.outputs.size(), input + std::string(kCacheScales),
+                        state->output_name + std::string(kCacheScales), nullptr});
       graph_.inputs.push_back(before), graph_.outputs.push_back(scales);
       add(QuantizeRowsAttrs{}, {rows}, {narrow, fresh_scales});
       add(CacheUpdateAttrs{2, 0}, {before, fresh_scales, at}, {scales});

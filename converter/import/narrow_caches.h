@@ -3,11 +3,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "converter/import/lower.h"
 
 namespace sinter::convert {
+
+// What the name of a cache's state of scales ends with.
+inline constexpr std::string_view kCacheScales = ".scales";
 
 // Retypes the states of the caches (names of inputs), whose new rows enter by CacheUpdate: rows are cast, or
 // with int8 rounded with a scale each (QuantizeRows), for which a state `NAME.scales` is added. Attention

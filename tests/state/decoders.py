@@ -19,11 +19,12 @@ pinned.require()
 import decoder_models as models  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
+import sinter_cli as cli  # noqa: E402
 from program_case import ProgramCase, run_cases  # noqa: E402
 
 BOUND = 16
 SETS = "sequence_length=4; sequence_length=1"
-DECODE = "decode"  # --decode
+DECODE = "run_decoder"  # --decode
 RUNS = [[3, 5, 7, 9], [11], [2], [41, 3, 8, 1], [6], [6]]
 
 
@@ -85,7 +86,10 @@ class Decoders(ProgramCase):
                              (np.dtype(kind).name, groups * BOUND * models.SMALL.size * np.dtype(kind).itemsize, True))
 
     def test_the_caller_gives_tokens_only(self):
-        file = self.convert(models.with_group_query())
+        report = self.path("report.json")
+        file = self.convert(models.with_group_query(), "--report", report)
+        with open(report) as f:
+            self.assertIn("input 'attention_mask' is computed: 1 for every token so far", f.read())
         facts = json.loads(self.call("inspect", file, "--json").out)
         self.assertEqual([i["name"] for i in facts["inputs"]], ["input_ids"])
         self.assertEqual([o["name"] for o in facts["outputs"]], ["logits"])
@@ -143,6 +147,17 @@ class Decoders(ProgramCase):
                 self.assertIn(" Attention ", self.call("inspect", file, "--steps").out)
                 self.assertGreater(snr(self.decode(file, *RUNS), wanted), minimum)
         self.convert(model, "--kv-cache", "int8", code=3, words=("past_key_values.0.key", "Unsqueeze", "float8"))
+
+    def test_commands_take_decoders(self):
+        tokens = self.path("tokens.npz")
+        cli.save_npz(tokens, {"input_ids": np.random.default_rng(1).integers(0, models.SMALL.vocabulary, (BOUND, 1, 1))})
+        for make, flags in ((models.with_group_query, ()), (models.with_concat, ()), (models.with_group_query, ("--kv-cache", "int8")),
+                            (models.with_group_query, ("--quantize", "int8w"))):
+            file = self.convert(make(), *flags)
+            self.call("compare", self.path("net.onnx"), file, "--inputs", tokens, "--each", "--stateful",
+                      *(("--min-sqnr", "30") if flags else ()))
+        # More runs than the context has room for.
+        self.call("bench", file, "--entry", "1", "--seconds", "0.05", "--json", words=("median_ms",))
 
     def test_refuses_what_has_no_context(self):
         plain = models.without_caches()

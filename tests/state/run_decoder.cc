@@ -1,6 +1,6 @@
 // Runs a decoder that keeps its context, as an application does:
 //
-//   decode FILE LOGITS RUN...
+//   run_decoder FILE LOGITS RUN...
 //
 // RUN is the tokens of a run ("3,5,7"), "reset", "at=N": the position becomes N, or "time=N": token 1 is
 // computed N times at this position, and the shortest time is printed, in microseconds. Writes the logits of
