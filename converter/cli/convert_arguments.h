@@ -17,7 +17,7 @@ struct ConvertArguments {
   CustomOpsOption custom_ops;
   std::vector<std::string> targets = {target_text(host_target())};
   std::string model, out, report, metric = "top1", evaluate_data, label, classes, weights = "stored", sign,
-                                  quantize, calibrate, calibrator, max_drop;
+                                  quantize, activations, calibrate, calibrator, max_drop;
   std::optional<std::string> shape_sets;
   int64_t samples = -1, sequence = 0, block = 0;
   std::optional<double> min_sqnr;

@@ -8,6 +8,7 @@
 #include "converter/ir/narrow_operands.h"
 #include "converter/ir/op_traits.h"
 #include "converter/passes/pass.h"
+#include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 namespace {

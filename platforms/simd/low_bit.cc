@@ -135,9 +135,10 @@ void run_arranged(const LowBit& g, const float* x, int64_t rows, const float* bi
   parallel_for(context.threads, rows, kLowBitRows, [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) arrange_row(g, x + r * g.depth, arranged + r * stride);
   });
-  // Weights that stay in a cache while all rows are multiplied.
-  constexpr int64_t kPieceBytes = 32768;
-  const int64_t grain = std::max<int64_t>(kPieceBytes / std::max<int64_t>(g.row_bytes(), 1), 1);
+  // Weights that stay in a cache while all rows are multiplied; if that is done in one go, larger pieces, for
+  // memory is read ahead beyond their ends.
+  const int64_t piece_bytes = rows <= kLowBitRows ? 131072 : 32768;
+  const int64_t grain = std::max<int64_t>(piece_bytes / std::max<int64_t>(g.row_bytes(), 1), 1);
   parallel_for(context.threads, g.columns, grain, [&](int64_t first, int64_t last) {
     for (int64_t n = first; n < last; n += grain)
       for (int64_t r = 0; r < rows; r += kLowBitRows)

@@ -22,13 +22,37 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// How far ahead of what is read the cache is filled, in bytes: by whole steps of `rows` rows, or within long
-// rows.
-HWY_INLINE int64_t prefetch_distance(const LowBit& g, int64_t rows) {
-  constexpr int64_t kFar = 8192, kNear = 2048;
-  const int64_t step = std::max<int64_t>(rows * g.row_bytes(), 1);
-  return step <= 2 * kFar ? divide_up(kFar, step) * step : kNear;
-}
+// Reads memory into the cache, line after line in the order of the addresses, kFar bytes before four rows at
+// a time are read, in another order: processors fetch neighbouring lines faster than lines of several rows.
+class ReadAhead {
+ public:
+  // `bytes`: of memory that is read at `rows` rows for each step.
+  HWY_INLINE ReadAhead(const LowBit& g, int64_t steps, int64_t bytes)
+      : scale_bytes_(static_cast<int64_t>(byte_width(g.scale_type)) * g.blocks),
+        step_(bytes),
+        scale_step_(divide_up(scale_bytes_, std::max<int64_t>(steps, 1))),
+        scale_far_(kFar * scale_bytes_ / std::max<int64_t>(g.row_bytes(), 1)) {}
+  HWY_INLINE void start(const LowBit& g, int64_t row) {
+    weights_ = g.weights + row * g.row_bytes() + kFar;
+    scales_ = static_cast<const uint8_t*>(g.scales) + row * scale_bytes_ + scale_far_;
+  }
+  // Of a vector of words of one row.
+  HWY_INLINE void words() {
+    hwy::Prefetch(weights_);
+    if (step_ > kLine) hwy::Prefetch(weights_ + kLine);
+    weights_ += step_;
+  }
+  // Of the scales of a group of `rows` rows.
+  HWY_INLINE void scales(int rows) {
+    hwy::Prefetch(scales_);
+    scales_ += rows * scale_step_;
+  }
+
+ private:
+  static constexpr int64_t kFar = 8192, kLine = 64;
+  int64_t scale_bytes_, step_, scale_step_, scale_far_;
+  const uint8_t *weights_ = nullptr, *scales_ = nullptr;
+};
 
 // Four sums are computed at a time: of one row of x with four rows of weights, or of four with one.
 #define SINTER_FOUR(of) of(0) of(1) of(2) of(3)
@@ -49,7 +73,7 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
                 chunks = groups.chunks, each = groups.scales;
   const int64_t chunk_words = kRounded ? kVectors * lanes : 4 * kVectors * lanes;  // of x
   const int64_t step = groups.chunk, skip = groups.group - chunks * step;
-  const int64_t ahead = prefetch_distance(g, kColumns);
+  ReadAhead ahead(g, count, plane_bytes(kBits, step));
   const auto lane_block = lane_blocks(g, groups);
   const VI flip = flip_of(g, kRounded && has_signed_bytes(kBits));
   const VI mask = kRounded ? Words::each_byte((1 << kBits) - 1) : hn::Set(I(), (1 << kBits) - 1);
@@ -62,6 +86,7 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
     const int64_t n1 = n + 1 < last ? n + 1 : n, n2 = n + 2 < last ? n + 2 : n1,
                   n3 = n + 3 < last ? n + 3 : n2;
     Words w0(g, n), w1(g, n1), w2(g, n2), w3(g, n3);
+    ahead.start(g, n);
     V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
     const float* x0 = begin;
     int64_t k = 0;
@@ -88,8 +113,8 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
 #undef SINTER_START
           int64_t from = 0;
           for (int64_t c = 0; c < chunks; ++c, from += chunk_words, k += step) {
-#define SINTER_ADD(i)                                            \
-  if (i < kColumns) w##i.load(k, flip), w##i.prefetch(k, ahead); \
+#define SINTER_ADD(i)                                  \
+  if (i < kColumns) w##i.load(k, flip), ahead.words(); \
   q##i = add_dots<kBits>(kColumns > 1 ? w##i : w0, mask, x##i + from, lanes, q##i);
             SINTER_FOUR(SINTER_ADD)
 #undef SINTER_ADD
@@ -105,10 +130,10 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
 #undef SINTER_START
           int64_t from = 0;
           for (int64_t c = 0; c < chunks; ++c, from += chunk_words, k += step) {
-            w0.load(k, flip), w0.prefetch(k, ahead);
+            w0.load(k, flip), ahead.words();
             if constexpr (kColumns > 1) {
-              w1.load(k, flip), w2.load(k, flip), w3.load(k, flip);
-              w1.prefetch(k, ahead), w2.prefetch(k, ahead), w3.prefetch(k, ahead);
+              w1.load(k, flip), ahead.words(), w2.load(k, flip), ahead.words();
+              w3.load(k, flip), ahead.words();
             }
 #define SINTER_VECTOR(j)                                                                      \
   if constexpr (kVectors > j) {                                                               \
@@ -150,12 +175,7 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
           SINTER_FOUR(SINTER_END)
 #undef SINTER_END
         }
-        hwy::Prefetch(scale0 + at + kColumns * g.blocks);
-        if constexpr (kColumns > 1) {
-          hwy::Prefetch(scale1 + at + kColumns * g.blocks);
-          hwy::Prefetch(scale2 + at + kColumns * g.blocks);
-          hwy::Prefetch(scale3 + at + kColumns * g.blocks);
-        }
+        ahead.scales(kColumns);
         V scale = hn::TableLookupLanes(hn::LoadU(d, scale0 + at), lane_block);
 #define SINTER_SCALE(i)                                                                             \
   if (i > 0 && i < kColumns) scale = hn::TableLookupLanes(hn::LoadU(d, scale##i + at), lane_block); \

@@ -10,7 +10,6 @@
 #define SINTER_PLATFORMS_SIMD_LOW_BIT_WORDS_INL_H_
 #endif
 
-#include "hwy/cache_control.h"
 #include "platforms/simd/low_bit.h"
 #include "platforms/simd/math-inl.h"
 
@@ -61,10 +60,6 @@ class WeightWords {
           hn::PromoteTo(d, load_before(hn::Rebind<uint8_t, decltype(d)>(), single_ + at / 8, end_));
       singles_ = hn::BitCast(I(), hn::Or(v, hn::ShiftLeft<4>(v)));
     }
-  }
-  // Reads what is `bytes` behind integer k of the lowest plane into the cache.
-  HWY_INLINE void prefetch(int64_t k, int64_t bytes) const {
-    hwy::Prefetch(low_ + static_cast<uint64_t>(k) * kPlanes.bits / 8 + bytes);
   }
   // Vector j. Bits above kBits are anything where there is one plane.
   template <int j>

@@ -111,7 +111,8 @@ def models(sinter, sources):
     small = [m.SerializeToString() for _, m in small_networks()]
     jobs += [(d, []) for d in small]
     for d in sources:
-        jobs += [(d, ["--quantize", q]) for q in ("int8w", "int4w")]
+        jobs += [(d, ["--quantize", q]) for q in ("int8w", "int4w", "int3w")]
+        jobs.append((d, ["--quantize", "int6w", "--activations", "int8"]))
     made = []
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for result in pool.map(lambda j: convert(sinter, *j), jobs):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sinter convert --quantize int8w, int4w: weights in 8 or 4 bits, activations in float.
+"""sinter convert --quantize int8w to int3w: weights in 8 to 3 bits, activations in float, or with --activations int8 rounded.
 
     weights.py [--sinter PROGRAM]
 
@@ -236,6 +236,43 @@ def whole(s):
     s.check("--block 64", quantized and "64 to a scale" in quantized["layers"][0]["detail"], result.why())
 
 
+def decibels(want, got):
+    return 10 * np.log10(np.sum(want ** 2) / np.sum((want - got) ** 2))
+
+
+def widths(s):
+    """Weights of 3, 5 and 6 bits, and activations in 8."""
+    w, x = normal(96, 256), normal(3, 256)
+    made = model([node("Gemm", "x", "w", transB=1)], x, (3, 96), w=w)
+    np.savez(s.path("samples.npz"), x=normal(8, 3, 256))
+    want, sizes = exact(made, x), []
+    for bits, least in (6, 28), (5, 22), (4, 17), (3, 11):
+        quantized, result = s.convert(made, "--quantize", f"int{bits}w", "--calibrate", s.path("samples.npz"))
+        if not quantized:
+            s.check(f"{bits} bits", False, result.why())
+            continue
+        s.check(f"{bits} bits stay so", quantized["layers"][0]["detail"].startswith(f"{bits} bits"), quantized["layers"])
+        told, sizes = quantized["outputs"][0]["sqnr_db"], sizes + [os.path.getsize(s.path("q.sinter"))]
+        results = [s.run(x), s.run(x, "--backend", "reference")]
+        db = [decibels(want, y) for y in results]
+        s.check(f"{bits} bits: {db[0]:.1f} dB, reported {told:.1f}", min(db) > least and abs(db[0] - told) < 2, db)
+        s.check(f"{bits} bits: as the reference kernels", np.abs(results[0] - results[1]).max() < 1e-5 * np.abs(want).max())
+        rounded, result = s.convert(made, "--quantize", f"int{bits}w", "--activations", "int8", "--calibrate", s.path("samples.npz"))
+        if not rounded:
+            s.check(f"{bits} bits, rounded activations", False, result.why())
+            continue
+        both = [s.run(x), s.run(x, "--backend", "reference")]
+        db, told = decibels(results[0], both[0]), rounded["outputs"][0]["sqnr_db"]
+        s.check(f"{bits} bits, rounded activations: {db:.1f} dB less", 35 < db < 60 and rounded["rounded_products"] == 1, db)
+        s.check(f"{bits} bits, rounded activations: {told:.1f} dB reported", abs(decibels(want, both[0]) - told) < 2, told)
+        s.check(f"{bits} bits, rounded activations: as the reference kernels",
+                np.abs(both[0] - both[1]).max() < 1e-5 * np.abs(want).max())
+    s.check(f"fewer bits take fewer bytes: {sizes}", sizes == sorted(sizes, reverse=True) and len(set(sizes)) == 4)
+    nothing, result = s.convert(made, "--activations", "int8")
+    s.check("rounded activations of float weights give a warning", result.code == 0 and "--activations" in result.out + result.err,
+            result.why())
+
+
 def usage(s):
     made = model([node("Gemm", "x", "w", transB=1)], normal(1, 64), (1, 64), w=normal(64, 64))
     for what, word, *flags in [
@@ -244,7 +281,9 @@ def usage(s):
             ("a block for int8", "--block is for", "--quantize", "int8", "--block", "32", "--calibrate", "c.npz"),
             ("a block for nothing", "--block is for", "--block", "32"),
             ("--weights widened", "undo", "--quantize", "int8w", "--weights", "widened"),
-            ("an unknown mode", "int3w", "--quantize", "int3w")]:
+            ("an unknown mode", "int7w", "--quantize", "int7w"),
+            ("rounded activations of integers", "already", "--quantize", "int8", "--activations", "int8", "--calibrate", "c.npz"),
+            ("rounded activations in another type", "int4", "--quantize", "int4w", "--activations", "int4")]:
         _, result = s.convert(made, *flags)
         s.check(f"{what} is wrong usage", result.code == 2 and word in result.err, result.why())
     np.savez(s.path("w.npz"), x=normal(4, 63))
@@ -265,6 +304,7 @@ def everything(s):
     recurrent(s)
     experts(s)
     whole(s)
+    widths(s)
     usage(s)
 
 
