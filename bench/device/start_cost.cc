@@ -2,9 +2,9 @@
 //
 //     sinter_start_cost MODEL.sinter [THREADS] [RUNS]
 //
-// Prints one line of JSON: seconds to open the file and create a session, seconds until the first result (these
-// included), then the fastest of RUNS runs (default 5), and the resident memory after them: anonymous, and of
-// files (RssAnon and RssFile of /proc/self/status). Inputs are zeros.
+// Prints one line of JSON: seconds to open the file and create a session, seconds until the first result
+// (these included), then the fastest of RUNS runs (default 5), and the resident memory after them: anonymous,
+// and of files (RssAnon and RssFile of /proc/self/status). Inputs are zeros.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
