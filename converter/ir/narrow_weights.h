@@ -5,9 +5,10 @@
 
 namespace sinter::convert {
 
-// Elements from which reading narrow weights takes less time than reading wide ones: fewer of them stay in a
-// cache, packed.
-inline constexpr int64_t kNarrowWeightElements = 1 << 20;
+// Weights of a layer from which reading narrow ones takes less time than reading wide ones: fewer of them
+// stay in a cache, packed. A convolution has so many pixels that packing, and Winograd's algorithm, save
+// time; it reads narrow filters where packed ones would take much memory.
+inline constexpr int64_t kNarrowLayerElements = 1 << 20, kNarrowFilterElements = 1 << 22;
 
 // The float16, bfloat16 or float8 numbers that the weights of a FullyConnected or Conv are, if there are
 // enough of them; null: none.

@@ -298,6 +298,10 @@ void hostile_calls(Op op, Fill fill_attrs) {
       if (fitting.size() == 8 && i == 4) views[i].dtype = DType::kInt32;
       if (!fitting.empty() && op == Op::kLowBitFullyConnected && (i == 1 || (i == 3 && r.one_in(2))))
         views[i].dtype = integers;
+      constexpr DType kNarrow[] = {DType::kFloat16, DType::kBFloat16, DType::kFloat8E4M3FN,
+                                   DType::kFloat8E5M2FNUZ};
+      if ((op == Op::kConv || op == Op::kFullyConnected) && i == 1 && r.one_in(3))
+        views[i].dtype = kNarrow[r.below(4)];
       if (!fitting.empty() && op == Op::kRoiAlign && i == 2) views[i].dtype = DType::kInt64;
       views[i].rank = static_cast<uint8_t>(shapes[i].size());
       std::copy(shapes[i].begin(), shapes[i].end(), views[i].dims);

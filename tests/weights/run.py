@@ -194,11 +194,11 @@ def large():
             # A factor that is not folded into the weights.
             x = n.op("Mul", x, n.const(n.rng.uniform(0.1, 0.2, 1024), "float32"))
         n.output(x, "float32", [rows, 1024])
-    image = n.input("image", "float32", [1, 384, 9, 9])
-    for kind, shape, pads in (("float16", (384, 384, 3, 3), 1), ("bfloat16", (2752, 384, 1, 1), 0)):
+    image = n.input("image", "float32", [1, 768, 5, 5])
+    for kind, shape, pads in (("float16", (608, 768, 3, 3), 1), ("bfloat16", (7000, 608, 1, 1), 0)):
         w = n.op("Cast", n.drawn(shape, kind), to=TensorProto.FLOAT)
         image = n.op("Conv", image, w, n.const(n.rng.standard_normal(shape[0]), "float32"), pads=[pads] * 4)
-    n.output(image, "float32", [1, 2752, 9, 9])
+    n.output(image, "float32", [1, 7000, 5, 5])
     return n
 
 
