@@ -43,33 +43,37 @@ HWY_INLINE void widen_row_of_halves(const uint16_t* from, int64_t count, float* 
   }
 }
 
-// The sums of kRows rows of x with one row of weights; several sums of each hide the latency of an addition.
+// The sums of kRows rows of x with one row of weights; two sums of each hide the latency of an addition.
 template <class T, int kRows>
 HWY_NOINLINE void half_dots(const uint16_t* w, const float* const (&x)[kLowBitRows], int64_t depth,
                             float (&sums)[kLowBitRows]) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  constexpr int kEach = kRows == 1 ? 4 : 2;
-  V sum[kRows][kEach];
-  for (int r = 0; r < kRows; ++r)
-    for (int i = 0; i < kEach; ++i) sum[r][i] = hn::Zero(d);
+  const float *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
+  V a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
   int64_t k = 0;
-  for (; k + kEach * lanes <= depth; k += kEach * lanes)
-    for (int i = 0; i < kEach; ++i) {
-      const V weights = half_vector<T>(w + k + i * lanes);
-      for (int r = 0; r < kRows; ++r)
-        sum[r][i] = hn::MulAdd(weights, hn::LoadU(d, x[r] + k + i * lanes), sum[r][i]);
-    }
+  for (; k + 2 * lanes <= depth; k += 2 * lanes) {
+    const V even = half_vector<T>(w + k), odd = half_vector<T>(w + k + lanes);
+#define SINTER_ROW(r)                                             \
+  if constexpr (kRows > r) {                                      \
+    a##r = hn::MulAdd(even, hn::LoadU(d, x##r + k), a##r);        \
+    b##r = hn::MulAdd(odd, hn::LoadU(d, x##r + k + lanes), b##r); \
+  }
+    SINTER_ROW(0) SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3)
+#undef SINTER_ROW
+  }
   for (; k < depth; k += lanes) {
     const auto n = static_cast<size_t>(depth - k < lanes ? depth - k : lanes);
-    const V weights = half_vector_part<T>(w + k, n);
-    for (int r = 0; r < kRows; ++r) sum[r][0] = hn::MulAdd(weights, hn::LoadN(d, x[r] + k, n), sum[r][0]);
+    const V part = half_vector_part<T>(w + k, n);
+#define SINTER_ROW(r) \
+  if constexpr (kRows > r) a##r = hn::MulAdd(part, hn::LoadN(d, x##r + k, n), a##r);
+    SINTER_ROW(0) SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3)
+#undef SINTER_ROW
   }
-  for (int r = 0; r < kRows; ++r) {
-    V all = hn::Add(sum[r][0], sum[r][1]);
-    for (int i = 2; i < kEach; ++i) all = hn::Add(all, sum[r][i]);
-    sums[r] = hn::ReduceSum(d, all);
-  }
+#define SINTER_ROW(r) \
+  if constexpr (kRows > r) sums[r] = hn::ReduceSum(d, hn::Add(a##r, b##r));
+  SINTER_ROW(0) SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3)
+#undef SINTER_ROW
 }
 
 template <class T>

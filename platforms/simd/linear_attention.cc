@@ -226,10 +226,16 @@ Status run_linear_attention(const OpCall& call, RunContext& context) {
   return ok_status();
 }
 
+Status accept_linear_attention(const OpCall& call) {
+  SINTER_RETURN_UNLESS(call.has_output(0),
+                       unsupported("the simd kernel computes a state and its results together"));
+  return accept_float_dense(call);
+}
+
 }  // namespace
 
 const Kernel kLinearAttentionKernel = {Op::kLinearAttention, nullptr, linear_attention_workspace,
-                                       run_linear_attention, accept_float_dense};
+                                       run_linear_attention, accept_linear_attention};
 
 }  // namespace sinter::simd
 #endif  // HWY_ONCE

@@ -151,7 +151,7 @@ void attend(const OpCall& call, const Extent& e, int64_t batch, int64_t head, do
     if (t >= first) keep(t - first, false);
     // The query heads of this head, or the one that it shares with others.
     const int64_t group = std::max<int64_t>(e.queries / e.heads, 1);
-    for (int64_t i = 0; i < group; ++i) {
+    for (int64_t i = 0; i < group && call.has_output(0); ++i) {
       const int64_t result = head * group + i,
                     query = e.queries >= e.heads ? result : head / (e.heads / e.queries);
       const T* q = call.in(kQuery).as<T>() + (row * e.queries + query) * k_size;

@@ -93,13 +93,14 @@ TEST(ExpertFullyConnected, LowBits) {
                    zeros = packed({s.experts, s.columns, blocks}, 4),
                    scales = noise<float>({s.experts, s.columns, blocks}, 0.05, 0.1, 5),
                    bias = noise<float>({s.experts, s.columns}, -1, 1, 3);
+      const auto scale = scales.values<float>();
       const auto wide = [&](const Tensor* z) {
         std::vector<double> all;
         for (int64_t i = 0; i < s.experts * s.columns * s.depth; ++i) {
           const int64_t at = i / s.depth * blocks + i % s.depth / s.block;
           const double zero = z != nullptr ? packed_expert_number(t, *z, at) : 0;
           all.push_back((packed_expert_number(t, w, i) - zero) *
-                        static_cast<double>(scales.values<float>()[static_cast<size_t>(at)]));
+                        static_cast<double>(scale[static_cast<size_t>(at)]));
         }
         return all;
       };

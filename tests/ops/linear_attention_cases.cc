@@ -1,5 +1,6 @@
 // LinearAttention against the recurrence, on every backend.
 #include <cmath>
+#include <cstring>
 
 #include "runtime/core/op_enums.h"
 #include "tests/op_harness/half_test.h"
@@ -31,7 +32,9 @@ double element_at(const Tensor& t, std::initializer_list<int64_t> index) {
   int64_t i = 0;
   size_t axis = 0;
   for (const int64_t n : index) i = i * t.dims[axis++] + n;
-  return static_cast<double>(t.values<float>()[static_cast<size_t>(i)]);
+  float value = 0;
+  std::memcpy(&value, t.bytes.data() + static_cast<size_t>(i) * sizeof(float), sizeof(float));
+  return static_cast<double>(value);
 }
 
 struct StateResult {
