@@ -12,7 +12,7 @@
 namespace sinter::test {
 namespace {
 
-struct Sizes {
+struct LengthSizes {
   int64_t batch, heads, groups, queries, keys, size, values;
 };
 
@@ -26,7 +26,7 @@ struct Operands {
   }
 };
 
-Operands noise_of(const Sizes& s) {
+Operands noise_of(const LengthSizes& s) {
   return {noise<float>({s.batch, s.heads, s.queries, s.size}, -2, 2, 1),
           noise<float>({s.batch, s.groups, s.keys, s.size}, -2, 2, 2),
           noise<float>({s.batch, s.groups, s.keys, s.values}, -2, 2, 3),
@@ -38,7 +38,7 @@ Operands noise_of(const Sizes& s) {
 }
 
 // What Attention is defined to be, for float32 operands.
-Tensor formula(const Sizes& s, const AttentionAttrs& a, const Operands& o) {
+Tensor formula(const LengthSizes& s, const AttentionAttrs& a, const Operands& o) {
   const auto q = o.q.values<float>(), k = o.k.values<float>(), v = o.v.values<float>();
   const auto bias = o.bias.dtype == DType::kNone ? std::vector<float>{} : o.bias.values<float>();
   std::vector<float> y;
@@ -82,13 +82,13 @@ Tensor poisoned(const Tensor& rows, const Tensor& lengths, float with) {
   return tensor<float>(d, numbers);
 }
 
-constexpr Sizes kAll[] = {{2, 4, 2, 1, 9, 8, 8},
+constexpr LengthSizes kAll[] = {{2, 4, 2, 1, 9, 8, 8},
                           {2, 6, 2, 3, 40, 33, 17},
                           {1, 4, 1, 2, 600, 16, 40},
                           {2, 4, 2, 50, 70, 16, 9},
                           {1, 2, 2, 60, 700, 8, 16}};
 
-void check(const Sizes& s, const AttentionAttrs& a, const Operands& o) {
+void check(const LengthSizes& s, const AttentionAttrs& a, const Operands& o) {
   SCOPED_TRACE(testing::PrintToString(
       std::vector<int64_t>{s.batch, s.heads, s.queries, s.keys, a.causal, a.window, a.softcap > 0}));
   expect_near(run_op(a, o.list(), RunOptions{.taken_by = {"simd"}})[0], formula(s, a, o), 1e-5, 1e-6);
@@ -96,7 +96,7 @@ void check(const Sizes& s, const AttentionAttrs& a, const Operands& o) {
 
 // What is behind the length is not read: it may be anything.
 TEST(AttentionLengths, OnlyKeysThatExistTakePart) {
-  for (const Sizes& s : kAll)
+  for (const LengthSizes& s : kAll)
     for (const int64_t causal : {0, 1})
       for (const int64_t length : {int64_t{0}, int64_t{1}, s.keys / 2, s.keys}) {
         Operands o = noise_of(s);
@@ -110,7 +110,7 @@ TEST(AttentionLengths, OnlyKeysThatExistTakePart) {
 }
 
 TEST(AttentionLengths, WindowsCapsAndSinks) {
-  for (const Sizes& s : kAll) {
+  for (const LengthSizes& s : kAll) {
     Operands o = noise_of(s);
     for (const int64_t window : {int64_t{1}, int64_t{5}, s.keys + 3})
       check(s, {.scale = 0.35, .causal = 1, .window = window}, o);
@@ -135,7 +135,7 @@ TEST(AttentionLengths, WithoutKeysAResultIsZeros) {
 
 // A key that a bias or causality hides need not be finite, wherever the ranges of keys are cut.
 TEST(AttentionLengths, HiddenKeysNeedNotBeFinite) {
-  for (const Sizes& s : {kAll[2], kAll[4]}) {
+  for (const LengthSizes& s : {kAll[2], kAll[4]}) {
     Operands o = noise_of(s);
     auto bias = std::vector<float>(size_t(s.queries * s.keys), 0.0f);
     auto k = o.k.values<float>(), v = o.v.values<float>();
@@ -156,7 +156,7 @@ TEST(AttentionLengths, HiddenKeysNeedNotBeFinite) {
 
 // Rules whose results are not those of kHides, over several ranges of keys.
 TEST(AttentionLengths, RulesOverManyKeys) {
-  for (const Sizes& s : {Sizes{1, 2, 1, 2, 600, 8, 8}, Sizes{1, 2, 1, 40, 600, 8, 8}})
+  for (const LengthSizes& s : {LengthSizes{1, 2, 1, 2, 600, 8, 8}, LengthSizes{1, 2, 1, 40, 600, 8, 8}})
     for (const int64_t rule : {0, 1, 2, 3})
       for (const float masked : {-kInf, -1e9f}) {
         // By kHides the reference does not lose the scores that float32 loses in -1e9.
@@ -195,7 +195,7 @@ Tensor widened(const Tensor& x, DType type) {
 
 TEST(AttentionNarrow, ReadsElementsOfFewBits) {
   for (const DType type : {DType::kFloat16, DType::kBFloat16, DType::kFloat8E4M3FN})
-    for (const Sizes& s : kAll) {
+    for (const LengthSizes& s : kAll) {
       SCOPED_TRACE(testing::PrintToString(std::pair{static_cast<int>(type), s.keys}));
       const AttentionAttrs a{.scale = 0.35, .causal = 1};
       Operands o = noise_of(s), wide = o;
@@ -244,7 +244,7 @@ Tensor dequantized(const Quantized& q) {
 }
 
 TEST(AttentionNarrow, ReadsInt8WithAScaleForEachRow) {
-  for (const Sizes& s : kAll) {
+  for (const LengthSizes& s : kAll) {
     SCOPED_TRACE(s.keys);
     const AttentionAttrs a{.scale = 0.35, .causal = 1};
     Operands o = noise_of(s), wide = o;
@@ -273,7 +273,7 @@ TEST(QuantizeRows, RoundsToTheLargestMagnitude) {
 // ---- refusals
 
 TEST(AttentionLengths, Refuses) {
-  const Sizes s{2, 4, 2, 1, 5, 8, 8};
+  const LengthSizes s{2, 4, 2, 1, 5, 8, 8};
   const AttentionAttrs plain{.scale = 0.35};
   const auto refused = [&](const AttentionAttrs& a, const std::function<void(Operands&)>& change) {
     Operands o = noise_of(s);
