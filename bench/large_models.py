@@ -1,12 +1,19 @@
 #!/usr/bin/env python3
-"""What converting a large model costs: processor seconds, peak resident memory, and the size of the file.
+"""What converting a large model costs, and starting and running the result.
 
     bench/large_models.py --sinter build/release/bin/sinter [--only NAME,...] [--gigabytes 1] [--folder FOLDER] [--json FILE]
+                          [--start build/release/bench/device/sinter_start_cost] [--threads 1] [--rows 1]
 
 The models are made here, with the same bytes every time: a chain of products, whose weights are in a file of external
-data of the given size (KINDS describes each). Seconds are the user's and the system's together, of one process; peak
-resident memory is VmHWM, pages of mapped files included. FOLDER (the temporary folder by default) needs room for the
-model, the result, and as much again; everything in it is removed afterwards. One model exists at a time.
+data of the given size (KINDS describes each), of ROWS rows. Seconds of conversion are the user's and the system's
+together, of one process; peak resident memory is VmHWM, pages of mapped files included. FOLDER (the temporary folder by
+default) needs room for the model, the result, and as much again; everything in it is removed afterwards. One model exists
+at a time.
+
+With --start, the result is opened and run three times by that program, files in the page cache: seconds on the clock
+until a session is created (load) and until the first result, the fastest of five runs, and the resident memory after them
+(RssAnon and RssFile together). onnxruntime does the same with the ONNX file, in a process of its own, where it has the
+kernels. The fastest process counts.
 """
 import argparse
 import hashlib
@@ -33,6 +40,8 @@ CHUNK = 1 << 22  # random words made at a time
 
 class Model:
     """A chain of nodes under construction; weights go to the data file as they are added."""
+
+    rows = 1
 
     def __init__(self, folder, float_type):
         self.path, self.data = folder / 'model.onnx', folder / 'model.data'
@@ -74,6 +83,9 @@ class Model:
     def float32(self, n):
         return (self.random.integers(0, 1 << 32, n, np.uint32) & 0x80ffffff) | 0x3c000000
 
+    def float8(self, n):
+        return self.random.integers(0, 256, n, np.uint8) & 0x8f
+
     def scales(self, n):
         return self.random.uniform(0.001, 0.01, n).astype(np.float32)
 
@@ -83,8 +95,8 @@ class Model:
     def save(self, columns=DEPTH, opset=21):
         self.file.close()
         graph = helper.make_graph(
-            self.nodes, 'large', [helper.make_tensor_value_info('x', self.float_type, [1, DEPTH])],
-            [helper.make_tensor_value_info(self.value, self.float_type, [1, columns])], self.initializers)
+            self.nodes, 'large', [helper.make_tensor_value_info('x', self.float_type, [self.rows, DEPTH])],
+            [helper.make_tensor_value_info(self.value, self.float_type, [self.rows, columns])], self.initializers)
         opsets = [helper.make_opsetid('', opset), helper.make_opsetid('com.microsoft', 1)]
         onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), self.path)
 
@@ -109,6 +121,15 @@ def float16(folder, size):
 def float32(folder, size):
     """products with float32 weights [K, N]"""
     plain(folder, size, TensorProto.FLOAT, 4, Model.float32)
+
+
+def float8(folder, size):
+    """products with float8e4m3fn weights [K, N], which a Cast widens"""
+    model = Model(folder, TensorProto.FLOAT)
+    for i in range(max(1, round(size / (DEPTH * DEPTH)))):
+        weights = model.weight(f'w{i}', [DEPTH, DEPTH], TensorProto.FLOAT8E4M3FN, model.float8)
+        model.product(model.add('Cast', [weights], f'c{i}', to=TensorProto.FLOAT), i)
+    model.save()
 
 
 def matmul_nbits(folder, size):
@@ -171,6 +192,7 @@ def sliced(folder, size):
 KINDS = {
     'bfloat16': (bfloat16, []),
     'float16': (float16, []),
+    'float8': (float8, []),
     'float32': (float32, []),
     'transpose': (transposed, []),
     'cast': (cast, []),
@@ -207,6 +229,57 @@ def convert(sinter, model, out, flags):
         return child.returncode, usage.ru_utime + usage.ru_stime, peak, outcome.read()
 
 
+# Prints what sinter_start_cost prints. Inputs are zeros.
+ONNXRUNTIME = """
+import json, sys, time
+import numpy as np
+import onnxruntime
+path, threads, runs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+start, processor = time.perf_counter(), time.process_time()
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads, options.log_severity_level = threads, 3
+session = onnxruntime.InferenceSession(path, options, providers=['CPUExecutionProvider'])
+loaded = time.perf_counter() - start
+types = {'tensor(float)': np.float32, 'tensor(float16)': np.float16}
+feeds = {i.name: np.zeros(i.shape, types[i.type]) for i in session.get_inputs()}
+session.run(None, feeds)
+first, processor = time.perf_counter() - start, time.process_time() - processor
+best = first - loaded
+for _ in range(1, runs):
+    begin = time.perf_counter()
+    session.run(None, feeds)
+    best = min(best, time.perf_counter() - begin)
+resident = dict(line.split(':', 1) for line in open('/proc/self/status') if line.startswith('Rss'))
+resident = {key: int(value.split()[0]) * 1024 for key, value in resident.items()}
+print(json.dumps(dict(load_seconds=loaded, first_result_seconds=first, first_result_processor_seconds=processor,
+                      run_seconds=best,
+                      resident_anonymous=resident['RssAnon'], resident_file=resident['RssFile'])))
+"""
+
+
+def started(command):
+    """The fastest start of three processes; None: it failed."""
+    best = None
+    for _ in range(3):
+        child = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        if child.returncode:
+            return None
+        found = json.loads(child.stdout)
+        if best is None or found['first_result_seconds'] < best['first_result_seconds']:
+            best = found
+    return best
+
+
+def start_line(name, found):
+    if found is None:
+        return f'  {name:<14} does not run it'
+    resident = found['resident_anonymous'] + found['resident_file']
+    return (f'  {name:<14} load {found["load_seconds"]:6.2f}s  first result {found["first_result_seconds"]:6.2f}s '
+            f'({found["first_result_processor_seconds"]:.2f}s of the processor)  '
+            f'run {found["run_seconds"] * 1e3:8.1f}ms  resident {resident / 1e6:6.0f}MB '
+            f'({found["resident_anonymous"] / 1e6:.0f} anonymous)')
+
+
 def digest_of(path):
     with open(path, 'rb') as file:
         return hashlib.file_digest(file, 'sha256').hexdigest()[:16]
@@ -219,8 +292,12 @@ def main():
     parser.add_argument('--gigabytes', type=float, default=1)
     parser.add_argument('--folder', help='where the models are put while they are needed')
     parser.add_argument('--json')
+    parser.add_argument('--start', help='the program sinter_start_cost')
+    parser.add_argument('--threads', type=int, default=1, help='of what --start measures')
+    parser.add_argument('--rows', type=int, default=1, help='of the products')
     args = parser.parse_args()
     sinter = cli.find_sinter(args.sinter)
+    Model.rows = args.rows
     names = args.only.split(',') if args.only else list(KINDS)
     if unknown := [n for n in names if n not in KINDS]:
         parser.error(f'{unknown[0]} is not a model; the models are {", ".join(KINDS)}')
@@ -240,9 +317,16 @@ def main():
                 continue
             row = dict(model=name, weight_bytes=weights, seconds=seconds, peak_bytes=peak,
                        file_bytes=out.stat().st_size, digest=digest_of(out))
+            if args.start:
+                runs = [args.threads, 5]
+                row['start'] = started([args.start, out, *runs])
+                row['start_onnxruntime'] = started([sys.executable, '-c', ONNXRUNTIME, folder / 'model.onnx', *runs])
         rows.append(row)
         print(f'{name:<16} {weights / 1e6:7.0f}MB {seconds:7.1f}s {seconds / (weights / 1e9):7.1f}s {peak / 1e6:7.0f}MB '
               f'{row["file_bytes"] / 1e6:7.0f}MB  {row["digest"]}', flush=True)
+        if args.start:
+            print(start_line('sinter', row['start']))
+            print(start_line('onnxruntime', row['start_onnxruntime']), flush=True)
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + '\n')
     return 1 if failed else 0

@@ -19,6 +19,7 @@
 #include "converter/quantize/samples/sample_split.h"
 #include "converter/quantize/search/metric_program.h"
 #include "converter/quantize/search/trial_magnitudes.h"
+#include "converter/quantize/weights/rounded_activations.h"
 #include "converter/quantize/weights/weight_only.h"
 #include "converter/target/target_names.h"
 #include "converter/target/target_platforms.h"
@@ -83,14 +84,17 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, SampleSour
   std::optional<Graph> exact;
   if (samples != nullptr || evaluated != nullptr) exact = graph;
   WeightOnlyOptions weights;
-  weights.bits = options.quantize == "int4w" ? 4 : 8;
+  weights.bits = weight_only_bits(options.quantize);
   weights.block = options.block;
-  WeightOnlySummary done = narrow_weights(graph, weights);
   QuantizeSummary summary;
-  summary.mode = options.quantize;
-  summary.layers = std::move(done.layers);
-  file_left_float(graph, summary.layers, graph.ledger.get());
-  summary.bytes_before = done.bytes_before, summary.bytes_after = done.bytes_after;
+  summary.mode = weights.bits != 0 ? options.quantize : "activations";
+  if (weights.bits != 0) {
+    WeightOnlySummary done = narrow_weights(graph, weights);
+    summary.layers = std::move(done.layers);
+    file_left_float(graph, summary.layers, graph.ledger.get());
+    summary.bytes_before = done.bytes_before, summary.bytes_after = done.bytes_after;
+  }
+  if (options.round_activations) summary.rounded_products = round_activations(graph);
   if (evaluated != nullptr)
     summary.evaluation = evaluate_noise(*exact, graph, *evaluated, options.quantization);
   if (samples == nullptr) return summary;
@@ -112,13 +116,28 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, SampleSour
     Graph tried = *exact;
     tried.ledger = std::make_shared<TypeLedger>();
     narrow_weights(tried, other);
+    if (options.round_activations) round_activations(tried);
     const std::vector<OutputNoise> outputs = measure(tried);
     summary.remedies.push_back(
         {std::move(flags), std::move(what), worst_of(summary.outputs), worst_of(outputs), outputs, {}, {}});
   };
-  if (weights.block > 16)
+  if (options.round_activations) {
+    Graph tried = *exact;
+    tried.ledger = std::make_shared<TypeLedger>();
+    if (weights.bits != 0) narrow_weights(tried, weights);
+    const std::vector<OutputNoise> outputs = measure(tried);
+    summary.remedies.push_back({"without --activations int8",
+                                "activations in float",
+                                worst_of(summary.outputs),
+                                worst_of(outputs),
+                                outputs,
+                                {},
+                                {}});
+  }
+  if (weights.bits != 0 && weights.block > 16)
     try_out(fmt::format("--quantize {} --block 16", summary.mode), "more scales", weights.bits, 16);
-  if (weights.bits < 8) try_out("--quantize int8w", "weights of 8 bits", 8, weights.block);
+  if (weights.bits != 0 && weights.bits < 8)
+    try_out("--quantize int8w", "weights of 8 bits", 8, weights.block);
   rank_remedies(summary.wanted_db, &summary.remedies);
   return summary;
 }
@@ -291,7 +310,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
   check_preprocessing(options.preprocessing, {options.calibrate, options.evaluate}, inputs);
   std::unique_ptr<SampleSource> samples;
-  if (!options.quantize.empty() && !options.calibrate.empty()) {
+  if (!options.calibrate.empty()) {
     stage("reading samples");
     const bool stateful = !graph->states.empty();
     samples =
@@ -315,7 +334,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   if (!options.evaluate.empty() && options.metric.has_labels())
     labelled =
         open_labelled(options.evaluate, inputs, options.labels, {.preprocessing = options.preprocessing});
-  else if (!options.evaluate.empty() && (!options.quantize.empty() || by_program))
+  else if (!options.evaluate.empty() &&
+           (!options.quantize.empty() || options.round_activations || by_program))
     evaluated = open_evaluation(options.evaluate, inputs, options.preprocessing);
   if (evaluated && !by_program && !graph->states.empty())
     evaluated = with_states(std::move(evaluated), *graph, options.quantization.runner, options.sequence, -1);
@@ -342,10 +362,16 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   }
   std::optional<Graph> exact;
   if (samples && options.details) exact = *graph;
-  if (options.quantize == "int8w" || options.quantize == "int4w") {
+  if (weight_only_bits(options.quantize) != 0 || options.round_activations) {
     stage("quantizing weights");
     const bool by_noise = options.metric.kind == Metric::Kind::kSqnr;
     report.quantized = quantize_weights(*graph, samples.get(), by_noise ? evaluated.get() : nullptr, options);
+    if (options.round_activations && report.quantized->rounded_products == 0)
+      diagnostics.warn(
+          "", "",
+          "--activations int8: no product of this model has weights that are integers of few bits; "
+          "all activations stay in float",
+          "add --quantize int4w (or int8w), or remove the option");
     // Of the same weights the same integers.
     each_other([&](Graph& other) { quantize_weights(other, nullptr, nullptr, options); });
   } else if (samples) {
@@ -383,7 +409,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     for (const Entry& entry : entries)
       if (std::string fault = check_types(entry.graph); !fault.empty()) throw std::logic_error(fault);
   if (options.prefer != nullptr) report.fates.follow(options.prefer->flag, rewritten, *graph);
-  if (report.quantized) report.fates.follow("--quantize", rewritten, *graph);
+  if (report.quantized)
+    report.fates.follow(options.quantize.empty() ? "--activations" : "--quantize", rewritten, *graph);
   for (Entry& entry : entries) compact_values(entry.graph);
   report.ledger = graph->ledger;
   stage("planning");

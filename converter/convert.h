@@ -50,11 +50,12 @@ struct ConversionOptions {
   std::optional<std::vector<std::string>> plan_backends;
   // The backends that this program can use during a conversion, best first.
   std::vector<Backend*> backends;
-  // --quantize: "int8", "int8x16", or "int8w" or "int4w" (weights only, in blocks of `block`). `calibrate`
-  // holds samples (see quantize/samples/samples.h), `samples` of which are used (-1: all); weights alone need
-  // none, and are measured with them.
+  // --quantize: "int8", "int8x16", or one of kWeightOnlyModes (weights only, in blocks of `block`).
+  // `calibrate` holds samples (see quantize/samples/samples.h), `samples` of which are used (-1: all);
+  // weights alone need none, and are measured with them.
   std::string quantize;
   int64_t block = 32;
+  bool round_activations = false;  // --activations int8
   std::string calibrate;
   int64_t samples = -1;
   // Of a model with states: N samples in a row are one sequence, which begins with the initial state

@@ -17,7 +17,7 @@ struct ConvertArguments {
   CustomOpsOption custom_ops;
   std::vector<std::string> targets = {target_text(host_target())};
   std::string model, out, report, metric = "top1", evaluate_data, label, classes, weights = "stored", sign,
-                                  quantize, calibrate, calibrator, max_drop;
+                                  quantize, activations, calibrate, calibrator, max_drop;
   std::optional<std::string> shape_sets;
   int64_t samples = -1, sequence = 0, block = 0;
   std::optional<double> min_sqnr;
@@ -34,6 +34,8 @@ struct ConvertArguments {
   bool prefer_float16 = false, prefer_bfloat16 = false;
   std::string float64 = "auto";
   std::vector<std::string> keep, states, initial_states, bindable;
+  int64_t max_context = 0;  // 0: not given
+  std::string kv_cache;     // empty: not given
 };
 
 // The flags of an ONNX model's shapes and constants, with their descriptions.

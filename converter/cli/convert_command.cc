@@ -32,10 +32,11 @@ namespace {
 
 // The stages that convert_file() names, with their usual shares of the time.
 std::vector<ProgressStage> stages_of(const ConvertArguments& a) {
-  if (a.quantize.empty()) return {{"reading", 2}, {"rewriting", 4}, {"planning", 4}, {"writing", 2}};
+  if (a.quantize.empty() && a.activations.empty())
+    return {{"reading", 2}, {"rewriting", 4}, {"planning", 4}, {"writing", 2}};
   if (a.calibrate.empty())
     return {{"reading", 1}, {"rewriting", 2}, {"quantizing weights", 4}, {"planning", 2}, {"writing", 2}};
-  if (a.quantize.ends_with('w'))
+  if (a.quantize.empty() || a.quantize.ends_with('w'))
     return {{"reading", 1},  {"reading samples", 1}, {"rewriting", 2}, {"quantizing weights", 20},
             {"planning", 3}, {"writing", 2}};
   return {{"reading", 1},     {"reading samples", 1}, {"rewriting", 1},

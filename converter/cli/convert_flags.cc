@@ -1,9 +1,11 @@
 // The flags of `sinter convert`.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "converter/cli/convert_arguments.h"
 #include "converter/cli/flags.h"
 #include "converter/convert.h"
+#include "converter/quantize/weights/weight_only.h"
 
 namespace sinter::convert {
 namespace {
@@ -39,6 +41,16 @@ void add_state_flags(CLI::App& c, ConvertArguments& a) {
       "the report proposes by their names and shapes");
   add_value(c, "--state-init", a.initial_states, "IN=FILE.npy",
             "The initial state of this input, instead of zeros");
+  add_value(c, "--max-context", a.max_context, "N",
+            "A decoder's past keys and values become states with room for N tokens, and the session keeps "
+            "the position "
+            "(docs/decoders.md)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+  add_value(c, "--kv-cache", a.kv_cache, "TYPE",
+            "With --max-context: the type in which keys and values are kept: float16, bfloat16, float8 or "
+            "int8 (default: "
+            "the model's)")
+      ->check(one_of({"float16", "bfloat16", "float8", "int8"}));
   add_value(c, "--sequence", a.sequence, "N",
             "With --state: N samples in a row of --calibrate's and --evaluate's data are one sequence, which "
             "begins with the initial state (default: all of them)")
@@ -68,19 +80,36 @@ void add_type_flags(CLI::App& c, ConvertArguments& a) {
       "of channels are built into the model; --layout is that of the bytes");
 }
 
+std::vector<std::string> quantize_modes() {
+  std::vector<std::string> modes{"int8", "int8x16"};
+  for (const WeightOnlyMode& mode : kWeightOnlyModes) modes.emplace_back(mode.name);
+  return modes;
+}
+
 void add_quantization_flags(CLI::App& c, ConvertArguments& a) {
   begin_group(c, flag_group::kQuantization);
-  add_value(c, "--quantize", a.quantize, "int8|int8x16|int8w|int4w",
-            "int8: computes products, and the operations between them, on 8-bit integers, with ranges from "
-            "--calibrate's samples. int8x16: the same with 16-bit activations, which are more accurate and "
-            "slower. int8w, int4w: weights in 8 bits, or in 4 where that suffices, and activations in float; "
-            "needs no samples. The closing table gives the SQNR, and remedies if it is too low")
-      ->check(one_of({"int8", "int8x16", "int8w", "int4w"}));
+  const std::vector<std::string> all = quantize_modes();
+  const std::string modes = fmt::format("{}", fmt::join(all, "|"));
+  add_value(
+      c, "--quantize", a.quantize, modes.c_str(),
+      "int8: computes products, and the operations between them, on 8-bit integers, with ranges from "
+      "--calibrate's samples. int8x16: the same with 16-bit activations, which are more accurate and "
+      "slower. int8w: weights in 8 bits and activations in float; int3w to int6w: weights in that many bits "
+      "where that suffices. They need no samples. The closing table gives the SQNR, and remedies if it is "
+      "too low")
+      ->check(one_of(all));
+  add_value(
+      c, "--activations", a.activations, "int8",
+      "int8: products with weights of few bits (--quantize int3w to int8w, or the model's own) round their "
+      "activations to 8 bits, each block with a scale of its own, and are faster. --calibrate measures the "
+      "effect")
+      ->check(one_of({"int8"}));
   add_value(
       c, "--calibrate", a.calibrate, "DATA",
-      fmt::format("Samples for --quantize: {}, or cmd:COMMAND that writes them. int8w and int4w are only "
-                  "measured with them",
-                  kDataFormats));
+      fmt::format(
+          "Samples for --quantize: {}, or cmd:COMMAND that writes them. int3w to int8w and --activations "
+          "are only measured with them",
+          kDataFormats));
   add_value(c, "--samples", a.samples, "N",
             "Calibrates with N samples, spread evenly over the data (with --state: the first N)")
       ->check(CLI::Range(1, 1 << 30));
@@ -88,7 +117,7 @@ void add_quantization_flags(CLI::App& c, ConvertArguments& a) {
             "How ranges are chosen: best (the smallest expected error), minmax, moving-average, "
             "percentile[=99.99], entropy or mse");
   add_value(c, "--block", a.block, "N",
-            "int8w, int4w: the number of weights that share a scale (default 32), an even number")
+            "int3w to int8w: the number of weights that share a scale (default 32), an even number")
       ->check(CLI::Range(16, 65536));
   add_value(c, "--keep-float", a.keep_float, "NODE",
             "Keeps in float this operation, or the one that computes this value (names: --report FILE.json)");

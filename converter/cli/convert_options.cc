@@ -10,6 +10,7 @@
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
+#include "converter/quantize/weights/weight_only.h"
 #include "converter/target/target_platforms.h"
 
 namespace sinter::convert {
@@ -91,6 +92,10 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
   }
   for (const auto& [name, file] : initial) options.initial_states[name] = read_npy(file);
   options.bindable = a.bindable;
+  options.max_context = a.max_context;
+  if (!a.kv_cache.empty())
+    options.kv_cache =
+        a.kv_cache == "float8" ? DType::kFloat8E4M3FN : named_dtype(a.kv_cache, "--kv-cache " + a.kv_cache);
   options.keep_float64 = a.float64 == "keep";
   for (const std::string& item : a.keep) {
     const auto [name, type] = split(item, "--keep", "TENSOR=float32");
@@ -146,8 +151,8 @@ std::string listed(const List& list, const Name& name) {
 
 // Flags that affect a quantization only are refused where they would do nothing.
 void check_flags(const ConvertArguments& a) {
-  const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
-  const std::pair<bool, const char*> any[] = {{!a.calibrate.empty(), "--calibrate"},
+  const bool weights_only = weight_only_bits(a.quantize) != 0;
+  const std::pair<bool, const char*> any[] = {{!a.calibrate.empty() && a.activations.empty(), "--calibrate"},
                                               {a.block != 0, "--block"}};
   const std::pair<bool, const char*> integers[] = {
       {a.min_sqnr.has_value(), "--min-sqnr"},  {!a.max_drop.empty(), "--max-drop"},
@@ -160,8 +165,13 @@ void check_flags(const ConvertArguments& a) {
     for (const auto& [given, flag] : all)
       if (given)
         throw UsageError(
-            fmt::format("{} is for --quantize: add --quantize int8 (or int8x16, int8w, int4w)", flag));
+            fmt::format("{} is for --quantize: add --quantize int8 (or int8x16, int8w, int4w, ...)", flag));
     if (!a.calibrator.empty()) throw UsageError("--calibrator is for --quantize int8 and int8x16");
+  } else if (!weights_only && !a.activations.empty()) {
+    throw UsageError(
+        fmt::format("--activations is for weights of few bits: --quantize {} rounds all activations "
+                    "already; remove the option, or use --quantize int8w or int4w",
+                    a.quantize));
   } else if (weights_only) {
     for (const auto& [given, flag] : integers)
       if (given)
@@ -170,7 +180,9 @@ void check_flags(const ConvertArguments& a) {
                         "the option has no effect",
                         flag, a.quantize));
   }
-  if (a.sequence > 0 && a.states.empty())
+  if (!a.kv_cache.empty() && a.max_context == 0)
+    throw UsageError("--kv-cache is for --max-context: add --max-context N");
+  if (a.sequence > 0 && a.states.empty() && a.max_context == 0)
     throw UsageError("--sequence counts the samples between two resets of the state; add --state OUT=IN");
   if (a.samples >= 0 && a.calibrate.empty())
     throw UsageError("--samples limits the samples of --calibrate, which is missing; add --calibrate DATA");
@@ -184,8 +196,8 @@ const HalfType* preferred(const ConvertArguments& a) {
 
 void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   check_flags(a);
-  if (a.quantize.empty()) return;
-  const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
+  if (a.quantize.empty() && a.activations.empty()) return;
+  const bool weights_only = a.quantize.empty() || weight_only_bits(a.quantize) != 0;
   if (a.calibrate.empty() && !weights_only)
     throw UsageError(
         fmt::format("--quantize {} needs --calibrate DATA: representative inputs as .npz (an array for each "
@@ -193,15 +205,19 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
                     "without samples, --quantize int8w rounds only the weights",
                     a.quantize));
   if (options->prefer != nullptr)
-    throw UsageError(fmt::format("--quantize and {} exclude each other", options->prefer->flag));
+    throw UsageError(fmt::format("{} and {} exclude each other",
+                                 a.quantize.empty() ? "--activations" : "--quantize", options->prefer->flag));
   if (weights_only && !a.calibrator.empty())
     throw UsageError(
         fmt::format("--calibrator chooses ranges of activations, which are kept in float with --quantize {}; "
                     "--calibrate alone measures the result",
                     a.quantize));
-  if (!weights_only && a.block != 0) throw UsageError("--block is for --quantize int8w and int4w");
+  if (!weights_only && a.block != 0) throw UsageError("--block is for --quantize int3w to int8w");
   if (weights_only && a.weights == "widened")
-    throw UsageError(fmt::format("--weights widened would undo --quantize {}", a.quantize));
+    throw UsageError(
+        a.quantize.empty()
+            ? "--weights widened leaves no weights of few bits for --activations; remove one of them"
+            : fmt::format("--weights widened would undo --quantize {}", a.quantize));
   if (a.block % 2 != 0) throw UsageError("--block takes an even number");
   if (a.block != 0) options->block = a.block;
   const auto rule = parse_calibrator(a.calibrator.empty() ? "best" : a.calibrator);
@@ -211,6 +227,7 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
                     "percentile[=50 to 100], entropy and mse",
                     a.calibrator));
   options->quantize = a.quantize;
+  options->round_activations = !a.activations.empty();
   if (a.quantize == "int8x16") options->quantization.activations = DType::kInt16;
   options->require_int8 = a.require_int8;
   options->calibrate = a.calibrate;

@@ -87,6 +87,10 @@ size_t kept_bytes(const Platform& platform, const OpCall& call) {
 bool is_preferred(const Platform& a, const Platform& b, Cpu cpu, const OpCall& call, Preference preference) {
   if (call.op == Op::kConv && call.attrs<ConvAttrs>().winograd != 0)
     if (a.computes_winograd != b.computes_winograd) return a.computes_winograd;
+  const auto reads = [&](const Platform& p) {
+    return p.reads_large_weights != nullptr && p.reads_large_weights(call);
+  };
+  if (reads(a) != reads(b)) return reads(a);
   // Writing as much, when a session is created, takes longer than the faster kernel saves in a few runs.
   constexpr size_t kMuch = 4 << 20;
   const size_t kept = kept_bytes(a, call), other_kept = kept_bytes(b, call);

@@ -19,8 +19,8 @@ enum class Preference {
   kMemory,  // the one that keeps less is preferred
 };
 
-// Whether a is preferred: it alone uses Winograd's algorithm, and the call permits that; or by memory; or
-// else both list a time for the call, and a's is lower.
+// Whether a is preferred: it alone uses Winograd's algorithm, and the call permits that; or it alone reads
+// large weights where they are; or by memory; or else both list a time for the call, and a's is lower.
 bool is_preferred(const Platform& a, const Platform& b, Cpu cpu, const OpCall& call, Preference preference);
 
 }  // namespace sinter::convert

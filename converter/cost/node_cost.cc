@@ -55,6 +55,8 @@ static_assert(unanswered(kRows) == Op{}, "every operation has a row of the table
 
 // Quantization does not replace these, so they cost the same in a float graph and in an integer one.
 constexpr Op kKept[] = {Op::kAttention,
+                        Op::kLinearAttention,
+                        Op::kExpertFullyConnected,
                         Op::kLowBitFullyConnected,
                         Op::kLut,
                         Op::kQTable,

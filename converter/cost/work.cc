@@ -97,6 +97,9 @@ double multiply_adds(const CallShape& call) {
   }
   if (!call.has_output()) return 0;
   const double outputs = call.outputs[0].size();
+  if (call.op == Op::kExpertFullyConnected) return outputs * call.inputs[0].last_dim();
+  // A state is scaled, read, changed and read again for every token.
+  if (call.op == Op::kLinearAttention) return 4 * call.inputs[2].size() * call.inputs[1].last_dim();
   switch (kind) {
     case WorkKind::kProduct: {  // weights [O, ...]
       const CallShape::Operand& weights = call.inputs[1];

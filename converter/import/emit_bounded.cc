@@ -22,8 +22,9 @@ constexpr bool one_of = (std::is_same_v<A, Others> || ...);
 // Operations that take no bounded dimension. No ONNX operator becomes an integer row while it is lowered.
 template <class A>
 constexpr bool kHasNoRule =
-    one_of<A, AttentionAttrs, RopeAttrs, ReverseSequenceAttrs, CacheUpdateAttrs, DynamicQuantizeAttrs,
-           CheckLengthAttrs, CustomAttrs, IfAttrs, LoopAttrs, std::monostate> ||
+    one_of<A, AttentionAttrs, LinearAttentionAttrs, RopeAttrs, ReverseSequenceAttrs, CacheUpdateAttrs,
+           DynamicQuantizeAttrs, QuantizeRowsAttrs, CheckLengthAttrs, CustomAttrs, IfAttrs, LoopAttrs,
+           std::monostate> ||
     one_of<A, QConvAttrs, QDepthwiseConvAttrs, QConvTransposeAttrs, QFullyConnectedAttrs, QMatMulAttrs,
            LutAttrs, QAvgPoolAttrs, QMeanAttrs, QPReluAttrs, QSoftmaxAttrs, QResizeAttrs, QTableAttrs,
            QLstmAttrs, QGruAttrs>;
@@ -251,6 +252,19 @@ class BoundedEmitter : private BoundedOperands {
         return 0;
     }
   }
+  // The sum of `count` constants that are all the same, as a mask of ones has; kAbsent: they are not.
+  ValueId sum_of_equal(LengthId count, const LengthList& all) {
+    const ConstantPtr given = n_.constant(in_[0]);
+    Dims dims;
+    for (const LengthId length : all) dims.push_back(lengths_.known(length).value_or(-1));
+    if (!given || given->size() == 0 || std::count(dims.begin(), dims.end(), -1) > 0) return kAbsent;
+    const std::vector<int64_t> numbers = given->as_int64s();
+    if (std::count(numbers.begin(), numbers.end(), numbers[0]) != static_cast<int64_t>(numbers.size()))
+      return kAbsent;
+    const ValueId sum =
+        n_.mul(lengths_.value(count), n_.add_constant(Constant::scalar_int(DType::kInt64, numbers[0])));
+    return n_.broadcast(n_.reshape(n_.cast(sum, n_.dtype(in_[0])), Dims(dims.size(), 1)), dims);
+  }
   Ids rule(const ReduceAttrs& a) {
     const auto fn = static_cast<ReduceFn>(a.fn);
     LengthList all;
@@ -264,6 +278,8 @@ class BoundedEmitter : private BoundedOperands {
     }
     if (lengths_.known(count)) return give(all);
     const DType t = n_.dtype(in_[0]);
+    if (fn == ReduceFn::kSum && is_integer(t))
+      if (const ValueId sum = sum_of_equal(count, all); sum != kAbsent) return {sum};
     if (t == DType::kBool && fn == ReduceFn::kMax) {
       fill(0, reduced, 0);
       return give(all);
@@ -326,6 +342,8 @@ class BoundedEmitter : private BoundedOperands {
   Ids rule(const LowBitFullyConnectedAttrs&) {
     return keeping(axes_but({static_cast<int64_t>(rank(0)) - 1}));
   }
+  // Rows of x and their experts; an expert of a padded row is any of a TopK.
+  Ids rule(const ExpertFullyConnectedAttrs&) { return give({length(0, 0), lengths_.constant(dim(2, 1))}); }
   Ids rule(const MatMulAttrs& a) {
     const auto ra = static_cast<int64_t>(rank(0)), rb = static_cast<int64_t>(rank(1));
     const int64_t row = a.transpose_a != 0 ? ra - 1 : ra - 2, left = a.transpose_a != 0 ? ra - 2 : ra - 1;

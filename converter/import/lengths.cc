@@ -124,8 +124,16 @@ std::optional<int64_t> Lengths::known(LengthId id) const {
   return r.low == r.high ? std::optional(r.low) : std::nullopt;
 }
 
+// The length is `base` and a constant.
+Lengths::Shifted Lengths::shifted(LengthId id) const {
+  const Term& t = terms_[static_cast<size_t>(id)];
+  const auto more = t.fn == LengthFn::kAdd ? known(t.b) : std::nullopt;
+  return more ? Shifted{t.a, *more} : Shifted{id, 0};
+}
+
 bool Lengths::never_above(LengthId a, LengthId b) const {
   if (a == b || range(a).high <= range(b).low) return true;
+  if (const Shifted x = shifted(a), y = shifted(b); x.base == y.base) return x.more <= y.more;
   const Term& t = terms_[static_cast<size_t>(a)];
   return t.fn == LengthFn::kMin && (never_above(t.a, b) || never_above(t.b, b));
 }
@@ -190,14 +198,14 @@ std::optional<LengthId> Lengths::simplified(LengthFn fn, LengthId a, LengthId b)
       if (a == b) return constant(0);
       return std::nullopt;
     case LengthFn::kMin:
-      if (a == b || x.range.high <= y.range.low) return a;
-      if (y.range.high <= x.range.low) return b;
+      if (never_above(a, b)) return a;
+      if (never_above(b, a)) return b;
       if (number && x.fn == LengthFn::kMin && known(x.b))
         return min(x.a, constant(std::min(*known(x.b), *number)));
       return std::nullopt;
     case LengthFn::kMax:
-      if (a == b || x.range.low >= y.range.high) return a;
-      if (y.range.low >= x.range.high) return b;
+      if (never_above(b, a)) return a;
+      if (never_above(a, b)) return b;
       return std::nullopt;
     case LengthFn::kEqual:
       return a == b ? std::optional(constant(1)) : std::nullopt;

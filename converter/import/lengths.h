@@ -104,6 +104,11 @@ class Lengths {
     int64_t number;  // of a constant; of a symbol its value's id
     IntegerRange range;
   };
+  struct Shifted {
+    LengthId base;
+    int64_t more;
+  };
+  Shifted shifted(LengthId id) const;
   LengthId add_term(Term term);
   std::optional<LengthId> simplified(LengthFn fn, LengthId a, LengthId b);
   std::optional<std::vector<LengthId>> computed_items(ValueId v);

@@ -9,6 +9,7 @@
 #include "converter/import/bounded.h"
 #include "converter/import/custom_node.h"
 #include "converter/import/reader.h"
+#include "converter/import/refused_operators.h"
 #include "converter/ir/dims.h"
 #include "converter/ir/large_bytes.h"
 
@@ -291,7 +292,10 @@ void GraphLowering::lower_node(const ImportedNode& given) {
   if (early && rule != nullptr)
     lowering.warn("{} was introduced with opset {}, but the model imports {}; it is read as in opset {}",
                   node.op_type, since, given.opset, since);
-  if (rule == nullptr) {
+  if (const RefusedOperator* refused = rule == nullptr ? find_refused(node.domain, node.op_type) : nullptr) {
+    lowering.refuse_advising(std::string(refused->advice), "operator {}.{} is not supported: {}", node.domain,
+                             node.op_type, refused->reason);
+  } else if (rule == nullptr) {
     lowering.refuse_advising(
         node.domain.empty() ? unknown_operator_advice(node.domain)
                             : unknown_operator_advice(node.domain) + "; " + custom_advice(*this, node),

@@ -60,6 +60,8 @@ struct LoweringOptions {
   std::vector<std::pair<std::string, std::string>> states;
   bool all_states = false;
   std::map<std::string, ConstantPtr> initial_states;  // --state-init IN=FILE
+  int64_t max_context = 0;                            // --max-context N; 0: not given
+  DType kv_cache = DType::kNone;                      // --kv-cache TYPE; kNone: the model's
   std::vector<std::string> bindable;                  // --bindable NAME
   std::optional<ByteInputs> bytes;                    // --input-type
   std::shared_ptr<const CustomOperators> custom_ops;  // --custom-ops; null: none
@@ -70,6 +72,14 @@ struct LoweringOptions {
   // multiply; no real model comes near. Functions may expand to twice as many nodes. What folding may compute
   // and keep grows with this and with the model's own constants (FoldingLimits in lower.cc).
   size_t most_operations = 250'000;
+};
+
+// --max-context: the values by which operators recognise caches that grow (context.h).
+struct ContextValues {
+  std::set<ValueId> caches;    // [B, H, N, D]; their axis 2 is bounded by `position`
+  ValueId position = kAbsent;  // int64 scalars: rows before this run, and after it
+  ValueId next = kAbsent;
+  int64_t tokens = 0;  // of this run
 };
 
 // A graph body (branch, loop body) lowered into a graph of its own. Its inputs are the given parameters, then
@@ -164,6 +174,9 @@ class GraphLowering {
     std::string refusal, node, op;  // what exceeds one of these, and where; empty: nothing does
   };
   const Cost& cost() const { return cost_; }
+  // Of the model's main graph; no caches elsewhere.
+  const ContextValues& context() const { return context_; }
+  void set_context(ContextValues context) { context_ = std::move(context); }
   // Where to enter what nodes become; bodies enter it there, too.
   void set_fates(NodeFates* fates) { fates_ = fates; }
 
@@ -184,6 +197,7 @@ class GraphLowering {
   Cost own_cost_;
   Cost& cost_;  // the outermost graph's
   NodeFates* fates_ = nullptr;
+  ContextValues context_;
   std::vector<std::unordered_map<std::string, ValueId>> scopes_;
   std::unordered_map<std::string, Unusable> unusable_;
   std::vector<const ImportedGraph*> sources_;

@@ -8,9 +8,11 @@
 #include "converter/diagnostics/node_fates.h"
 #include "converter/import/byte_inputs.h"
 #include "converter/import/check_options.h"
+#include "converter/import/context.h"
 #include "converter/import/given_constant.h"
 #include "converter/import/given_lengths.h"
 #include "converter/import/lower.h"
+#include "converter/import/narrow_caches.h"
 #include "converter/import/reader.h"
 #include "converter/import/states.h"
 #include "converter/ir/dims.h"
@@ -213,14 +215,16 @@ void enter_constants(const ImportedGraph& main, const LoweringOptions& options, 
   });
 }
 
-std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOptions& options,
+std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOptions& given,
                                 Diagnostics& diagnostics, NodeFates* fates, std::vector<SettledDim>* settled,
                                 bool* any_open) {
+  check_options(model, given, diagnostics);
+  Context context(model, given, diagnostics);
+  const LoweringOptions& options = context.options();
   Graph graph;
   graph.name = model.graph.name;
   GraphLowering lowering(graph, model, options, diagnostics);
   lowering.set_fates(fates);
-  check_options(model, options, diagnostics);
   check_port_names(model.graph, diagnostics);
   InputShapes shapes(model.graph, options, diagnostics);
   GivenLengths lengths(options, lowering);
@@ -231,6 +235,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   std::vector<std::string> byte_inputs;
   for (const ImportedValueInfo& input : model.graph.inputs) {
     if (options.constants.count(input.name) != 0 || initialized.count(input.name) != 0) continue;
+    if (context.computes(input)) continue;
     if (!input.other.empty() || !usable_input(input.dtype)) {
       const std::string type = input.other.empty() ? onnx_type_name(input.onnx_type) : "a " + input.other;
       lowering.define_unusable(input.name, type,
@@ -270,6 +275,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
     }
     lowering.define(input.name, lowering.kept(input.name, id));
   }
+  context.define_inputs(lowering, [&](const ImportedValueInfo& input) { return shapes.resolve(input); });
   lengths.list();
   shapes.report_open();
   // One of them may be a state, which keeps its type.
@@ -321,13 +327,19 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   }
   check_claims(model.graph, lowering);
   settle_output_types(model.graph, lowering);
+  context.add_output(graph);
   separate_outputs(graph);
   for (size_t i = 0; i < graph.outputs.size(); ++i)
-    graph.value(graph.outputs[i]).name = model.graph.outputs[i].name;
+    graph.value(graph.outputs[i]).name =
+        i < model.graph.outputs.size() ? model.graph.outputs[i].name : Context::kNextPosition;
   std::vector<ValueId> ports = graph.outputs;
   ports.insert(ports.end(), graph.inputs.begin(), graph.inputs.end());
   forget_inner_lengths(graph, ports);
+  context.forget_lengths(graph);
   if (options.assumed == 0 && !add_states(model.graph, options, graph, diagnostics)) return std::nullopt;
+  if (options.assumed == 0 && options.kv_cache != DType::kNone &&
+      !narrow_caches(context.caches(), options.kv_cache, graph, diagnostics))
+    return std::nullopt;
   if (fates != nullptr) enter_constants(model.graph, options, fates);
   return graph;
 }

@@ -20,50 +20,6 @@ std::optional<size_t> index_of_name(const Graph& graph, const std::vector<ValueI
   return std::nullopt;
 }
 
-// The words of a name in lower case: "pastKey_0" has three.
-std::vector<std::string> words_of(const std::string& name) {
-  std::vector<std::string> words;
-  char before = 0;
-  for (const char c : name) {
-    const auto u = static_cast<unsigned char>(c);
-    const auto b = static_cast<unsigned char>(before);
-    if (std::isalnum(u) != 0) {
-      const bool begins = std::isalnum(b) == 0 || (std::isdigit(b) != 0) != (std::isdigit(u) != 0) ||
-                          (std::islower(b) != 0 && std::isupper(u) != 0);
-      if (begins) words.emplace_back();
-      words.back() += static_cast<char>(std::tolower(u));
-    }
-    before = c;
-  }
-  return words;
-}
-
-// What remains of a state's name without the words by which exporters tell its two ends apart.
-std::vector<std::string> stem(const std::string& name, bool input) {
-  static const std::set<std::string> kRoles{"in",   "out",      "input",   "output", "past", "present",
-                                            "prev", "previous", "old",     "new",    "next", "updated",
-                                            "cur",  "current",  "initial", "init"};
-  std::vector<std::string> words = words_of(name);
-  const std::vector<std::string> caches{"key", "values"};  // past_key_values.0.key
-  for (size_t i = 0; i + 2 < words.size(); ++i)
-    if ((words[i] == "past" || words[i] == "present") &&
-        std::equal(caches.begin(), caches.end(), words.begin() + static_cast<ptrdiff_t>(i) + 1)) {
-      words.erase(words.begin() + static_cast<ptrdiff_t>(i), words.begin() + static_cast<ptrdiff_t>(i) + 3);
-      break;
-    }
-  const size_t before = words.size();
-  std::erase_if(words, [](const std::string& w) { return kRoles.count(w) != 0; });
-  // h0 and hn; state and stateN.
-  if (words.size() == before && !words.empty()) {
-    std::string& last = words.back();
-    if (input ? last == "0" : last == "n")
-      words.pop_back();
-    else if (!input && last.size() > 1 && last.back() == 'n')
-      last.pop_back();
-  }
-  return words;
-}
-
 class AddingStates {
  public:
   AddingStates(const ImportedGraph& model, const LoweringOptions& options, Graph& graph,
@@ -125,8 +81,9 @@ class AddingStates {
           std::equal(begin.dims.begin(), begin.dims.end(), end.dims.begin(), std::less_equal<>());
       return refuse(
           what, types,
-          grows ? "a state keeps its shape, and this one grows in every run: export the model with a cache "
-                  "of fixed size, which it writes by ScatterND or TensorScatter"
+          grows ? "a state keeps its shape, and this one grows in every run: give a decoder room "
+                  "with --max-context N, or export the model with a cache of fixed size, which it writes by "
+                  "ScatterND or TensorScatter"
                 : "a state keeps its shape");
     }
     if (is_sub_byte(begin.dtype)) return refuse(what, types, "a state has elements of whole bytes");
@@ -182,6 +139,48 @@ class AddingStates {
 
 }  // namespace
 
+std::vector<std::string> words_of_name(const std::string& name) {
+  std::vector<std::string> words;
+  char before = 0;
+  for (const char c : name) {
+    const auto u = static_cast<unsigned char>(c);
+    const auto b = static_cast<unsigned char>(before);
+    if (std::isalnum(u) != 0) {
+      const bool begins = std::isalnum(b) == 0 || (std::isdigit(b) != 0) != (std::isdigit(u) != 0) ||
+                          (std::islower(b) != 0 && std::isupper(u) != 0);
+      if (begins) words.emplace_back();
+      words.back() += static_cast<char>(std::tolower(u));
+    }
+    before = c;
+  }
+  return words;
+}
+
+std::vector<std::string> state_stem(const std::string& name, bool input) {
+  static const std::set<std::string> kRoles{"in",   "out",      "input",   "output", "past", "present",
+                                            "prev", "previous", "old",     "new",    "next", "updated",
+                                            "cur",  "current",  "initial", "init"};
+  std::vector<std::string> words = words_of_name(name);
+  const std::vector<std::string> caches{"key", "values"};  // past_key_values.0.key
+  for (size_t i = 0; i + 2 < words.size(); ++i)
+    if ((words[i] == "past" || words[i] == "present") &&
+        std::equal(caches.begin(), caches.end(), words.begin() + static_cast<ptrdiff_t>(i) + 1)) {
+      words.erase(words.begin() + static_cast<ptrdiff_t>(i), words.begin() + static_cast<ptrdiff_t>(i) + 3);
+      break;
+    }
+  const size_t before = words.size();
+  std::erase_if(words, [](const std::string& w) { return kRoles.count(w) != 0; });
+  // h0 and hn; state and stateN.
+  if (words.size() == before && !words.empty()) {
+    std::string& last = words.back();
+    if (input ? last == "0" : last == "n")
+      words.pop_back();
+    else if (!input && last.size() > 1 && last.back() == 'n')
+      last.pop_back();
+  }
+  return words;
+}
+
 bool add_states(const ImportedGraph& model, const LoweringOptions& options, Graph& graph,
                 Diagnostics& diagnostics) {
   return AddingStates(model, options, graph, diagnostics).run();
@@ -191,10 +190,10 @@ std::vector<std::pair<std::string, std::string>> propose_states(const Graph& gra
   std::map<std::vector<std::string>, std::vector<size_t>> inputs, outputs;  // by stem
   for (size_t i = 0; i < graph.inputs.size(); ++i)
     if (graph.state_read(graph.inputs[i]) == nullptr && graph.given_length(graph.inputs[i]) == nullptr)
-      inputs[stem(graph.value(graph.inputs[i]).name, true)].push_back(i);
+      inputs[state_stem(graph.value(graph.inputs[i]).name, true)].push_back(i);
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     if (graph.state_written(graph.outputs[i]) == nullptr)
-      outputs[stem(graph.value(graph.outputs[i]).name, false)].push_back(i);
+      outputs[state_stem(graph.value(graph.outputs[i]).name, false)].push_back(i);
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const auto& [words, in] : inputs) {
     const auto out = outputs.find(words);

@@ -19,4 +19,10 @@ bool add_states(const ImportedGraph& model, const LoweringOptions& options, Grap
 // them.
 std::vector<std::pair<std::string, std::string>> propose_states(const Graph& graph);
 
+// The words of a name in lower case: "pastKey_0" has three.
+std::vector<std::string> words_of_name(const std::string& name);
+// What remains of the words of an input's or output's name without those by which exporters tell a state's
+// two ends apart.
+std::vector<std::string> state_stem(const std::string& name, bool input);
+
 }  // namespace sinter::convert

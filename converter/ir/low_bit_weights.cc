@@ -9,6 +9,7 @@
 #include "converter/ir/low_bit_parts.h"
 #include "converter/ir/packed_integers.h"
 #include "converter/ir/recipe.h"
+#include "runtime/core/bit_rows.h"
 
 namespace sinter::convert {
 namespace {
@@ -119,14 +120,35 @@ std::optional<Blocks> sorted_blocks(const Matrix& m) {
 
 // The form of the integers: `offset` is subtracted from both q and z.
 struct Coding {
+  int bits = 8;  // planes (runtime/core/bit_rows.h) are unsigned, their zero points uint8
   DType type = DType::kNone;
   int64_t offset = 0;
   enum class Zeros { kNone, kPacked, kFloat } zeros = Zeros::kNone;
-  bool narrow() const { return type == DType::kInt4 || type == DType::kUint4; }
-  int64_t padding(int64_t columns) const { return narrow() ? columns % 2 : 0; }
+
+  bool planes() const { return has_planes(bits); }
+  // Weights of a whole byte of every plane: rows and blocks begin at such.
+  int64_t unit() const { return planes() ? 8 : 8 / bits; }
+  int64_t padding(int64_t columns) const { return planes() ? 0 : (unit() - columns % unit()) % unit(); }
 };
 
-std::optional<Coding> coding(const Matrix& m, std::pair<int64_t, int64_t> range_of_q, DType stored) {
+DType integer_type(int bits, bool with_sign) {
+  switch (bits) {
+    case 2:
+      return with_sign ? DType::kInt2 : DType::kUint2;
+    case 4:
+      return with_sign ? DType::kInt4 : DType::kUint4;
+    default:
+      return with_sign ? DType::kInt8 : DType::kUint8;
+  }
+}
+
+// The smallest of these widths that holds the integers. 7 bits save too little of 8 for what they take to
+// read.
+constexpr int kAllWidths[] = {2, 3, 4, 5, 6, 8};
+constexpr int kPlainWidths[] = {4, 8};
+
+std::optional<Coding> coding(const Matrix& m, std::pair<int64_t, int64_t> range_of_q, DType stored,
+                             std::span<const int> widths) {
   const auto [low, high] = range_of_q;
   const auto [z_low, z_high] = std::minmax_element(m.z.items.begin(), m.z.items.end());
   for (const float z : m.z.items)
@@ -135,50 +157,55 @@ std::optional<Coding> coding(const Matrix& m, std::pair<int64_t, int64_t> range_
     if (!std::isfinite(s)) return std::nullopt;
   const bool whole =
       std::all_of(m.z.items.begin(), m.z.items.end(), [](float z) { return z == std::floor(z); });
-  for (const int64_t range : {int64_t{16}, int64_t{256}}) {
-    const DType plain = range == 16 ? DType::kUint4 : DType::kUint8,
-                with_sign = range == 16 ? DType::kInt4 : DType::kInt8;
+  for (const int bits : widths) {
+    const int64_t range = int64_t{1} << bits;
+    const bool planes = has_planes(bits);
+    const DType plain = integer_type(bits, false), with_sign = integer_type(bits, true);
     if (whole && *z_low == *z_high) {  // one zero point for all: none
       const auto z = static_cast<int64_t>(*z_low);
-      if (low - z >= -range / 2 && high - z < range / 2) return Coding{with_sign, z, Coding::Zeros::kNone};
-      if (low - z >= 0 && high - z < range) return Coding{plain, z, Coding::Zeros::kNone};
+      if (!planes && low - z >= -range / 2 && high - z < range / 2)
+        return Coding{bits, with_sign, z, Coding::Zeros::kNone};
+      if (low - z >= 0 && high - z < range) return Coding{bits, plain, z, Coding::Zeros::kNone};
     }
     // Stored so, they need not be written anew, and other readers of the same numbers share them.
-    if (whole && stored == with_sign && *z_low >= static_cast<float>(-range / 2) &&
+    if (!planes && whole && stored == with_sign && *z_low >= static_cast<float>(-range / 2) &&
         *z_high < static_cast<float>(range / 2))
-      return Coding{with_sign, 0, Coding::Zeros::kPacked};
+      return Coding{bits, with_sign, 0, Coding::Zeros::kPacked};
     if (high - low >= range) continue;
-    Coding c{plain,
+    Coding c{bits, plain,
              low >= 0 && high < range                ? 0
              : low >= -range / 2 && high < range / 2 ? -range / 2
                                                      : low,
              Coding::Zeros::kFloat};
-    if (whole && static_cast<int64_t>(*z_low) >= c.offset && static_cast<int64_t>(*z_high) < c.offset + range)
+    const int64_t zero_range = planes ? 256 : range;
+    if (whole && static_cast<int64_t>(*z_low) >= c.offset &&
+        static_cast<int64_t>(*z_high) < c.offset + zero_range)
       c.zeros = Coding::Zeros::kPacked;
     return c;
   }
   return std::nullopt;
 }
 
-Bytes packed(const std::vector<uint8_t>& items, bool narrow) {
-  Bytes bytes(narrow ? (items.size() + 1) / 2 : items.size());
+// As elements of an integer type of `bits`.
+Bytes packed(const std::vector<uint8_t>& items, int bits) {
+  const auto width = static_cast<size_t>(bits), each = 8 / width;
+  Bytes bytes((items.size() + each - 1) / each);
   for (size_t i = 0; i < items.size(); ++i)
-    if (narrow)
-      bytes[i / 2] |= static_cast<std::byte>((items[i] & 15) << (i % 2 * 4));
-    else
-      bytes[i] = static_cast<std::byte>(items[i]);
+    bytes[i / each] |= static_cast<std::byte>((items[i] & ((1u << width) - 1)) << (i % each * width));
   return bytes;
 }
 
 // Rows of whole bytes.
 Bytes packed_weights(const Matrix& m, const Coding& c, const std::vector<int32_t>& order) {
-  const int64_t padding = c.padding(m.columns);
-  std::vector<uint8_t> items(static_cast<size_t>(m.rows * (m.columns + padding)));
-  size_t i = 0;
-  for (int64_t n = 0; n < m.rows; ++n, i += static_cast<size_t>(padding))
-    for (int64_t k = 0; k < m.columns; ++k)
-      items[i++] = static_cast<uint8_t>(m.q(n, order.empty() ? k : order[static_cast<size_t>(k)]) - c.offset);
-  return packed(items, c.narrow());
+  const int64_t columns = m.columns + c.padding(m.columns), row = bit_row_bytes(c.bits, columns);
+  Bytes bytes(static_cast<size_t>(m.rows * row));
+  auto* at = reinterpret_cast<uint8_t*>(bytes.data());
+  for (int64_t n = 0; n < m.rows; ++n, at += row)
+    for (int64_t k = 0; k < m.columns; ++k) {
+      const int64_t q = m.q(n, order.empty() ? k : order[static_cast<size_t>(k)]) - c.offset;
+      set_bit_row_item(at, c.bits, columns, k, static_cast<uint8_t>(q & ((1 << c.bits) - 1)));
+    }
+  return bytes;
 }
 
 size_t stored_bytes(const ConstantPtr& c) {
@@ -228,7 +255,7 @@ ConstantPtr stored_zeros(const Dims& dims, const std::vector<float>& items) {
   std::vector<uint8_t> bytes;
   for (const float z : items) bytes.push_back(static_cast<uint8_t>(z - *low));
   const ConstantPtr base =
-      Constant::owned(narrow ? DType::kUint4 : DType::kUint8, dims, packed(bytes, narrow));
+      Constant::owned(narrow ? DType::kUint4 : DType::kUint8, dims, packed(bytes, narrow ? 4 : 8));
   ConstantPtr wide = evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {base});
   if (wide && *low != 0)
     wide = evaluated(AddAttrs{}, {wide, Constant::scalar(DType::kFloat32, static_cast<double>(*low))});
@@ -293,7 +320,8 @@ bool is_certain(const Matrix& m, std::pair<int64_t, int64_t> range_of_q, DType r
   return most * most_s < (rounded_to == DType::kFloat16 ? 65504.0 : 3e38) && least_s > 1e-30;
 }
 
-std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t which, const LowBitParts& parts) {
+std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t which, const LowBitParts& parts,
+                                        std::span<const int> widths) {
   const Dims& dims = constant->dims();
   std::optional<PackedIntegers> stored;
   if (parts.direct && parts.q->dims() == dims) stored = PackedIntegers::of(parts.q);
@@ -301,7 +329,7 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
   const auto by_element = [&]() -> std::optional<LowBitWeights> {
     LowBitParts spread = parts;
     spread.direct = false;
-    return spread_blocks(spread) ? from_parts(constant, which, spread) : std::nullopt;
+    return spread_blocks(spread) ? from_parts(constant, which, spread, widths) : std::nullopt;
   };
   if (!stored && parts.block > 0) return by_element();
   const auto m = matrix_of(parts, dims, !stored);
@@ -311,10 +339,10 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
   if (parts.written && !(holds(parts.rounded_to, m->s.items) && holds(parts.rounded_to, m->z.items)))
     return std::nullopt;
   const std::pair<int64_t, int64_t> range = stored ? stored->range() : range_of(m->q.items);
-  const auto c = coding(*m, range, parts.q->dtype());
+  const auto c = coding(*m, range, parts.q->dtype(), widths);
   if (!c) return std::nullopt;
-  if (stored && (c->narrow() != stored->four_bits() || c->padding(m->columns) > 0 ||
-                 !is_certain(*m, range, parts.rounded_to)))
+  if (stored &&
+      (c->bits != stored->bits() || c->padding(m->columns) > 0 || !is_certain(*m, range, parts.rounded_to)))
     return by_element();
   Blocks b{block_in_place(*m), {}};
   if (!block_suits(b.block, m->columns)) {
@@ -323,8 +351,8 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
     if (!sorted) return std::nullopt;
     b = std::move(*sorted);
   }
-  // Blocks of 4-bit weights begin at whole bytes.
-  if (c->narrow() && b.block < m->columns && b.block % 2 != 0) return std::nullopt;
+  // Blocks begin at whole bytes.
+  if (b.block < m->columns && b.block % c->unit() != 0) return std::nullopt;
   if (!stored && !same_values(*m, b, *constant, parts)) return std::nullopt;
 
   const int64_t blocks = (m->columns + b.block - 1) / b.block;
@@ -344,9 +372,10 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
   w.rounded = parts.rounded_to != DType::kNone;
   w.scales = stored_floats({m->rows, blocks}, scales);
   if (c->zeros == Coding::Zeros::kPacked)
-    w.zeros = Constant::owned(c->type, {m->rows, blocks}, packed(zero_bits, c->narrow()));
+    w.zeros = Constant::owned(c->type, {m->rows, blocks}, packed(zero_bits, c->planes() ? 8 : c->bits));
   if (c->zeros == Coding::Zeros::kFloat) w.zeros = stored_zeros({m->rows, blocks}, zeros);
-  const Dims whole{m->rows, m->columns + w.padding};
+  const Dims whole{m->rows, c->planes() ? bit_row_bytes(c->bits, m->columns) : m->columns + w.padding};
+  if (c->planes()) w.bits = c->bits;
   if (b.order.empty() && c->offset == 0 && parts.q->dtype() == c->type && parts.q->dims() == whole) {
     w.weights = parts.q;
   } else if (stored) {
@@ -370,7 +399,7 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
   return w;
 }
 
-// Weights of 2 or 3 bits are smaller in the form in which they came.
+// Whether the packed form takes about as many bytes as the one in which the weights came.
 bool pays(size_t bytes, size_t before) {
   return bytes <= before + before / 50 + std::min(before / 4, kRecipeBytes);
 }
@@ -384,8 +413,12 @@ std::optional<LowBitWeights> low_bit_weights(const ConstantPtr& constant) {
     return std::nullopt;
   const std::vector<LowBitParts> all = low_bit_parts(constant);
   for (size_t i = 0; i < all.size(); ++i) {
-    auto found = from_parts(constant, i, all[i]);
-    if (found && pays(found->stored_bytes, constant->recipe()->stored_bytes)) return found;
+    // Blocks that do not begin at whole bytes of the narrowest form may do so of a wider one.
+    for (const std::span<const int> widths :
+         {std::span<const int>(kAllWidths), std::span<const int>(kPlainWidths)}) {
+      auto found = from_parts(constant, i, all[i], widths);
+      if (found && pays(found->stored_bytes, constant->recipe()->stored_bytes)) return found;
+    }
   }
   return std::nullopt;
 }

@@ -14,9 +14,11 @@
 namespace sinter::convert {
 
 struct LowBitWeights {
-  ConstantPtr weights;         // [N, K + padding] int4, uint4, int8 or uint8
+  ConstantPtr
+      weights;  // [N, K + padding], integers of 2, 4 or 8 bits; or `bits` of 3, 5 or 6, in rows of bytes
   ConstantPtr scales;          // [N, blocks] float32
   ConstantPtr zeros;           // null, or [N, blocks] of the weights' type or float32
+  int64_t bits = 0;            // LowBitFullyConnectedAttrs::bits
   int64_t block = 0;           // weights that share a scale
   std::vector<int32_t> order;  // empty, or which column of the constant each of `weights` is
   int64_t padding = 0;   // columns behind the last, to be multiplied by zeros: rows begin at whole bytes

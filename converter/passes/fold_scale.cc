@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "converter/ir/narrow_weights.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 
@@ -173,6 +174,8 @@ bool fold_into(Editor& e, int consumer) {
     for (const double v : other)
       if (!std::isfinite(v) || ((add || sub) && std::fabs(v) > kLargestShift)) return false;
     const bool scales = mul != nullptr || div != nullptr;
+    // Scaled weights would be wide, and take more time to read than their few results to scale.
+    if (scales && narrow_weights(e.graph(), e.node(n))) return false;
     if (!fold(e, n, *shape, scales ? other : one, scales ? zero : other, scales)) return false;
     e.absorb(view >= 0 ? view : n, consumer);
     return true;

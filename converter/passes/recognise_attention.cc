@@ -17,6 +17,40 @@
 namespace sinter::convert {
 namespace {
 
+// Where(j < length, value, neutral) along one axis, as padding of a bounded dimension is filled.
+struct Padded {
+  ValueId value, length;  // an int64 scalar
+};
+enum class Fill { kZero, kLowest };
+std::optional<Padded> padded(Editor& e, ValueId id, size_t axis, Fill fill) {
+  constexpr double kLowest = -1e30;  // as the pass finite-masks leaves it
+
+  const int where = e.made_by<WhereAttrs>(id);
+  if (where < 0 || !e.single_read(id)) return std::nullopt;
+  const auto& in = e.node(where).inputs;
+  const auto neutral = e.uniform(in[2]);
+  if (!neutral || !(fill == Fill::kZero ? *neutral == 0 : *neutral <= kLowest)) return std::nullopt;
+  if (!same_dims(e.graph(), in[1], id)) return std::nullopt;
+  const Dims& dims = e.value(id).dims;
+  const Dims& mask = e.value(in[0]).dims;
+  if (mask.size() != dims.size()) return std::nullopt;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (mask[i] != (i == axis ? dims[i] : 1)) return std::nullopt;
+  const int view = e.made_by<ViewAttrs>(in[0]);
+  const int less = e.made_by<CompareAttrs>(view >= 0 ? e.node(view).inputs[0] : in[0]);
+  if (less < 0 || e.node(less).as<CompareAttrs>()->fn != static_cast<int64_t>(CompareFn::kLess))
+    return std::nullopt;
+  const ValueId counts = e.node(less).inputs[0], length = e.node(less).inputs[1];
+  const ConstantPtr& count = e.value(counts).constant;
+  if (!count || count->dtype() != DType::kInt64 || count->size() != dims[axis] ||
+      e.value(length).dtype != DType::kInt64 || element_count(e.value(length).dims) != 1)
+    return std::nullopt;
+  const std::vector<int64_t> numbers = count->as_int64s();
+  for (size_t j = 0; j < numbers.size(); ++j)
+    if (numbers[j] != static_cast<int64_t>(j)) return std::nullopt;
+  return Padded{in[1], length};
+}
+
 // A matrix product, perhaps scaled.
 bool is_product(Editor& e, ValueId id) {
   if (e.made_by<MatMulAttrs>(id) >= 0) return true;
@@ -36,6 +70,19 @@ struct Scores {
   bool biased() const { return bias != kAbsent || mask != kAbsent; }
 };
 
+// An operand of the product whose elements are all multiplied by one number: the number belongs to the scale.
+void take_scale(Editor& e, ValueId* operand, double* scale) {
+  const int n = e.made_by<MulAttrs>(*operand);
+  if (n < 0 || !unclamped(e.node(n).as<MulAttrs>())) return;
+  const size_t side = e.uniform(e.node(n).inputs[0]) ? 1 : 0;
+  const auto c = e.uniform(e.node(n).inputs[1 - side]);
+  const double product = *scale * c.value_or(0);
+  if (!(product > 0) || !std::isfinite(1 / product) ||
+      !same_dims(e.graph(), e.node(n).inputs[side], *operand))
+    return;
+  *scale = product, *operand = e.node(n).inputs[side];
+}
+
 std::optional<Scores> scores(Editor& e, ValueId id) {
   Scores s;
   for (int steps = 0; steps < 3; ++steps) {
@@ -45,6 +92,7 @@ std::optional<Scores> scores(Editor& e, ValueId id) {
     if (const auto* mm = node.as<MatMulAttrs>()) {
       if (mm->transpose_a != 0) return std::nullopt;
       s.q = node.inputs[0], s.k = node.inputs[1], s.k_is_transposed = mm->transpose_b == 0;
+      take_scale(e, &s.q, &s.scale), take_scale(e, &s.k, &s.scale);
       return s;
     }
     const bool untouched = s.scale == 1;
@@ -78,6 +126,57 @@ std::optional<Scores> scores(Editor& e, ValueId id) {
     id = node.inputs[side];
   }
   return std::nullopt;
+}
+
+// The rows [B, H, N, D], or [B * H, N, D], of which `id` [B, H, D, N] is the transpose; kAbsent: of none.
+ValueId untransposed(Editor& e, ValueId id) {
+  const Dims& d = e.value(id).dims;
+  int turned = e.made_by<TransposeAttrs>(id);
+  if (turned >= 0)
+    return e.node(turned).as<TransposeAttrs>()->perm == IntList{0, 1, 3, 2} ? e.node(turned).inputs[0]
+                                                                            : kAbsent;
+  const int view = e.made_by<ViewAttrs>(id);
+  turned = view < 0 ? -1 : e.made_by<TransposeAttrs>(e.node(view).inputs[0]);
+  if (turned < 0 || e.node(turned).as<TransposeAttrs>()->perm != IntList{0, 2, 1}) return kAbsent;
+  const ValueId rows = e.node(turned).inputs[0];
+  return e.value(rows).dims == Dims{d[0] * d[1], d[3], d[2]} ? rows : kAbsent;
+}
+
+// `id` is a view of [B, H, N, D] = `all`, keys or values that are those of [B, G, N, D], each repeated for H
+// / G heads in a row. The latter, or kAbsent.
+ValueId repeated_rows(Editor& e, ValueId id, const Dims& all) {
+  const int joined = e.made_by<ViewAttrs>(id);
+  const int repeat = joined < 0 ? -1 : e.made_by<BroadcastAttrs>(e.node(joined).inputs[0]);
+  const int apart = repeat < 0 ? -1 : e.made_by<ViewAttrs>(e.node(repeat).inputs[0]);
+  if (apart < 0) return kAbsent;
+  const ValueId rows = e.node(apart).inputs[0];
+  const Dims &each = e.value(e.node(repeat).outputs[0]).dims, &once = e.value(e.node(apart).outputs[0]).dims,
+             &own = e.value(rows).dims;
+  if (own.size() != 4 || own[1] == 0 || e.value(rows).dtype != e.value(id).dtype) return kAbsent;
+  const bool same = once == Dims{own[0], own[1], 1, own[2], own[3]} &&
+                    each == Dims{own[0], own[1], all[1] / own[1], own[2], own[3]} &&
+                    all == Dims{own[0], each[1] * each[2], own[2], own[3]};
+  return same ? rows : kAbsent;
+}
+
+// Reads the rows that are repeated instead, where keys and values both are.
+void share_rows(Editor& e, Scores* s, ValueId* v) {
+  const Dims d = e.value(s->k).dims;
+  const ValueId k = s->k_is_transposed ? untransposed(e, s->k) : s->k;
+  if (k == kAbsent) return;
+  const ValueId keys = repeated_rows(e, k, s->k_is_transposed ? Dims{d[0], d[1], d[3], d[2]} : d),
+                values = repeated_rows(e, *v, e.value(*v).dims);
+  if (keys == kAbsent || values == kAbsent || e.value(keys).dims[1] != e.value(values).dims[1]) return;
+  s->k = keys, s->k_is_transposed = false, *v = values;
+}
+
+// Keys or values that are widened from 16 or 8 bits: Attention widens those that exist by itself.
+ValueId narrow_rows(Editor& e, ValueId id) {
+  const int cast = e.made_by<CastAttrs>(id);
+  if (cast < 0 || e.value(id).dtype != DType::kFloat32) return id;
+  const ValueId rows = e.node(cast).inputs[0];
+  const DType t = e.value(rows).dtype;
+  return t == DType::kFloat16 || t == DType::kBFloat16 || t == DType::kFloat8E4M3FN ? rows : id;
 }
 
 // The softmax over keys behind the weights, and what is done to them on their way. -1: something else.
@@ -117,13 +216,26 @@ int softmax_of(Editor& e, ValueId weights, AttentionRule* rule, ValueId* blind_b
 void match(Editor& e, int n) {
   const auto* product = e.node(n).as<MatMulAttrs>();
   if (product == nullptr || product->transpose_a != 0 || product->transpose_b != 0) return;
-  const ValueId p = e.node(n).inputs[0], v = e.node(n).inputs[1];
+  ValueId p = e.node(n).inputs[0], v = e.node(n).inputs[1], length = kAbsent;
   if (!e.single_read(p) || e.value(p).dtype != DType::kFloat32) return;
+  // Of keys that are padding, weights and values are filled, and scores.
+  const auto weights = padded(e, p, 3, Fill::kZero), values = padded(e, v, 2, Fill::kZero);
+  if (weights.has_value() != values.has_value()) return;
+  if (weights) {
+    if (weights->length != values->length || !e.single_read(weights->value)) return;
+    p = weights->value, v = values->value, length = weights->length;
+  }
   auto rule = AttentionRule::kAdds;
   ValueId blind_bias = kAbsent;
   const int softmax = softmax_of(e, p, &rule, &blind_bias);
   if (softmax < 0) return;
-  auto s = scores(e, e.node(softmax).inputs[0]);
+  ValueId scored = e.node(softmax).inputs[0];
+  if (length != kAbsent) {
+    const auto filled = padded(e, scored, 3, Fill::kLowest);
+    if (!filled || filled->length != length) return;
+    scored = filled->value;
+  }
+  auto s = scores(e, scored);
   if (!s || (blind_bias != kAbsent && s->bias != blind_bias)) return;
   for (const ValueId id : {s->q, s->k, v}) {
     const Value& operand = e.value(id);
@@ -131,6 +243,7 @@ void match(Editor& e, int n) {
         operand.dims[1] != e.value(p).dims[1] || !operand.bounded_dims.empty())
       return;
   }
+  share_rows(e, &*s, &v);
   if (s->mask >= 0) {
     // A replaced score and the repair of NaN do not meet in one rule.
     if (rule != AttentionRule::kAdds || e.value(s->mask).dims.size() > 4) return;
@@ -147,8 +260,17 @@ void match(Editor& e, int n) {
   if (s->bias == kAbsent && rule == AttentionRule::kAdds) rule = AttentionRule::kHides;
   if (s->k_is_transposed) s->k = e.insert(n, TransposeAttrs{{0, 1, 3, 2}}, {s->k});
   if (s->k < 0) return;
+  if (length >= 0) s->k = narrow_rows(e, s->k), v = narrow_rows(e, v);
   std::vector<ValueId> inputs{s->q, s->k, v};
-  if (s->bias >= 0) inputs.push_back(s->bias);
+  if (s->bias >= 0 || length >= 0) inputs.push_back(s->bias);
+  if (length >= 0) {
+    const auto number = [&](int64_t i) { return e.constant(Constant::scalar_int(DType::kInt64, i)); };
+    ValueId one = e.insert(n, MaxAttrs{}, {length, number(0)});
+    if (one >= 0) one = e.insert(n, MinAttrs{}, {one, number(e.value(p).dims[3])});
+    if (one >= 0) one = e.insert(n, ViewAttrs{IntList{1}, -1}, {one});
+    inputs.push_back(one < 0 ? one : e.insert(n, BroadcastAttrs{IntList{e.value(p).dims[0]}}, {one}));
+    if (inputs.back() < 0) return;
+  }
   e.replace(n, AttentionAttrs{s->scale, 0, static_cast<int64_t>(rule)}, inputs);
 }
 

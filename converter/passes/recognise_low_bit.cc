@@ -1,4 +1,4 @@
-// recognise-low-bit: products whose constant weights come from integers of 4 or 8 bits with scales and zero
+// recognise-low-bit: products whose constant weights come from integers of 2 to 8 bits with scales and zero
 // points per block keep them so, however the model unpacked them (rule unpack.lowbit).
 #include <fmt/format.h>
 
@@ -71,7 +71,7 @@ class LowBitRecogniser {
     const Operands& o = *at->second;
     ValueId x = p.x;
     // With one scale a row and a quantized x it will be an integer product.
-    if (o.block >= e_.value(o.weights).dims[1] && o.order == kAbsent && dequantized(x)) return;
+    if (o.block >= e_.value(x).dims.back() + o.padding && o.order == kAbsent && dequantized(x)) return;
     const int64_t last = static_cast<int64_t>(e_.value(x).dims.size()) - 1;
     if (o.order != kAbsent && !along(n, &x, GatherAttrs{last}, {x, o.order})) return;
     if (o.padding > 0) {
@@ -84,7 +84,7 @@ class LowBitRecogniser {
     if (o.zeros != kAbsent || p.bias != kAbsent) inputs.push_back(o.zeros);
     if (p.bias != kAbsent) inputs.push_back(p.bias);
     record(n, id, o);
-    e_.replace(n, LowBitFullyConnectedAttrs{o.block, p.act_min, p.act_max}, inputs);
+    e_.replace(n, LowBitFullyConnectedAttrs{o.block, p.act_min, p.act_max, o.bits}, inputs);
   }
 
   // Changes the last axis of x.
@@ -100,19 +100,21 @@ class LowBitRecogniser {
 
   struct Operands {
     ValueId weights = kAbsent, scales = kAbsent, zeros = kAbsent, order = kAbsent;
-    int64_t block = 0, padding = 0;
+    int64_t block = 0, bits = 0, padding = 0;
     bool rounded = false;
   };
 
   // Weights of 8 bits with one scale a row, as quantized networks have them, are faster as floats, which they
   // become when a session is created, as long as those fit a cache.
-  bool better_wide(const Constant& weights, int64_t block) const {
-    return bit_width(weights.dtype()) == 8 && block >= weights.dims()[1] && weights.size() < cached_;
+  bool better_wide(const LowBitWeights& w) const {
+    const Constant& weights = *w.weights;
+    return w.bits == 0 && bit_width(weights.dtype()) == 8 && w.block >= weights.dims()[1] &&
+           weights.size() < cached_;
   }
 
   std::optional<Operands> operands(ValueId id, const ConstantPtr& constant) {
     auto w = low_bit_weights(constant);
-    if (!w || better_wide(*w->weights, w->block)) return std::nullopt;
+    if (!w || better_wide(*w)) return std::nullopt;
     const std::string name = e_.value(id).name;
     const auto add = [&](const ConstantPtr& c, const char* what) {
       return c ? e_.graph().add_constant(c, name.empty() ? name : name + what) : kAbsent;
@@ -122,6 +124,7 @@ class LowBitRecogniser {
                add(w->zeros, ".zeros"),
                kAbsent,
                w->block,
+               w->bits,
                w->padding,
                w->rounded};
     if (!w->order.empty())
@@ -132,8 +135,10 @@ class LowBitRecogniser {
 
   void record(int n, ValueId id, const Operands& o) {
     const Value& w = e_.value(o.weights);
-    std::string reason = fmt::format("the weights stay packed in {} bits, {} to a scale", bit_width(w.dtype),
-                                     std::min(o.block, w.dims[1] - o.padding));
+    const int64_t depth = e_.value(e_.node(n).inputs[0]).dims.back();
+    std::string reason = fmt::format(
+        "the weights stay packed in {} bits, {} to a scale", o.bits != 0 ? o.bits : bit_width(w.dtype),
+        o.bits != 0 ? std::min(o.block, depth) : std::min(o.block, w.dims[1] - o.padding));
     if (o.order != kAbsent) reason += ", columns in the order of their groups";
     if (o.rounded) reason += "; the model's roundings to 16 bits during unpacking are omitted";
     e_.graph().ledger->add({e_.value(id).name,

@@ -5,8 +5,10 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/narrow_operands.h"
 #include "converter/ir/op_traits.h"
 #include "converter/passes/pass.h"
+#include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 namespace {
@@ -20,10 +22,16 @@ bool is_double(DType t) { return t == DType::kFloat64; }
 // happened to compute in.
 bool rounds(const Node& node) { return node.op() == Op::kCast; }
 // These take narrow operands as they are: their result's type does not depend on the operand's.
-bool reads_narrow(const Node& node) { return rounds(node) || node.op() == Op::kClassify; }
-// The kernel of a custom operator takes and gives the types that its rule states.
-bool keeps_types(const Node& node) { return rounds(node) || node.op() == Op::kCustom; }
-
+// What is NaN is so in any type.
+bool reads_narrow(const Node& node) {
+  const auto* classify = node.as<ClassifyAttrs>();
+  return rounds(node) || (classify != nullptr && classify->mask != kClassifyNan);
+}
+// The kernel of a custom operator takes and gives the types that its rule states. A cache is as the model
+// keeps it: widening it would cost as much as all the rows that it has room for.
+bool keeps_types(const Node& node) {
+  return rounds(node) || node.op() == Op::kCustom || node.op() == Op::kCacheUpdate;
+}
 class Retyping {
  public:
   Retyping(Graph& graph, Affected affected)
@@ -42,8 +50,10 @@ class Retyping {
           graph_.nodes.push_back(std::move(node));
         continue;
       }
-      const bool touches = std::any_of(node.inputs.begin(), node.inputs.end(), is_affected()) ||
-                           std::any_of(node.outputs.begin(), node.outputs.end(), is_affected());
+      bool touches = std::any_of(node.outputs.begin(), node.outputs.end(), is_affected());
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        touches = touches ||
+                  (is_affected()(node.inputs[i]) && (affected_ != narrow || !stays_narrow(graph_, node, i)));
       if (is_upward(node)) {
         // The wide value itself, where there is one, not what the model's narrow type would have kept of it.
         if (const ValueId wide = wide_[static_cast<size_t>(node.inputs[0])]; wide != kAbsent)
@@ -151,7 +161,10 @@ class Retyping {
     ++changes_;
     // What a comparison or a search reads is wide, although nothing that it gives is; so are constants.
     const bool silent = std::none_of(node.outputs.begin(), node.outputs.end(), is_affected());
-    for (ValueId& id : node.inputs) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      ValueId& id = node.inputs[i];
+      if (affected_ == narrow && stays_narrow(graph_, node, i) && wide_[static_cast<size_t>(id)] == kAbsent)
+        continue;
       if (is_affected()(id) && (silent || graph_.is_constant(id))) record(node, graph_.value(id));
       id = widened(id);
     }

@@ -5,6 +5,7 @@
 #include "converter/cost/node_cost.h"
 #include "converter/cost/winograd_cost.h"
 #include "converter/ir/call_view.h"
+#include "converter/ir/narrow_weights.h"
 #include "converter/plan/winograd_error.h"
 #include "runtime/backend/winograd.h"
 
@@ -14,8 +15,10 @@ namespace {
 // Of the direct convolution's time: less is not worth the memory for filters.
 constexpr double kWorthwhile = 0.9;
 
-bool is_candidate(const Graph& graph, const Node& node) {
+bool is_candidate(const Graph& graph, const Node& node, const PlanOptions& options) {
   if (node.op() != Op::kConv || !graph.is_constant(node.inputs[1])) return false;
+  // Many filters that are narrow in the file would take up to 14 times as much memory.
+  if (options.stored_weights && narrow_weights(graph, node)) return false;
   const CallView view(graph, node);
   // Of few output channels most of the time would go into transforms.
   return view.call.in(0).dtype == DType::kFloat32 && view.call.in(0).rank == 4 &&
@@ -62,7 +65,7 @@ int choose_winograd(Graph& graph, const PlanOptions& options) {
   int chosen = 0;
   for (Node& node : graph.nodes) {
     for (const auto& body : node.bodies) chosen += choose_winograd(*body, options);
-    if (!is_candidate(graph, node)) continue;
+    if (!is_candidate(graph, node, options)) continue;
     const int64_t tile = best_tile(graph, node, options);
     node.as<ConvAttrs>()->winograd = tile;
     chosen += tile != 0;

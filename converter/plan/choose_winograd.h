@@ -10,7 +10,8 @@ inline constexpr double kMostWinogradError = 4;
 
 // Sets the attribute `winograd` of each float32 Conv with constant weights that takes less time so by the
 // tables of costs, on a platform of `options` that computes so, with an error within the limit: the tile that
-// takes least. Bodies too. Returns the number of those convolutions.
+// takes least. Bodies too. Not those with many weights that are narrow in the file (narrow_weights.h).
+// Returns the number of those convolutions.
 int choose_winograd(Graph& graph, const PlanOptions& options);
 
 }  // namespace sinter::convert

@@ -385,6 +385,25 @@ class ModelPlanner {
 
 }  // namespace
 
+namespace {
+
+// Some platform computes the product with narrow weights, in host memory, and none with memory of its own
+// takes the wide ones.
+bool reads_narrow(const PlanOptions& options, const OpCall& narrow) {
+  const std::vector<Accepted> accepted = accepted_by(options, narrow, 1);
+  if (accepted.empty() || options.platforms[accepted[0].platform]->own_memory) return !accepted.empty();
+  std::vector<TensorView> wide(narrow.inputs.begin(), narrow.inputs.end());
+  wide[1].dtype = wide[0].dtype;
+  wide[1].set_shape(narrow.in(1).shape());
+  const OpCall call{narrow.op, narrow.attributes, wide, narrow.outputs};
+  size_t workspace = 0;
+  return std::none_of(options.platforms.begin(), options.platforms.end(), [&](const Platform* p) {
+    return p->own_memory && p->accept(options.target, call, 1, &workspace).ok();
+  });
+}
+
+}  // namespace
+
 std::vector<Accepted> accepted_by(const PlanOptions& options, const OpCall& call, int threads) {
   const Cpu cpu = cpu_of(options.target);
   std::vector<Accepted> best_first;
@@ -410,7 +429,8 @@ PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options
   if (graph->stage == Stage::kPlanned) throw std::logic_error("a graph is planned for the second time");
   advance(*graph, Stage::kPlanned);
   limit_operands(*graph);
-  if (options.stored_weights) store_weights(*graph);
+  if (options.stored_weights)
+    store_weights(*graph, [&](const OpCall& narrow) { return reads_narrow(options, narrow); });
   place_memories(*graph, options);
   read_states_early(*graph);
   const size_t inputs = graph->inputs.size();

@@ -7,6 +7,8 @@
 #include <map>
 #include <string_view>
 
+#include "converter/ir/call_view.h"
+#include "converter/ir/narrow_weights.h"
 #include "converter/ir/recipe.h"
 #include "converter/plan/limit_operands.h"
 
@@ -15,12 +17,13 @@ namespace {
 
 class Storing {
  public:
-  explicit Storing(Graph& graph) : graph_(graph) {}
+  Storing(Graph& graph, const ReadsNarrow& reads_narrow) : graph_(graph), reads_narrow_(reads_narrow) {}
 
   void run() {
     for (Node& node : graph_.nodes)
-      for (const auto& body : node.bodies) store_weights(*body);
+      for (const auto& body : node.bodies) store_weights(*body, reads_narrow_);
     gather_narrow();
+    multiply_narrow();
     std::vector<ValueId> renamed(graph_.values.size(), kAbsent);  // to a number in chain order
     std::vector<bool> fixed = fixed_values();
     std::map<std::string, ValueId> same;
@@ -103,6 +106,21 @@ class Storing {
     return fewer && !narrow->recipe() && !is_sub_byte(narrow->dtype()) ? narrow : nullptr;
   }
 
+  // Products read large weights in their narrow form: widened ones would take more memory, and more time to
+  // read than to widen in registers.
+  void multiply_narrow() {
+    for (Node& node : graph_.nodes) {
+      const ConstantPtr narrow = narrow_weights(graph_, node);
+      if (!narrow) continue;
+      const ValueId wide = node.inputs[1];
+      ValueId& leaf = leaf_value(narrow);
+      if (leaf == kAbsent) leaf = graph_.add_constant(narrow, graph_.value(wide).name);
+      node.inputs[1] = leaf;
+      const CallView view(graph_, node);
+      if (!reads_narrow_(view.call)) node.inputs[1] = wide;
+    }
+  }
+
   std::vector<bool> fixed_values() const {
     std::vector<bool> fixed(graph_.values.size());
     const auto fix = [&](ValueId id) {
@@ -178,6 +196,7 @@ class Storing {
   static std::string leaf_name(const std::string& name) { return name.empty() ? name : name + ".stored"; }
 
   Graph& graph_;
+  const ReadsNarrow& reads_narrow_;
   std::map<const Constant*, size_t> by_address_;  // index into leaves_
   std::multimap<size_t, size_t> by_hash_;
   std::vector<ConstantPtr> leaves_;
@@ -188,6 +207,6 @@ class Storing {
 
 }  // namespace
 
-void store_weights(Graph& graph) { Storing(graph).run(); }
+void store_weights(Graph& graph, const ReadsNarrow& reads_narrow) { Storing(graph, reads_narrow).run(); }
 
 }  // namespace sinter::convert

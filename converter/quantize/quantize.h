@@ -95,10 +95,11 @@ struct QuantizeSummary {
   std::string mode = "int8";   // as --quantize takes it
   Cpu cpu = Cpu::kAvx512Vnni;  // that times are estimated for
   int64_t samples = 0;         // that chose
-  int64_t refitted = 0;  // that the file is fitted to, `outputs` being of one without them; 0: `samples`
-  int64_t measured = 0;  // that `outputs` are of
-  bool held_out = true;  // nothing was chosen by these; false: there are too few samples for that
-  int rounded = 0;       // values
+  int64_t refitted = 0;      // that the file is fitted to, `outputs` being of one without them; 0: `samples`
+  int64_t measured = 0;      // that `outputs` are of
+  bool held_out = true;      // nothing was chosen by these; false: there are too few samples for that
+  int rounded = 0;           // values
+  int rounded_products = 0;  // --activations int8
   size_t integer_steps = 0;
   std::vector<LayerFate> layers;  // that take or give float32, in order; int8w, int4w: those with weights
   uint64_t bytes_before = 0, bytes_after = 0;  // of the weights; int8w, int4w

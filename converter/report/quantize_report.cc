@@ -217,6 +217,7 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                            {"weights", weights},
                            {"samples", q.samples},
                            {"rounded_values", q.rounded},
+                           {"rounded_products", q.rounded_products},
                            {"integer_steps", q.integer_steps},
                            {"layers", layers},
                            {"measured_samples", q.measured},
@@ -228,7 +229,7 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                            {"low", low},
                            {"remedies", remedies},
                            {"reached", q.reached}};
-  if (q.bytes_before == 0) {
+  if (q.bytes_before == 0 && q.mode != "activations") {
     const Shares shares = integer_shares(q);
     result["cpu"] = cpu_name(q.cpu);
     result["integer_multiply_adds_share"] = shares.multiply_adds, result["integer_time_share"] = shares.time;
@@ -249,7 +250,8 @@ std::string to_text(const QuantizeSummary& q) {
       std::count_if(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return l.integer; });
   const Shares shares = integer_shares(q);
   std::string text =
-      q.bytes_before > 0
+      q.mode == "activations" ? std::string()
+      : q.bytes_before > 0
           ? fmt::format("{:<9} weights of {} of {} operations, {} -> {} bytes\n", q.mode, integer,
                         q.layers.size(), q.bytes_before, q.bytes_after)
           : fmt::format(
@@ -257,6 +259,9 @@ std::string to_text(const QuantizeSummary& q) {
                 "operations; ranges of {} values from {} samples\n",
                 q.mode, 100 * shares.multiply_adds, 100 * shares.time, cpu_name(q.cpu), integer,
                 q.layers.size(), q.rounded, std::max(q.samples, q.refitted));
+  if (q.rounded_products > 0)
+    text += fmt::format("int8      activations of {} products with weights of few bits, block by block\n",
+                        q.rounded_products);
   if (const std::string reasons = reasons_text(q); !reasons.empty()) text += "float     " + reasons + "\n";
   if (const auto wide =
           std::count_if(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return !l.wide.empty(); }))
@@ -276,7 +281,7 @@ std::string to_text(const QuantizeSummary& q) {
                 : fmt::format("signal    {}{} over noise in '{}', on {}{}\n", decibels(outputs[i].db),
                               interval_text(outputs[i]), outputs[i].name, measured_text(q),
                               outputs[i].db < kLittleSignal ? ": too little for most uses" : "");
-  if (!outputs.empty() && q.held_out && q.bytes_before == 0)
+  if (!outputs.empty() && q.held_out && q.bytes_before == 0 && q.mode != "activations")
     text +=
         fmt::format("          for data of this kind; other data can give less{}\n",
                     q.refitted > 0 ? fmt::format("; the file was then fitted to all {} samples", q.refitted)

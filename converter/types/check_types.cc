@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "converter/ir/narrow_operands.h"
 #include "converter/ir/op_traits.h"
 
 namespace sinter::convert {
@@ -52,11 +53,13 @@ std::string narrow_computation(const Graph& graph) {
     const bool requested = std::any_of(node.outputs.begin(), node.outputs.end(),
                                        [&](ValueId id) { return id >= 0 && graph.value(id).requested; });
     if (keeps_type(node) || requested) continue;
-    for (const auto& list : {node.inputs, node.outputs})
-      for (const ValueId id : list)
-        if (id >= 0 && is_float(graph.value(id).dtype) && !is_wide_float(graph.value(id).dtype))
-          return fmt::format("node '{}' ({}) computes in {}", node.name, op_name(node.op()),
-                             dtype_name(graph.value(id).dtype));
+    std::vector<ValueId> computed = node.outputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (!stays_narrow(graph, node, i)) computed.push_back(node.inputs[i]);
+    for (const ValueId id : computed)
+      if (id >= 0 && is_float(graph.value(id).dtype) && !is_wide_float(graph.value(id).dtype))
+        return fmt::format("node '{}' ({}) computes in {}", node.name, op_name(node.op()),
+                           dtype_name(graph.value(id).dtype));
   }
   return {};
 }

@@ -4,6 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <stdexcept>
+
+#include "converter/ir/builder.h"
 
 namespace sinter::convert {
 namespace {
@@ -22,6 +26,52 @@ double largest(DType t) {
     default:
       return HUGE_VAL;
   }
+}
+
+// Up to here every whole number is one of the type's; 0: not known here.
+int64_t exact_integers(DType t) { return t == DType::kFloat16 ? 2048 : t == DType::kBFloat16 ? 256 : 0; }
+
+// What is left of `values` in a type that is not computed with.
+std::vector<double> rounded(std::span<const double> values, DType to) {
+  const ConstantPtr wide =
+      Constant::of<double>(DType::kFloat64, {static_cast<int64_t>(values.size())}, values);
+  std::vector<ConstantPtr> narrow;
+  if (!evaluate(CastAttrs{static_cast<int64_t>(to), 1}, {wide}, 1, &narrow).ok())
+    throw std::logic_error("a cast of float64 failed");
+  return narrow[0]->as_doubles();
+}
+
+// survives() for floating-point `to` other than float64.
+bool survives_in_float(const Constant& constant, DType to, bool exact) {
+  constexpr size_t kPiece = 4096;  // values that are rounded at a time
+  const DType from = constant.dtype();
+  if (!is_float(from) && from != DType::kUint64 && exact_integers(to) > 0) {
+    const std::vector<int64_t> items = constant.as_int64s();
+    const int64_t end = exact_integers(to);
+    if (std::all_of(items.begin(), items.end(), [&](int64_t v) { return -end <= v && v <= end; }))
+      return true;
+  }
+  const std::vector<double> values = constant.as_doubles();
+  std::vector<double> back;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (to != DType::kFloat32 && i % kPiece == 0)
+      back = rounded(std::span(values).subspan(i, std::min(kPiece, values.size() - i)), to);
+    const double v = values[i];
+    if (std::isnan(v) || std::isinf(v)) continue;
+    if (std::abs(v) > largest(to)) return false;
+    if ((to == DType::kFloat32 ? static_cast<double>(static_cast<float>(v)) : back[i % kPiece]) == v)
+      continue;
+    // A lone epsilon must not become 0, nor one of the few numbers that are left near it.
+    if (values.size() == 1 && std::abs(v) < std::numeric_limits<float>::min()) return false;
+    if (exact || !is_float(from) || std::abs(v) >= kExactFloat32) return false;
+  }
+  return true;
+}
+
+// Whether an integer type holds all of them.
+bool holds(DType to, int64_t low, int64_t high) {
+  return Constant::scalar_int(to, low)->as_int64s()[0] == low &&
+         Constant::scalar_int(to, high)->as_int64s()[0] == high;
 }
 
 }  // namespace
@@ -55,12 +105,6 @@ bool survives(const Constant& constant, DType to, bool exact) {
     if (to == DType::kFloat32 &&
         ((is_float(from) && !is_wide_float(from)) || (!is_float(from) && bit_width(from) <= 16)))
       return true;
-    const auto same = [&](double v) {
-      if (to == DType::kFloat64) return true;
-      if (to == DType::kFloat32) return static_cast<double>(static_cast<float>(v)) == v;
-      const std::vector<double> back = Constant::scalar(to, v)->as_doubles();
-      return back[0] == v;
-    };
     if (to == DType::kFloat64) {
       for (const int64_t v : constant.as_int64s()) {
         // 53 bits from the first to the last that is set (2^63 and more of uint64 are negative here).
@@ -71,26 +115,18 @@ bool survives(const Constant& constant, DType to, bool exact) {
       return true;
     }
     if (bit_width(from) == 64 && is_integer(from) && !survives(constant, DType::kFloat64, true)) return false;
-    for (const double v : constant.as_doubles()) {
-      if (std::isnan(v) || std::isinf(v)) continue;
-      if (std::abs(v) > largest(to)) return false;
-      if (same(v)) continue;
-      // A lone epsilon must not become 0, nor one of the few numbers that are left near it.
-      if (constant.size() == 1 && std::abs(v) < std::numeric_limits<float>::min()) return false;
-      if (exact || !is_float(from) || std::abs(v) >= kExactFloat32) return false;
-    }
-    return true;
+    return survives_in_float(constant, to, exact);
   }
   if ((!is_float(from) && !is_integer(from) && !is_sub_byte(from)) || byte_width(to) == 0 ||
       to == DType::kBool)
     return false;
   if (is_float(from)) {
-    for (const double v : constant.as_doubles()) {
+    const std::vector<double> values = constant.as_doubles();
+    if (values.empty()) return true;
+    for (const double v : values)
       if (!(v == std::trunc(v)) || std::abs(v) > 9e15) return false;
-      if (Constant::scalar_int(to, static_cast<int64_t>(v))->as_int64s()[0] != static_cast<int64_t>(v))
-        return false;
-    }
-    return true;
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    return holds(to, static_cast<int64_t>(*low), static_cast<int64_t>(*high));
   }
   // Read as int64: the upper half of uint64 is negative.
   const std::vector<int64_t> items = constant.as_int64s();
@@ -98,8 +134,7 @@ bool survives(const Constant& constant, DType to, bool exact) {
   if (from == DType::kUint64 || to == DType::kUint64)
     if (*std::min_element(items.begin(), items.end()) < 0) return false;
   const auto [low, high] = std::minmax_element(items.begin(), items.end());
-  return Constant::scalar_int(to, *low)->as_int64s()[0] == *low &&
-         Constant::scalar_int(to, *high)->as_int64s()[0] == *high;
+  return holds(to, *low, *high);
 }
 
 }  // namespace sinter::convert

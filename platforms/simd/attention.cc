@@ -1,59 +1,155 @@
-// Attention: per tile of queries the scores of all keys, their softmax, and the weighted values, as two
-// products. The second multiplies the values of hidden keys by 0, which is NaN where they are not finite:
-// such results are added up again without them.
-#include <cmath>
+// The functions of vectors that Attention's kernels are made of.
+#include "platforms/simd/attention.h"
 
-#include "platforms/simd/gemm.h"
+#include <cmath>
+#include <cstring>
+
 #include "runtime/core/op_enums.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/attention.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+#include "platforms/simd/attention-inl.h"
 #include "platforms/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Turns scores into exp(scale * score + bias - largest), zeros from `visible` on; gives their sum, or 0 if no
-// key is seen. bias_step is 1, or 0 for one number; by rule kHides, a bias of -inf hides its key whatever the
-// score. A NaN may be missed by the largest; it comes back through the exponentials.
-float attention_weights(float* scores, size_t visible, size_t keys, float scale, const float* bias,
-                        size_t bias_step, AttentionRule rule) {
+// By rule kHides, a bias of -inf hides its key whatever the score. A NaN may be missed by the largest; it
+// comes back through the exponentials.
+template <bool kCapped>
+HWY_INLINE float weights_of(const AttentionAttrs& a, float* scores, size_t begin, size_t end, size_t count,
+                            const float* bias, size_t bias_step, SoftmaxState* state) {
   const F d;
+  const auto rule = static_cast<AttentionRule>(a.rule);
   const size_t lanes = hn::Lanes(d);
-  const V factor = set(scale), least = set(-HUGE_VALF), zero = hn::Zero(d);
-  V most = least, seen = zero;
-  for (size_t i = 0; i < visible; i += lanes) {
-    const size_t count = visible - i < lanes ? visible - i : lanes;
-    const auto valid = hn::FirstN(d, count);
-    V v = hn::Mul(hn::LoadN(d, scores + i, count), factor);
+  const V factor = set(static_cast<float>(a.scale)), lowest = set(-HUGE_VALF), zero = hn::Zero(d);
+  [[maybe_unused]] const V cap = set(static_cast<float>(a.softcap));
+  V most = lowest, seen = zero;
+  for (size_t i = 0; i < begin; ++i) scores[i] = 0;
+  for (size_t i = end; i < count; ++i) scores[i] = 0;
+  for (size_t i = begin; i < end; i += lanes) {
+    const size_t some = end - i < lanes ? end - i : lanes;
+    const auto valid = hn::FirstN(d, some);
+    V v = hn::Mul(hn::LoadN(d, scores + i, some), factor);
+    if constexpr (kCapped) v = hn::Mul(tanh(hn::Div(v, cap)), cap);
     auto shown = valid;
     if (bias != nullptr) {
-      const V b = bias_step == 0 ? hn::Set(d, *bias) : hn::LoadN(d, bias + i, count);
-      if (rule == AttentionRule::kHides) shown = hn::AndNot(hn::Eq(b, least), valid);  // a NaN hides nothing
+      const V b = bias_step == 0 ? hn::Set(d, *bias) : hn::LoadN(d, bias + i, some);
+      if (rule == AttentionRule::kHides) shown = hn::AndNot(hn::Eq(b, lowest), valid);  // a NaN hides nothing
       v = rule == AttentionRule::kReplaces ? hn::IfThenElse(hn::Eq(b, zero), v, b) : hn::Add(v, b);
     }
-    v = hn::IfThenElse(shown, v, least);
-    hn::StoreN(v, d, scores + i, count);
+    v = hn::IfThenElse(shown, v, lowest);
+    hn::StoreN(v, d, scores + i, some);
     most = hn::IfThenElse(hn::Gt(v, most), v, most);
     seen = hn::IfThenElse(shown, set(1.0f), seen);
   }
-  for (size_t i = visible; i < keys; ++i) scores[i] = 0;
-  if (rule == AttentionRule::kHides && hn::ReduceSum(d, seen) == 0.0f) {
-    for (size_t i = 0; i < visible; ++i) scores[i] = 0;
-    return 0;
-  }
-  const V shift = set(hn::ReduceMax(d, most));
+  if (hn::ReduceSum(d, seen) != 0.0f) state->seen = true;
+  const float before = state->top, top = hn::ReduceMax(d, hn::Max(most, set(before)));
+  // Without a score above -inf, only what is not a number has a weight.
+  const bool none = top == -HUGE_VALF;
+  const V shift = set(none ? 0.0f : top);
   V sum = hn::Zero(d);
-  for (size_t i = 0; i < visible; i += lanes) {
-    const size_t count = visible - i < lanes ? visible - i : lanes;
-    const V e = exp(hn::Sub(hn::LoadN(d, scores + i, count), shift));
-    hn::StoreN(e, d, scores + i, count);
-    sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, count), e));
+  for (size_t i = begin; i < end; i += lanes) {
+    const size_t some = end - i < lanes ? end - i : lanes;
+    const V e = exp(hn::Sub(hn::LoadN(d, scores + i, some), shift));
+    hn::StoreN(e, d, scores + i, some);
+    sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, some), e));
   }
-  return hn::ReduceSum(d, sum);
+  float earlier = 1;
+  if (before == -HUGE_VALF && !none)
+    earlier = 0;
+  else if (before != top)
+    earlier = hn::GetLane(exp(hn::Sub(set(before), shift)));
+  state->top = top;
+  state->sum = state->sum * earlier + hn::ReduceSum(d, sum);
+  return earlier;
+}
+
+float attention_weights(const AttentionAttrs& a, float* scores, size_t begin, size_t end, size_t count,
+                        const float* bias, size_t bias_step, SoftmaxState* state) {
+  return a.softcap > 0 ? weights_of<true>(a, scores, begin, end, count, bias, bias_step, state)
+                       : weights_of<false>(a, scores, begin, end, count, bias, bias_step, state);
+}
+
+template <class E>
+void widen_all(const E* from, int64_t n, float* to) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(load_wide(from + i), d, to + i);
+  if (i < n) hn::StoreN(load_wide(from + i, n - i), d, to + i, static_cast<size_t>(n - i));
+}
+
+template <class E>
+void all_products(const float* q, int64_t rows, int64_t size, const E* k, int64_t count, float* y,
+                  int64_t stride) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) row_products<4>(q + r * size, size, k, count, y + r * stride, stride);
+  if (r + 2 <= rows) row_products<2>(q + r * size, size, k, count, y + r * stride, stride), r += 2;
+  if (r < rows) row_products<1>(q + r * size, size, k, count, y + r * stride, stride);
+}
+
+template <class E>
+void all_values(const float* w, int64_t rows, int64_t stride, const E* v, int64_t count, int64_t size,
+                float* y) {
+  // Of so many keys, values stay in the first-level cache while all rows read them.
+  constexpr int64_t kKeys = 32;
+  for (int64_t j = 0; j < count; j += kKeys) {
+    const int64_t n = count - j < kKeys ? count - j : kKeys;
+    const float* from = w + j;
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4)
+      row_values<4>(from + r * stride, stride, v + j * size, n, size, y + r * size);
+    if (r + 2 <= rows) row_values<2>(from + r * stride, stride, v + j * size, n, size, y + r * size), r += 2;
+    if (r < rows) row_values<1>(from + r * stride, stride, v + j * size, n, size, y + r * size);
+  }
+}
+
+// f of the elements, as those of the type.
+template <class Function>
+void with_elements(DType type, const std::byte* data, Function&& f) {
+  switch (type) {
+    case DType::kFloat16:
+      return f(reinterpret_cast<const hwy::float16_t*>(data));
+    case DType::kBFloat16:
+      return f(reinterpret_cast<const hwy::bfloat16_t*>(data));
+    case DType::kFloat8E4M3FN:
+      return f(reinterpret_cast<const uint8_t*>(data));
+    case DType::kInt8:
+      return f(reinterpret_cast<const int8_t*>(data));
+    default:
+      return f(reinterpret_cast<const float*>(data));
+  }
+}
+
+void attention_widen(DType type, const std::byte* from, int64_t n, float* to) {
+  with_elements(type, from, [&](const auto* x) SINTER_SIMD_LAMBDA { widen_all(x, n, to); });
+}
+
+void attention_products(DType type, const float* q, int64_t rows, int64_t size, const std::byte* keys,
+                        int64_t count, float* y, int64_t stride) {
+  with_elements(type, keys,
+                [&](const auto* k) SINTER_SIMD_LAMBDA { all_products(q, rows, size, k, count, y, stride); });
+}
+
+void attention_values(DType type, const float* weights, int64_t rows, int64_t stride, const std::byte* values,
+                      int64_t count, int64_t size, float* y) {
+  with_elements(type, values, [&](const auto* v) SINTER_SIMD_LAMBDA {
+    all_values(weights, rows, stride, v, count, size, y);
+  });
+}
+
+void attention_scale(float* numbers, const float* scales, int64_t count, bool hides) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t j = 0; j < count; j += lanes) {
+    const auto n = static_cast<size_t>(count - j < lanes ? count - j : lanes);
+    const V x = hn::LoadN(d, numbers + j, n), y = hn::Mul(x, hn::LoadN(d, scales + j, n));
+    hn::StoreN(hides ? hn::IfThenElseZero(hn::Ne(x, hn::Zero(d)), y) : y, d, numbers + j, n);
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -62,136 +158,67 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace sinter::simd {
-namespace {
 
 HWY_EXPORT(attention_weights);
+HWY_EXPORT(attention_widen);
+HWY_EXPORT(attention_products);
+HWY_EXPORT(attention_values);
+HWY_EXPORT(attention_scale);
 
-struct Extent {
-  int64_t batch, heads, groups, queries, keys, key_size, value_size;
-};
-Extent extent(const OpCall& call) {
-  const TensorView &q = call.in(0), &k = call.in(1), &v = call.in(2);
-  return {q.dims[0], q.dims[1], k.dims[1], q.dims[2], k.dims[2], q.dims[3], v.dims[3]};
+float add_weights(const AttentionAttrs& a, float* scores, KeyRange keys, int64_t count, BiasRow bias,
+                  SoftmaxState* state) {
+  return HWY_DYNAMIC_DISPATCH(attention_weights)(a, scores, static_cast<size_t>(keys.begin),
+                                                 static_cast<size_t>(keys.end), static_cast<size_t>(count),
+                                                 bias.first, static_cast<size_t>(bias.step), state);
+}
+void widen(DType type, const std::byte* from, int64_t n, float* to) {
+  HWY_DYNAMIC_DISPATCH(attention_widen)(type, from, n, to);
+}
+void multiply_keys(DType type, const float* queries, int64_t rows, int64_t size, const std::byte* keys,
+                   int64_t count, float* products, int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(attention_products)(type, queries, rows, size, keys, count, products, stride);
+}
+void add_values(DType type, const float* weights, int64_t rows, int64_t stride, const std::byte* values,
+                int64_t count, int64_t size, float* sums) {
+  HWY_DYNAMIC_DISPATCH(attention_values)(type, weights, rows, stride, values, count, size, sums);
+}
+void scale_keys(float* numbers, const float* scales, int64_t count, bool hides) {
+  HWY_DYNAMIC_DISPATCH(attention_scale)(numbers, scales, count, hides);
 }
 
-// Floats of one group's packed keys and values, and of all groups'.
-struct Packed {
-  int64_t keys = 0, values = 0, all = 0;
-};
-[[nodiscard]] bool packed_of(const Extent& e, Packed* p) {
-  return packed_floats(e.keys, e.key_size, &p->keys) && packed_floats(e.value_size, e.keys, &p->values) &&
-         checked_add(p->keys, p->values, &p->all) && checked_mul(p->all, e.batch, &p->all) &&
-         checked_mul(p->all, e.groups, &p->all);
-}
-
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
-  const Extent e = extent(call);
-  Packed p;
-  int64_t scores = 0;
-  SINTER_RETURN_UNLESS(packed_of(e, &p) && checked_mul(kRowTile, e.keys, &scores) &&
-                           checked_mul<int64_t>(scores, std::max(threads, 1), &scores) &&
-                           checked_add(scores, p.all, &scores) &&
-                           checked_mul<int64_t>(scores, sizeof(float), &scores),
-                       too_much_workspace());
-  *bytes = static_cast<size_t>(scores);
-  return ok_status();
-}
-
-// Byte-free strides of the bias over [batch, heads, queries, keys], 0 where it is broadcast.
-void bias_strides(const TensorView& bias, int64_t (&step)[4]) {
-  int64_t size = 1;
-  for (int i = 3; i >= 0; --i) {
-    const int own = i - (4 - bias.rank);
-    step[i] = own < 0 || bias.dims[own] == 1 ? 0 : size;
-    if (own >= 0) size *= bias.dims[own];
-  }
-}
-
-// A result of a query that is not finite, from the weights of its visible keys; the values are `step` floats
-// apart. A key of weight 0 takes no part by rule kHides.
-float add_visible(const float* weights, int64_t visible, const float* values, int64_t step,
-                  AttentionRule rule) {
+float add_visible(DType type, const float* weights, KeyRange keys, const std::byte* values, int64_t size,
+                  bool hides) {
+  const int64_t step = size * static_cast<int64_t>(byte_width(type));
   float sum = 0;
-  for (int64_t j = 0; j < visible; ++j)
-    if (weights[j] != 0 || rule != AttentionRule::kHides) sum += weights[j] * values[j * step];
+  for (int64_t j = keys.begin; j < keys.end; ++j) {
+    if (weights[j] == 0 && hides) continue;
+    float v = 0;
+    if (type == DType::kFloat32)
+      std::memcpy(&v, values + j * step, sizeof(v));
+    else
+      widen(type, values + j * step, 1, &v);
+    sum += weights[j] * v;
+  }
   return sum;
 }
 
-// Queries first .. first + rows - 1 of one head; `scores` holds rows * keys floats.
-void attend(const OpCall& call, const Extent& e, int64_t batch, int64_t head, int64_t first, int64_t rows,
-            const float* keys, const float* values, float* scores) {
-  const auto& a = call.attrs<AttentionAttrs>();
-  const int64_t q = (batch * e.heads + head) * e.queries + first;
-  Gemm s;
-  s.a = call.in(0).as<const float>() + q * e.key_size, s.a_stride = e.key_size, s.b = keys;
-  s.rows = rows, s.columns = e.keys, s.depth = e.key_size, s.y = scores, s.y_stride = e.keys;
-  gemm_columns(s, 0, e.keys);
-  const float* bias = call.has_input(3) ? call.in(3).as<const float>() : nullptr;
-  int64_t step[4] = {};
-  if (bias != nullptr) bias_strides(call.in(3), step);
-  const auto rule = static_cast<AttentionRule>(a.rule);
-  float sums[kRowTile];
-  const auto visible_of = [&](int64_t r) {
-    return a.causal != 0 ? std::clamp<int64_t>(first + r + (e.keys - e.queries) + 1, 0, e.keys) : e.keys;
-  };
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t query = first + r, visible = visible_of(r);
-    const float* row = bias != nullptr ? bias + batch * step[0] + head * step[1] + query * step[2] : nullptr;
-    sums[r] = HWY_DYNAMIC_DISPATCH(attention_weights)(
-        scores + r * e.keys, static_cast<size_t>(visible), static_cast<size_t>(e.keys),
-        static_cast<float>(a.scale), row, static_cast<size_t>(step[3]), rule);
-  }
-  Gemm y;
-  y.a = scores, y.a_stride = e.keys, y.b = values, y.rows = rows, y.columns = e.value_size, y.depth = e.keys;
-  y.y = call.out(0).as<float>() + q * e.value_size, y.y_stride = e.value_size;
-  gemm_columns(y, 0, e.value_size);
-  const bool hides = a.causal != 0 || (bias != nullptr && rule == AttentionRule::kHides);
-  const float* own =
-      call.in(2).as<const float>() + (batch * e.groups + head / (e.heads / e.groups)) * e.keys * e.value_size;
-  for (int64_t r = 0; r < rows; ++r) {
-    float* to = y.y + r * e.value_size;
-    for (int64_t d = 0; hides && d < e.value_size; ++d)
-      if (!std::isfinite(to[d]))
-        to[d] = add_visible(scores + r * e.keys, visible_of(r), own + d, e.value_size, rule);
-    const float inverse = 1.0f / sums[r];
-    const bool zeros = (rule == AttentionRule::kHides && sums[r] == 0.0f) ||
-                       (rule == AttentionRule::kAddsNanToZero && std::isnan(sums[r]));
-    for (int64_t d = 0; d < e.value_size; ++d) to[d] = zeros ? 0.0f : to[d] * inverse;
-  }
-}
-
-Status run(const OpCall& call, RunContext& context) {
-  const Extent e = extent(call);
-  Packed p;
-  if (call.out(0).size() == 0 || !packed_of(e, &p)) return ok_status();
-  auto* packed = reinterpret_cast<float*>(context.workspace.data());
-  const int64_t each = p.keys + p.values, width = panel_width();
-  parallel_for(context.threads, e.batch * e.groups, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t g = begin; g < end; ++g) {
-      pack_panels(call.in(1).as<const float>() + g * e.keys * e.key_size, 1, e.key_size, e.keys, e.key_size,
-                  e.key_size, packed + g * each, 0, divide_up(e.keys, width));
-      pack_panels(call.in(2).as<const float>() + g * e.keys * e.value_size, e.value_size, 1, e.value_size,
-                  e.keys, e.keys, packed + g * each + p.keys, 0, divide_up(e.value_size, width));
+AttentionEnd attention_end(const OpCall& call, int64_t head, SoftmaxState state) {
+  const auto rule = static_cast<AttentionRule>(call.attrs<AttentionAttrs>().rule);
+  if (!state.seen && (rule == AttentionRule::kHides || call.has_input(kLengths))) return {0, true};
+  float factor = 1;
+  if (call.has_input(kSinks)) {
+    const float sink = call.in(kSinks).as<const float>()[head];
+    const float top = sink > state.top ? sink : state.top;
+    if (top != -HUGE_VALF) {
+      factor = state.top == -HUGE_VALF ? 1.0f : std::exp(state.top - top);
+      // A sink of -inf has no weight, one that is not a number takes all of them along.
+      state.sum = state.sum * factor + (sink == -HUGE_VALF ? 0.0f : std::exp(sink - top));
     }
-  });
-  const int64_t tiles = divide_up(e.queries, kRowTile), units = e.batch * e.heads * tiles;
-  const int64_t threads = threads_of(context.threads);
-  const int64_t slots = std::min(units, std::max<int64_t>(threads, 1));
-  parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t first = unit % tiles * kRowTile, head = unit / tiles % e.heads,
-                    batch = unit / tiles / e.heads;
-      const float* keys = packed + (batch * e.groups + head / (e.heads / e.groups)) * each;
-      attend(call, e, batch, head, first, std::min(kRowTile, e.queries - first), keys, keys + p.keys,
-             packed + p.all + slot * kRowTile * e.keys);
-    }
-  });
-  return ok_status();
+  }
+  if (rule == AttentionRule::kAddsNanToZero && (std::isnan(state.sum) || (state.sum == 0 && state.seen)))
+    return {0, true};
+  return {factor / state.sum, false};
 }
-
-}  // namespace
-
-const Kernel kAttentionKernel = {Op::kAttention, nullptr, workspace, run, accept_float_dense};
 
 }  // namespace sinter::simd
 #endif  // HWY_ONCE

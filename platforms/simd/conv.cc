@@ -5,7 +5,9 @@
 #include "platforms/simd/narrow_conv.h"
 #include "platforms/simd/packed.h"
 #include "platforms/simd/patches.h"
+#include "platforms/simd/unpacked_weights.h"
 #include "platforms/simd/window.h"
+#include "runtime/core/narrow_weights.h"
 
 namespace sinter::simd {
 namespace {
@@ -45,8 +47,58 @@ int64_t tile_rows(int64_t depth, int64_t filters, int64_t threads) {
 // Few channels, with pixels in the lanes.
 bool runs_narrow(const Geometry& g) { return narrow_conv_takes(g) && narrow_conv_gains(g); }
 
+// ---- narrow filters, which are widened in every run
+
+bool has_narrow_filters(const OpCall& call) { return is_narrow_weight(call.in(1).dtype); }
+
+UnpackedWeights narrow_filters(const OpCall& call, const Geometry& g) {
+  const TensorView& w = call.in(1);
+  return {w.data, w.dtype, g.out_channels, g.taps() * g.in_channels};
+}
+
+// Output channels whose filters are widened at a time: panels of some megabytes, so many that gathering the
+// patches for each of them again takes little.
+constexpr int64_t kFewestWidened = 4 * kMaxPanel, kWidenedFloats = 1 << 20;
+int64_t widened_columns(const Geometry& g) {
+  const int64_t depth = std::max<int64_t>(g.taps() * g.in_channels, 1);
+  const int64_t columns = std::max(kWidenedFloats / depth / kMaxPanel * kMaxPanel, kFewestWidened);
+  return std::min(columns, divide_up(g.out_channels, kMaxPanel) * kMaxPanel);
+}
+
+Status accept_narrow_filters(const OpCall& call) {
+  const auto& attrs = call.attrs<ConvAttrs>();
+  TensorView like_x[3];
+  for (size_t i = 0; i < call.inputs.size(); ++i) like_x[i] = call.in(i);
+  like_x[1] = {};
+  SINTER_RETURN_IF_ERROR(
+      accept_float_pixels({call.op, call.attributes, {like_x, call.inputs.size()}, call.outputs}));
+  SINTER_RETURN_UNLESS(
+      call.in(1).dense() && attrs.group == 1 && attrs.winograd == 0 && call.in(1).dims[0] >= kMaxPanel,
+      unsupported("narrow filters are read of one group, of %a output channels or more", kMaxPanel));
+  return ok_status();
+}
+
+Status narrow_filters_bytes(const Geometry& g, int threads, int64_t copies, size_t* bytes) {
+  if (pointwise(g)) {
+    SINTER_RETURN_UNLESS(unpacked_workspace(g.batch * g.out_pixels(), threads, bytes), too_much_workspace());
+    return ok_status();
+  }
+  int64_t floats = 0, slots = 0;
+  SINTER_RETURN_UNLESS(packed_floats(widened_columns(g), g.taps() * g.in_channels, &floats) &&
+                           slot_floats(g, threads, &slots) &&
+                           checked_mul<int64_t>(slots, std::max(threads, 1), &slots) &&
+                           checked_add(floats, slots, &floats) && checked_add(floats, copies, &floats) &&
+                           checked_mul<int64_t>(floats, sizeof(float), &floats),
+                       too_much_workspace());
+  *bytes = static_cast<size_t>(floats);
+  return ok_status();
+}
+
+// ---- which kernel, and what it needs
+
 // Results do not depend on strides, which rules out any other algorithm.
 Status accept_conv(const OpCall& call) {
+  if (has_narrow_filters(call)) return accept_narrow_filters(call);
   SINTER_RETURN_IF_ERROR(accept_float_pixels(call));
   SINTER_RETURN_UNLESS(call.in(0).dense() || !narrow_conv_takes(window_geometry<ConvAttrs>(call)),
                        unsupported("the simd kernel for few channels takes dense operands"));
@@ -91,6 +143,7 @@ Status conv_bytes(const Geometry& g, bool packs, bool packs_few, int threads, in
 
 Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Geometry g = window_geometry<ConvAttrs>(call);
+  if (has_narrow_filters(call)) return narrow_filters_bytes(g, threads, planned_copies(g, threads), bytes);
   const int64_t depth = g.taps() * (g.in_channels / g.group);
   return conv_bytes(g, !few_columns(g.out_channels / g.group, depth), true, threads,
                     planned_copies(g, threads), bytes);
@@ -181,6 +234,39 @@ void run_tiles(const ConvGroup& c, ThreadPool* pool) {
   });
 }
 
+Status run_narrow_filters(const OpCall& call, RunContext& context) {
+  const auto& attrs = call.attrs<ConvAttrs>();
+  const Geometry g = window_geometry<ConvAttrs>(call);
+  if (call.out(0).size() == 0) return ok_status();
+  const UnpackedWeights w = narrow_filters(call, g);
+  const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
+  Gemm all;
+  all.depth = w.depth, all.y_stride = g.out_pixel();
+  all.min = static_cast<float>(attrs.act_min), all.max = static_cast<float>(attrs.act_max);
+  if (pointwise(g)) {
+    all.a = call.in(0).as<const float>(), all.a_stride = g.in_pixel(), all.rows = g.batch * g.out_pixels();
+    all.columns = w.columns, all.bias = bias, all.y = call.out(0).as<float>();
+    return run_unpacked(w, all, context), ok_status();
+  }
+  const int64_t threads = threads_of(context.threads), width = panel_width(), chunk = widened_columns(g);
+  int64_t widened = 0, slot_size = 0;
+  if (!packed_floats(chunk, w.depth, &widened) || !slot_floats(g, threads, &slot_size)) return ok_status();
+  auto* panels = reinterpret_cast<float*>(context.workspace.data());
+  float* slots = panels + widened;
+  float* copies = used_copies(g, threads) > 0 ? slots + threads * slot_size : nullptr;
+  for (int64_t first = 0; first < w.columns; first += chunk) {
+    all.columns = std::min(chunk, w.columns - first);
+    parallel_for(context.threads, divide_up(all.columns, width), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t panel = begin; panel < end; ++panel)
+        widen_panel_piece(w, first + panel * width, 0, w.depth, panels + panel * width * w.depth);
+    });
+    all.b = panels, all.bias = bias != nullptr ? bias + first : nullptr;
+    all.y = call.out(0).as<float>() + first;
+    run_tiles({g, 0, all, call.in(0).as<const float>(), nullptr, slots, slot_size, copies}, context.threads);
+  }
+  return ok_status();
+}
+
 // `constant`: the filters of all groups, packed beforehand, or null.
 Status run_conv_with(const OpCall& call, RunContext& context, const float* constant) {
   const auto& attrs = call.attrs<ConvAttrs>();
@@ -220,17 +306,22 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
   return ok_status();
 }
 
-Status run_conv(const OpCall& call, RunContext& context) { return run_conv_with(call, context, nullptr); }
+Status run_conv(const OpCall& call, RunContext& context) {
+  return has_narrow_filters(call) ? run_narrow_filters(call, context) : run_conv_with(call, context, nullptr);
+}
 
 }  // namespace
 
 Status conv_bound(const OpCall& call, int threads, size_t* workspace) {
   const bool packs = !call.in(1).constant;
   const Geometry g = window_geometry<ConvAttrs>(call);
+  if (has_narrow_filters(call))
+    return narrow_filters_bytes(g, threads, planned_copies(g, threads), workspace);
   return conv_bytes(g, packs, packs, threads, planned_copies(g, threads), workspace);
 }
 
 bool conv_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
+  if (has_narrow_filters(call)) return false;
   const Geometry g = window_geometry<ConvAttrs>(call);
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
   int64_t floats = 0;

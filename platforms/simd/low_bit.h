@@ -1,40 +1,54 @@
-// Products with weights of 4 and 8 bits that stay packed: rows of x with rows of weights that are widened in
-// registers, and widening of pieces of panels for the product of gemm.h.
+// Products with weights of 2 to 8 bits that stay as the file has them: few rows of x with rows of weights
+// that are widened in registers, and widening of pieces of panels for the product of gemm.h.
 #pragma once
 
 #include "platforms/simd/table.h"
+#include "runtime/core/bit_rows.h"
 
 namespace sinter::simd {
 
 inline constexpr int64_t kLowBitRows = 4;  // rows of x that are multiplied at a time
 inline constexpr int64_t kMostLanes = 16;
 
+// One matrix. Rows of weights and blocks begin at whole bytes (check_low_bit).
 struct LowBit {
-  const uint8_t* weights = nullptr;  // [columns, depth]
+  const uint8_t* weights = nullptr;  // `columns` rows of `depth` integers (bit_rows.h)
   const uint8_t* end = nullptr;      // of the weights' bytes
-  const float* scales = nullptr;     // [columns, blocks]
-  const std::byte* zeros = nullptr;  // null: none
+  const void* scales = nullptr;      // [columns, blocks]
+  DType scale_type = DType::kFloat32;
+  const std::byte* zeros = nullptr;  // [columns, blocks], or null: none
   DType zero_type = DType::kNone;
-  bool narrow = false;     // 4 bits, else 8
-  bool is_signed = false;  // two's complement
+  bool narrow = false;      // 4 bits, whatever `bits` is
+  int bits = 8;             // 2 to 8
+  bool is_signed = false;   // two's complement; 2, 4 and 8 bits
+  bool is_rounded = false;  // blocks of x are rounded to int8 (activation_bits 8)
   int64_t columns = 0, depth = 0, block = 0, blocks = 0;
 
-  int64_t weights_a_byte() const { return narrow ? 2 : 1; }
-  // Vectors of bytes that a block takes.
-  int64_t chunks(int64_t lanes) const { return divide_up(divide_up(block, weights_a_byte()), lanes); }
+  int width() const { return narrow ? 4 : bits; }
+  int64_t row_bytes() const { return bit_row_bytes(width(), depth); }
 };
+
+// Of weights [columns, depth] or [columns, bytes of a row], scales and zero points (which may be absent). A
+// row of one block has blocks of its own length, whatever block_size is. bits:
+// LowBitFullyConnectedAttrs::bits.
+LowBit low_bit_matrix(const TensorView& weights, const TensorView& scales, const TensorView& zeros,
+                      int64_t depth, int64_t block_size, int64_t bits);
+// kUnsupported, with the reason, for what the products here do not compute.
+Status check_low_bit(const LowBit& g);
+// One of them; zero points in the terms of unsigned weights.
+float low_bit_scale(const LowBit& g, int64_t at);
+float low_bit_zero(const LowBit& g, int64_t at);
 
 // Lanes of a vector of floats.
 int64_t low_bit_lanes();
-// Floats of one row of x in the order in which a block's weights come out of their vectors, zeros between
-// blocks; false on overflow.
+// Floats of one row of x in the order in which the weights come out of their vectors; false on overflow.
 [[nodiscard]] bool arranged_floats(const LowBit& g, int64_t* floats);
 void arrange_row(const LowBit& g, const float* x, float* arranged);
 // y[r, n] = bias[n] + x row r . weights row n, clamped, for columns first .. last - 1 and rows <=
-// kLowBitRows; rows of `arranged` are `stride` apart.
+// kLowBitRows; rows of `arranged` are `stride` floats apart.
 void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride);
-// Weights k0 .. k1 - 1 of the columns of a panel of gemm.h, in its order; k0 is even.
+// Weights k0 .. k1 - 1 of the columns of a panel of gemm.h, in its order; k0 is a multiple of 16.
 void widen_panel(const LowBit& g, int64_t column, int64_t k0, int64_t k1, float* to);
 
 }  // namespace sinter::simd

@@ -1,12 +1,13 @@
 // MatMul and FullyConnected on the product of gemm.h.
-#include "platforms/simd/gemm.h"
 #include "platforms/simd/packed.h"
+#include "platforms/simd/unpacked_weights.h"
+#include "runtime/core/narrow_weights.h"
 
 namespace sinter::simd {
 namespace {
 
 // So few rows that packing a computed b costs more than it gains.
-constexpr int64_t kFewRows = 4;
+constexpr int64_t kTooFewToPack = 4;
 
 Status workspace_of(int64_t columns, int64_t depth, int64_t extra, int64_t copies, size_t* bytes) {
   int64_t n = 0;
@@ -33,8 +34,28 @@ Connected connected(const OpCall& call) {
   return c;
 }
 
-Status connected_workspace(const OpCall& call, int, size_t* bytes) {
+UnpackedWeights unpacked_weights(const OpCall& call) {
+  const TensorView& w = call.in(1);
+  return {w.data, w.dtype, w.dims[0], w.dims[1]};
+}
+
+// Weights may be narrower than x.
+Status accept_connected(const OpCall& call) {
+  TensorView like_x[3];
+  for (size_t i = 0; i < call.inputs.size(); ++i) like_x[i] = call.in(i);
+  if (is_narrow_weight(call.in(1).dtype)) {
+    SINTER_RETURN_UNLESS(call.in(1).dense(), unsupported("the simd kernel takes dense weights"));
+    like_x[1] = {};
+  }
+  return accept_float_pixels({call.op, call.attributes, {like_x, call.inputs.size()}, call.outputs});
+}
+
+Status connected_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Connected c = connected(call);
+  if (reads_unpacked(call)) {
+    SINTER_RETURN_UNLESS(unpacked_workspace(c.rows, threads, bytes), too_much_workspace());
+    return ok_status();
+  }
   if (c.rows <= 1) return *bytes = 0, ok_status();
   return workspace_of(c.columns, c.depth, 0, 1, bytes);
 }
@@ -47,6 +68,12 @@ Status run_connected_with(const OpCall& call, RunContext& context, const float* 
   auto* y = call.out(0).as<float>();
   const auto min = static_cast<float>(attrs.act_min), max = static_cast<float>(attrs.act_max);
   if (c.rows * c.columns == 0) return ok_status();
+  if (reads_unpacked(call)) {
+    Gemm g;
+    g.a = x, g.a_stride = c.x_step, g.rows = c.rows, g.columns = c.columns, g.depth = c.depth;
+    g.bias = bias, g.y = y, g.y_stride = c.y_step, g.min = min, g.max = max;
+    return run_unpacked(unpacked_weights(call), g, context), ok_status();
+  }
   if (c.rows <= 1) {
     const int64_t grain = std::max<int64_t>(32768 / std::max<int64_t>(c.depth, 1), 4) / 4 * 4;
     parallel_for(context.threads, divide_up(c.columns, grain), 1, [&](int64_t begin, int64_t end) {
@@ -121,7 +148,7 @@ void multiply_one(const OpCall& call, const Matrices& m, int64_t index, float* s
       for (int64_t k = 0; k < m.depth; ++k) scratch[r * m.depth + k] = a[k * m.rows + r];
     a = scratch;
   }
-  if (m.transpose_b && m.rows <= kFewRows) {
+  if (m.transpose_b && m.rows <= kTooFewToPack) {
     const int64_t grain = std::max<int64_t>(32768 / std::max<int64_t>(m.depth, 1), 4) / 4 * 4;
     parallel_for(threads, divide_up(m.columns, grain), 1, [&](int64_t begin, int64_t end) {
       const int64_t first = begin * grain, last = std::min(end * grain, m.columns);
@@ -136,7 +163,7 @@ void multiply_one(const OpCall& call, const Matrices& m, int64_t index, float* s
   g.y = y, g.y_stride = m.columns;
   // In place, a panel would read past the last columns of b, so these are packed in any case.
   const int64_t width = panel_width(), whole = m.columns / width * width;
-  if (!m.transpose_b && m.rows <= 2 * kFewRows) {
+  if (!m.transpose_b && m.rows <= 2 * kTooFewToPack) {
     g.b = b, g.b_step = m.columns, g.columns = whole;
     gemm_parallel(g, threads);
     if (whole == m.columns) return;
@@ -174,7 +201,7 @@ Status run_mat_mul(const OpCall& call, RunContext& context) {
 bool connected_packing(const OpCall& call, int, Packing* packing, size_t*) {
   const Connected c = connected(call);
   int64_t floats = 0;
-  if (c.rows <= 1 || !packed_floats(c.columns, c.depth, &floats) ||
+  if (c.rows <= 1 || reads_unpacked(call) || !packed_floats(c.columns, c.depth, &floats) ||
       !checked_mul<int64_t>(floats, sizeof(float), &floats))
     return false;
   *packing = {static_cast<size_t>(floats), 0b10, {kFloatPanels, 1, c.columns, c.depth}};
@@ -192,7 +219,7 @@ Status run_packed_connected(void* packed, const OpCall& call, RunContext& contex
 }
 
 const Kernel kFullyConnectedKernel = {Op::kFullyConnected, nullptr, connected_workspace, run_connected,
-                                      accept_float_pixels};
+                                      accept_connected};
 const Kernel kMatMulKernel = {Op::kMatMul, nullptr, mat_mul_workspace, run_mat_mul, accept_float_dense};
 
 }  // namespace sinter::simd

@@ -5,6 +5,7 @@
 #include "platforms/simd/packed.h"
 #include "platforms/simd/simd_backend.h"
 #include "platforms/simd/simd_kernels.h"
+#include "platforms/simd/unpacked_weights.h"
 
 namespace sinter {
 namespace {
@@ -48,12 +49,17 @@ Status accept(const Target& target, const OpCall& call, int threads, size_t* wor
   return ok_status();
 }
 
+bool reads_large_weights(const OpCall& call) {
+  return call.op == Op::kFullyConnected && call.in(1).constant && simd::reads_unpacked(call);
+}
+
 }  // namespace
 
 const Platform simd_platform = {.name = "simd",
                                 .serves = serves,
                                 .has_kernel = has_kernel,
                                 .accept = accept,
+                                .reads_large_weights = reads_large_weights,
                                 .fuses = SimdBackend::fuses,
                                 .times = kTimes,
                                 .computes_half = computes_half,

@@ -23,6 +23,9 @@ struct Platform {
   // Bytes that a session keeps for its kernel of a call that it accepts, besides packed weights and the
   // workspace: an estimate, the same on every machine. Null: hardly any.
   size_t (*kept_bytes)(const OpCall& call) = nullptr;
+  // Whether its kernel of a call that it accepts reads constant weights where they are, because they are
+  // large: nothing is packed, and a session takes no memory for them. Null: never.
+  bool (*reads_large_weights)(const OpCall& call) = nullptr;
   // Whether it computes `next`, which reads the result of `first`, together with that where their places
   // permit it (Backend::fuse), in less time than any platform takes for one after the other. Null: never.
   bool (*fuses)(const OpCall& first, const OpCall& next) = nullptr;

@@ -40,6 +40,9 @@ enum class AttentionRule {
   // As kAdds; a query whose weights are NaN gives zeros.
   kAddsNanToZero,
 };
+// What a token makes of LinearAttention's state S: kGated and kGatedDelta begin with S = exp(decay) S; then
+// S = S + k v' by kLinear and kGated, S = S + beta k (v - S' k)' by kDelta and kGatedDelta.
+enum class LinearAttentionRule { kLinear = 0, kGated, kDelta, kGatedDelta };
 // The rule by which CheckLength compares `found` with `limit`.
 enum class LengthRule {
   kMeet = 0,  // equal: both are lengths of one axis

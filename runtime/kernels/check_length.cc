@@ -35,7 +35,8 @@ Status run_check_length(const OpCall& call, RunContext&) {
     case LengthRule::kPlanned:
       SINTER_RETURN_UNLESS(
           within,
-          fails("a length of %a is outside the planned 0 to %b; convert with a larger --bound NODE=N"));
+          fails("a length of %a is outside the planned 0 to %b; convert with a larger --bound NODE=N, or "
+                "--max-context N"));
       break;
     case LengthRule::kPart:
       SINTER_RETURN_UNLESS(

@@ -1,6 +1,7 @@
-// Conv in the operands' own type, always directly.
+// Conv, always directly, in the input's own type; weights may be narrower floats.
 #include "runtime/backend/winograd.h"
 #include "runtime/kernels/conv_loops.h"
+#include "runtime/kernels/narrow_weights.h"
 #include "runtime/kernels/reference.h"
 
 namespace sinter {
@@ -16,9 +17,10 @@ Status infer_direct_or_winograd(OpCall& call) {
   SINTER_RETURN_IF_ERROR(conv_geometry<ConvAttrs>(call, &g));
   SINTER_RETURN_UNLESS(is_winograd_tile(a.winograd),
                        invalid("a Winograd tile of %a outputs is unknown", a.winograd));
-  SINTER_RETURN_UNLESS(
-      is_compute_float(call.in(0).dtype) && call.in(0).rank == 4 && winograd_fits(g),
-      invalid("Winograd tiles need floats and a window of 3x3 with stride 1, dilation 1 and one group"));
+  SINTER_RETURN_UNLESS(is_compute_float(call.in(0).dtype) && call.in(1).dtype == call.in(0).dtype &&
+                           call.in(0).rank == 4 && winograd_fits(g),
+                       invalid("Winograd tiles need floats of one type and a window of 3x3 with stride 1, "
+                               "dilation 1 and one group"));
   return ok_status();
 }
 
@@ -33,9 +35,8 @@ Status run(const OpCall& call, RunContext& context) {
   SINTER_RETURN_IF_ERROR(conv_geometry<ConvAttrs>(call, &g));
   g.set_steps(call);
   const auto& a = call.attrs<ConvAttrs>();
-  return dispatch(call.in(0).dtype, [&](auto t) {
-    return conv(call, g, Direct<decltype(t)>(call, a.act_min, a.act_max), context), ok_status();
-  });
+  return for_weights(call, a.act_min, a.act_max,
+                     [&](const auto& numerics) { conv(call, g, numerics, context); });
 }
 
 Status lead(const OpCall& call, size_t* bytes) {

@@ -1,5 +1,7 @@
 #include "runtime/kernels/conv_geometry.h"
 
+#include "runtime/kernels/narrow_weights.h"
+
 namespace sinter::linear {
 namespace {
 
@@ -83,7 +85,10 @@ Status infer_conv(OpCall& call, const ConvSettings& settings) {
   const DType t = call.in(0).dtype;
   SINTER_RETURN_UNLESS(is_compute_float(t) || t == DType::kInt32 || t == DType::kInt64,
                        invalid("a convolution takes floats, int32 or int64"));
-  SINTER_RETURN_UNLESS(call.in(1).dtype == t, invalid("input and weights differ in type"));
+  if (call.op == Op::kConv)
+    SINTER_RETURN_IF_ERROR(check_weight_dtype(t, call.in(1).dtype));
+  else
+    SINTER_RETURN_UNLESS(call.in(1).dtype == t, invalid("input and weights differ in type"));
   WindowGeometry g;
   int64_t dims[kMaxRank];
   SINTER_RETURN_IF_ERROR(conv_geometry(call, settings, &g, dims));

@@ -1,4 +1,5 @@
-// FullyConnected: every row of x with every row of the weights.
+// FullyConnected: every row of x with every row of the weights, which may be narrower floats.
+#include "runtime/kernels/narrow_weights.h"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/reference.h"
 
@@ -13,7 +14,7 @@ Status infer_call(OpCall& call) {
   const TensorView& w = call.in(1);
   SINTER_RETURN_IF_ERROR(check_connected(call));
   SINTER_RETURN_IF_ERROR(check_linear_dtype(call));
-  SINTER_RETURN_IF_ERROR(check_same_dtype(call, 1, 0));
+  SINTER_RETURN_IF_ERROR(check_weight_dtype(x.dtype, w.dtype));
   SINTER_RETURN_IF_ERROR(check_bounds(a.act_min, a.act_max));
   if (call.has_input(2)) {
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, 2, 0));
@@ -31,9 +32,8 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
 
 Status run(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<FullyConnectedAttrs>();
-  return dispatch(call.in(0).dtype, [&](auto t) {
-    return connect(call, Direct<decltype(t)>(call, a.act_min, a.act_max), context), ok_status();
-  });
+  return for_weights(call, a.act_min, a.act_max,
+                     [&](const auto& numerics) { connect(call, numerics, context); });
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
-// LowBitFullyConnected: FullyConnected with weights of 4 or 8 bits, a scale and a zero point per block of a
+// LowBitFullyConnected: FullyConnected with weights of 2 to 8 bits, a scale and a zero point per block of a
 // row.
+#include "runtime/backend/rounded_block.h"
+#include "runtime/core/bit_rows.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/reference.h"
@@ -9,24 +11,58 @@ namespace {
 
 using namespace linear;
 
+bool is_unsigned_weight(DType t) { return t == DType::kUint2 || t == DType::kUint4 || t == DType::kUint8; }
+bool is_integer_weight(DType t) {
+  return is_unsigned_weight(t) || t == DType::kInt2 || t == DType::kInt4 || t == DType::kInt8;
+}
+bool is_float_weight(DType t) { return t == DType::kFloat4E2M1 || (is_float8(t) && t != DType::kFloat8E8M0); }
+
+Status check_weights(const OpCall& call, const LowBitFullyConnectedAttrs& a) {
+  const TensorView &x = call.in(0), &w = call.in(1);
+  SINTER_RETURN_UNLESS(x.rank >= 1 && w.rank == 2,
+                       invalid("x needs an axis and the weights two, not %a and %b", x.rank, w.rank));
+  SINTER_RETURN_IF_ERROR(check_dims(x));
+  SINTER_RETURN_IF_ERROR(check_dims(w));
+  const int64_t depth = x.dims[x.rank - 1];
+  if (a.bits == 0) {
+    SINTER_RETURN_IF_ERROR(check_dtype(call, 1, is_integer_weight(w.dtype) || is_float_weight(w.dtype)));
+    SINTER_RETURN_UNLESS(w.dims[1] == depth,
+                         invalid("the weights read %a values of each row of %b", w.dims[1], depth));
+  } else {
+    SINTER_RETURN_UNLESS(a.bits >= 3 && a.bits <= 7 && has_planes(static_cast<int>(a.bits)),
+                         invalid("weights of %a bits have an element type or are not supported", a.bits));
+    SINTER_RETURN_IF_ERROR(check_dtype(call, 1, w.dtype == DType::kUint8));
+    SINTER_RETURN_UNLESS(w.dims[1] == bit_row_bytes(static_cast<int>(a.bits), depth),
+                         invalid("rows of %a bytes do not hold the weights of %b values", w.dims[1], depth));
+  }
+  SINTER_RETURN_UNLESS(a.activation_bits == 0 || a.activation_bits == 8,
+                       invalid("activations of %a bits are not supported", a.activation_bits));
+  SINTER_RETURN_UNLESS(a.activation_bits == 0 || !is_float_weight(w.dtype),
+                       invalid("activations in 8 bits need weights that are integers"));
+  return ok_status();
+}
+
 Status infer_call(OpCall& call) {
   const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
   const TensorView &x = call.in(0), &w = call.in(1), &scales = call.in(2);
-  SINTER_RETURN_IF_ERROR(check_connected(call));
+  SINTER_RETURN_IF_ERROR(check_weights(call, a));
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
-  const bool is_unsigned = w.dtype == DType::kUint4 || w.dtype == DType::kUint8;
   SINTER_RETURN_IF_ERROR(
-      check_dtype(call, 1, is_unsigned || w.dtype == DType::kInt4 || w.dtype == DType::kInt8));
-  SINTER_RETURN_IF_ERROR(check_same_dtype(call, 2, 0));
+      check_dtype(call, 2,
+                  scales.dtype == x.dtype || (is_float(scales.dtype) && scales.dtype != DType::kFloat4E2M1 &&
+                                              bit_width(scales.dtype) < bit_width(x.dtype))));
   SINTER_RETURN_IF_ERROR(check_bounds(a.act_min, a.act_max));
   SINTER_RETURN_UNLESS(a.block_size >= 1, invalid("block size %a is out of range", a.block_size));
-  const int64_t blocks = w.dims[1] / a.block_size + (w.dims[1] % a.block_size != 0 ? 1 : 0);
+  const int64_t depth = x.dims[x.rank - 1];
+  const int64_t blocks = depth / a.block_size + (depth % a.block_size != 0 ? 1 : 0);
   SINTER_RETURN_UNLESS(scales.rank == 2 && scales.dims[0] == w.dims[0] && scales.dims[1] == blocks,
                        invalid("the scales are not %a for each row of the weights", blocks));
   if (call.has_input(3)) {
     const TensorView& zeros = call.in(3);
     SINTER_RETURN_IF_ERROR(
-        check_dtype(call, 3, zeros.dtype == w.dtype || (is_unsigned && zeros.dtype == x.dtype)));
+        check_dtype(call, 3,
+                    is_integer_weight(w.dtype) &&
+                        (zeros.dtype == w.dtype || (is_unsigned_weight(w.dtype) && zeros.dtype == x.dtype))));
     SINTER_RETURN_UNLESS(zeros.same_shape(scales), invalid("zero points and scales differ in shape"));
   }
   if (call.has_input(4)) {
@@ -43,74 +79,150 @@ Status infer_call(OpCall& call) {
 constexpr int64_t kPiece = 128;
 constexpr int64_t kRows = 64;
 
-size_t scratch_bytes(const Product& p) {
-  return static_cast<size_t>(std::min(p.depth, kPiece)) * kTile * sizeof(double);
+using Sums = double[kRows][kTile];
+
+size_t scratch_bytes(const OpCall& call) {
+  const bool rounded = call.attrs<LowBitFullyConnectedAttrs>().activation_bits != 0;
+  return static_cast<size_t>(std::min(connected_product(call).depth, kPiece)) * kTile * sizeof(double) +
+         (rounded ? sizeof(Sums) : 0);
 }
 
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
-  *bytes = align_up(scratch_bytes(connected_product(call)), kBufferAlignment) *
-           static_cast<size_t>(std::max(threads, 1));
+  *bytes = align_up(scratch_bytes(call), kBufferAlignment) * static_cast<size_t>(std::max(threads, 1));
   return ok_status();
 }
 
 double number(const Run& run, DType t, int64_t i) {
-  return wide_kind(t) == Wide::kFloat ? run.f[i] : static_cast<double>(run.i[i]);
+  switch (wide_kind(t)) {
+    case Wide::kFloat:
+      return run.f[i];
+    case Wide::kSigned:
+      return static_cast<double>(run.i[i]);
+    default:
+      return static_cast<double>(run.u[i]);
+  }
+}
+// Element `at` of a dense value.
+double element(const TensorView& v, int64_t at) {
+  Run run;
+  read_run(v.dtype, v.data + at * static_cast<int64_t>(byte_width(v.dtype)), 0, at, 1, run);
+  return number(run, v.dtype, 0);
+}
+
+// Weights less their zero points, and scales, in double.
+class Weights {
+ public:
+  explicit Weights(const OpCall& call)
+      : w_(call.in(1)), scales_(call.in(2)), zeros_(call.has_input(3) ? call.in(3) : TensorView{}) {
+    const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
+    bits_ = static_cast<int>(a.bits), block_ = a.block_size;
+    depth_ = call.in(0).dims[call.in(0).rank - 1];
+  }
+
+  int64_t blocks() const { return scales_.dims[1]; }
+  double scale(int64_t column, int64_t block) const { return element(scales_, column * blocks() + block); }
+
+  // Weights k0 .. k1 - 1 of one column, kTile apart, times their scales if `scaled`.
+  void read(int64_t column, int64_t k0, int64_t k1, bool scaled, double* dst) const {
+    Run run;
+    for (int64_t k = k0; k < k1;) {
+      const int64_t block = k / block_, at = column * blocks() + block;
+      const int64_t n = std::min({block_ - k % block_, k1 - k, kRunLength});
+      const double zero = zeros_.present() ? element(zeros_, at) : 0,
+                   scale = scaled ? element(scales_, at) : 1;
+      if (bits_ != 0) {
+        const auto* row = reinterpret_cast<const uint8_t*>(w_.data) + column * w_.dims[1];
+        for (int64_t i = 0; i < n; ++i) run.u[i] = bit_row_item(row, bits_, depth_, k + i);
+      } else {
+        const int64_t first = column * depth_ + k;
+        const auto width = static_cast<int64_t>(byte_width(w_.dtype));
+        read_run(w_.dtype, w_.data + first * width, width, first, n, run);
+      }
+      for (int64_t i = 0; i < n; ++i, dst += kTile) *dst = (number(run, w_.dtype, i) - zero) * scale;
+      k += n;
+    }
+  }
+
+ private:
+  TensorView w_, scales_, zeros_;
+  int bits_ = 0;
+  int64_t block_ = 0, depth_ = 0;
+};
+
+// Weights k0 .. k1 - 1 of columns c0 .. c0 + kTile - 1 (beyond the last: zeros).
+void read_panel(const Weights& weights, int64_t c0, int64_t c1, int64_t k0, int64_t k1, bool scaled,
+                double* piece) {
+  for (int64_t c = c0; c < c0 + kTile; ++c) {
+    if (c < c1)
+      weights.read(c, k0, k1, scaled, piece + (c - c0));
+    else
+      for (int64_t k = 0; k < k1 - k0; ++k) piece[k * kTile + (c - c0)] = 0;
+  }
+}
+
+// Rows of x, `depth` apart, times weights.
+template <class T>
+void float_sums(const Weights& weights, const T* x, int64_t rows, int64_t depth, int64_t c0, int64_t c1,
+                double* piece, Sums sums) {
+  for (int64_t k0 = 0; k0 < depth; k0 += kPiece) {
+    const int64_t k1 = std::min(k0 + kPiece, depth);
+    read_panel(weights, c0, c1, k0, k1, true, piece);
+    const typename Direct<T>::Reader plain;
+    for (int64_t r = 0; r < rows; r += kTile)
+      lane_tile<kTile>(
+          piece, kTile, plain, [&](int64_t i) { return x + (r + i) * depth + k0; }, 1,
+          [&](int64_t) { return plain; }, std::min(kTile, rows - r), k1 - k0, sums + r);
+  }
+}
+
+// The same with blocks of x rounded to int8. Sums of a block are exact where zero points are integers; they
+// are behind the weights in the scratch memory.
+template <class T>
+void integer_sums(const Weights& weights, int64_t block, const T* x, int64_t rows, int64_t depth, int64_t c0,
+                  int64_t c1, double* piece, Sums sums) {
+  for (int64_t b = 0; b < weights.blocks(); ++b) {
+    const int64_t first = b * block, last = depth - first < block ? depth : first + block;
+    float scales[kRows];
+    for (int64_t r = 0; r < rows; ++r) scales[r] = rounded_block_scale(x + r * depth + first, last - first);
+    auto& of_block = *reinterpret_cast<Sums*>(piece + std::min(depth, kPiece) * kTile);
+    std::fill_n(&of_block[0][0], kRows * kTile, 0.0);
+    for (int64_t k0 = first; k0 < last; k0 += kPiece) {
+      const int64_t k1 = std::min(k0 + kPiece, last);
+      read_panel(weights, c0, c1, k0, k1, false, piece);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t k = k0; k < k1; ++k) {
+          const auto q =
+              static_cast<double>(rounded_to_int8(static_cast<float>(x[r * depth + k]), scales[r]));
+          for (int64_t c = 0; c < kTile; ++c) of_block[r][c] += q * piece[(k - k0) * kTile + c];
+        }
+    }
+    for (int64_t c = c0; c < c1; ++c) {
+      const double scale = weights.scale(c, b);
+      for (int64_t r = 0; r < rows; ++r)
+        sums[r][c - c0] += of_block[r][c - c0] * (scale * static_cast<double>(scales[r]));
+    }
+  }
 }
 
 template <class T>
 void low_bit(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
   const T* x = call.in(0).as<T>();
-  const TensorView& w = call.in(1);
-  const T* scales = call.in(2).as<T>();
-  const TensorView zeros = call.has_input(3) ? call.in(3) : TensorView{};
   const T* bias = call.has_input(4) ? call.in(4).as<T>() : nullptr;
   T* y = call.out(0).as<T>();
   const Bounds<T> bounds(a.act_min, a.act_max);
   const Product p = connected_product(call);
-  const int64_t blocks = call.in(2).dims[1];
-  const auto byte_of = [](const TensorView& v, int64_t i) {
-    return v.data + i * static_cast<int64_t>(byte_width(v.dtype));
-  };
-  // Columns c .. c + 3 (beyond the last: zeros), values k0 .. k1 - 1.
-  const auto widen = [&](int64_t column, int64_t k0, int64_t k1, double* dst) {
-    Run run;
-    for (int64_t k = k0; k < k1;) {
-      const int64_t block = k / a.block_size, at = column * blocks + block;
-      const int64_t in_block = a.block_size - k % a.block_size;
-      const int64_t n = std::min({in_block, k1 - k, kRunLength});
-      double zero = 0;
-      if (zeros.present()) {
-        read_run(zeros.dtype, byte_of(zeros, at), 0, at, 1, run);
-        zero = number(run, zeros.dtype, 0);
-      }
-      const int64_t first = column * p.depth + k;
-      read_run(w.dtype, byte_of(w, first), 1, first, n, run);
-      for (int64_t i = 0; i < n; ++i, dst += kTile)
-        *dst = (number(run, w.dtype, i) - zero) * static_cast<double>(scales[at]);
-      k += n;
-    }
-  };
+  const Weights weights(call);
   const int64_t panels = (p.columns + kTile - 1) / kTile;
-  const Tiling tiling{panels, p.rows, 1, kRows, scratch_bytes(p)};
+  const Tiling tiling{panels, p.rows, 1, kRows, scratch_bytes(call)};
   for_tiles(tiling, context, [&](std::byte* scratch, int64_t panel, int64_t r0, int64_t r1) {
     auto* piece = reinterpret_cast<double*>(scratch);
     const int64_t c0 = panel * kTile, c1 = std::min(c0 + kTile, p.columns);
-    double sums[kRows][kTile] = {};
-    for (int64_t k0 = 0; k0 < p.depth; k0 += kPiece) {
-      const int64_t k1 = std::min(k0 + kPiece, p.depth);
-      for (int64_t c = c0; c < c0 + kTile; ++c) {
-        if (c < c1)
-          widen(c, k0, k1, piece + (c - c0));
-        else
-          for (int64_t k = 0; k < k1 - k0; ++k) piece[k * kTile + (c - c0)] = 0;
-      }
-      const typename Direct<T>::Reader plain;
-      for (int64_t r = r0; r < r1; r += kTile)
-        lane_tile<kTile>(
-            piece, kTile, plain, [&](int64_t i) { return x + (r + i) * p.depth + k0; }, 1,
-            [&](int64_t) { return plain; }, std::min(kTile, r1 - r), k1 - k0, sums + (r - r0));
-    }
+    Sums sums = {};
+    if (a.activation_bits == 0)
+      float_sums(weights, x + r0 * p.depth, r1 - r0, p.depth, c0, c1, piece, sums);
+    else
+      integer_sums(weights, a.block_size, x + r0 * p.depth, r1 - r0, p.depth, c0, c1, piece, sums);
     for (int64_t r = r0; r < r1; ++r)
       for (int64_t c = c0; c < c1; ++c) {
         double sum = sums[r - r0][c - c0];

@@ -111,7 +111,8 @@ def models(sinter, sources):
     small = [m.SerializeToString() for _, m in small_networks()]
     jobs += [(d, []) for d in small]
     for d in sources:
-        jobs += [(d, ["--quantize", q]) for q in ("int8w", "int4w")]
+        jobs += [(d, ["--quantize", q]) for q in ("int8w", "int4w", "int3w")]
+        jobs.append((d, ["--quantize", "int6w", "--activations", "int8"]))
     made = []
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for result in pool.map(lambda j: convert(sinter, *j), jobs):
@@ -207,11 +208,32 @@ def plans(sinter):
         "g", [value("x", onnx.TensorProto.FLOAT, ["rows", 4]), value("at", onnx.TensorProto.INT64, ["rows", 1]), cells[1]],
         [value("y", onnx.TensorProto.FLOAT, ["rows", 4]), value("cache_out", onnx.TensorProto.FLOAT, [4, 4])]),
         opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    # Rows by the weights of chosen experts, floats and packed integers, and a state that every token updates.
+    def decoder(nodes, inputs, outputs, tensors):
+        graph = helper.make_graph(nodes, "g", [value(n, onnx.TensorProto.FLOAT, d) for n, d in inputs.items()],
+                                  [value(n, onnx.TensorProto.FLOAT, None) for n in outputs],
+                                  [numpy_helper.from_array(a, n) for n, a in tensors.items()])
+        imports = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+        return helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()
+
+    tokens = {"x": [3, 4], "r": [3, 2]}
+    experts = decoder([node("MoE", ["x", "r", "v", "", "w"], ["y"], k=2, domain="com.microsoft")], tokens, ["y"],
+                      {"v": r.normal(size=(2, 6, 4)).astype("f2").astype("f4"), "w": r.normal(size=(2, 4, 6)).astype("f4")})
+    packed_experts = decoder(
+        [node("QMoE", ["x", "r", "v", "vs", "", "w", "ws"], ["y"], activation_type="silu", normalize_routing_weights=1,
+              domain="com.microsoft")], tokens, ["y"],
+        {"v": r.integers(0, 256, (2, 6, 2)).astype("u1"), "vs": np.ones((2, 6), "f4"),
+         "w": r.integers(0, 256, (2, 4, 3)).astype("u1"), "ws": np.ones((2, 4), "f4")})
+    linear = decoder([node("LinearAttention", ["q", "k", "v", "past_state", "d", "b"], ["y", "present_state"], q_num_heads=2,
+                           kv_num_heads=1, domain="com.microsoft")],
+                     {"q": [1, 2, 6], "k": [1, 2, 3], "v": [1, 2, 2], "past_state": [1, 1, 3, 2], "d": [1, 2, 1],
+                      "b": [1, 2, 1]}, ["y", "present_state"], {})
     kept = ["--state", "auto"]
     for name, data, flags in [("shapes", shared, ["--shapes", "rows=1; rows=6; rows=40"]),
                               ("shapes_profiles", shared, ["--shapes", "rows=2; rows=3", "--target", "x86_64,portable"]),
                               ("shapes_state", rows, ["--shapes", "rows=3; rows=1", *kept]),
-                              ("given_lengths", shared, ["--dim", "rows=1..6"]),
+                              ("experts", experts, []), ("packed_experts", packed_experts, []),
+                              ("linear_attention", linear, kept), ("given_lengths", shared, ["--dim", "rows=1..6"]),
                               ("shapes_device", shared, ["--shapes", "rows=32; rows=48", "--target", "cuda"]),
                               ("state", stateful, kept), ("state_device", stateful, [*kept, "--target", "cuda"]),
                               ("state_profiles", stateful, [*kept, "--target", "x86_64,portable"]), ("lengths", lengths.SerializeToString(), []), ("overlap", chain(1, 2, 8, 6), ["--target", "portable"]),

@@ -61,7 +61,8 @@ void run_onnx(View bytes) {
   options.narrow_float64 = r.one_in(4);
   if (r.one_in(6)) options.prefer = &convert::kFloat16Half;
   options.stored_weights = !r.one_in(4);
-  if (r.one_in(4)) options.quantize = r.one_in(2) ? "int8w" : "int4w";
+  if (r.one_in(4)) options.quantize = r.one_in(2) ? "int8w" : r.one_in(2) ? "int4w" : "int3w";
+  options.round_activations = r.one_in(4);
   const auto report = convert::convert_file(in, out, options, diagnostics);
   const bool written = std::filesystem::exists(out, error);
   if (!report && written) broken("a refused conversion leaves a file");

@@ -5,6 +5,7 @@ import contrib
 import control
 import decoder
 import detection
+import experts
 import machine_learning
 import masks
 import microsoft
@@ -12,7 +13,7 @@ import old_opsets
 import refusals
 import structure
 
-MODULES = (contrib, control, decoder, machine_learning, masks, microsoft, old_opsets, structure, bounded, bounded_layers, detection,
+MODULES = (contrib, control, decoder, machine_learning, masks, microsoft, old_opsets, structure, bounded, bounded_layers, detection, experts,
            refusals)
 
 

@@ -25,12 +25,27 @@ bool computable(DType t) {
   return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kFloat16 || t == DType::kBFloat16;
 }
 
+double float8_value(DType t, uint8_t code) {
+  switch (t) {
+    case DType::kFloat8E4M3FN:
+      return decode_float<kFloat8E4M3FNFormat>(code);
+    case DType::kFloat8E4M3FNUZ:
+      return decode_float<kFloat8E4M3FNUZFormat>(code);
+    case DType::kFloat8E5M2:
+      return decode_float<kFloat8E5M2Format>(code);
+    case DType::kFloat8E5M2FNUZ:
+      return decode_float<kFloat8E5M2FNUZFormat>(code);
+    default:
+      return decode_e8m0(code);
+  }
+}
+
 bool is_float32(double v) { return static_cast<double>(static_cast<float>(v)) == v; }
 
 // The largest finite magnitude.
 double largest(const Tensor& t) {
   double most = 0;
-  if (computable(t.dtype))
+  if (computable(t.dtype) || is_float8(t.dtype))
     for (const double v : widened(t).values<double>())
       if (std::isfinite(v)) most = std::max(most, std::fabs(v));
   return most;
@@ -61,8 +76,16 @@ Terms terms_of(Op op, const void* attrs, const std::vector<Tensor>& in) {
     }
     case Op::kLowBitFullyConnected: {
       // A weight is at most all its bits times the scale.
-      const bool narrow = in[1].dtype == DType::kUint4 || in[1].dtype == DType::kInt4;
-      return {static_cast<double>(in[0].dims.back()), largest(in[0]) * largest(in[2]) * (narrow ? 15 : 255)};
+      const int64_t given = static_cast<const LowBitFullyConnectedAttrs*>(attrs)->bits;
+      const int bits = given != 0 ? static_cast<int>(given) : bit_width(in[1].dtype);
+      return {static_cast<double>(in[0].dims.back()), largest(in[0]) * largest(in[2]) * ((1 << bits) - 1)};
+    }
+    case Op::kExpertFullyConnected: {
+      const double all_bits = in.size() > 3 && in[3].dtype != DType::kNone
+                                  ? largest(in[3]) * ((1 << bit_width(in[2].dtype)) - 1)
+                                  : largest(in[2]);
+      const double bias = in.size() > 5 ? largest(in[5]) : 0;
+      return {static_cast<double>(in[0].dims.back()) + 1, std::max(largest(in[0]) * all_bits, bias)};
     }
     default:
       return {};
@@ -148,6 +171,8 @@ Tolerance float32_tolerance(Op op, const void* attrs, const std::vector<Tensor>&
     case Op::kRope:
     case Op::kRmsNorm:
       return {.relative = 1e-6, .absolute = 1e-6};
+    case Op::kLinearAttention:  // the state of all tokens is a sum of their products
+      return {.relative = 2e-6, .absolute = 1e-6 * std::max(largest(want), 1.0)};
     case Op::kLayerNorm:
     case Op::kLstm:  // the state is fed back: errors of the steps add up
     case Op::kGru:
@@ -244,6 +269,11 @@ double rounded_to(DType t, double v) {
 }  // namespace
 
 Tensor widened(const Tensor& t) {
+  if (is_float8(t.dtype)) {
+    std::vector<double> values;
+    for (const uint8_t code : t.values<uint8_t>()) values.push_back(float8_value(t.dtype, code));
+    return tensor<double>(t.dims, values);
+  }
   if (t.dtype != DType::kFloat32) return unhalved<double>(t);
   const auto v = t.values<float>();
   return tensor<double>(t.dims, std::vector<double>(v.begin(), v.end()));

@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 
+#include "runtime/core/bit_rows.h"
 #include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
@@ -125,11 +126,32 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
     return {{n(), n(), c}, {c}, {c}};
   }
   if (op == Op::kLowBitFullyConnected) {
-    const int64_t depth = 4 * n(), columns = n(),
-                  block =
-                      std::max<int64_t>(static_cast<const LowBitFullyConnectedAttrs*>(attrs)->block_size, 1);
+    const auto& a = *static_cast<const LowBitFullyConnectedAttrs*>(attrs);
+    const int64_t depth = 4 * n(), columns = n(), block = std::max<int64_t>(a.block_size, 1);
     const Shape blocks = {columns, (depth - 1) / block + 1};
-    return {{n(), depth}, {columns, depth}, blocks, blocks, {columns}};
+    const bool planes = a.bits > 0 && a.bits < 8 && has_planes(static_cast<int>(a.bits));
+    return {{n(), depth},
+            {columns, planes ? bit_row_bytes(static_cast<int>(a.bits), depth) : depth},
+            blocks,
+            blocks,
+            {columns}};
+  }
+  if (op == Op::kExpertFullyConnected) {
+    const int64_t rows = r.below(7), experts = n(), depth = 4 * n(), columns = n(),
+                  block =
+                      std::max<int64_t>(static_cast<const ExpertFullyConnectedAttrs*>(attrs)->block_size, 1);
+    const Shape blocks = {experts, columns, (depth - 1) / block + 1};
+    return {{rows, depth}, {rows}, {experts, columns, depth}, blocks, blocks, {experts, columns}};
+  }
+  if (op == Op::kLinearAttention) {
+    const int64_t batch = n(), tokens = r.below(4), heads = n(), key = n(), value = n(),
+                  queries = r.one_in(2) ? heads * n() : 1;
+    return {{batch, tokens, queries, key},
+            {batch, tokens, heads, key},
+            {batch, tokens, heads, value},
+            {batch, heads, key, value},
+            {batch, tokens, heads, r.one_in(2) ? key : 1},
+            {batch, tokens, heads}};
   }
   if (op == Op::kGridSample) {
     const int64_t batch = n();
@@ -188,6 +210,11 @@ void fit_integers(void* attrs, Random& r) {
   }
 }
 void fit_attrs(Op op, void* attrs, Random& r) {
+  if (op == Op::kLowBitFullyConnected) {
+    auto& a = *static_cast<LowBitFullyConnectedAttrs*>(attrs);
+    a.bits = r.one_in(2) ? 0 : r.below(9), a.activation_bits = r.one_in(2) ? 0 : 8;
+    return;
+  }
   if (op == Op::kQConv) fit_integers<QConvAttrs>(attrs, r);
   if (op == Op::kQDepthwiseConv) fit_integers<QDepthwiseConvAttrs>(attrs, r);
   if (op == Op::kQConvTranspose) fit_integers<QConvTransposeAttrs>(attrs, r);
@@ -207,6 +234,9 @@ void fit_attrs(Op op, void* attrs, Random& r) {
 // The operand's type in such a call.
 DType fitting_dtype(Op op, size_t input, Random& r) {
   if (op == Op::kCheckLength) return DType::kInt64;
+  if (op == Op::kExpertFullyConnected && input == 1) return DType::kInt64;
+  if (op == Op::kExpertFullyConnected && (input == 2 || input == 4))
+    return r.one_in(2) ? DType::kUint4 : r.one_in(2) ? DType::kUint8 : DType::kFloat32;
   if (op == Op::kQResize) return input == 0 ? DType::kInt8 : DType::kInt32;
   if (op == Op::kQTable) return input == 0 ? DType::kInt16 : DType::kInt32;
   if (op == Op::kQConv || op == Op::kQDepthwiseConv || op == Op::kQConvTranspose ||
@@ -256,6 +286,8 @@ void hostile_calls(Op op, Fill fill_attrs) {
       right.count_include_pad = r.below(2), right.ceil_mode = r.below(2);
       a = right;
     }
+    constexpr DType kIntegers[] = {DType::kUint4, DType::kUint8, DType::kInt2, DType::kUint2, DType::kUint8};
+    const DType integers = kIntegers[op == Op::kLowBitFullyConnected ? r.below(5) : 0];
     for (size_t i = 0; i < inputs; ++i) {
       shapes[i] = r.one_in(3) ? any_shape(r, hostile) : base;
       if (r.one_in(4) && !shapes[i].empty()) shapes[i].erase(shapes[i].begin());
@@ -265,7 +297,11 @@ void hostile_calls(Op op, Fill fill_attrs) {
         shapes[i] = fitting[i], views[i].dtype = fitting_dtype(op, i, r);
       if (fitting.size() == 8 && i == 4) views[i].dtype = DType::kInt32;
       if (!fitting.empty() && op == Op::kLowBitFullyConnected && (i == 1 || (i == 3 && r.one_in(2))))
-        views[i].dtype = r.one_in(2) ? DType::kUint4 : DType::kUint8;
+        views[i].dtype = integers;
+      constexpr DType kNarrow[] = {DType::kFloat16, DType::kBFloat16, DType::kFloat8E4M3FN,
+                                   DType::kFloat8E5M2FNUZ};
+      if ((op == Op::kConv || op == Op::kFullyConnected) && i == 1 && r.one_in(3))
+        views[i].dtype = kNarrow[r.below(4)];
       if (!fitting.empty() && op == Op::kRoiAlign && i == 2) views[i].dtype = DType::kInt64;
       views[i].rank = static_cast<uint8_t>(shapes[i].size());
       std::copy(shapes[i].begin(), shapes[i].end(), views[i].dims);

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/core/bit_rows.h"
+#include "tests/op_harness/half_test.h"
 #include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
@@ -44,33 +46,80 @@ TEST(MatMul, Batches) {
                  {full<float>({2, 0}, 1), full<float>({3, 0}, 1), tensor<float>({3}, {1, 2, 3})});
 }
 
+// Weights of `bits` as LowBitFullyConnected takes them: an element type, or rows of bytes.
+struct LowBitWidth {
+  int64_t bits;  // 0: of the type
+  DType type;
+  Tensor weights(int64_t n, int64_t k) const {
+    const Shape dims{n, bits != 0 ? bit_row_bytes(static_cast<int>(bits), k) : k};
+    return {type, dims, noise<uint8_t>({(n * dims[1] * bit_width(type) + 7) / 8}, 0, 256, 4).bytes};
+  }
+  Tensor zeros(int64_t n, int64_t blocks) const {
+    // Rows of bytes have a byte for each zero point, of which there are no more than their weights have
+    // values.
+    const int64_t count = bits != 0 ? n * blocks : (n * blocks * bit_width(type) + 7) / 8;
+    return {type, {n, blocks}, noise<uint8_t>({count}, 0, bits != 0 ? 1 << bits : 256, 5).bytes};
+  }
+};
+
 TEST(LowBit, Sizes) {
   // Rows, columns, depth, block: blocks shorter and longer than vectors, rows that end within one.
-  const int64_t sizes[][4] = {{1, 1, 2, 2},       {1, 9, 64, 32},    {2, 33, 96, 16}, {3, 70, 640, 128},
-                              {4, 5, 90, 32},     {1, 7, 50, 1000},  {5, 7, 34, 16},  {6, 65, 96, 32},
-                              {50, 130, 600, 24}, {7, 3, 1030, 4},   {1, 0, 32, 32},  {2, 3, 2050, 64},
-                              {0, 3, 32, 32},     {97, 200, 40, 64}, {1, 40, 62, 34}};
+  const int64_t sizes[][4] = {{1, 1, 2, 2},       {1, 9, 64, 32},    {2, 33, 96, 16},   {3, 70, 640, 128},
+                              {4, 5, 90, 32},     {1, 7, 50, 1000},  {5, 7, 34, 16},    {6, 65, 96, 32},
+                              {50, 130, 600, 24}, {7, 3, 1030, 4},   {1, 0, 32, 32},    {2, 3, 2050, 64},
+                              {0, 3, 32, 32},     {97, 200, 40, 64}, {1, 40, 62, 34},   {1, 7, 56, 1000},
+                              {5, 7, 40, 16},     {1, 6, 4096, 16},  {3, 6, 1032, 512}, {1, 13, 4160, 32}};
+  const LowBitWidth widths[] = {{0, DType::kUint4}, {0, DType::kInt4}, {0, DType::kUint8}, {0, DType::kInt8},
+                                {0, DType::kUint2}, {0, DType::kInt2}, {3, DType::kUint8}, {5, DType::kUint8},
+                                {6, DType::kUint8}, {7, DType::kUint8}};
   for (const auto& [m, n, k, block] : sizes) {
     const int64_t blocks = (k + block - 1) / block;
     const Tensor x = noise<float>({m, k}, -1, 1, 1), s = noise<float>({n, blocks}, 0.05, 0.1, 2),
                  bias = noise<float>({n}, -1, 1, 3);
-    const LowBitFullyConnectedAttrs a{.block_size = block};
-    for (const DType t : {DType::kUint4, DType::kInt4, DType::kUint8, DType::kInt8}) {
-      SCOPED_TRACE(testing::Message()
-                   << m << " x " << n << " x " << k << " by " << block << " " << dtype_name(t));
-      const bool narrow = t == DType::kUint4 || t == DType::kInt4;
-      const auto packed = [&](const Shape& dims, uint64_t seed) {
-        int64_t count = dims[0] * dims[1];
-        if (narrow) count = (count + 1) / 2;
-        return Tensor{t, dims, noise<uint8_t>({count}, 0, 256, seed).bytes};
-      };
-      const Tensor w = packed({n, k}, 4), zeros = packed({n, blocks}, 5);
-      check_taken_by("simd", a, {x, w, s});
-      check_taken_by("simd", a, {x, w, s, zeros, bias});
-      if (t == DType::kUint4 || t == DType::kUint8)
-        check_taken_by("simd",
-                       LowBitFullyConnectedAttrs{.block_size = block, .act_min = -0.5, .act_max = 0.25},
-                       {x, w, s, noise<float>({n, blocks}, 0, 9, 6)});
+    for (const LowBitWidth& width : widths)
+      for (const int64_t activations : {0, 8}) {
+        const bool whole_bytes = width.bits == 0 && bit_width(width.type) >= 4;
+        if (!whole_bytes && (k % 8 != 0 || (block < k && block % 8 != 0))) continue;
+        SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << " by " << block << " "
+                                        << dtype_name(width.type) << " " << width.bits << " " << activations);
+        LowBitFullyConnectedAttrs a{.block_size = block, .bits = width.bits, .activation_bits = activations};
+        const Tensor w = width.weights(n, k);
+        check_taken_by("simd", a, {x, w, s});
+        check_taken_by("simd", a, {x, w, s, width.zeros(n, blocks), bias});
+        if (width.type != DType::kUint4 && width.type != DType::kUint8) continue;
+        a.act_min = -0.5, a.act_max = 0.25;
+        check_taken_by("simd", a, {x, w, s, noise<float>({n, blocks}, 0, 9, 6)});
+      }
+  }
+}
+
+TEST(LowBit, NarrowScales) {
+  const Tensor x = noise<float>({2, 320}, -1, 1, 1), s = noise<float>({9, 10}, 0.05, 0.1, 2);
+  const LowBitWidth width{0, DType::kUint4};
+  for (const DType t : {DType::kFloat16, DType::kBFloat16})
+    for (const int64_t rows : {1, 2, 9})
+      for (const int64_t activations : {0, 8}) {
+        SCOPED_TRACE(testing::Message() << dtype_name(t) << " " << rows << " " << activations);
+        check_taken_by(
+            "simd", LowBitFullyConnectedAttrs{.block_size = 32, .activation_bits = activations},
+            {noise<float>({rows, 320}, -1, 1, 1), width.weights(9, 320), halved(s, t), width.zeros(9, 10)});
+      }
+}
+
+TEST(LowBit, NumbersThatAreNotFinite) {
+  // Infinities of x times weights that differ from their zero points, and sums of both signs.
+  std::vector<float> numbers(128, 1);
+  numbers[3] = HUGE_VALF, numbers[64 + 3] = NAN;
+  const Tensor x = tensor<float>({2, 64}, numbers);
+  const Tensor w = full<uint8_t>({5, 64}, 7), s = full<float>({5, 2}, 0.5f), zeros = full<uint8_t>({5, 2}, 3);
+  for (const int64_t activations : {0, 8}) {
+    const std::vector<float> y =
+        run_op(LowBitFullyConnectedAttrs{.block_size = 32, .activation_bits = activations},
+               {x, w, s, zeros})[0]
+            .values<float>();
+    for (size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(y[i] == HUGE_VALF, activations == 0) << y[i];
+      EXPECT_TRUE(std::isnan(y[5 + i]));
     }
   }
 }

@@ -1,4 +1,5 @@
 // MatMul and FullyConnected against the formula.
+#include "runtime/core/bit_rows.h"
 #include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
@@ -142,6 +143,52 @@ TEST(LowBitFullyConnected, EveryTypeOfWeightsAndZeroPoints) {
                tensor<double>({2, 1, 2}, {3, 7.5, 3, 7.5}));
 }
 
+TEST(LowBitFullyConnected, PlanesOfBits) {
+  // 0 to 7 in 3 bits: a plane of the low two bits, then one of the high bit.
+  const Tensor w{DType::kUint8, {1, 3}, bits_tensor<uint8_t>(DType::kUint8, {3}, {0xe4, 0xe4, 0xf0}).bytes};
+  const Tensor x = tensor<float>({1, 8}, {1, 10, 100, 1000, 1, 10, 100, 1000}), s = full<float>({1, 1}, 0.5);
+  expect_equal(run_op(LowBitFullyConnectedAttrs{.block_size = 8, .bits = 3}, {x, w, s})[0],
+               tensor<float>({1, 1}, {(3210 + 7654) / 2.0f}));
+  expect_equal(run_op(LowBitFullyConnectedAttrs{.block_size = 8, .bits = 3},
+                      {x, w, s, tensor<uint8_t>({1, 1}, {4})})[0],
+               tensor<float>({1, 1}, {(3210 + 7654 - 4 * 2222) / 2.0f}));
+  for (const int bits : {2, 3, 4, 5, 6, 7, 8}) {
+    std::vector<uint8_t> row(static_cast<size_t>(bit_row_bytes(bits, 77)));
+    for (int64_t k = 0; k < 77; ++k)
+      set_bit_row_item(row.data(), bits, 77, k, static_cast<uint8_t>(k * 5 % (1 << bits)));
+    for (int64_t k = 0; k < 77; ++k)
+      EXPECT_EQ(bit_row_item(row.data(), bits, 77, k), k * 5 % (1 << bits)) << bits << " bits";
+  }
+}
+
+TEST(LowBitFullyConnected, RoundsBlocksOfActivations) {
+  // The block's scale is 127 / 127, and that of the second one 0.5; 2.5 and -0.25 become 2 and 0 (half to
+  // even).
+  const Tensor x = tensor<float>({1, 4}, {127, 2.5, 63.5, -0.25}), w = tensor<int8_t>({1, 4}, {1, 3, 5, 7});
+  const LowBitFullyConnectedAttrs a{.block_size = 2, .activation_bits = 8};
+  expect_equal(run_op(a, {x, w, tensor<float>({1, 2}, {1, 2})})[0],
+               tensor<float>({1, 1}, {127 + 2 * 3 + 127 * 5 * 0.5f * 2}));
+  // A block of zeros has a scale of 0.
+  expect_equal(run_op(a, {full<float>({1, 4}, 0), w, full<float>({1, 2}, 1)})[0], full<float>({1, 1}, 0));
+}
+
+TEST(LowBitFullyConnected, Floats) {
+  // 0.5 1 | 6 -6 in float4e2m1 with a scale in float8e8m0 or float8e4m3fn: 2 and 0.5.
+  const Tensor x = tensor<float>({1, 4}, {1, 10, 100, 1000});
+  const Tensor w{DType::kFloat4E2M1, {1, 4}, bits_tensor<uint8_t>(DType::kUint8, {2}, {0x21, 0xf7}).bytes};
+  const LowBitFullyConnectedAttrs a{.block_size = 2};
+  for (const bool power : {false, true}) {
+    const Tensor s{power ? DType::kFloat8E8M0 : DType::kFloat8E4M3FN,
+                   {1, 2},
+                   tensor<uint8_t>({2}, power ? std::initializer_list<uint8_t>{128, 126}
+                                              : std::initializer_list<uint8_t>{0x40, 0x30})
+                       .bytes};
+    expect_equal(run_op(a, {x, w, s})[0], tensor<float>({1, 1}, {2 * 10.5f + 0.5f * (600 - 6000)}));
+  }
+  const Tensor eight{DType::kFloat8E5M2, {1, 4}, tensor<uint8_t>({4}, {0x3c, 0x40, 0xbc, 0}).bytes};
+  expect_equal(run_op(a, {x, eight, full<float>({1, 2}, 2)})[0], tensor<float>({1, 1}, {2 * (1 + 20 - 100)}));
+}
+
 TEST(LowBitFullyConnected, Refuses) {
   const Tensor x = full<float>({2, 5}, 1), w = full<uint8_t>({4, 5}, 1), s = full<float>({4, 3}, 1);
   const LowBitFullyConnectedAttrs a{.block_size = 2};
@@ -158,6 +205,19 @@ TEST(LowBitFullyConnected, Refuses) {
   expect_refused(a, {x, w, s, {}, full<float>({5}, 1)});
   expect_refused(LowBitFullyConnectedAttrs{.block_size = 0}, {x, w, s});
   expect_refused(LowBitFullyConnectedAttrs{.block_size = 2, .act_min = 1, .act_max = 0}, {x, w, s});
+  // Widths with an element type, or none; rows of other lengths; other activations.
+  const Tensor rows = full<uint8_t>({4, 3}, 1);
+  EXPECT_TRUE(infer_op(LowBitFullyConnectedAttrs{.block_size = 2, .bits = 3}, {x, rows, s}, &out).ok());
+  for (const int64_t bits : {-1, 1, 2, 4, 5, 8, 9})
+    expect_refused(LowBitFullyConnectedAttrs{.block_size = 2, .bits = bits}, {x, rows, s});
+  expect_refused(LowBitFullyConnectedAttrs{.block_size = 2, .bits = 3}, {x, full<int8_t>({4, 3}, 1), s});
+  expect_refused(LowBitFullyConnectedAttrs{.block_size = 2, .activation_bits = 4}, {x, w, s});
+  // Floats have no zero points and no products of integers; scales of float4e2m1 and wider ones.
+  const Tensor floats{DType::kFloat8E5M2, {4, 5}, full<uint8_t>({4, 5}, 1).bytes};
+  EXPECT_TRUE(infer_op(a, {x, floats, s}, &out).ok());
+  expect_refused(a, {x, floats, s, s});
+  expect_refused(LowBitFullyConnectedAttrs{.block_size = 2, .activation_bits = 8}, {x, floats, s});
+  expect_refused(a, {x, w, Tensor{DType::kFloat4E2M1, {4, 3}, full<uint8_t>({6}, 1).bytes}});
 }
 
 }  // namespace

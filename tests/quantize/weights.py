@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sinter convert --quantize int8w, int4w: weights in 8 or 4 bits, activations in float.
+"""sinter convert --quantize int8w to int3w: weights in 8 to 3 bits, activations in float, or with --activations int8 rounded.
 
     weights.py [--sinter PROGRAM]
 
@@ -172,6 +172,40 @@ def recurrent(s):
         s.check(f"{kind}: a quarter of the bytes", w["bytes_after"] < 0.3 * w["bytes_before"], w)
 
 
+def experts(s):
+    """The weights of all experts, also of a float16 model, whose activations are cast."""
+    x, wide = normal(16, 64), {"v": normal(4, 96, 64, scale=0.1), "w": normal(4, 64, 96, scale=0.1)}
+    router, attrs = normal(64, 4), dict(k=2, activation_type="silu", domain="com.microsoft")
+
+    def mixture(nodes, inputs, output, weights):
+        m = model([helper.make_node("MatMul", ["x", "m"], ["scores"]), *nodes,
+                   helper.make_node("MoE", inputs, [output], **attrs)], x, (16, 64), m=router, **weights)
+        m.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+        return m
+
+    plain = mixture([], ["x", "scores", "v", "", "w"], "y", wide)
+    to = onnx.TensorProto.FLOAT16
+    half = mixture([helper.make_node("Cast", ["x"], ["a"], to=to), helper.make_node("Cast", ["scores"], ["r"], to=to)],
+                   ["a", "r", "v", "", "w"], "b", {n: a.astype(np.float16) for n, a in wide.items()})
+    half.graph.node.append(helper.make_node("Cast", ["b"], ["y"], to=F))
+    for kind, made in (np.float32, plain), (np.float16, half):
+        want = exact(plain, x)
+        for mode, least, share in ("int8w", 35, 0.3), ("int4w", 15, 0.2):
+            what = f"experts of {np.dtype(kind).name}, {mode}"
+            quantized, result = s.convert(made, "--quantize", mode)
+            got = s.run(x) if quantized else result.why()
+            if isinstance(got, str):
+                s.check(what, False, got)
+                continue
+            db = 10 * np.log10(np.sum(want ** 2) / np.sum((want - got) ** 2))
+            s.check(f"{what}: {db:.1f} dB SQNR", db > least, db)
+            details = [l["detail"] for l in quantized["layers"] if l["op"] == "ExpertFullyConnected"]
+            s.check(f"{what}: both projections", len(details) == 2 and all(d.startswith(mode[3] + " bits") for d in details),
+                    quantized["layers"])
+            size = os.path.getsize(s.path("q.sinter"))
+            s.check(f"{what}: {size} bytes", size < share * sum(a.nbytes for a in wide.values()) + 8000, size)
+
+
 def whole(s):
     """An embedding that is also the output's matrix, with data to measure with."""
     table, inner, bias = normal(500, 64), normal(64, 64, scale=0.1), normal(500)
@@ -202,6 +236,43 @@ def whole(s):
     s.check("--block 64", quantized and "64 to a scale" in quantized["layers"][0]["detail"], result.why())
 
 
+def decibels(want, got):
+    return 10 * np.log10(np.sum(want ** 2) / np.sum((want - got) ** 2))
+
+
+def widths(s):
+    """Weights of 3, 5 and 6 bits, and activations in 8."""
+    w, x = normal(96, 256), normal(3, 256)
+    made = model([node("Gemm", "x", "w", transB=1)], x, (3, 96), w=w)
+    np.savez(s.path("samples.npz"), x=normal(8, 3, 256))
+    want, sizes = exact(made, x), []
+    for bits, least in (6, 28), (5, 22), (4, 17), (3, 11):
+        quantized, result = s.convert(made, "--quantize", f"int{bits}w", "--calibrate", s.path("samples.npz"))
+        if not quantized:
+            s.check(f"{bits} bits", False, result.why())
+            continue
+        s.check(f"{bits} bits stay so", quantized["layers"][0]["detail"].startswith(f"{bits} bits"), quantized["layers"])
+        told, sizes = quantized["outputs"][0]["sqnr_db"], sizes + [os.path.getsize(s.path("q.sinter"))]
+        results = [s.run(x), s.run(x, "--backend", "reference")]
+        db = [decibels(want, y) for y in results]
+        s.check(f"{bits} bits: {db[0]:.1f} dB, reported {told:.1f}", min(db) > least and abs(db[0] - told) < 2, db)
+        s.check(f"{bits} bits: as the reference kernels", np.abs(results[0] - results[1]).max() < 1e-5 * np.abs(want).max())
+        rounded, result = s.convert(made, "--quantize", f"int{bits}w", "--activations", "int8", "--calibrate", s.path("samples.npz"))
+        if not rounded:
+            s.check(f"{bits} bits, rounded activations", False, result.why())
+            continue
+        both = [s.run(x), s.run(x, "--backend", "reference")]
+        db, told = decibels(results[0], both[0]), rounded["outputs"][0]["sqnr_db"]
+        s.check(f"{bits} bits, rounded activations: {db:.1f} dB less", 35 < db < 60 and rounded["rounded_products"] == 1, db)
+        s.check(f"{bits} bits, rounded activations: {told:.1f} dB reported", abs(decibels(want, both[0]) - told) < 2, told)
+        s.check(f"{bits} bits, rounded activations: as the reference kernels",
+                np.abs(both[0] - both[1]).max() < 1e-5 * np.abs(want).max())
+    s.check(f"fewer bits take fewer bytes: {sizes}", sizes == sorted(sizes, reverse=True) and len(set(sizes)) == 4)
+    nothing, result = s.convert(made, "--activations", "int8")
+    s.check("rounded activations of float weights give a warning", result.code == 0 and "--activations" in result.out + result.err,
+            result.why())
+
+
 def usage(s):
     made = model([node("Gemm", "x", "w", transB=1)], normal(1, 64), (1, 64), w=normal(64, 64))
     for what, word, *flags in [
@@ -210,7 +281,9 @@ def usage(s):
             ("a block for int8", "--block is for", "--quantize", "int8", "--block", "32", "--calibrate", "c.npz"),
             ("a block for nothing", "--block is for", "--block", "32"),
             ("--weights widened", "undo", "--quantize", "int8w", "--weights", "widened"),
-            ("an unknown mode", "int3w", "--quantize", "int3w")]:
+            ("an unknown mode", "int7w", "--quantize", "int7w"),
+            ("rounded activations of integers", "already", "--quantize", "int8", "--activations", "int8", "--calibrate", "c.npz"),
+            ("rounded activations in another type", "int4", "--quantize", "int4w", "--activations", "int4")]:
         _, result = s.convert(made, *flags)
         s.check(f"{what} is wrong usage", result.code == 2 and word in result.err, result.why())
     np.savez(s.path("w.npz"), x=normal(4, 63))
@@ -229,7 +302,9 @@ def everything(s):
         for bits in 8, 4:
             one_layer(s, layer, bits)
     recurrent(s)
+    experts(s)
     whole(s)
+    widths(s)
     usage(s)
 
 

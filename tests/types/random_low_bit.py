@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Random products with weights of few bits, written in the ways that models write them: the values are those of float64,
-whatever becomes of the weights, and 4-bit ones that are worth it stay packed.
+whatever becomes of the weights, and those of few bits that are worth it stay packed.
 
     random_low_bit.py [--sinter PROGRAM] [--count N] [--seed S] [--keep FOLDER] [--jobs N]
 
-MatMulNBits (2, 4 and 8 bits, packed and fractional zero points, groups in any order), GPTQ's and AWQ's words, whole or
+MatMulNBits (2 to 8 bits, packed and fractional zero points, groups in any order), GPTQ's and AWQ's words, whole or
 slice by slice, DequantizeLinear per tensor, channel and block, transposed or not.
 """
 import argparse
@@ -44,15 +44,15 @@ def some_x(r, k, kind):
 
 
 def nbits(r):
-    bits, block = int(r.choice([2, 4, 4, 8])), int(r.choice([16, 32, 64, 128]))
+    bits, block = int(r.choice([2, 3, 4, 4, 5, 6, 7, 8])), int(r.choice([16, 32, 64, 128]))
     k, n = int(r.integers(1, 12)) * int(r.choice([16, 24, 32, 33])), int(r.integers(1, 80))
     kind, zeros, grouped = (f32, f16, bf16)[r.integers(3)], r.choice(["", "packed", "float"]), int(r.integers(3))
-    blocks, per = -(-k // block), 8 // bits
+    blocks = -(-k // block)
     q, s = r.integers(0, 2**bits, (n, blocks * block)), r.uniform(0.01, 0.05, (n, blocks)).astype(kind)
 
     def pack(v):
-        v = np.pad(v, ((0, 0), (0, -v.shape[1] % per)))
-        return sum(v[:, i::per] << (bits * i) for i in range(per)).astype(u8)
+        each_bit = v[:, :, None] >> np.arange(bits) & 1
+        return np.packbits(each_bit.reshape(len(v), -1).astype(u8), axis=1, bitorder="little")
     constants = {"w": pack(q).reshape(n, blocks, -1), "s": s.ravel()}
     names, z = ["x", "w", "s", "", "", ""], np.full((n, blocks), 2**(bits - 1))
     if zeros == "packed":
@@ -73,13 +73,14 @@ def nbits(r):
         names[i] = name if name in constants else ""
     nodes = [node("MatMulNBits", names, ["y"], domain=MS, K=k, N=n, bits=bits, block_size=block)]
     w = (q[:, :k] - d(z)[:, group]) * d(s)[:, group]
-    return Case(nodes, some_x(r, k, kind), constants, w.T, bias, bits == 4 and k * n >= 8192)
+    must = bits < 7 and k % 8 == 0 and k * n >= 8192
+    return Case(nodes, some_x(r, k, kind), constants, w.T, bias, must)
 
 
 def words(r):
     group = int(r.choice([16, 32, 64]))
-    k, n = group * int(r.integers(1, 6)), 8 * int(r.integers(1, 17))
-    bits = int(r.choice([4, 4, 8]))
+    bits = int(r.choice([2, 4, 4, 8]))
+    k, n = group * int(r.integers(1, 6)), (16 if bits == 2 else 8) * int(r.integers(1, 17))
     if r.random() < 0.4:
         nodes, feeds, want, constants = quantized.awq(k, n, group)
         bits = 4
@@ -93,7 +94,7 @@ def words(r):
     w = weights_of(constants, bits, k, n)
     if want is not None:  # the same by the corpus' own arithmetic
         assert np.allclose(want, d(feeds["x"]) @ w + d(constants["bias"]), rtol=1e-9, atol=1e-9)
-    return Case(nodes, x, constants, w, d(constants["bias"]), bits == 4 and k * n >= 8192, opset=18)
+    return Case(nodes, x, constants, w, d(constants["bias"]), bits < 8 and k * n >= 8192, opset=18)
 
 
 def sliced(r):
@@ -108,7 +109,7 @@ def sliced(r):
                per_row=bool(r.integers(2)), scale=(f16, f32)[r.integers(2)])
     parts, w = unpacked.awq(f"random{r.integers(2**31)}", k, n, group, bits, **how)
     return Case(parts["nodes"], parts["inputs"]["x"], parts["constants"], w, d(parts["constants"]["bias"]),
-                bits == 4 and k * n >= 16384, opset=18)
+                bits < 8 and k * n >= 16384, opset=18)
 
 
 def weights_of(constants, bits, k, n):

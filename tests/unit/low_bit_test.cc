@@ -313,14 +313,32 @@ TEST(LowBit, OddRowsAreFilledUp) {
     }
 }
 
+TEST(LowBit, IntegersTakeTheFewestBits) {
+  const struct {
+    DType stored, type;
+    int most;
+    int64_t bits;
+  } cases[] = {{DType::kUint2, DType::kUint2, 4, 0},  {DType::kUint8, DType::kUint2, 4, 0},
+               {DType::kUint8, DType::kUint8, 8, 3},  {DType::kUint8, DType::kUint4, 16, 0},
+               {DType::kUint8, DType::kUint8, 32, 5}, {DType::kUint8, DType::kUint8, 64, 6},
+               {DType::kUint8, DType::kInt8, 128, 0}};
+  for (const auto& c : cases) {
+    Model s;
+    EXPECT_EQ(changes_of(s, integers(c.stored, {64, 64}, 0, c.most), scales(DType::kFloat32, {64, 1})), 1);
+    const Node* node = product(s.graph);
+    ASSERT_NE(node, nullptr);
+    EXPECT_EQ(node->as<LowBitFullyConnectedAttrs>()->bits, c.bits);
+    EXPECT_EQ(s.graph.value(node->inputs[1]).dtype, c.type);
+  }
+}
+
 TEST(LowBit, LeavesAlone) {
   const ConstantPtr q = integers(DType::kInt8, {32, 64}, -100, 201);
-  Model good, per_column, wide, infinite, crumbs;
+  Model good, per_column, wide, infinite;
   EXPECT_EQ(changes_of(good, q, scales(DType::kFloat32, {32, 1})), 1);
   EXPECT_EQ(changes_of(per_column, q, scales(DType::kFloat32, {1, 64})), 0);
   EXPECT_EQ(changes_of(wide, integers(DType::kInt16, {32, 64}, -300, 601), scales(DType::kFloat32, {32, 1})),
             0);
-  EXPECT_EQ(changes_of(crumbs, integers(DType::kUint2, {64, 64}, 0, 4), scales(DType::kFloat32, {64, 1})), 0);
   const ConstantPtr some =
       numbers(DType::kFloat32, {32, 1}, [](size_t i) { return i == 5 ? HUGE_VAL : 1.5; });
   EXPECT_EQ(low_bit_weights(good.graph

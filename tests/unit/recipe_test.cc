@@ -260,7 +260,7 @@ TEST(StoreWeights, EqualWeightsArePreparedOnce) {
   }
   g.outputs = products;
   advance(g, Stage::kPlanned);
-  store_weights(g);
+  store_weights(g, [](const OpCall&) { return false; });
   EXPECT_EQ(check(g), "");
   ASSERT_EQ(g.prepare.size(), 2u);
   EXPECT_EQ(g.nodes[0].inputs[1], g.prepare[0].outputs[0]);
@@ -282,13 +282,42 @@ TEST(StoreWeights, TablesAreReadNarrow) {
   ASSERT_TRUE(b.emit(GatherAttrs{0}, {w[0], ids}, 1, &y).ok());
   g.outputs = {y[0]};
   advance(g, Stage::kPlanned);
-  store_weights(g);
+  store_weights(g, [](const OpCall&) { return false; });
   EXPECT_EQ(check(g), "");
   EXPECT_TRUE(g.prepare.empty());
   ASSERT_EQ(g.nodes.size(), 2u);
   EXPECT_EQ(g.value(g.nodes[0].inputs[0]).dtype, DType::kFloat16);
   EXPECT_EQ(g.nodes[1].op(), Op::kCast);
   EXPECT_EQ(g.nodes[1].outputs[0], g.outputs[0]);
+}
+
+// Those that a kernel reads so; of enough weights, and of floats.
+TEST(StoreWeights, LargeProductsReadNarrow) {
+  const auto weights_of = [](DType type, int64_t columns, bool reads) {
+    Graph g;
+    const ValueId x = g.add_value("x", DType::kFloat32, {3, 1024});
+    g.inputs = {x};
+    Builder b(g);
+    std::vector<ValueId> w, y;
+    EXPECT_TRUE(
+        b.emit(to(DType::kFloat32), {g.add_constant(random(type, {columns, 1024}), "w")}, 1, &w).ok());
+    EXPECT_TRUE(b.emit(FullyConnectedAttrs{}, {x, w[0]}, 1, &y).ok());
+    g.outputs = {y[0]};
+    advance(g, Stage::kPlanned);
+    store_weights(g, [&](const OpCall& call) {
+      EXPECT_EQ(call.in(1).dtype, type);
+      EXPECT_TRUE(call.in(1).constant);
+      return reads;
+    });
+    EXPECT_EQ(check(g), "");
+    EXPECT_EQ(g.prepare.empty(), g.value(g.nodes[0].inputs[1]).dtype == type);
+    return g.value(g.nodes[0].inputs[1]).dtype;
+  };
+  for (const DType type : {DType::kFloat16, DType::kBFloat16, DType::kFloat8E4M3FN})
+    EXPECT_EQ(weights_of(type, 1024, true), type);
+  EXPECT_EQ(weights_of(DType::kBFloat16, 1024, false), DType::kFloat32);
+  EXPECT_EQ(weights_of(DType::kBFloat16, 1023, true), DType::kFloat32);
+  EXPECT_EQ(weights_of(DType::kInt8, 1024, true), DType::kFloat32);
 }
 
 TEST(StoreWeights, PublicConstantsStayAsTheyAre) {
@@ -301,7 +330,7 @@ TEST(StoreWeights, PublicConstantsStayAsTheyAre) {
   ASSERT_TRUE(b.emit(MulAttrs{}, {x, w[0]}, 1, &y).ok());
   g.outputs = {y[0], w[0]};
   advance(g, Stage::kPlanned);
-  store_weights(g);
+  store_weights(g, [](const OpCall&) { return false; });
   EXPECT_TRUE(g.prepare.empty());
 }
 

@@ -419,6 +419,45 @@ TEST(RecogniseAttention, MasksThatAreKnownWhenItRuns) {
   }
 }
 
+// Keys from a length on are padding, and two heads share keys and values.
+TEST(RecogniseAttention, PaddingIsALength) {
+  for (const int64_t length : {0, 1, 4, 6, 9})
+    for (const bool other : {false, true}) {
+      Sketch s;
+      const ValueId q = s.input({2, 4, 3, 5}), k = s.input({2, 2, 6, 5}), v = s.input({2, 2, 6, 7});
+      const auto count = [&](const char* name, int64_t number) {
+        s.feeds.push_back(Constant::scalar_int(DType::kInt64, number));
+        const ValueId id = s.graph.add_value(name, DType::kInt64, {});
+        s.graph.inputs.push_back(id);
+        return id;
+      };
+      const int64_t each[] = {0, 1, 2, 3, 4, 5};
+      const ValueId counts = s.graph.add_constant(Constant::int64s(each)), keys = count("keys", length);
+      const auto exists = [&](ValueId number, IntList dims) {
+        const CompareAttrs less{static_cast<int64_t>(CompareFn::kLess)};
+        return s.emit(ViewAttrs{dims, -1}, {s.emit(less, {counts, number})});
+      };
+      const auto repeated = [&](ValueId x, int64_t size) {
+        const ValueId apart = s.emit(ViewAttrs{{2, 2, 1, 6, size}, -1}, {x});
+        return s.emit(ViewAttrs{{2, 4, 6, size}, -1}, {s.emit(BroadcastAttrs{{2, 2, 2, 6, size}}, {apart})});
+      };
+      const ValueId shown = exists(keys, {1, 1, 1, 6});
+      ValueId y = s.emit(MulAttrs{}, {s.emit(MatMulAttrs{0, 1}, {q, repeated(k, 5)}), s.scalar(0.5)});
+      y = s.emit(SoftmaxAttrs{3, 0}, {s.emit(WhereAttrs{}, {shown, y, s.scalar(-1e30)})});
+      y = s.emit(WhereAttrs{}, {shown, y, s.scalar(0)});
+      const ValueId rows = exists(other ? count("values", length) : keys, {1, 1, 6, 1});
+      s.output(s.emit(MatMulAttrs{}, {y, s.emit(WhereAttrs{}, {rows, repeated(v, 7), s.scalar(0)})}));
+      EXPECT_EQ(apply(recognise_attention, s, 1e-9), other ? 0 : 1) << length;
+      for (const Node& node : s.graph.nodes) {
+        if (node.op() != Op::kAttention) continue;
+        ASSERT_EQ(node.inputs.size(), 5u);
+        EXPECT_EQ(node.inputs[1], k);
+        EXPECT_EQ(node.inputs[2], v);
+        EXPECT_EQ(node.inputs[3], kAbsent);
+      }
+    }
+}
+
 TEST(RecogniseAttention, SharedScoresAndOtherRepairsStay) {
   Sketch s;
   const ValueId q = s.input({1, 3, 4, 5}), k = s.input({1, 3, 5, 6}), v = s.input({1, 3, 6, 7});

@@ -1,4 +1,4 @@
-// Attention (opset 23 to 28) and RotaryEmbedding, as products, softmax and masks.
+// Attention (opset 23 to 28) and RotaryEmbedding.
 #include <cmath>
 
 #include "converter/import/lower/attention_parts.h"
@@ -31,7 +31,7 @@ bool lower_attention(NodeLowering& n) {
   if (n.wants_output(1) && !n.output(1, k)) return false;
   if (n.wants_output(2) && !n.output(2, v)) return false;
   const int64_t batch = n.dims(q)[0], queries = n.dims(q)[2], keys = n.dims(k)[2];
-  AttentionForm form;
+  OnePassForm form;
   form.scale = n.attr_float("scale", 0);
   if (!n.has_attr("scale")) form.scale = 1 / std::sqrt(static_cast<double>(n.dims(q)[3]));
   form.softcap = n.attr_float("softcap", 0);
@@ -43,6 +43,7 @@ bool lower_attention(NodeLowering& n) {
   if (mode < 0 || mode > 3) return n.refuse("qk_matmul_output_mode {} is not known", mode);
 
   // From opset 24 on, causality counts the keys before the query block; Attention-23 starts at the first key.
+  const bool one_pass = fits_one_pass(form) && !n.wants_output(3);
   AttentionBias bias(n, t, batch, queries, keys);
   if (past_key != kAbsent)
     bias.set_offset(n.dims(past_key)[2]);
@@ -53,12 +54,22 @@ bool lower_attention(NodeLowering& n) {
     bias.set_offset(int64_t{0});
   if (mask != kAbsent && n.dtype(mask) == DType::kBool) bias.allow(mask);
   if (mask != kAbsent && n.dtype(mask) != DType::kBool) bias.add(mask);
-  if (causal) bias.limit(false, 0, true, 0);
-  if (left >= 0 || right >= 0) bias.limit(left >= 0, left, right >= 0, right);
-  if (valid != kAbsent) bias.limit_to_valid(n.cast(valid, DType::kInt64));
+  // What one pass expresses without a bias: the last query sees the last key that exists.
+  const int64_t before = past_key != kAbsent ? n.dims(past_key)[2] : 0;
+  const bool to_the_end = valid != kAbsent || keys - before == queries;
+  const bool ends = one_pass && to_the_end && (causal || right == 0);
+  if (ends)
+    form.causal = true, form.window = left + 1;
+  else if (causal)
+    bias.limit(false, 0, true, 0);
+  if (!ends && (left >= 0 || right >= 0)) bias.limit(left >= 0, left, right >= 0, right);
+  if (valid != kAbsent && one_pass)
+    form.lengths = n.reshape(n.cast(valid, DType::kInt64), {batch});
+  else if (valid != kAbsent)
+    bias.limit_to_valid(n.cast(valid, DType::kInt64));
   form.bias = bias.sum();
   AttentionScores s{};
-  const ValueId y = attention(n, q, k, v, form, &s);
+  const ValueId y = one_pass ? one_pass_attention(n, q, k, v, form) : attention(n, q, k, v, form, &s);
   if (y < 0) return false;
   const ValueId shown = mode == 0 ? s.scaled : mode == 1 ? s.capped : mode == 2 ? s.biased : s.weights;
   if (n.wants_output(3) && !n.output(3, shown)) return false;

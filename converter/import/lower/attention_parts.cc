@@ -90,19 +90,48 @@ ValueId AttentionBias::range(int64_t count, const Dims& dims) {
   return n_.reshape(index_row(n_, count), dims);
 }
 
-// ---- products and softmax
+// ---- one pass, or products and softmax
 
-ValueId attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const AttentionForm& form,
-                  AttentionScores* scores) {
-  if (q < 0 || k < 0 || v < 0) return kUnknown;
+namespace {
+
+bool check_operands(NodeLowering& n, ValueId q, ValueId k, ValueId v, const AttentionForm& form) {
+  if (q < 0 || k < 0 || v < 0) return false;
   const Dims dq = n.dims(q), dk = n.dims(k), dv = n.dims(v);
   if (dq.size() != 4 || dk.size() != 4 || dv.size() != 4 || dk[0] != dq[0] || dv[0] != dq[0] ||
       dk[3] != dq[3] || dv[1] != dk[1] || dv[2] != dk[2] || dk[1] < 1 || dq[1] % dk[1] != 0)
-    return n.refuse_shapes("Q {}, K {} and V {} do not fit", to_string(dq), to_string(dk), to_string(dv)),
-           kUnknown;
+    return n.refuse_shapes("Q {}, K {} and V {} do not fit", to_string(dq), to_string(dk), to_string(dv));
+  return !std::isnan(form.scale) || n.refuse("scale is not a number");
+}
+
+}  // namespace
+
+bool fits_one_pass(const AttentionForm& form) {
+  // A score over a cap beyond that loses digits in float32.
+  constexpr double kLargestCap = 1e15;
+  return !form.in_float64 && !std::isnan(form.softcap) && form.softcap <= kLargestCap;
+}
+
+ValueId one_pass_attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const OnePassForm& form) {
+  if (!check_operands(n, q, k, v, form)) return kUnknown;
+  const DType t = n.dtype(q);
+  AttentionAttrs a;
+  a.scale = form.scale, a.causal = form.causal, a.window = form.window;
+  a.rule = static_cast<int64_t>(AttentionRule::kHides);
+  a.softcap = std::max(form.softcap, 0.0);
+  std::vector<ValueId> operands{q, k, v, form.bias, form.lengths, form.sink};
+  // A bias is not rounded to 16 bits.
+  if (form.bias != kAbsent) operands[3] = n.cast(form.bias, t == DType::kFloat64 ? t : DType::kFloat32);
+  if (form.sink != kAbsent) operands[5] = n.cast(form.sink, t);
+  while (operands.back() == kAbsent) operands.pop_back();
+  return n.emit(a, operands);
+}
+
+ValueId attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const AttentionForm& form,
+                  AttentionScores* scores) {
+  if (!check_operands(n, q, k, v, form)) return kUnknown;
+  const Dims dq = n.dims(q), dk = n.dims(k), dv = n.dims(v);
   const int64_t batch = dq[0], heads = dq[1], queries = dq[2], size = dq[3], groups = dk[1], keys = dk[2];
   const DType t = n.dtype(q);
-  if (std::isnan(form.scale)) return n.refuse("scale is not a number"), kUnknown;
   const double root = std::sqrt(std::fabs(form.scale));
   q = n.mul(q, n.scalar(t, form.scale < 0 ? -root : root));
   k = n.mul(k, n.scalar(t, root));

@@ -1,5 +1,5 @@
 // What the attention operators of ONNX and com.microsoft share: heads, rotation by position, masks, and
-// attention written as products and a softmax.
+// attention in one pass, or written as products and a softmax where its scores are results too.
 //
 // B: batch, H: heads of queries, G: heads of keys and values (H a multiple of G), S: queries, T: keys, past
 // ones included, D: elements of a head.
@@ -58,8 +58,19 @@ struct AttentionForm {
   ValueId sink = kAbsent;
   bool in_float64 = false;  // the softmax
 };
+// As the operation Attention (schemas/ops.def) has it, which computes attention in one pass.
+struct OnePassForm : AttentionForm {
+  // Query i sees the keys j <= i + (length - S), and of these the last `window` where that is above 0.
+  bool causal = false;
+  int64_t window = 0;
+  ValueId lengths = kAbsent;  // int64 [B]: the keys that exist; kAbsent: all T
+};
 // q [B, H, S, D], k [B, G, T, D], v [B, G, T, E] -> [B, H, S, E]. A query that sees no key gives zeros.
 ValueId attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const AttentionForm& form,
                   AttentionScores* scores = nullptr);
+// Whether one pass gives the softmax and the cap as the form has them.
+bool fits_one_pass(const AttentionForm& form);
+// The same in one pass; the form fits it.
+ValueId one_pass_attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const OnePassForm& form);
 
 }  // namespace sinter::convert

@@ -43,6 +43,10 @@ ValueId activated(NodeLowering& n, ValueId y, std::string_view name, std::option
                   std::optional<double> beta);
 // ... with the parameters that attributes activation_alpha and activation_beta give.
 ValueId activated_by_attributes(NodeLowering& n, ValueId y, std::string_view name);
+// The length of each of `sequences` that are packed one after the other into `tokens`; the operand holds
+// their bounds, or is absent: all are as long. nullopt: refused, as lengths differ or are computed by a run
+// (causal_conv.cc).
+std::optional<int64_t> uniform_length(NodeLowering& n, size_t operand, int64_t sequences, int64_t tokens);
 // Joins any number of values along an axis, in steps of as many operands as a step takes (movement.cc).
 ValueId joined(NodeLowering& n, std::vector<ValueId> parts, int64_t axis);
 // A matrix product by NumPy's rules, of operands of one type (linear.cc).

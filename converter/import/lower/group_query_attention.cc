@@ -162,32 +162,37 @@ bool lower_group_query_attention(NodeLowering& n) {
 
   const DType t = n.dtype(g.q);
   const Dims d = n.dims(g.q);
-  AttentionForm form;
+  OnePassForm form;
   form.scale = n.attr_float("scale", 0);
   if (form.scale == 0) form.scale = 1 / std::sqrt(static_cast<double>(d[3]));
   form.softcap = n.attr_float("softcap", 0);
-  AttentionBias bias(n, t, d[0], queries, rows);
-  if (g.first_prompt)
-    bias.set_offset(int64_t{0});
-  else
-    bias.set_offset(g.past);
-  if (n.has_input(10)) bias.add(n.input(10));
-  if (causal)
-    bias.limit(window > 0, window - 1, true, 0);
-  else
-    bias.limit_to_valid(
-        n.add(n.reshape(n.cast(n.input(5), DType::kInt64), {d[0]}), n.scalar(DType::kInt64, 1)));
-  form.bias = bias.sum();
+  if (!fits_one_pass(form)) return n.refuse("softcap {} is not a number up to 1e15", form.softcap);
+  form.causal = causal;
+  if (window > 0) form.window = window;
+  // The first prompt reads only its own keys.
+  const ValueId keys = g.first_prompt ? g.k : k, values = g.first_prompt ? g.v : v;
+  if (!causal)
+    form.lengths = n.add(n.reshape(n.cast(n.input(5), DType::kInt64), {d[0]}), n.scalar(DType::kInt64, 1));
+  else if (!g.first_prompt)
+    form.lengths = n.add(g.past, n.scalar(DType::kInt64, static_cast<double>(queries)));
+  if (n.has_input(10)) {
+    ValueId given = n.input(10);
+    const int64_t count = n.dims(keys)[2], columns = n.rank(given) > 0 ? n.dims(given).back() : 1;
+    if (columns > count && columns <= rows) given = n.slice(given, n.rank(given) - 1, 0, count);
+    AttentionBias bias(n, t, d[0], queries, count);
+    bias.add(given);
+    form.bias = bias.sum();
+  }
   if (n.has_input(11)) {
     if (n.size(n.input(11)) != g.heads)
       return n.refuse_shapes("head_sink {} does not hold {} numbers", to_string(n.dims(n.input(11))),
                              g.heads);
-    form.sink = n.input(11);
+    form.sink = n.reshape(n.input(11), {g.heads});
     n.ignore_attr("smooth_softmax");
   } else if (n.attr_int("smooth_softmax", 0) > 0) {
     form.sink = n.broadcast(n.reshape(n.scalar(t, 0), {1}), {g.heads});
   }
-  return n.output(0, heads_together(n, attention(n, g.q, k, v, form)));
+  return n.output(0, heads_together(n, one_pass_attention(n, g.q, keys, values, form)));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
+#include "runtime/core/bit_rows.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -50,15 +51,34 @@ bool lower_fused_matmul_activation(NodeLowering& n) {
   return n.normalize_axis(&axis, n.rank(y)) && n.output(0, n.emit(SoftmaxAttrs{axis, 0}, {y}));
 }
 
-// Weights of 2, 4 or 8 bits with a scale per block of K: [N, blocks, bytes].
+// Integer k of those of `bits` that follow each other, low bits first.
+uint8_t integer_at(std::span<const std::byte> bytes, int64_t bits, int64_t k) {
+  const auto bit = static_cast<size_t>(k * bits);
+  unsigned window = static_cast<unsigned>(bytes[bit / 8]);
+  if (bit / 8 + 1 < bytes.size()) window |= static_cast<unsigned>(bytes[bit / 8 + 1]) << 8;
+  return static_cast<uint8_t>(window >> (bit % 8) & ((1u << bits) - 1));
+}
+
+// Those of widths without an element type, as uint8.
+ConstantPtr as_bytes(const ConstantPtr& packed, int64_t bits, Dims dims) {
+  return Constant::lazy(DType::kUint8, dims, [packed, bits, dims] {
+    const LoadedBytes loaded = packed->load();
+    Bytes result(static_cast<size_t>(element_count(dims)));
+    for (size_t k = 0; k < result.size(); ++k)
+      result[k] = static_cast<std::byte>(integer_at(loaded.bytes, bits, static_cast<int64_t>(k)));
+    return result;
+  });
+}
+
+// Weights of 2 to 8 bits with a scale per block of K: [N, blocks, bytes].
 bool lower_matmul_nbits(NodeLowering& n) {
   const int64_t k = n.attr_int("K", 0), columns = n.attr_int("N", 0), bits = n.attr_int("bits", 4),
                 block = n.attr_int("block_size", 0);
   n.ignore_attr("accuracy_level");
   const DType packed = bits == 2 ? DType::kUint2 : bits == 4 ? DType::kUint4 : DType::kUint8;
   constexpr int64_t kMost = int64_t{1} << 28;
-  if ((bits != 2 && bits != 4 && bits != 8) || k < 1 || k > kMost || columns < 1 || columns > kMost ||
-      block < 1 || block > kMost || !n.has_input(2))
+  if (bits < 2 || bits > 8 || k < 1 || k > kMost || columns < 1 || columns > kMost || block < 1 ||
+      block > kMost || block % 8 * bits % 8 != 0 || !n.has_input(2))
     return n.refuse_shapes("bits {}, K {}, N {} and block_size {} do not fit", bits, k, columns, block);
   const int64_t blocks = (k + block - 1) / block, padded = blocks * block;
   const ConstantPtr b = n.constant(n.input(1));
@@ -68,7 +88,9 @@ bool lower_matmul_nbits(NodeLowering& n) {
                            blocks, block);
   const LoadedBytes loaded = b->load();
   const ValueId weights =
-      n.add_constant(Constant::mapped(packed, {columns, padded}, loaded.owner, loaded.bytes));
+      n.add_constant(has_planes(static_cast<int>(bits))
+                         ? as_bytes(b, bits, {columns, padded})
+                         : Constant::mapped(packed, {columns, padded}, loaded.owner, loaded.bytes));
   const ValueId scale = n.reshape(n.input(2), {columns, blocks});
   const DType t = n.dtype(n.input(0));
   // Zero points: packed rows of whole bytes, or numbers of the scale's type, or the middle of the range.
@@ -87,15 +109,13 @@ bool lower_matmul_nbits(NodeLowering& n) {
       return n.refuse("its zero points must be constant and packed");
     const LoadedBytes zero_bytes = z->load();
     for (int64_t row = 0; row < columns; ++row)
-      for (int64_t i = 0; i < blocks; ++i) {
-        const auto byte =
-            static_cast<unsigned>(zero_bytes.bytes[static_cast<size_t>(row * row_bytes + i * bits / 8)]);
-        zeros[static_cast<size_t>(row * blocks + i)] =
-            static_cast<uint8_t>(byte >> (i * bits % 8) & ((1u << bits) - 1));
-      }
+      for (int64_t i = 0; i < blocks; ++i)
+        zeros[static_cast<size_t>(row * blocks + i)] = integer_at(
+            zero_bytes.bytes.subspan(static_cast<size_t>(row * row_bytes), static_cast<size_t>(row_bytes)),
+            bits, i);
   }
   ValueId zero;
-  if (bits == 8) {
+  if (packed == DType::kUint8) {
     zero = n.add_constant(
         Constant::of<uint8_t>(DType::kUint8, {columns, blocks}, std::span<const uint8_t>(zeros)));
   } else {

@@ -89,15 +89,6 @@ double lowest(DType t) {
   }
 }
 
-// Key j exists for query i of a call that comes after `past_rows` keys: [1, 1, S or 1, T].
-ValueId existing_keys(NodeLowering& n, const MicrosoftAttention& h, bool causal, const KeyCounts& l) {
-  const ValueId before = n.reshape(n.cast(h.past_rows, DType::kInt64), {1, 1, 1, 1});
-  const ValueId last =
-      causal ? n.add(n.reshape(index_row(n, l.queries), {1, 1, l.queries, 1}), before)
-             : n.add(before, n.add_constant(Constant::scalar_int(DType::kInt64, l.queries - 1)));
-  return compared(n, CompareFn::kLessOrEqual, n.reshape(index_row(n, l.keys), {1, 1, 1, l.keys}), last);
-}
-
 // A mask or a bias of fewer keys than the cache has room for; the others do not exist.
 ValueId up_to_room(NodeLowering& n, ValueId v, int64_t keys) {
   if (v < 0) return v;
@@ -124,11 +115,13 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
   const KeyCounts l{n.dims(h.q)[0], n.dims(h.q)[2], h.past, n.dims(h.k)[2]};
   const DType result = n.dtype(h.q);
   DType t = result;
-  ValueId exists = kAbsent;
+  ValueId lengths = kAbsent;
   if (h.past_rows != kAbsent) {
     h.mask = up_to_room(n, h.mask, l.keys), h.bias = up_to_room(n, h.bias, l.keys);
-    exists = existing_keys(n, h, causal, l);
-    causal = false;
+    lengths = n.broadcast(n.reshape(n.add(n.cast(h.past_rows, DType::kInt64),
+                                          n.scalar(DType::kInt64, static_cast<double>(l.queries))),
+                                    {1}),
+                          {l.batch});
   }
   auto rule = AttentionRule::kHides;
   ValueId bias = h.bias, keep = h.mask == kAbsent ? kAbsent : kept_keys(n, h.mask, l);
@@ -136,7 +129,7 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
   // Attention's own causality hides keys, which is what the lowest number does unless all others are as low.
   const bool swallows = filter <= kSwallows;
   ValueId allowed = kAbsent;
-  if (causal && ((keep != kAbsent && swallows) || l.keys != l.past + l.queries)) {
+  if (causal && lengths == kAbsent && ((keep != kAbsent && swallows) || l.keys != l.past + l.queries)) {
     allowed = causal_keys(n, l);
     causal = false;
   }
@@ -161,11 +154,11 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
     bias = n.emit(WhereAttrs{}, {allowed, bias == kAbsent ? n.scalar(t, 0) : bias, n.scalar(t, -kInfinity)});
     rule = AttentionRule::kHides;
   }
-  if (exists != kAbsent)
-    bias = n.emit(WhereAttrs{}, {exists, bias == kAbsent ? n.scalar(t, 0) : bias, n.scalar(t, -kInfinity)});
   std::vector<ValueId> operands{n.cast(h.q, t), n.cast(h.k, t), n.cast(h.v, t)};
   // A bias is not rounded to 16 bits.
-  if (bias != kAbsent) operands.push_back(n.cast(bias, t == DType::kFloat64 ? t : DType::kFloat32));
+  if (bias != kAbsent || lengths != kAbsent)
+    operands.push_back(bias == kAbsent ? kAbsent : n.cast(bias, t == DType::kFloat64 ? t : DType::kFloat32));
+  if (lengths != kAbsent) operands.push_back(lengths);
   const ValueId y = n.emit(AttentionAttrs{scale, causal, static_cast<int64_t>(rule)}, operands);
   return heads_together(n, n.cast(y, result));
 }

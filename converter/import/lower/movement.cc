@@ -25,6 +25,20 @@ bool lower_transpose(NodeLowering& n) {
   return n.output(0, n.transpose(x, perm));
 }
 
+// New rows behind those of a cache: they are written into the room that it has.
+ValueId appended_to_cache(NodeLowering& n, ValueId cache, ValueId rows) {
+  const ContextValues& context = n.parent().context();
+  const Dims c = n.dims(cache), r = n.dims(rows);
+  if (r.size() != 4 || r[0] != c[0] || r[1] != c[1] || r[2] != context.tokens || r[3] != c[3])
+    return n.refuse_shapes("appends {} to a cache of {}, where a run has {} tokens", to_string(r),
+                           to_string(c), context.tokens),
+           kUnknown;
+  const ValueId at = n.broadcast(n.reshape(context.position, {1}), {c[0]});
+  const ValueId present = n.emit_padded(CacheUpdateAttrs{2, 0}, {cache, rows, at}, {true})[0];
+  if (present >= 0) n.parent().graph().value(present).bounded_dims = {{2, context.next}};
+  return present;
+}
+
 bool lower_concat(NodeLowering& n) {
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < n.input_count(); ++i)
@@ -47,6 +61,8 @@ bool lower_concat(NodeLowering& n) {
       return n.refuse_shapes("inputs {} and {} have different ranks", to_string(n.dims(inputs[0])),
                              to_string(n.dims(inputs[i])));
   }
+  if (inputs.size() == 2 && axis == 2 && n.parent().context().caches.count(inputs[0]) != 0)
+    return n.output(0, appended_to_cache(n, inputs[0], inputs[1]));
   return n.output(0, joined(n, inputs, axis));
 }
 

@@ -260,8 +260,16 @@ bool lower_microsoft_group_norm(NodeLowering& n) {
   return n.output(0, last ? y : n.to_channels_first(y));
 }
 
-// (input, skip, gamma, beta?, bias?) -> output, mean, 1/deviation, the sum
+// What an RmsNorm multiplies a row with, but for the scale; in float32.
+ValueId reciprocal_root(NodeLowering& n, ValueId x, int64_t axis, double epsilon) {
+  const DType wide = n.dtype(x) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  const ValueId v = n.cast(x, wide);
+  const ValueId squares =
+      n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMean), IntList{axis}, 1}, {n.mul(v, v)});
+  return n.emit(RsqrtAttrs{}, {n.add(squares, n.scalar(wide, epsilon))});
+}
 
+// (input, skip, gamma, beta?, bias?) -> output, mean, 1/deviation, the sum
 bool lower_skip_norm(NodeLowering& n, bool simplified) {
   const double epsilon = n.attr_float("epsilon", 1e-12);
   for (size_t i = 0; i < 3; ++i)
@@ -270,9 +278,20 @@ bool lower_skip_norm(NodeLowering& n, bool simplified) {
   const ValueId bias = n.input(simplified ? 3 : 4);
   if (bias != kAbsent) sum = n.add(sum, bias);
   if (sum < 0) return false;
+  if (n.dims(sum) != n.dims(n.input(0)))
+    return n.refuse_shapes("skip {} does not fit input {}", to_string(n.dims(n.input(1))),
+                           to_string(n.dims(n.input(0))));
   n.output(3, sum);
   const int64_t axis = n.rank(sum) - 1;
-  if (simplified) return n.output(0, rms_norm(n, sum, n.input(2), axis, epsilon));
+  if (simplified) {
+    if (n.wants_output(1)) {  // the norm subtracts no mean: 0, as onnxruntime gives it
+      Dims rows = n.dims(sum);
+      rows[static_cast<size_t>(axis)] = 1;
+      if (!n.output(1, n.broadcast(n.scalar(DType::kFloat32, 0), rows))) return false;
+    }
+    if (n.wants_output(2) && !n.output(2, reciprocal_root(n, sum, axis, epsilon))) return false;
+    return n.output(0, rms_norm(n, sum, n.input(2), axis, epsilon));
+  }
   return n.output(0, layer_norm(n, sum, n.input(2), n.input(3), axis, epsilon, 1, 2));
 }
 bool lower_skip_layer_norm(NodeLowering& n) { return lower_skip_norm(n, false); }

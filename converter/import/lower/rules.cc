@@ -11,13 +11,18 @@ namespace sinter::convert {
   X(activation_rules) \
   X(attention_rules) \
   X(cast_rules) \
+  X(causal_conv_rules) \
   X(constant_rules) \
   X(conv_rules) \
+  X(decoder_rules) \
+  X(deform_conv_rules) \
   X(einsum_rules) \
   X(elementwise_rules) \
+  X(experts_rules) \
   X(group_query_attention_rules) \
   X(if_rules) \
   X(image_rules) \
+  X(linear_attention_rules) \
   X(linear_rules) \
   X(loop_rules) \
   X(matrix_rules) \
@@ -39,8 +44,7 @@ namespace sinter::convert {
   X(sequence_rules) \
   X(shape_rules) \
   X(signal_rules) \
-  X(slice_rules) \
-  X(state_rules)
+  X(slice_rules)
 // clang-format on
 
 #define X(family) std::span<const OnnxOperator> family();

@@ -71,8 +71,11 @@ class BlockGroup {
   struct Coding {
     int bits;
     bool zero_points, half_scale;
-    float low() const { return bits == 8 ? -127 : zero_points ? 0 : -8; }
-    float high() const { return bits == 8 ? 127 : zero_points ? 15 : 7; }
+    // 2^(bits - 1), and the largest integer with zero points.
+    int half() const { return 1 << (bits - 1); }
+    int most() const { return 2 * half() - 1; }
+    float low() const { return static_cast<float>(bits == 8 ? -127 : zero_points ? 0 : -half()); }
+    float high() const { return static_cast<float>(zero_points ? most() : half() - 1); }
   };
   explicit BlockGroup(const Coding& coding) : coding_(coding) {}
 
@@ -96,7 +99,7 @@ class BlockGroup {
     else if (coding_.zero_points)
       search_zero_points();
     else
-      search_4();
+      search_signed();
   }
 
   // Integers [length][kCodeLanes] and errors with what was chosen.
@@ -119,34 +122,36 @@ class BlockGroup {
       consider(scale, {}, present_);
     }
   }
-  // The larger side gets the 8 steps of the negative one.
-  void search_4() {
+  // The larger side gets the steps of the negative one, which has one more.
+  void search_signed() {
+    const int half = coding_.half();
     for (const double f : kShrinks4)
-      for (const int steps : {-8, 7}) {
+      for (const int steps : {-half, half - 1}) {
         Lanes<double> scale;
         for (size_t l = 0; l < kCodeLanes; ++l) {
           const double extreme = most_[l] > -least_[l] ? most_[l] : least_[l];
-          scale[l] = (steps < 0 ? -extreme / 8 : extreme / 7) * f;
+          scale[l] = extreme / steps * f;
         }
         consider(scale, {}, present_);
       }
   }
   void search_zero_points() {
+    const int most = coding_.most();
     for (const double f : kShrinks4) {
       Lanes<double> step;
       Lanes<int> middle;
       for (size_t l = 0; l < kCodeLanes; ++l) {
-        step[l] = (most_[l] - least_[l]) / 15 * f;
-        middle[l] = present_[l]
-                        ? static_cast<int>(std::clamp(std::nearbyint(-least_[l] * f / step[l]), 0.0, 15.0))
-                        : 0;
+        step[l] = (most_[l] - least_[l]) / most * f;
+        middle[l] = present_[l] ? static_cast<int>(std::clamp(std::nearbyint(-least_[l] * f / step[l]), 0.0,
+                                                              static_cast<double>(most)))
+                                : 0;
       }
       for (const int beside : {-1, 0, 1}) {
         Lanes<float> zero;
         Lanes<bool> valid;
         for (size_t l = 0; l < kCodeLanes; ++l) {
           const int z = middle[l] + beside;
-          zero[l] = static_cast<float>(z), valid[l] = present_[l] && z >= 0 && z <= 15;
+          zero[l] = static_cast<float>(z), valid[l] = present_[l] && z >= 0 && z <= most;
         }
         consider(step, zero, valid);
       }
@@ -193,7 +198,7 @@ double BlockCodes::db() const {
 }
 
 BlockCodes code_blocks(std::span<const float> w, const BlockShape& shape, int bits, bool zero_points) {
-  if ((bits != 4 && bits != 8) || (bits == 8 && zero_points) || shape.block < 1 ||
+  if (bits < 2 || bits > 8 || (bits == 8 && zero_points) || shape.block < 1 ||
       w.size() != static_cast<size_t>(shape.rows * shape.columns))
     throw std::logic_error("weights cannot be coded so");
   BlockCodes codes;
@@ -208,7 +213,7 @@ BlockCodes code_blocks(std::span<const float> w, const BlockShape& shape, int bi
     return std::min(static_cast<size_t>(shape.block),
                     columns - at % blocks * static_cast<size_t>(shape.block));
   };
-  BlockGroup group({bits, zero_points, bits == 4 || blocks > 1});
+  BlockGroup group({bits, zero_points, bits < 8 || blocks > 1});
   std::vector<int32_t> q;
   for (size_t at = 0; at < count;) {
     const size_t length = length_of(at), from = at;

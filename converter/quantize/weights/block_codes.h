@@ -1,4 +1,4 @@
-// Rows of weights as integers of 4 or 8 bits with one scale, and perhaps one zero point, for each block of a
+// Rows of weights as integers of 2 to 8 bits with one scale, and perhaps one zero point, for each block of a
 // row, chosen so that the squared error of the block is least among a few dozen candidates.
 #pragma once
 
@@ -14,7 +14,9 @@ struct BlockShape {
 };
 
 struct BlockCodes {
-  std::vector<int8_t> q;  // [rows, columns]; -8 to 7, 0 to 15 with zero points, -127 to 127
+  // [rows, columns]; below 8 bits -2^(bits - 1) to 2^(bits - 1) - 1, or with zero points 0 to 2^bits - 1;
+  // else -127 to 127.
+  std::vector<int8_t> q;
   std::vector<float>
       scales;  // [rows, blocks], negative ones too; bfloat16 numbers, but for 8 bits with one a row
   std::vector<uint8_t> zeros;  // empty, or [rows, blocks]
@@ -22,7 +24,7 @@ struct BlockCodes {
   double db() const;  // 999: no noise
 };
 
-// `bits`: 4 or 8; zero points for 4 only. `w` is finite.
+// `bits`: 2 to 8; zero points below 8 only. `w` is finite.
 BlockCodes code_blocks(std::span<const float> w, const BlockShape& shape, int bits, bool zero_points);
 
 }  // namespace sinter::convert

@@ -57,6 +57,7 @@ bool ChannelScales::visit(size_t n) {
       {WorkKind::kDepthwiseProduct, &Scales::no_rule},
       {WorkKind::kTransposedProduct, &Scales::no_rule},
       {WorkKind::kMatrixProduct, &Scales::no_rule},
+      {WorkKind::kAttention, &Scales::no_rule},
       {WorkKind::kScatter, &Scales::no_rule},
       {WorkKind::kConversion, &Scales::no_rule},
       {WorkKind::kLogic, &Scales::no_rule},

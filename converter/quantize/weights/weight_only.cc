@@ -16,6 +16,7 @@
 #include "converter/passes/pass.h"
 #include "converter/quantize/weights/block_codes.h"
 #include "converter/quantize/weights/weight_rows.h"
+#include "runtime/core/bit_rows.h"
 
 namespace sinter::convert {
 namespace {
@@ -25,7 +26,8 @@ constexpr int64_t kCached = 1 << 20;  // weights of 8 bits that are faster as fl
 constexpr double kFair = 40;          // dB of weights in 8 bits; below, blocks are tried
 constexpr double kWorthBlocks = 6;    // dB that they must gain then
 constexpr double kWorthZeros = 0.75;  // dB that zero points must gain: what their bits are worth
-constexpr double kLeast4 = 15;        // dB; weights with less in 4 bits get 8
+constexpr double kLeastNarrow = 15;   // dB; weights with less in 4 to 6 bits get 8,
+constexpr double kLeast3 = 9;         // and those with less in 3 bits
 
 // The coding of a constant.
 struct Scheme {
@@ -38,6 +40,17 @@ struct Scheme {
 ConstantPtr evaluated(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
   std::vector<ConstantPtr> results;
   return evaluate(attrs, inputs, 1, &results).ok() ? results[0] : nullptr;
+}
+
+// Integers from 0 on in the rows of bytes of runtime/core/bit_rows.h.
+ConstantPtr bit_rows(int bits, const BlockShape& shape, const std::vector<int8_t>& items) {
+  const int64_t row = bit_row_bytes(bits, shape.columns);
+  Bytes bytes(static_cast<size_t>(shape.rows * row));
+  for (int64_t n = 0; n < shape.rows; ++n)
+    for (int64_t k = 0; k < shape.columns; ++k)
+      set_bit_row_item(reinterpret_cast<uint8_t*>(bytes.data()) + n * row, bits, shape.columns, k,
+                       static_cast<uint8_t>(items[static_cast<size_t>(n * shape.columns + k)]));
+  return Constant::owned(DType::kUint8, {shape.rows, row}, std::move(bytes));
 }
 
 // As bfloat16 in the file, if they are such numbers.
@@ -109,12 +122,14 @@ class Narrowing {
     if (std::any_of(node.outputs.begin(), node.outputs.end(),
                     [&](ValueId id) { return options_.skipped.contains(id); }))
       return;
+    if (node.op() == Op::kExpertFullyConnected) return experts(n);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!e_.graph().is_constant(node.inputs[i])) continue;
       const ConstantPtr c = e_.value(node.inputs[i]).constant;
       if (is_sub_byte(c->dtype()) || bit_width(c->dtype()) == 8) {
-        if (node.op() == Op::kLowBitFullyConnected && i == 1)
-          file(n, true, fmt::format("{} bits as in the model", bit_width(c->dtype())));
+        if (const auto* a = node.as<LowBitFullyConnectedAttrs>(); a != nullptr && i == 1)
+          file(n, true,
+               fmt::format("{} bits as in the model", a->bits != 0 ? a->bits : bit_width(c->dtype())));
         continue;
       }
       if (c->dtype() != DType::kFloat32 || c->size() < kSmall) {
@@ -162,26 +177,35 @@ class Narrowing {
     }
   }
 
-  // In 4 bits if that is requested, possible and good enough; in 8 bits with one scale a row, or in blocks
-  // where that is much better.
-  Coded code(Weights rows, BlockShape shape, bool four, bool blocks, bool zeros) {
+  // For what reads an integer type; `narrow`: it may have 4 bits.
+  Coded code(Weights rows, BlockShape shape, bool narrow, bool blocks, bool zeros) {
+    return code_in(narrow && options_.bits <= 4 ? 4 : 8, rows, shape, blocks, zeros);
+  }
+
+  // In `bits` below 8 if that is possible and good enough; in 8 bits with one scale a row, or in blocks where
+  // that is much better.
+  Coded code_in(int bits, Weights rows, BlockShape shape, bool blocks, bool zeros) {
     const auto coded = [&](const Scheme& s) {
       shape.block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
       return code_blocks(rows, shape, s.bits, s.zeros);
     };
     Coded best;
-    if (options_.bits == 4 && four && shape.columns % 2 == 0 && shape.columns >= options_.block / 2) {
-      best.scheme = {4, options_.block, false};
+    // Planes of bits have no sign.
+    const bool planes = has_planes(bits);
+    if (bits < 8 && shape.columns % (planes ? 8 : 2) == 0 && shape.columns >= options_.block / 2 &&
+        (!planes || options_.block % 8 == 0)) {
+      best.scheme = {bits, options_.block, planes};
       best.codes = coded(best.scheme);
-      if (zeros) {
-        const Scheme with{4, options_.block, true};
+      if (zeros && !planes) {
+        const Scheme with{bits, options_.block, true};
         if (BlockCodes other = coded(with); other.db() > best.codes.db() + kWorthZeros)
           best.scheme = with, best.codes = std::move(other);
       }
-      if (best.codes.db() >= kLeast4) return best;
-      best.note = fmt::format(": 4 bits give only {:.1f} dB", best.codes.db());
-    } else if (options_.bits == 4) {
-      best.note = !four ? ": not a product of rows" : ": rows of odd length";
+      if (best.codes.db() >= (bits == 3 ? kLeast3 : kLeastNarrow)) return best;
+      best.note = fmt::format(": {} bits give only {:.1f} dB", bits, best.codes.db());
+    } else if (options_.bits < 8) {
+      best.note = bits == 8 ? ": not a product of rows" : ": rows of odd length";
+      if (planes) best.note = ": rows or blocks that are not multiples of 8";
     }
     best.scheme = {8, 0, false};
     best.codes = coded(best.scheme);
@@ -202,20 +226,27 @@ class Narrowing {
     const auto [at, fresh] = products_.try_emplace({c.get(), turned});
     Product& p = at->second;
     if (fresh) {
-      p.coded = turned ? code(arranged.rows(w), arranged.shape, true, true, true)
-                       : code(w, arranged.shape, true, true, true);
+      p.coded = turned ? code_in(options_.bits, arranged.rows(w), arranged.shape, true, true)
+                       : code_in(options_.bits, w, arranged.shape, true, true);
       const Scheme& s = p.coded.scheme;
       p.how = describe(p.coded);
-      p.packed = s.bits == 4 || s.block > 0 || c->size() >= kCached;
+      p.packed = s.bits < 8 || s.block > 0 || c->size() >= kCached;
       if (p.packed) {
         const BlockShape& shape = arranged.shape;
         p.block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
         const Dims dims{shape.rows, shape.columns},
             blocks{shape.rows, (shape.columns + p.block - 1) / p.block};
-        const DType type = s.zeros ? DType::kUint4 : s.bits == 4 ? DType::kInt4 : DType::kInt8;
+        const bool planes = has_planes(s.bits);
+        const DType type = planes        ? DType::kUint8
+                           : s.zeros     ? DType::kUint4
+                           : s.bits == 4 ? DType::kInt4
+                                         : DType::kInt8;
         const std::string name = e_.value(node.inputs[1]).name;
-        p.operands = {add(integers(type, dims, p.coded.codes.q), name, ""),
-                      add(scales_constant(blocks, p.coded.codes.scales), name, ".scales")};
+        if (planes) p.bits = s.bits;
+        p.operands = {
+            add(planes ? bit_rows(s.bits, shape, p.coded.codes.q) : integers(type, dims, p.coded.codes.q),
+                name, ""),
+            add(scales_constant(blocks, p.coded.codes.scales), name, ".scales")};
         if (s.zeros) p.operands.push_back(add(integers(type, blocks, p.coded.codes.zeros), name, ".zeros"));
         p.coded.codes = {};
       }
@@ -229,10 +260,44 @@ class Narrowing {
       inputs.push_back(bias);
     }
     LowBitFullyConnectedAttrs attrs{};
-    attrs.block_size = p.block;
+    attrs.block_size = p.block, attrs.bits = p.bits;
     if (connected != nullptr) attrs.act_min = connected->act_min, attrs.act_max = connected->act_max;
     done(n, 1, e_.value(p.operands[0]).dtype, p.how);
     e_.replace(n, attrs, inputs);
+  }
+
+  // The rows of all experts, of floats of any type.
+  void experts(int n) {
+    const Node node = e_.node(n);
+    if (!e_.graph().is_constant(node.inputs[2])) return file(n, false, "computed weights");
+    ConstantPtr c = e_.value(node.inputs[2]).constant;
+    if (node.inputs.size() > 3 && node.inputs[3] != kAbsent)
+      return file(n, true, fmt::format("{} bits as in the model", bit_width(c->dtype())));
+    if (c->size() < kSmall) return file(n, false, "small");
+    if (c->dtype() != DType::kFloat32)
+      c = evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c});
+    if (!c) return file(n, false, "its weights cannot be widened");
+    const LoadedFloats floats(*c);
+    const Weights w = floats.items();
+    if (!std::all_of(w.begin(), w.end(), [](float f) { return std::isfinite(f); }))
+      return file(n, false, "not all finite");
+    const Dims dims = c->dims();
+    const BlockShape shape = Arrangement(dims, {2, false}).shape;
+    const Coded coded = code(w, shape, true, true, true);
+    const Scheme& s = coded.scheme;
+    const int64_t block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
+    const Dims blocks{dims[0], dims[1], (shape.columns + block - 1) / block};
+    const DType type = s.zeros ? DType::kUint4 : s.bits == 4 ? DType::kInt4 : DType::kInt8;
+    const std::string name = e_.value(node.inputs[2]).name;
+    std::vector<ValueId> inputs{node.inputs[0], node.inputs[1],
+                                add(integers(type, dims, coded.codes.q), name, ""),
+                                add(scales_constant(blocks, coded.codes.scales), name, ".scales")};
+    const ValueId bias = node.inputs.size() > 5 ? node.inputs[5] : kAbsent;
+    if (s.zeros || bias != kAbsent)
+      inputs.push_back(s.zeros ? add(integers(type, blocks, coded.codes.zeros), name, ".zeros") : kAbsent);
+    if (bias != kAbsent) inputs.push_back(bias);
+    done(n, 2, type, describe(coded));
+    e_.replace(n, ExpertFullyConnectedAttrs{block, 0}, inputs);
   }
 
   // Rows are dequantized after they were looked up.
@@ -358,7 +423,7 @@ class Narrowing {
 
   struct Product {
     bool packed = false;
-    int64_t block = 0;
+    int64_t block = 0, bits = 0;
     std::vector<ValueId> operands;  // if packed
     Coded coded;                    // else
     std::string how;

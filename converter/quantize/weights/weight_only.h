@@ -1,4 +1,4 @@
-// Weights in 8 or 4 bits, activations in float: needs no samples (--quantize int8w, int4w).
+// Weights in 2 to 8 bits, activations in float: needs no samples (--quantize int8w, int4w, ...).
 //
 // What has a kernel for weights that stay packed gets it (products of rows, LowBitFullyConnected); rows of
 // tables are dequantized after they were looked up; all other weights are stored as integers with scales and
@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "converter/ir/graph.h"
@@ -14,8 +15,22 @@
 
 namespace sinter::convert {
 
+// What --quantize takes for weights alone, and their bits.
+struct WeightOnlyMode {
+  const char* name;
+  int bits;
+};
+inline constexpr WeightOnlyMode kWeightOnlyModes[] = {
+    {"int8w", 8}, {"int6w", 6}, {"int5w", 5}, {"int4w", 4}, {"int3w", 3}};
+// 0: the mode is another one.
+constexpr int weight_only_bits(std::string_view mode) {
+  for (const WeightOnlyMode& m : kWeightOnlyModes)
+    if (mode == m.name) return m.bits;
+  return 0;
+}
+
 struct WeightOnlyOptions {
-  int bits = 8;                 // 8, or 4 where it makes sense
+  int bits = 8;                 // 8, or 3 to 6 where that makes sense
   int64_t block = 32;           // weights that share a scale, where it is not one for a channel; even
   bool recurrent_only = false;  // only those of recurrent layers
   std::set<ValueId> skipped;    // operations of the main graph that make one of these

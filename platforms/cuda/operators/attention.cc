@@ -111,6 +111,12 @@ Status lower_Attention(Lowering& l) {
   for (size_t i = 0; i < 3; ++i)
     SINTER_RETURN_UNLESS(call.in(i).constant || call.in(i).dense(), unsupported("an operand is not dense"));
   SINTER_RETURN_UNLESS(l.out(0).dense(), unsupported("the result is not dense"));
+  for (size_t i = 4; i < call.inputs.size(); ++i)
+    SINTER_RETURN_UNLESS(!call.has_input(i), unsupported("the kernels take no lengths, sinks or scales"));
+  SINTER_RETURN_UNLESS(k.dtype == q.dtype && v.dtype == q.dtype,
+                       unsupported("the kernels take keys and values of the queries' type"));
+  SINTER_RETURN_UNLESS(attrs.softcap == 0 && attrs.window == 0,
+                       unsupported("the kernels have no softcap and no window"));
   const int64_t batch = q.dims[0], heads = q.dims[1], queries = q.dims[2], keys = k.dims[2];
   const int64_t groups = k.dims[1], key_size = q.dims[3], value_size = v.dims[3];
   int64_t rows = 0;

@@ -30,6 +30,11 @@ void pack_rows(const OpCall& call, std::span<std::byte> to) {
   }
 }
 
+// Types of weights that the kernels read.
+bool is_read(DType t) {
+  return t == DType::kInt4 || t == DType::kUint4 || t == DType::kInt8 || t == DType::kUint8;
+}
+
 FloatKind kind_of(DType t) {
   switch (t) {
     case DType::kFloat16:
@@ -51,6 +56,11 @@ Status lower_LowBitFullyConnected(Lowering& l) {
   const int64_t depth = weights.dims[1], columns = weights.dims[0];
   int64_t rows = 1;
   for (int i = 0; i + 1 < x.rank; ++i) rows *= x.dims[i];
+  SINTER_RETURN_UNLESS(attrs.activation_bits == 0,
+                       unsupported("activations are not rounded to 8 bits there"));
+  SINTER_RETURN_UNLESS(attrs.bits == 0 && is_read(weights.dtype),
+                       unsupported("weights are integers of 4 or 8 bits there"));
+  SINTER_RETURN_UNLESS(l.in(2).dtype == x.dtype, unsupported("scales have the type of x there"));
   if (rows == 0 || columns == 0) return ok_status();
   SINTER_RETURN_UNLESS(rows < INT32_MAX && columns < INT32_MAX && depth < INT32_MAX - 4096,
                        unsupported("an operand has an axis of 2^31 elements or more"));

@@ -21,6 +21,8 @@ Status set_part(ProductPart* part, int64_t rows, int64_t depth) {
 Status set_operands(Lowering& l, ProductArguments* a, double min, double max) {
   SINTER_RETURN_IF_ERROR(element_of(l.call().in(0).dtype, &a->element));
   SINTER_RETURN_IF_ERROR(check_dense_weights(l.call()));
+  SINTER_RETURN_UNLESS(l.call().in(1).dtype == l.call().in(0).dtype,
+                       unsupported("weights of another type than the values that they multiply"));
   set_bounds(a, min, max);
   a->a = l.in(0).data, a->b = l.in(1).data, a->y = l.out(0).data;
   if (l.has_input(2)) a->bias = l.in(2).data;

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "platforms/simd/simd_kernels.h"
 #include "runtime/core/op_enums.h"
 #include "tests/op_harness/backends.h"
+#include "tests/op_harness/half_test.h"
 #include "tests/op_harness/instruction_sets.h"
 #include "tests/op_harness/tolerance.h"
 
@@ -38,6 +40,22 @@ TEST(SimdRefuses, IntegersOfRareForms) {
   EXPECT_FALSE(simd_takes(QSoftmaxAttrs{0}, {full<int8_t>({4, 3}, 1), full<uint32_t>({256}, 1)}));
   const Tensor x = full<float>({1, 6}, 1), w{DType::kInt4, {2, 6}, std::vector<std::byte>(6)};
   EXPECT_FALSE(simd_takes(LowBitFullyConnectedAttrs{.block_size = 3}, {x, w, full<float>({2, 2}, 1)}));
+}
+
+TEST(SimdRefuses, ExpertsOfRareForms) {
+  const Tensor x = full<float>({1, 6}, 1), e = full<int64_t>({1}, 0), s = full<float>({3, 1, 2}, 1);
+  const auto packed = [](DType t, const Shape& dims) { return Tensor{t, dims, std::vector<std::byte>(18)}; };
+  const ExpertFullyConnectedAttrs a{.block_size = 3}, even{.block_size = 4};
+  EXPECT_FALSE(simd_takes(a, {x, e, packed(DType::kInt4, {3, 1, 6}), s}));
+  EXPECT_TRUE(simd_takes(even, {x, e, packed(DType::kInt4, {3, 1, 6}), s}));
+  EXPECT_FALSE(simd_takes(even, {x, e, packed(DType::kInt2, {3, 1, 6}), s}));
+  EXPECT_FALSE(simd_takes(ExpertFullyConnectedAttrs{}, {x, e, packed(DType::kFloat8E5M2, {3, 1, 6})}));
+  EXPECT_FALSE(simd_takes(even, {x, e, packed(DType::kInt8, {3, 1, 6}),
+                                 bits_tensor<uint16_t>(DType::kBFloat16, {3, 1, 2}, {0, 0, 0, 0, 0, 0})}));
+  // An expert's zero points that begin within a byte.
+  const Tensor odd = full<float>({3, 1, 1}, 1);
+  EXPECT_FALSE(simd_takes(ExpertFullyConnectedAttrs{.block_size = 6},
+                          {x, e, packed(DType::kUint4, {3, 1, 6}), odd, packed(DType::kUint4, {3, 1, 1})}));
 }
 
 TEST(SimdRefuses, RecurrentLayersOfRareForms) {
@@ -115,6 +133,41 @@ TEST(SimdPacks, ConstantWeightsOfProducts) {
   EXPECT_TRUE(packs(full, {floats({2, 70}), floats({40, 70})}));
   EXPECT_FALSE(packs(full, {floats({1, 70}), floats({40, 70})})) << "one row reads the weights as they are";
   EXPECT_FALSE(packs(AddAttrs{}, {floats({2, 70}), floats({70})}));
+}
+
+TEST(SimdPacks, NothingOfNarrowOrLargeWeights) {
+  const FullyConnectedAttrs full;
+  for (const int64_t rows : {1, 7, 40}) {
+    const Tensor x = noise<float>({rows, 70}, -1, 1, 1), w = noise<float>({40, 70}, -1, 1, 2);
+    for (const DType type : kHalves) EXPECT_FALSE(packs(full, {x, halved(w, type)}));
+  }
+  EXPECT_FALSE(packs(full, {noise<float>({20, 4096}, -1, 1), noise<float>({1025, 4096}, -1, 1)}));
+}
+
+// Every number of a type, alone in its column: exactly, by the kernel for few rows and by the one for many.
+TEST(SimdNarrowWeights, EveryNumberIsExact) {
+  const InstructionSets& sets = *InstructionSets::of("simd");
+  for (const DType type : {DType::kFloat16, DType::kBFloat16, DType::kFloat8E4M3FN, DType::kFloat8E4M3FNUZ,
+                           DType::kFloat8E5M2, DType::kFloat8E5M2FNUZ}) {
+    const int64_t codes = byte_width(type) == 1 ? 0x100 : 0x10000;
+    Tensor w{type, {codes, 1}, std::vector<std::byte>(static_cast<size_t>(codes) * byte_width(type))};
+    for (int64_t code = 0; code < codes; ++code)
+      std::memcpy(w.bytes.data() + static_cast<size_t>(code) * byte_width(type), &code, byte_width(type));
+    const std::vector<double> want = widened(w).values<double>();
+    for (const int64_t rows : {1, 33})
+      for (const char* name : sets.names()) {
+        ASSERT_TRUE(sets.limit(name));
+        const auto got =
+            run_on("simd", FullyConnectedAttrs{}, {full<float>({rows, 1}, 1), w})[0].values<float>();
+        for (size_t i = 0; i < got.size(); ++i) {
+          const double number = want[i % want.size()], result = static_cast<double>(got[i]);
+          ASSERT_TRUE(std::isnan(number) ? std::isnan(result) : result == number)
+              << dtype_name(type) << " " << i % want.size() << " is " << result << " and not " << number
+              << " on " << name << ", " << rows << " rows";
+        }
+      }
+  }
+  sets.limit(nullptr);
 }
 
 TEST(SimdPacks, ConstantWeightsOfLstm) {

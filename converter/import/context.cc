@@ -1,0 +1,221 @@
+#include "converter/import/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "converter/import/check_options.h"
+#include "converter/import/states.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+bool has_word(const std::string& name, std::string_view word) {
+  const std::vector<std::string> words = words_of_name(name);
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& w) { return w == word || w == std::string(word) + "s"; });
+}
+
+}  // namespace
+
+Context::Context(const ImportedModel& model, const LoweringOptions& given, Diagnostics& diagnostics)
+    : model_(model), diagnostics_(diagnostics), options_(given) {
+  if (options_.max_context == 0) return;
+  find_caches();
+  if (caches_.empty()) {
+    diagnostics_.refuse(
+        "", "",
+        "--max-context: the model has no input of rank 4 with an open axis 2 and an output of the same "
+        "name but for \"past\" and \"present\"",
+        "leave the option out, or export the model with past keys and values as inputs");
+    return;
+  }
+  for (const ImportedValueInfo& input : model_.graph.inputs)
+    if (role(input) == Role::kMask) fix(input, 1);
+}
+
+Context::Role Context::role(const ImportedValueInfo& input) const {
+  if (options_.max_context == 0) return Role::kGiven;
+  if (std::find(caches_.begin(), caches_.end(), input.name) != caches_.end()) return Role::kCache;
+  if (options_.constants.count(input.name) != 0 || options_.shapes.count(input.name) != 0)
+    return Role::kGiven;
+  const bool whole = is_integer(input.dtype) || input.dtype == DType::kBool;
+  if (whole && input.dims.size() == 2 && has_word(input.name, "mask")) return Role::kMask;
+  if (is_integer(input.dtype) && (input.dims.size() == 1 || input.dims.size() == 2) &&
+      has_word(input.name, "position"))
+    return Role::kPositions;
+  return Role::kGiven;
+}
+
+bool Context::computes(const ImportedValueInfo& input) const {
+  const Role r = role(input);
+  return r == Role::kMask || r == Role::kPositions;
+}
+
+void Context::find_caches() {
+  for (const ImportedValueInfo& input : model_.graph.inputs) {
+    if (input.dims.size() != 4 || !is_float(input.dtype) || options_.constants.count(input.name) != 0)
+      continue;
+    if (input.dims[kLengthAxis].value >= 0) continue;
+    const std::vector<std::string> stem = state_stem(input.name, true);
+    const ImportedValueInfo* pair = nullptr;
+    for (const ImportedValueInfo& output : model_.graph.outputs)
+      if (!stem.empty() && state_stem(output.name, false) == stem) pair = &output;
+    if (pair == nullptr) continue;
+    const auto named = [&](const auto& s) { return s.first == pair->name || s.second == input.name; };
+    if (std::none_of(options_.states.begin(), options_.states.end(), named))
+      options_.states.emplace_back(pair->name, input.name);
+    caches_.push_back(input.name), presents_.push_back(pair->name);
+    fix(input, kLengthAxis);
+  }
+  if (!caches_.empty()) options_.states.emplace_back(kNextPosition, kPosition);
+}
+
+// Whether only operators read the cache that take one with room for more rows than it holds.
+bool Context::has_room_for_more(const std::string& cache) const {
+  bool all = true;
+  each_graph(model_.graph, [&](const ImportedGraph& graph) {
+    for (const ImportedNode& node : graph.nodes)
+      if (node.op_type != "GroupQueryAttention")
+        all &= std::find(node.inputs.begin(), node.inputs.end(), cache) == node.inputs.end();
+  });
+  return all;
+}
+
+// Gives an open dimension the size N.
+void Context::fix(const ImportedValueInfo& input, size_t axis) {
+  const ImportedDim& dim = input.dims[axis];
+  const std::string what =
+      fmt::format("--max-context {}: dimension {} of input '{}'", options_.max_context, axis, input.name);
+  if (dim.value >= 0 && dim.value != options_.max_context)
+    return diagnostics_.refuse("", "", fmt::format("{} is {}", what, dim.value),
+                               fmt::format("give --max-context {}", dim.value));
+  if (dim.value >= 0) return;
+  if (dim.symbol.empty())
+    return diagnostics_.refuse("", "", fmt::format("{} has no name", what),
+                               "name the dimension when the model is exported (dynamic_axes)");
+  const auto [at, fresh] = options_.dims.emplace(dim.symbol, options_.max_context);
+  if (!fresh && at->second != options_.max_context)
+    diagnostics_.refuse("", "", fmt::format("{} is {} by --dim {}", what, at->second, dim.symbol),
+                        "leave the --dim out");
+}
+
+ValueId Context::emit(GraphLowering& lowering, OpAttrs attrs, std::vector<ValueId> inputs) const {
+  std::vector<ValueId> results;
+  if (!lowering.builder().emit(std::move(attrs), std::move(inputs), 1, &results).ok()) return kUnknown;
+  return results[0];
+}
+
+void Context::define_inputs(GraphLowering& lowering,
+                            const std::function<std::optional<Dims>(const ImportedValueInfo&)>& shape_of) {
+  if (caches_.empty()) return;
+  // The tokens of a run: axis 1 of the first input that the caller gives.
+  int64_t tokens = 0;
+  for (const ImportedValueInfo& input : model_.graph.inputs) {
+    if (role(input) != Role::kGiven || input.dims.size() < 2) continue;
+    const ValueId value = lowering.lookup(input.name);
+    if (value < 0) return;  // refused
+    if (!lowering.graph().value(value).bounded_dims.empty())
+      return diagnostics_.refuse(
+          "", "", fmt::format("--max-context: a dimension of input '{}' has a range of sizes", input.name),
+          "give the numbers of tokens as sets, such as --shapes \"sequence_length=64; sequence_length=1\"");
+    tokens = lowering.graph().value(value).dims[1];
+    break;
+  }
+  if (tokens < 1 || tokens > options_.max_context)
+    return diagnostics_.refuse(
+        "", "", fmt::format("--max-context {}: a run has {} tokens", options_.max_context, tokens),
+        "give a context of at least the tokens of one run");
+  Graph& graph = lowering.graph();
+  lowering.builder().set_origin({kPosition, "--max-context"});
+  const auto number = [&](int64_t n) { return graph.add_constant(Constant::scalar_int(DType::kInt64, n)); };
+  const ValueId before = graph.add_value(kPosition, DType::kInt64, {});
+  graph.inputs.push_back(before);
+  // The application may move the position.
+  const auto checked = [&](ValueId value, ValueId length) {
+    return emit(lowering, CheckLengthAttrs{static_cast<int64_t>(LengthRule::kPlanned)},
+                {value, length, number(options_.max_context)});
+  };
+  const ValueId valid = checked(before, before);
+  position_ = checked(valid, emit(lowering, AddAttrs{}, {valid, number(tokens)}));
+  const LengthId position = lowering.lengths().symbol(position_, {0, options_.max_context - tokens});
+  total_ = lowering.lengths().add(position, lowering.lengths().constant(tokens));
+  next_ = lowering.lengths().value(total_);
+  ContextValues context{{}, position_, next_, tokens};
+  for (const std::string& cache : caches_) {
+    const ValueId value = lowering.lookup(cache);
+    if (value < 0 || has_room_for_more(cache)) continue;
+    graph.value(value).bounded_dims = {{static_cast<int>(kLengthAxis), position_}};
+    context.caches.insert(value);
+  }
+  lowering.set_context(std::move(context));
+  for (const ImportedValueInfo& input : model_.graph.inputs) {
+    if (!computes(input)) continue;
+    const std::optional<Dims> dims = shape_of(input);
+    ValueId id = kUnknown;
+    if (dims && checked_elements(input, *dims))
+      id = role(input) == Role::kMask ? mask(lowering, input, *dims) : positions(lowering, input, *dims);
+    lowering.define(input.name, id);
+    diagnostics_.note(
+        "", "",
+        fmt::format("--max-context: input '{}' is computed: {}", input.name,
+                    role(input) == Role::kMask ? "1 for every token so far" : "counted from the position"));
+  }
+}
+
+// Whether an input that is computed has a size that one can compute.
+bool Context::checked_elements(const ImportedValueInfo& input, const Dims& dims) const {
+  constexpr int64_t kMostElements = int64_t{1} << 28;
+  int64_t count = 1;
+  for (const int64_t d : dims)
+    if (d < 1 || !checked_mul(count, d, &count) || count > kMostElements) {
+      diagnostics_.refuse(
+          "", "",
+          fmt::format("input '{}' ({}) is too large, or empty", input.name, to_string(input.dtype, dims)),
+          "give a smaller batch with --dim, or a smaller --max-context");
+      return false;
+    }
+  return true;
+}
+
+// A one for every token so far; its length is the number of these.
+ValueId Context::mask(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const {
+  const std::vector<int64_t> ones(static_cast<size_t>(element_count(dims)), 1);
+  Graph& graph = lowering.graph();
+  const ValueId id = graph.add_constant(Constant::of<int64_t>(DType::kInt64, dims, ones), input.name);
+  const ValueId mask = input.dtype == DType::kInt64
+                           ? id
+                           : emit(lowering, CastAttrs{static_cast<int64_t>(input.dtype), 0}, {id});
+  if (mask >= 0) graph.value(mask).bounded_dims = {{1, next_}};
+  return mask;
+}
+
+ValueId Context::positions(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const {
+  const int64_t tokens = dims.back();
+  std::vector<int64_t> counts(static_cast<size_t>(tokens));
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] = static_cast<int64_t>(i);
+  const ValueId count = lowering.graph().add_constant(Constant::of<int64_t>(DType::kInt64, {tokens}, counts));
+  ValueId id = emit(lowering, AddAttrs{}, {position_, count});
+  if (dims.size() == 2 && id >= 0) id = emit(lowering, BroadcastAttrs{IntList(dims)}, {id});
+  if (input.dtype != DType::kInt64 && id >= 0)
+    id = emit(lowering, CastAttrs{static_cast<int64_t>(input.dtype), 0}, {id});
+  return id;
+}
+
+void Context::add_output(Graph& graph) const {
+  if (next_ < 0) return;
+  graph.outputs.push_back(next_);
+}
+
+void Context::forget_lengths(Graph& graph) const {
+  const auto is_one_of = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const ValueId id : graph.inputs)
+    if (is_one_of(caches_, graph.value(id).name)) graph.value(id).bounded_dims.clear();
+  for (const ValueId id : graph.outputs)
+    if (is_one_of(presents_, graph.value(id).name)) graph.value(id).bounded_dims.clear();
+}
+
+}  // namespace sinter::convert

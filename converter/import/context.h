@@ -1,0 +1,64 @@
+// --max-context N: the keys and values of a decoder become states with room for N tokens, and the session
+// keeps the position (docs/decoders.md).
+//
+// Inputs past_key_values.0.key [B, H, P, D] and outputs present.0.key are caches: pairs of rank 4 whose names
+// differ as those of proposed states do, and of which axis 2 of the input is open. What follows from the
+// position is computed: an input of rank 2 named as a mask is 1 for every token up to this run's last, and
+// one named as positions counts from the position on.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "converter/import/lower.h"
+
+namespace sinter::convert {
+
+class Context {
+ public:
+  // Without --max-context, nothing is a part of it. Refuses a model without caches, and caches whose
+  // dimension has no name.
+  Context(const ImportedModel& model, const LoweringOptions& given, Diagnostics& diagnostics);
+
+  // The options with the sizes and states that follow.
+  const LoweringOptions& options() const { return options_; }
+  // Whether the input's value follows from the position, so that the caller does not give it.
+  bool computes(const ImportedValueInfo& input) const;
+  // Adds the position to the graph, and defines the inputs that it computes. `shapes` gives an input's dims.
+  // Call it when the inputs that the caller gives are defined.
+  void define_inputs(GraphLowering& lowering,
+                     const std::function<std::optional<Dims>(const ImportedValueInfo&)>& shape_of);
+  // The inputs that are caches.
+  const std::vector<std::string>& caches() const { return caches_; }
+  // Adds the position after the run to the outputs, behind those of the model.
+  void add_output(Graph& graph) const;
+  // Caches are kept with all of their room, when the graph is lowered.
+  void forget_lengths(Graph& graph) const;
+
+  static constexpr size_t kLengthAxis = 2;  // of a cache
+  // The state's names.
+  static constexpr const char *kPosition = "context_length", *kNextPosition = "context_length.next";
+
+ private:
+  enum class Role : uint8_t { kGiven, kCache, kMask, kPositions };
+  Role role(const ImportedValueInfo& input) const;
+  void find_caches();
+  bool has_room_for_more(const std::string& cache) const;
+  void fix(const ImportedValueInfo& input, size_t axis);
+  ValueId emit(GraphLowering& lowering, OpAttrs attrs, std::vector<ValueId> inputs) const;
+  bool checked_elements(const ImportedValueInfo& input, const Dims& dims) const;
+  ValueId mask(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const;
+  ValueId positions(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const;
+
+  const ImportedModel& model_;
+  Diagnostics& diagnostics_;
+  LoweringOptions options_;
+  std::vector<std::string> caches_;    // inputs
+  std::vector<std::string> presents_;  // the outputs that they become
+  LengthId total_ = -1;                // tokens up to this run's last
+  ValueId position_ = kAbsent;         // before this run, checked
+  ValueId next_ = kAbsent;
+};
+
+}  // namespace sinter::convert

@@ -1,0 +1,23 @@
+// Operands that kernels take in a narrower floating-point type than they compute in, and widen where they
+// read them.
+#pragma once
+
+#include "converter/ir/graph.h"
+
+namespace sinter::convert {
+
+constexpr bool takes_narrow(Op op, size_t operand) {
+  return op == Op::kExpertFullyConnected && operand == 2;  // weights
+}
+// Whether the operand keeps its type: such a constant, or keys and values of sequences that have lengths, of
+// which Attention widens those that exist.
+inline bool stays_narrow(const Graph& graph, const Node& node, size_t operand) {
+  constexpr size_t kLengths = 4;
+  const ValueId id = node.inputs[operand];
+  if (node.op() == Op::kAttention)
+    return id >= 0 && (operand == 1 || operand == 2) && node.inputs.size() > kLengths &&
+           node.inputs[kLengths] >= 0;
+  return id >= 0 && takes_narrow(node.op(), operand) && graph.is_constant(id);
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,181 @@
+// Products of a few query rows with keys, and sums of weighted values, of elements that are widened to
+// float32 in registers.
+//
+// Per-target header: included again for every instruction set.
+#if defined(SINTER_PLATFORMS_SIMD_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SINTER_PLATFORMS_SIMD_ATTENTION_INL_H_
+#undef SINTER_PLATFORMS_SIMD_ATTENTION_INL_H_
+#else
+#define SINTER_PLATFORMS_SIMD_ATTENTION_INL_H_
+#endif
+
+#include "hwy/highway.h"
+#include "platforms/simd/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+// ---- a vector of elements, or the first n of one (the other lanes are zeros), as float32
+
+HWY_INLINE V load_wide(const float* p) { return hn::LoadU(F(), p); }
+HWY_INLINE V load_wide(const float* p, int64_t n) { return hn::LoadN(F(), p, static_cast<size_t>(n)); }
+
+using Float16s = hn::Rebind<hwy::float16_t, F>;
+using BFloat16s = hn::Rebind<hwy::bfloat16_t, F>;
+using Bytes8 = hn::Rebind<uint8_t, F>;
+using Integers8 = hn::Rebind<int8_t, F>;
+using Bits16 = hn::Rebind<uint16_t, F>;
+
+HWY_INLINE V load_wide(const hwy::float16_t* p) { return hn::PromoteTo(F(), hn::LoadU(Float16s(), p)); }
+HWY_INLINE V load_wide(const hwy::float16_t* p, int64_t n) {
+  const auto bits = hn::LoadN(Bits16(), reinterpret_cast<const uint16_t*>(p), static_cast<size_t>(n));
+  return hn::PromoteTo(F(), hn::BitCast(Float16s(), bits));
+}
+HWY_INLINE V load_wide(const hwy::bfloat16_t* p) { return hn::PromoteTo(F(), hn::LoadU(BFloat16s(), p)); }
+HWY_INLINE V load_wide(const hwy::bfloat16_t* p, int64_t n) {
+  const auto bits = hn::LoadN(Bits16(), reinterpret_cast<const uint16_t*>(p), static_cast<size_t>(n));
+  return hn::PromoteTo(F(), hn::BitCast(BFloat16s(), bits));
+}
+HWY_INLINE V widen_int8(hn::Vec<Integers8> x) { return hn::ConvertTo(F(), hn::PromoteTo(I(), x)); }
+HWY_INLINE V load_wide(const int8_t* p) { return widen_int8(hn::LoadU(Integers8(), p)); }
+HWY_INLINE V load_wide(const int8_t* p, int64_t n) {
+  return widen_int8(hn::LoadN(Integers8(), p, static_cast<size_t>(n)));
+}
+// float8e4m3fn: a sign, 4 bits of exponent (bias 7), 3 of mantissa. Below 8, codes are multiples of 2^-9; 127
+// is not a number.
+HWY_INLINE V widen_float8(hn::Vec<Bytes8> x) {
+  const VI code = hn::PromoteTo(I(), x), magnitude = hn::And(code, hn::Set(I(), 127));
+  const V normal = hn::BitCast(F(), hn::Add(hn::ShiftLeft<20>(magnitude), hn::Set(I(), (127 - 7) << 23)));
+  const V small = hn::Mul(hn::ConvertTo(F(), magnitude), set(0x1p-9f));
+  const V finite = hn::IfThenElse(hn::RebindMask(F(), hn::Lt(magnitude, hn::Set(I(), 8))), small, normal);
+  const V bad =
+      hn::IfThenElse(hn::RebindMask(F(), hn::Eq(magnitude, hn::Set(I(), 127))), hn::NaN(F()), finite);
+  const V sign = hn::BitCast(F(), hn::ShiftLeft<24>(hn::And(code, hn::Set(I(), 128))));
+  return hn::Or(bad, sign);
+}
+HWY_INLINE V load_wide(const uint8_t* p) { return widen_float8(hn::LoadU(Bytes8(), p)); }
+HWY_INLINE V load_wide(const uint8_t* p, int64_t n) {
+  return widen_float8(hn::LoadN(Bytes8(), p, static_cast<size_t>(n)));
+}
+
+template <bool kWhole, class E>
+HWY_INLINE V load_part(const E* p, int64_t n) {
+  if constexpr (kWhole)
+    return load_wide(p);
+  else
+    return load_wide(p, n);
+}
+
+// ---- products
+
+// One number for each of kRows query rows of `size` elements, and each of kKeys rows of keys.
+#define SINTER_ROWS(f) f(0) f(1) f(2) f(3)
+template <int kRows, int kKeys, class E>
+HWY_INLINE void block_products(const float* q, int64_t size, const E* k, float* y, int64_t stride) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+#define SINTER_BEGIN(r) [[maybe_unused]] V a##r = hn::Zero(d), b##r = a##r, e##r = a##r, f##r = a##r;
+  SINTER_ROWS(SINTER_BEGIN)
+#undef SINTER_BEGIN
+#define SINTER_ADD(r, whole)                                  \
+  if constexpr (kRows > r) {                                  \
+    const V x = load_part<whole>(q + r * size + i, size - i); \
+    a##r = hn::MulAdd(x, k0, a##r);                           \
+    if constexpr (kKeys > 1) b##r = hn::MulAdd(x, k1, b##r);  \
+    if constexpr (kKeys == 4) e##r = hn::MulAdd(x, k2, e##r); \
+    if constexpr (kKeys == 4) f##r = hn::MulAdd(x, k3, f##r); \
+  }
+  constexpr int64_t k1_at = kKeys > 1 ? 1 : 0, k2_at = kKeys == 4 ? 2 : 0, k3_at = kKeys == 4 ? 3 : 0;
+#define SINTER_STEP(whole)                                                                          \
+  const V k0 = load_part<whole>(k + i, size - i);                                                   \
+  [[maybe_unused]] const V k1 = kKeys > 1 ? load_part<whole>(k + k1_at * size + i, size - i) : k0;  \
+  [[maybe_unused]] const V k2 = kKeys == 4 ? load_part<whole>(k + k2_at * size + i, size - i) : k0; \
+  [[maybe_unused]] const V k3 = kKeys == 4 ? load_part<whole>(k + k3_at * size + i, size - i) : k0; \
+  SINTER_ADD(0, whole) SINTER_ADD(1, whole) SINTER_ADD(2, whole) SINTER_ADD(3, whole)
+  int64_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    SINTER_STEP(true)
+  }
+  if (i < size) {
+    SINTER_STEP(false)
+  }
+#undef SINTER_STEP
+#undef SINTER_ADD
+#define SINTER_END(r)                                                     \
+  if constexpr (kRows > r) {                                              \
+    y[r * stride] = hn::ReduceSum(d, a##r);                               \
+    if constexpr (kKeys > 1) y[r * stride + 1] = hn::ReduceSum(d, b##r);  \
+    if constexpr (kKeys == 4) y[r * stride + 2] = hn::ReduceSum(d, e##r); \
+    if constexpr (kKeys == 4) y[r * stride + 3] = hn::ReduceSum(d, f##r); \
+  }
+  SINTER_ROWS(SINTER_END)
+#undef SINTER_END
+}
+
+template <int kRows, class E>
+HWY_NOINLINE void row_products(const float* q, int64_t size, const E* k, int64_t count, float* y,
+                               int64_t stride) {
+  constexpr int kKeys = kRows == 4 ? 2 : 4;  // as many as registers hold the sums of
+  int64_t j = 0;
+  for (; j + kKeys <= count; j += kKeys) block_products<kRows, kKeys>(q, size, k + j * size, y + j, stride);
+  for (; j < count; ++j) block_products<kRows, 1>(q, size, k + j * size, y + j, stride);
+}
+
+// ---- sums of weighted values
+
+// Adds those of a vector of columns, or of two, to the sums of kRows rows; `n` is less than a vector at the
+// end.
+template <int kRows, int kVectors, bool kWhole, class E>
+HWY_INLINE void block_values(const float* w, int64_t stride, const E* v, int64_t count, int64_t size,
+                             int64_t n, float* y) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+#define SINTER_BEGIN(r)                                               \
+  [[maybe_unused]] V a##r = hn::Zero(d), b##r = a##r;                 \
+  if constexpr (kRows > r) a##r = load_part<kWhole>(y + r * size, n); \
+  if constexpr (kRows > r && kVectors == 2) b##r = hn::LoadU(d, y + r * size + lanes);
+  SINTER_ROWS(SINTER_BEGIN)
+#undef SINTER_BEGIN
+  for (int64_t j = 0; j < count; ++j, v += size) {
+    const V v0 = load_part<kWhole>(v, n);
+    [[maybe_unused]] const V v1 = kVectors == 2 ? load_wide(v + lanes) : v0;
+#define SINTER_ADD(r)                                            \
+  if constexpr (kRows > r) {                                     \
+    const V x = set(w[r * stride + j]);                          \
+    a##r = hn::MulAdd(x, v0, a##r);                              \
+    if constexpr (kVectors == 2) b##r = hn::MulAdd(x, v1, b##r); \
+  }
+    SINTER_ROWS(SINTER_ADD)
+#undef SINTER_ADD
+  }
+#define SINTER_END(r)                                                       \
+  if constexpr (kRows > r) {                                                \
+    if constexpr (kWhole)                                                   \
+      hn::StoreU(a##r, d, y + r * size);                                    \
+    else                                                                    \
+      hn::StoreN(a##r, d, y + r * size, static_cast<size_t>(n));            \
+    if constexpr (kVectors == 2) hn::StoreU(b##r, d, y + r * size + lanes); \
+  }
+  SINTER_ROWS(SINTER_END)
+#undef SINTER_END
+}
+
+template <int kRows, class E>
+HWY_NOINLINE void row_values(const float* w, int64_t stride, const E* v, int64_t count, int64_t size,
+                             float* y) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
+  int64_t i = 0;
+  for (; i + 2 * lanes <= size; i += 2 * lanes)
+    block_values<kRows, 2, true>(w, stride, v + i, count, size, lanes, y + i);
+  for (; i + lanes <= size; i += lanes)
+    block_values<kRows, 1, true>(w, stride, v + i, count, size, lanes, y + i);
+  if (i < size) block_values<kRows, 1, false>(w, stride, v + i, count, size, size - i, y + i);
+}
+#undef SINTER_ROWS
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

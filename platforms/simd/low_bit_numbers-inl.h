@@ -1,0 +1,160 @@
+// Scales and zero points of a row of blocks, as float32.
+//
+// Per-target header: included again for every instruction set.
+#if defined(SINTER_PLATFORMS_SIMD_LOW_BIT_NUMBERS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SINTER_PLATFORMS_SIMD_LOW_BIT_NUMBERS_INL_H_
+#undef SINTER_PLATFORMS_SIMD_LOW_BIT_NUMBERS_INL_H_
+#else
+#define SINTER_PLATFORMS_SIMD_LOW_BIT_NUMBERS_INL_H_
+#endif
+
+#include "platforms/simd/low_bit_groups.h"
+#include "platforms/simd/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+// `count` numbers of 8 or 16 bits; Load widens as many as there are lanes.
+template <class T, class Load>
+HWY_INLINE void widen_numbers(const T* from, int64_t count, float* to, const Load& load) {
+  const F d;
+  const hn::Rebind<T, F> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(load(hn::LoadU(narrow, from + i)), d, to + i);
+  if (i < count)
+    hn::StoreN(load(hn::LoadN(narrow, from + i, static_cast<size_t>(count - i))), d, to + i,
+               static_cast<size_t>(count - i));
+}
+
+// Scales at .. at + count - 1.
+HWY_NOINLINE void read_scales(const LowBit& g, int64_t at, int64_t count, float* to) {
+  const F d;
+  switch (g.scale_type) {
+    case DType::kFloat16:
+      return widen_numbers(static_cast<const hwy::float16_t*>(g.scales) + at, count, to,
+                           [&](auto v) SINTER_SIMD_LAMBDA { return hn::PromoteTo(d, v); });
+    case DType::kBFloat16:
+      return widen_numbers(static_cast<const hwy::bfloat16_t*>(g.scales) + at, count, to,
+                           [&](auto v) SINTER_SIMD_LAMBDA { return hn::PromoteTo(d, v); });
+    default: {
+      const float* from = static_cast<const float*>(g.scales) + at;
+      for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+    }
+  }
+}
+
+// Zero points in the terms of unsigned weights.
+HWY_NOINLINE void read_zeros(const LowBit& g, int64_t at, int64_t count, float* to) {
+  const F d;
+  if (g.zero_type == DType::kFloat32) {
+    const float* from = reinterpret_cast<const float*>(g.zeros) + at;
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+    return;
+  }
+  const auto* bytes = reinterpret_cast<const uint8_t*>(g.zeros);
+  const int bits = bit_width(g.zero_type), flip = g.is_signed ? 1 << (bits - 1) : 0;
+  if (bits == 8) {
+    const VI flips = hn::Set(I(), flip);
+    return widen_numbers(bytes + at, count, to, [&](auto v) SINTER_SIMD_LAMBDA {
+      return hn::ConvertTo(d, hn::Xor(hn::PromoteTo(I(), v), flips));
+    });
+  }
+  const auto one = [&](int64_t i) {
+    const int64_t bit = i * bits;
+    return static_cast<float>((bytes[bit / 8] >> (bit % 8) & ((1 << bits) - 1)) ^ flip);
+  };
+  int64_t i = 0;
+  // Nibbles, by as many bytes as there are lanes.
+  const auto pairs = [&](auto of) SINTER_SIMD_LAMBDA {
+    const decltype(of) lane;
+    const hn::Rebind<uint8_t, decltype(of)> narrow;
+    const hn::Rebind<int32_t, decltype(of)> wide;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(lane));
+    const auto low = hn::Set(wide, 15), flips = hn::Set(wide, flip | flip << 4);
+    for (; i + 2 * lanes <= count; i += 2 * lanes) {
+      const auto v = hn::Xor(hn::PromoteTo(wide, hn::LoadU(narrow, bytes + (at + i) / 2)), flips);
+      hn::StoreInterleaved2(hn::ConvertTo(lane, hn::And(v, low)), hn::ConvertTo(lane, hn::ShiftRight<4>(v)),
+                            lane, to + i);
+    }
+  };
+  if (bits == 4) {
+    if (at % 2 != 0 && count > 0) to[0] = one(at), i = 1;
+    pairs(d), pairs(hn::FixedTag<float, 4>());
+  }
+  for (; i < count; ++i) to[i] = one(at + i);
+}
+
+// Those of kColumns rows (1 or 4), as many blocks at a time as there is room for.
+template <int kColumns>
+class RowNumbers {
+ public:
+  HWY_INLINE RowNumbers(const LowBit& g, const LowBitGroups& groups) : g_(g), groups_(groups) {
+    // Numbers behind those of a row are read, and must not be those of another block where its x is 0.
+    in_place_ = g.scale_type == DType::kFloat32 && g.depth % groups.group == 0;
+  }
+  // From `group` of these rows on. Returns the end of the groups whose numbers are there now.
+  HWY_INLINE int64_t read(int64_t n, int64_t n1, int64_t n2, int64_t n3, int64_t group) {
+    const int64_t rows[] = {n, n1, n2, n3};
+    // The last of the rows has the highest address.
+    const bool in_place =
+        in_place_ && (rows[kColumns - 1] + 1) * g_.blocks + kMostLanes <= g_.columns * g_.blocks;
+    if (in_place)
+      for (int c = 0; c < kColumns; ++c)
+        scale_[c] = static_cast<const float*>(g_.scales) + rows[c] * g_.blocks + group * groups_.scales;
+    return in_place && g_.zeros == nullptr ? groups_.groups : copy(rows, group, !in_place);
+  }
+  // Of the first of these groups; as many as a vector has lanes can be read from each of them on.
+  HWY_INLINE const float* scales(int c) const { return scale_[c < kColumns ? c : 0]; }
+  HWY_INLINE const float* zeros(int c) const { return zeros_[c < kColumns ? c : 0]; }
+
+ private:
+  static constexpr int64_t kRoom = 192 / kColumns;
+
+  HWY_NOINLINE int64_t copy(const int64_t* rows, int64_t group, bool with_scales) {
+    const int64_t room = kRoom / groups_.scales;
+    const int64_t end = group + room < groups_.groups ? group + room : groups_.groups;
+    const int64_t left = g_.blocks - group * groups_.scales, most = (end - group) * groups_.scales;
+    const int64_t count = left < most ? left : most;
+    for (int c = 0; c < kColumns; ++c) {
+      const int64_t at = rows[c] * g_.blocks + group * groups_.scales;
+      if (with_scales) {
+        scale_[c] = scales_[c];
+        read_scales(g_, at, count, scales_[c]);
+        for (int64_t i = count; i < most + kMostLanes; ++i) scales_[c][i] = 0;
+      }
+      if (g_.zeros == nullptr) continue;
+      read_zeros(g_, at, count, zeros_[c]);
+      for (int64_t i = count; i < most + kMostLanes; ++i) zeros_[c][i] = 0;
+    }
+    return end;
+  }
+
+  const LowBit& g_;
+  const LowBitGroups& groups_;
+  bool in_place_ = false;
+  const float* scale_[kColumns];
+  float scales_[kColumns][kRoom + kMostLanes], zeros_[kColumns][kRoom + kMostLanes];
+};
+
+// Which of a group's blocks each lane belongs to.
+HWY_INLINE auto lane_blocks(const LowBit& g, const LowBitGroups& groups) {
+  const I d;
+  HWY_ALIGN int32_t of[hn::MaxLanes(d)] = {};
+  for (int64_t l = 0; groups.spread && l < groups.lanes; ++l)
+    of[l] = static_cast<int32_t>(l * groups.chunk / groups.lanes / g.block);
+  return hn::SetTableIndices(F(), of);
+}
+
+// What makes signed weights unsigned, or, as signed bytes, the reverse.
+HWY_INLINE VI flip_of(const LowBit& g, bool signed_bytes) {
+  const unsigned each = g.width() == 2 ? 0xaa : g.width() == 4 ? 0x88 : 0x80;
+  return hn::Set(I(), g.is_signed != signed_bytes ? static_cast<int32_t>(0x01010101u * each) : 0);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,281 @@
+// Few rows of x with rows of weights of few bits.
+//
+// Weights stay unsigned: the zero point's part of a block is the sum of its x, which is known before any
+// weight is read. Bytes of weights become floats where they are in their words (the higher one of a pair 256
+// times as large, for x that is as much smaller), or are multiplied as bytes with x that was rounded.
+#define SINTER_SIMD_BYTE_TABLES
+#define SINTER_SIMD_BYTE_DOTS
+
+#include "platforms/simd/int8.h"
+#include "platforms/simd/low_bit_groups.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "platforms/simd/low_bit_rows.cc"
+#include "hwy/foreach_target.h"
+// After it:
+#include "hwy/cache_control.h"
+#include "platforms/simd/low_bit_dots-inl.h"
+#include "platforms/simd/low_bit_numbers-inl.h"
+#include "platforms/simd/low_bit_words-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+// Reads memory into the cache, line after line in the order of the addresses, kFar bytes before four rows at
+// a time are read, in another order: processors fetch neighbouring lines faster than lines of several rows.
+class ReadAhead {
+ public:
+  // `bytes`: of memory that is read at `rows` rows for each step.
+  HWY_INLINE ReadAhead(const LowBit& g, int64_t steps, int64_t bytes)
+      : scale_bytes_(static_cast<int64_t>(byte_width(g.scale_type)) * g.blocks),
+        step_(bytes),
+        scale_step_(divide_up(scale_bytes_, std::max<int64_t>(steps, 1))),
+        scale_far_(kFar * scale_bytes_ / std::max<int64_t>(g.row_bytes(), 1)) {}
+  HWY_INLINE void start(const LowBit& g, int64_t row) {
+    weights_ = g.weights + row * g.row_bytes() + kFar;
+    scales_ = static_cast<const uint8_t*>(g.scales) + row * scale_bytes_ + scale_far_;
+  }
+  // Of a vector of words of one row.
+  HWY_INLINE void words() {
+    hwy::Prefetch(weights_);
+    if (step_ > kLine) hwy::Prefetch(weights_ + kLine);
+    weights_ += step_;
+  }
+  // Of the scales of a group of `rows` rows.
+  HWY_INLINE void scales(int rows) {
+    hwy::Prefetch(scales_);
+    scales_ += rows * scale_step_;
+  }
+
+ private:
+  static constexpr int64_t kFar = 8192, kLine = 64;
+  int64_t scale_bytes_, step_, scale_step_, scale_far_;
+  const uint8_t *weights_ = nullptr, *scales_ = nullptr;
+};
+
+// Four sums are computed at a time: of one row of x with four rows of weights, or of four with one.
+#define SINTER_FOUR(of) of(0) of(1) of(2) of(3)
+
+// y of up to kRows (1 or 4) rows of x for columns first .. last - 1. What is missing of four is the last one
+// again.
+template <int kBits, int kRows, bool kRounded>
+HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
+                           int64_t first, int64_t last, const float* bias, float min, float max, float* y,
+                           int64_t y_stride) {
+  const F d;
+  using Words = WeightWords<kBits>;
+  constexpr int kVectors = Words::kVectors;
+  constexpr int kColumns = 4 / kRows;
+  const LowBitGroups groups(g, static_cast<int64_t>(hn::Lanes(d)));
+  // Copies: a compiler reads fields anew after every store.
+  const int64_t lanes = groups.lanes, count = groups.groups, numbers = groups.numbers, record = groups.record,
+                chunks = groups.chunks, each = groups.scales;
+  const int64_t chunk_words = kRounded ? kVectors * lanes : 4 * kVectors * lanes;  // of x
+  const int64_t step = groups.chunk, skip = groups.group - chunks * step;
+  ReadAhead ahead(g, count, plane_bytes(kBits, step));
+  const auto lane_block = lane_blocks(g, groups);
+  const VI flip = flip_of(g, kRounded && has_signed_bytes(kBits));
+  const VI mask = kRounded ? Words::each_byte((1 << kBits) - 1) : hn::Set(I(), (1 << kBits) - 1);
+  const V no_zero = hn::Set(d, middle_of(g));
+  const bool with_zeros = g.zeros != nullptr;
+  const float* begin = arranged + kArrangedHead;
+  const int64_t r1 = rows > 1 ? stride : 0, r2 = rows > 2 ? 2 * stride : r1, r3 = rows > 3 ? 3 * stride : r2;
+  RowNumbers<kColumns> of_blocks(g, groups);
+  for (int64_t n = first; n < last; n += kColumns) {
+    const int64_t n1 = n + 1 < last ? n + 1 : n, n2 = n + 2 < last ? n + 2 : n1,
+                  n3 = n + 3 < last ? n + 3 : n2;
+    Words w0(g, n), w1(g, n1), w2(g, n2), w3(g, n3);
+    ahead.start(g, n);
+    V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+    const float* x0 = begin;
+    int64_t k = 0;
+    for (int64_t group = 0; group < count;) {
+      const int64_t end = of_blocks.read(n, n1, n2, n3, group);
+      const float *scale0 = of_blocks.scales(0), *scale1 = of_blocks.scales(1), *scale2 = of_blocks.scales(2),
+                  *scale3 = of_blocks.scales(3);
+      const float *zero0 = of_blocks.zeros(0), *zero1 = of_blocks.zeros(1), *zero2 = of_blocks.zeros(2),
+                  *zero3 = of_blocks.zeros(3);
+      int64_t at = 0;  // of a block's numbers
+      for (; group < end; ++group, at += each) {
+        const float *x1 = kRows > 1 ? x0 + r1 : x0, *x2 = kRows > 1 ? x0 + r2 : x0,
+                    *x3 = kRows > 1 ? x0 + r3 : x0;
+        V z0 = no_zero, z1 = no_zero, z2 = no_zero, z3 = no_zero;
+#define SINTER_ZERO(i) \
+  if (with_zeros && i < kColumns) z##i = hn::TableLookupLanes(hn::LoadU(d, zero##i + at), lane_block);
+        SINTER_FOUR(SINTER_ZERO)
+#undef SINTER_ZERO
+        V a0, a1, a2, a3;
+        if constexpr (kRounded) {
+          VI q0, q1, q2, q3;
+#define SINTER_START(i) q##i = hn::BitCast(I(), hn::LoadU(d, x##i + numbers));
+          SINTER_FOUR(SINTER_START)
+#undef SINTER_START
+          int64_t from = 0;
+          for (int64_t c = 0; c < chunks; ++c, from += chunk_words, k += step) {
+#define SINTER_ADD(i)                                  \
+  if (i < kColumns) w##i.load(k, flip), ahead.words(); \
+  q##i = add_dots<kBits>(kColumns > 1 ? w##i : w0, mask, x##i + from, lanes, q##i);
+            SINTER_FOUR(SINTER_ADD)
+#undef SINTER_ADD
+          }
+#define SINTER_END(i)            \
+  a##i = hn::ConvertTo(d, q##i); \
+  if (with_zeros) a##i = hn::NegMulAdd(kColumns > 1 ? z##i : z0, hn::LoadU(d, x##i + numbers + lanes), a##i);
+          SINTER_FOUR(SINTER_END)
+#undef SINTER_END
+        } else {
+#define SINTER_START(i) a##i = hn::LoadU(d, x##i + numbers);
+          SINTER_FOUR(SINTER_START)
+#undef SINTER_START
+          int64_t from = 0;
+          for (int64_t c = 0; c < chunks; ++c, from += chunk_words, k += step) {
+            w0.load(k, flip), ahead.words();
+            if constexpr (kColumns > 1) {
+              w1.load(k, flip), ahead.words(), w2.load(k, flip), ahead.words();
+              w3.load(k, flip), ahead.words();
+            }
+#define SINTER_VECTOR(j)                                                                      \
+  if constexpr (kVectors > j) {                                                               \
+    const int64_t p = from + 4 * j * lanes;                                                   \
+    if constexpr (kColumns > 1) {                                                             \
+      const V x_0 = hn::LoadU(d, x0 + p), x_1 = hn::LoadU(d, x0 + p + lanes),                 \
+              x_2 = hn::LoadU(d, x0 + p + 2 * lanes), x_3 = hn::LoadU(d, x0 + p + 3 * lanes); \
+      SINTER_FOUR(SINTER_COLUMN##j)                                                           \
+    } else {                                                                                  \
+      const FourFloats w = floats_of(w0.template bytes<j>(), mask);                           \
+      SINTER_FOUR(SINTER_ROW)                                                                 \
+    }                                                                                         \
+  }
+#define SINTER_COLUMN(i, j)                                                                                  \
+  {                                                                                                          \
+    const FourFloats w = floats_of(w##i.template bytes<j>(), mask);                                          \
+    a##i = hn::MulAdd(w.v3, x_3, hn::MulAdd(w.v2, x_2, hn::MulAdd(w.v1, x_1, hn::MulAdd(w.v0, x_0, a##i)))); \
+  }
+#define SINTER_COLUMN0(i) SINTER_COLUMN(i, 0)
+#define SINTER_COLUMN1(i) SINTER_COLUMN(i, 1)
+#define SINTER_COLUMN2(i) SINTER_COLUMN(i, 2)
+#define SINTER_COLUMN3(i) SINTER_COLUMN(i, 3)
+#define SINTER_ROW(i)                                                \
+  a##i = hn::MulAdd(w.v0, hn::LoadU(d, x##i + p), a##i);             \
+  a##i = hn::MulAdd(w.v1, hn::LoadU(d, x##i + p + lanes), a##i);     \
+  a##i = hn::MulAdd(w.v2, hn::LoadU(d, x##i + p + 2 * lanes), a##i); \
+  a##i = hn::MulAdd(w.v3, hn::LoadU(d, x##i + p + 3 * lanes), a##i);
+            SINTER_VECTOR(0) SINTER_VECTOR(1) SINTER_VECTOR(2) SINTER_VECTOR(3)
+#undef SINTER_ROW
+#undef SINTER_COLUMN0
+#undef SINTER_COLUMN1
+#undef SINTER_COLUMN2
+#undef SINTER_COLUMN3
+#undef SINTER_COLUMN
+#undef SINTER_VECTOR
+          }
+#define SINTER_END(i) \
+  if (with_zeros) a##i = hn::NegMulAdd(kColumns > 1 ? z##i : z0, hn::LoadU(d, x##i + numbers + lanes), a##i);
+          SINTER_FOUR(SINTER_END)
+#undef SINTER_END
+        }
+        ahead.scales(kColumns);
+        V scale = hn::TableLookupLanes(hn::LoadU(d, scale0 + at), lane_block);
+#define SINTER_SCALE(i)                                                                             \
+  if (i > 0 && i < kColumns) scale = hn::TableLookupLanes(hn::LoadU(d, scale##i + at), lane_block); \
+  s##i = hn::MulAdd(a##i, kRounded ? hn::Mul(scale, hn::LoadU(d, x##i + numbers + 2 * lanes)) : scale, s##i);
+        SINTER_FOUR(SINTER_SCALE)
+#undef SINTER_SCALE
+        x0 += record, k += skip;
+      }
+    }
+    const auto finish = [&](int64_t i, float sum) {
+      const int64_t row = kRows > 1 ? i : 0, column = kRows > 1 ? n : n + i;
+      if (row >= rows || column >= last) return;
+      if (bias != nullptr) sum += bias[column];
+      y[row * y_stride + column] = sum < min ? min : sum > max ? max : sum;
+    };
+    finish(0, hn::ReduceSum(d, s0)), finish(1, hn::ReduceSum(d, s1));
+    finish(2, hn::ReduceSum(d, s2)), finish(3, hn::ReduceSum(d, s3));
+  }
+}
+
+template <int kBits, bool kRounded>
+HWY_INLINE void products_of(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
+                            int64_t first, int64_t last, const float* bias, float min, float max, float* y,
+                            int64_t y_stride) {
+  // Of the usual widths only, for the size of the code: others are unpacked for each row again.
+  if constexpr (kBits == 4 || kBits == 8)
+    if (rows > 1)
+      return products<kBits, 4, kRounded>(g, arranged, stride, rows, first, last, bias, min, max, y,
+                                          y_stride);
+  for (int64_t r = 0; r < rows; ++r)
+    products<kBits, 1, kRounded>(g, arranged + r * stride, stride, 1, first, last, bias, min, max,
+                                 y + r * y_stride, y_stride);
+}
+
+void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
+                      int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
+  switch (g.width()) {
+#define SINTER_WIDTH(bits)                                                                                   \
+  case bits:                                                                                                 \
+    return g.is_rounded ? products_of<bits, true>(g, arranged, stride, rows, first, last, bias, min, max, y, \
+                                                  y_stride)                                                  \
+                        : products_of<bits, false>(g, arranged, stride, rows, first, last, bias, min, max,   \
+                                                   y, y_stride);
+    SINTER_WIDTH(2)
+    SINTER_WIDTH(3) SINTER_WIDTH(4) SINTER_WIDTH(5) SINTER_WIDTH(6) SINTER_WIDTH(7) default : SINTER_WIDTH(8)
+#undef SINTER_WIDTH
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sinter::simd {
+
+HWY_EXPORT(low_bit_products);
+
+namespace {
+
+// Of one row of x that has numbers that are not finite: each is multiplied by its weight less the zero point.
+void centred_products(const LowBit& g, const float* arranged, int64_t first, int64_t last, const float* bias,
+                      float min, float max, float* y) {
+  const LowBitGroups groups(g, low_bit_lanes());
+  const int64_t word = groups.chunk / groups.lanes, vectors = word / 4;
+  const auto x = [&](int64_t k) {
+    const int64_t in_group = k % groups.group, in_chunk = in_group % groups.chunk, in_word = in_chunk % word;
+    const int64_t vector = in_word % vectors * 4 + in_word / vectors;
+    const float number =
+        arranged[kArrangedHead + k / groups.group * groups.record + in_group / groups.chunk * groups.chunk +
+                 vector * groups.lanes + in_chunk / word];
+    return vector % 2 != 0 ? number * 256 : number;
+  };
+  for (int64_t n = first; n < last; ++n) {
+    const uint8_t* row = g.weights + n * g.row_bytes();
+    const int flip = g.is_signed ? 1 << (g.width() - 1) : 0;
+    float sum = bias != nullptr ? bias[n] : 0.0f;
+    for (int64_t k = 0; k < g.depth; ++k) {
+      const int64_t at = n * g.blocks + k / g.block;
+      const auto weight = static_cast<float>(bit_row_item(row, g.width(), g.depth, k) ^ flip);
+      sum += (weight - low_bit_zero(g, at)) * low_bit_scale(g, at) * x(k);
+    }
+    y[n] = sum < min ? min : sum > max ? max : sum;
+  }
+}
+
+}  // namespace
+
+void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
+                      int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
+  bool finite = true;
+  for (int64_t r = 0; r < rows; ++r) finite = finite && arranged[r * stride] == 0;
+  if (!finite && !g.is_rounded) {
+    for (int64_t r = 0; r < rows; ++r)
+      centred_products(g, arranged + r * stride, first, last, bias, min, max, y + r * y_stride);
+    return;
+  }
+  HWY_DYNAMIC_DISPATCH(low_bit_products)
+  (g, arranged, stride, rows, first, last, bias, min, max, y, y_stride);
+}
+
+}  // namespace sinter::simd
+#endif  // HWY_ONCE

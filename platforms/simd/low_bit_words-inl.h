@@ -1,0 +1,107 @@
+// Vectors of words of weights of 2 to 8 bits, as vectors of bytes.
+//
+// Byte b of vector j holds integer b * vectors + j of a chunk, in its low bits.
+//
+// Per-target header: included again for every instruction set.
+#if defined(SINTER_PLATFORMS_SIMD_LOW_BIT_WORDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SINTER_PLATFORMS_SIMD_LOW_BIT_WORDS_INL_H_
+#undef SINTER_PLATFORMS_SIMD_LOW_BIT_WORDS_INL_H_
+#else
+#define SINTER_PLATFORMS_SIMD_LOW_BIT_WORDS_INL_H_
+#endif
+
+#include "platforms/simd/low_bit.h"
+#include "platforms/simd/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+// A vector of bytes, of which those from `end` on read as zeros.
+template <class D>
+HWY_NOINLINE hn::Vec<D> load_last(D d, const uint8_t* p, const uint8_t* end) {
+  return p < end ? hn::LoadN(d, p, static_cast<size_t>(end - p)) : hn::Zero(d);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load_before(D d, const uint8_t* p, const uint8_t* end) {
+  if (HWY_LIKELY(end - p >= static_cast<int64_t>(hn::Lanes(d)))) return hn::LoadU(d, p);
+  return load_last(d, p, end);
+}
+
+// The planes of one row, from some integer on.
+template <int kBits>
+class WeightWords {
+ public:
+  static constexpr BitPlanes kPlanes = bit_planes(kBits);
+  static constexpr int kVectors = 8 / kPlanes.bits;  // of bytes, that a vector of words becomes
+
+  HWY_INLINE WeightWords(const LowBit& g, int64_t row) : end_(g.end) {
+    low_ = g.weights + row * bit_row_bytes(kBits, g.depth);
+    two_ = low_ + plane_bytes(kPlanes.bits, g.depth);
+    single_ = two_ + (kPlanes.two ? plane_bytes(2, g.depth) : 0);
+  }
+  // From integer k on; it begins at whole bytes.
+  HWY_INLINE void load(int64_t k, VI flip) {
+    const hn::Repartition<uint8_t, F> bytes;
+    const auto at = static_cast<uint64_t>(k);
+    words_ = hn::Xor(hn::BitCast(I(), load_before(bytes, low_ + at * kPlanes.bits / 8, end_)), flip);
+    if constexpr (kPlanes.two) {
+      const hn::Repartition<uint16_t, F> d;
+      const auto v = hn::PromoteTo(d, load_before(hn::Rebind<uint8_t, decltype(d)>(), two_ + at / 4, end_));
+      twos_ = hn::BitCast(I(), hn::Or(v, hn::ShiftLeft<4>(v)));
+    }
+    if constexpr (kPlanes.single && kPlanes.bits == 4) {
+      const VI v = hn::PromoteTo(I(), load_before(hn::Rebind<uint8_t, F>(), single_ + at / 8, end_));
+      const VI pair = hn::Or(v, hn::ShiftLeft<6>(v));
+      singles_ = hn::Or(pair, hn::ShiftLeft<12>(pair));
+    } else if constexpr (kPlanes.single) {
+      const hn::Repartition<uint16_t, F> d;
+      const auto v =
+          hn::PromoteTo(d, load_before(hn::Rebind<uint8_t, decltype(d)>(), single_ + at / 8, end_));
+      singles_ = hn::BitCast(I(), hn::Or(v, hn::ShiftLeft<4>(v)));
+    }
+  }
+  // Vector j. Bits above kBits are anything where there is one plane.
+  template <int j>
+  HWY_INLINE VI bytes() const {
+    VI v = j == 0 ? words_ : hn::ShiftRight<kPlanes.bits % 8 * j>(words_);
+    if constexpr (kPlanes.two || kPlanes.single) v = hn::And(v, each_byte((1 << kPlanes.bits) - 1));
+    if constexpr (kPlanes.two) v = hn::Or(v, hn::And(hn::ShiftLeft<4 - 2 * j>(twos_), each_byte(0x30)));
+    if constexpr (kPlanes.single)
+      v = hn::Or(v, hn::And(moved<kBits - 1 - j>(singles_), each_byte(1 << (kBits - 1))));
+    return v;
+  }
+  static HWY_INLINE VI each_byte(int v) {
+    return hn::Set(I(), static_cast<int32_t>(0x01010101u * static_cast<unsigned>(v)));
+  }
+
+ private:
+  template <int kLeft>
+  static HWY_INLINE VI moved(VI v) {
+    if constexpr (kLeft < 0)
+      return hn::ShiftRight<-kLeft>(v);
+    else
+      return hn::ShiftLeft<kLeft>(v);
+  }
+
+  const uint8_t *end_, *low_, *two_, *single_;
+  VI words_, twos_, singles_;
+};
+
+// The floats of a vector of bytes: of the lowest byte of each word, of the next one, 256 times as large, and
+// of the two upper ones in the same way.
+struct FourFloats {
+  V v0, v1, v2, v3;
+};
+HWY_INLINE FourFloats floats_of(VI bytes, VI mask) {
+  const F d;
+  const VI higher = hn::ShiftLeft<8>(mask), upper = hn::ShiftRight<16>(bytes);
+  return {hn::ConvertTo(d, hn::And(bytes, mask)), hn::ConvertTo(d, hn::And(bytes, higher)),
+          hn::ConvertTo(d, hn::And(upper, mask)), hn::ConvertTo(d, hn::And(upper, higher))};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,184 @@
+"""Small decoders in the forms that exporters write, with random weights.
+
+with_group_query(): as ONNX Runtime's model builder (onnxruntime-genai) writes them: GroupQueryAttention, whose lengths are
+sums of the attention mask. with_concat(): as torch exports of transformers are (optimum): new keys are joined to the past ones,
+and the mask is computed from the lengths.
+"""
+import dataclasses
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    layers: int = 2
+    hidden: int = 64
+    heads: int = 4
+    groups: int = 2
+    vocabulary: int = 50
+    positions: int = 64
+
+    @property
+    def size(self):
+        return self.hidden // self.heads
+
+
+SMALL = Shape()
+value = helper.make_tensor_value_info
+
+
+class Graph:
+    """Nodes and constants of a model that is being made."""
+
+    def __init__(self, seed, kind):
+        self.rng, self.kind, self.nodes, self.constants, self.count = np.random.default_rng(seed), kind, [], [], 0
+        self.onnx_kind = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+
+    def constant(self, a, kind=None):
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(a, kind), name))
+        return name
+
+    def integers(self, *items):
+        return self.constant(items, np.int64)
+
+    def weight(self, *shape):
+        return self.constant((self.rng.standard_normal(shape, np.float32) / np.sqrt(shape[0])).astype(self.kind))
+
+    def add(self, op, *inputs, name=None, **attributes):
+        self.count += 1
+        name = name or f"v{self.count}"
+        self.nodes.append(helper.make_node(op, list(inputs), [name], name=f"{op}_{self.count}", **attributes))
+        return name
+
+    def model(self, inputs, outputs, opset=18):
+        graph = helper.make_graph(self.nodes, "decoder", inputs, outputs, self.constants)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)],
+                                 ir_version=10)
+
+    def decoder(self, shape, attention):
+        """x + attention(norm(x)), x + mlp(norm(x)), for each layer; attention(layer, x) gives [B, S, hidden]."""
+        x = self.add("Gather", self.weight(shape.vocabulary, shape.hidden), "input_ids")
+        for layer in range(shape.layers):
+            norm = self.constant(np.ones(shape.hidden), self.kind)
+            mixed = attention(layer, self.add("LayerNormalization", x, norm, axis=-1))
+            x = self.add("Add", x, self.add("MatMul", mixed, self.weight(shape.hidden, shape.hidden)))
+            h = self.add("LayerNormalization", x, norm, axis=-1)
+            h = self.add("Relu", self.add("MatMul", h, self.weight(shape.hidden, 2 * shape.hidden)))
+            x = self.add("Add", x, self.add("MatMul", h, self.weight(2 * shape.hidden, shape.hidden)))
+        self.add("Cast", self.add("MatMul", x, self.weight(shape.hidden, shape.vocabulary)), name="logits", to=TensorProto.FLOAT)
+
+    def caches(self, shape, when, length):
+        return [value(f"{when}.{layer}.{what}", self.onnx_kind, ["batch_size", shape.groups, length, shape.size])
+                for layer in range(shape.layers) for what in ("key", "value")]
+
+    def ports(self, shape, mask_length, past, total, positions):
+        inputs = [value("input_ids", TensorProto.INT64, ["batch_size", "sequence_length"]),
+                  value("attention_mask", TensorProto.INT64, ["batch_size", mask_length])]
+        if positions:
+            inputs.append(value("position_ids", TensorProto.INT64, ["batch_size", "sequence_length"]))
+        return (inputs + self.caches(shape, "past_key_values", past),
+                [value("logits", TensorProto.FLOAT, ["batch_size", "sequence_length", shape.vocabulary])] +
+                self.caches(shape, "present", total))
+
+
+def angles(shape):
+    pairs = shape.size // 2
+    return np.arange(shape.positions)[:, None] / 100.0 ** (np.arange(pairs)[None] / pairs)
+
+
+def with_group_query(kind=np.float32, seed=1, shape=SMALL, **attributes):
+    g = Graph(seed, kind)
+    counts = g.add("Sub", g.add("ReduceSum", "attention_mask", g.integers(1), keepdims=0), g.constant(1, np.int64))
+    last = g.add("Cast", counts, to=TensorProto.INT32)
+    total = g.add("Cast", g.add("Gather", g.add("Shape", "attention_mask"), g.constant(1, np.int64)), to=TensorProto.INT32)
+    cos, sin = (g.constant(f(angles(shape)), kind) for f in (np.cos, np.sin))
+
+    def attention(layer, x):
+        packed = g.add("MatMul", x, g.weight(shape.hidden, (shape.heads + 2 * shape.groups) * shape.size))
+        past, present = f"past_key_values.{layer}", f"present.{layer}"
+        g.nodes.append(helper.make_node(
+            "GroupQueryAttention", [packed, "", "", f"{past}.key", f"{past}.value", last, total, cos, sin],
+            [f"mixed{layer}", f"{present}.key", f"{present}.value"], name=f"attention_{layer}", domain="com.microsoft",
+            num_heads=shape.heads, kv_num_heads=shape.groups, do_rotary=1, **attributes))
+        return f"mixed{layer}"
+
+    g.decoder(shape, attention)
+    return g.model(*g.ports(shape, "total_sequence_length", "past_sequence_length", "total_sequence_length", False))
+
+
+def with_concat(kind=np.float32, seed=1, shape=SMALL):
+    g = Graph(seed, kind)
+    zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
+    past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
+    tokens = g.add("Gather", g.add("Shape", "input_ids"), one)
+    total = g.add("Add", past, tokens)
+    # [1, 1, S, T] by causality, and [B, 1, 1, T] by the mask.
+    rows = g.add("Unsqueeze", g.add("Range", past, total, one), g.integers(1))
+    columns = g.add("Unsqueeze", g.add("Range", zero, total, one), g.integers(0))
+    causal = g.add("Unsqueeze", g.add("GreaterOrEqual", rows, columns), g.integers(0, 1))
+    kept = g.add("Cast", g.add("Unsqueeze", "attention_mask", g.integers(1, 2)), to=TensorProto.BOOL)
+    seen = g.add("And", causal, kept)
+    bias = g.add("Where", seen, g.constant(0, kind), g.constant(-30000.0 if kind == np.float16 else -3.0e38, kind))
+    cos, sin = (g.add("Unsqueeze", g.add("Gather", g.constant(np.concatenate([f(angles(shape))] * 2, 1), kind), "position_ids"),
+                      g.integers(1)) for f in (np.cos, np.sin))
+
+    def turned(x):
+        half = shape.size // 2
+        a = g.add("Slice", x, g.integers(0), g.integers(half), g.integers(3))
+        b = g.add("Slice", x, g.integers(half), g.integers(shape.size), g.integers(3))
+        across = g.add("Concat", g.add("Neg", b), a, axis=3)
+        return g.add("Add", g.add("Mul", x, cos), g.add("Mul", across, sin))
+
+    def attention(layer, x):
+        def heads(count):
+            y = g.add("MatMul", x, g.weight(shape.hidden, count * shape.size))
+            return g.add("Transpose", g.add("Reshape", y, g.integers(0, 0, count, shape.size)), perm=[0, 2, 1, 3])
+
+        def repeated(rows):
+            if shape.groups == shape.heads:
+                return rows
+            each = g.add("Expand", g.add("Unsqueeze", rows, g.integers(2)), g.integers(1, 1, shape.heads // shape.groups, 1, 1))
+            return g.add("Reshape", each, g.integers(0, shape.heads, -1, shape.size))
+        q, k, v = turned(heads(shape.heads)), turned(heads(shape.groups)), heads(shape.groups)
+        k = g.add("Concat", f"past_key_values.{layer}.key", k, name=f"present.{layer}.key", axis=2)
+        v = g.add("Concat", f"past_key_values.{layer}.value", v, name=f"present.{layer}.value", axis=-2)
+        k, v = repeated(k), repeated(v)
+        scores = g.add("Div", g.add("MatMul", q, g.add("Transpose", k, perm=[0, 1, 3, 2])), g.constant(np.sqrt(shape.size), kind))
+        weights = g.add("Softmax", g.add("Add", scores, bias), axis=-1)
+        mixed = g.add("Transpose", g.add("MatMul", weights, v), perm=[0, 2, 1, 3])
+        return g.add("Reshape", mixed, g.integers(0, 0, shape.hidden))
+
+    g.decoder(shape, attention)
+    total = "past_sequence_length + sequence_length"
+    return g.model(*g.ports(shape, total, "past_sequence_length", total, True))
+
+
+def without_caches():
+    g = Graph(1, np.float32)
+    g.add("MatMul", "x", g.weight(8, 8), name="y")
+    return g.model([value("x", TensorProto.FLOAT, [1, 8])], [value("y", TensorProto.FLOAT, [1, 8])])
+
+
+class Growing:
+    """onnxruntime's answers, whose caller carries the caches, which grow."""
+
+    def __init__(self, model):
+        import onnxruntime
+        self.session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        inputs = self.session.get_inputs()
+        self.names = [i.name for i in inputs]
+        self.caches = {i.name: np.zeros((1, i.shape[1], 0, i.shape[3]), np.float16 if "float16" in i.type else np.float32)
+                       for i in inputs if i.name.startswith("past_key_values")}
+
+    def __call__(self, ids):
+        ids = np.asarray(ids, np.int64)[None]
+        past = next(iter(self.caches.values())).shape[2]
+        total = past + ids.shape[1]
+        feeds = {"input_ids": ids, "attention_mask": np.ones((1, total), np.int64),
+                 "position_ids": np.arange(past, total, dtype=np.int64)[None], **self.caches}
+        outputs = [o.name for o in self.session.get_outputs()]
+        results = dict(zip(outputs, self.session.run(outputs, {n: feeds[n] for n in self.names})))
+        self.caches = {n: results[n.replace("past_key_values", "present")] for n in self.caches}
+        return results["logits"]

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Decoders that keep their context (--max-context), against onnxruntime, whose caller carries caches that grow.
+
+    decoders.py [--sinter PROGRAM] [--decode PROGRAM] [unittest options]
+
+Needs numpy, onnx and onnxruntime. A few seconds.
+"""
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "common"))
+import pinned  # noqa: E402
+
+pinned.require()
+import decoder_models as models  # noqa: E402
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import sinter_cli as cli  # noqa: E402
+from program_case import ProgramCase, run_cases  # noqa: E402
+
+BOUND = 16
+SETS = "sequence_length=4; sequence_length=1"
+DECODE = "run_decoder"  # --decode
+RUNS = [[3, 5, 7, 9], [11], [2], [41, 3, 8, 1], [6], [6]]
+
+
+def snr(found, wanted):
+    return 10 * np.log10(np.sum(wanted ** 2) / max(np.sum((found - wanted) ** 2), 1e-30))
+
+
+class Decoders(ProgramCase):
+    def convert(self, model, *flags, name="net", sets=SETS, **more):
+        onnx.save(model, self.path(name + ".onnx"))
+        file = self.path(name + ".sinter")
+        self.call("convert", self.path(name + ".onnx"), "-o", file, "--shapes", sets, "--max-context", str(BOUND), *flags, **more)
+        return file
+
+    def decode(self, file, *runs, fails=None):
+        out = self.path("logits.bin")
+        words = [run if isinstance(run, str) else ",".join(map(str, run)) for run in runs]
+        r = subprocess.run([DECODE, file, out, *words], capture_output=True, text=True, timeout=120)
+        self.assertEqual(r.returncode, 0 if fails is None else 1, r.stderr)
+        if fails is not None:
+            for word in fails:
+                self.assertIn(word, r.stderr)
+        return np.fromfile(out, np.float32).reshape(-1, models.SMALL.vocabulary)
+
+    def answers(self, model, runs=RUNS):
+        growing = models.Growing(model)
+        return np.concatenate([growing(run)[0] for run in runs]).astype(np.float32)
+
+    def expect_near(self, found, wanted, tolerance=2e-4):
+        self.assertEqual(found.shape, wanted.shape)
+        np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+
+    def test_reads_a_prompt_and_goes_on(self):
+        for number, attributes in enumerate(({}, dict(local_window_size=3), dict(softcap=2.0), dict(smooth_softmax=1),
+                                             dict(rotary_interleaved=1))):
+            with self.subTest(**attributes):
+                model = models.with_group_query(seed=number, **attributes)
+                for target in ("x86_64", "portable"):
+                    self.expect_near(self.decode(self.convert(model, "--target", target), *RUNS), self.answers(model))
+
+    def test_reads_caches_that_grow_by_concat(self):
+        for kind, groups, tolerance in ((np.float32, 4, 2e-4), (np.float32, 2, 2e-4), (np.float16, 2, 2e-2)):
+            with self.subTest(kind=kind.__name__, groups=groups):
+                model = models.with_concat(kind, shape=dataclasses.replace(models.SMALL, groups=groups))
+                for target in ("x86_64", "portable"):
+                    file = self.convert(model, "--target", target)
+                    self.expect_near(self.decode(file, *RUNS), self.answers(model), tolerance)
+                self.expect_one_pass(file, groups, kind)
+
+    def expect_one_pass(self, file, groups, kind):
+        """Attention reads the states where they are, and keys and values of several heads once."""
+        steps = [s for s in self.call("inspect", file, "--steps", "--entry", "1").out.splitlines() if " Attention " in s]
+        self.assertEqual(len(steps), models.SMALL.layers)
+        for layer, step in enumerate(steps):
+            self.assertIn(f"present.{layer}.key, present.{layer}.value", step)
+        facts = json.loads(self.call("inspect", file, "--json").out)
+        for s in facts["states"][:-1]:
+            self.assertEqual((s["type"], s["bytes"], s["in_place"]),
+                             (np.dtype(kind).name, groups * BOUND * models.SMALL.size * np.dtype(kind).itemsize, True))
+
+    def test_the_caller_gives_tokens_only(self):
+        report = self.path("report.json")
+        file = self.convert(models.with_group_query(), "--report", report)
+        with open(report) as f:
+            self.assertIn("input 'attention_mask' is computed: 1 for every token so far", f.read())
+        facts = json.loads(self.call("inspect", file, "--json").out)
+        self.assertEqual([i["name"] for i in facts["inputs"]], ["input_ids"])
+        self.assertEqual([o["name"] for o in facts["outputs"]], ["logits"])
+        caches = [f"past_key_values.{layer}.{what}" for layer in range(models.SMALL.layers) for what in ("key", "value")]
+        self.assertEqual([s["input"] for s in facts["states"]], caches + ["context_length"])
+        rows = models.SMALL.groups * BOUND * models.SMALL.size * 4
+        self.assertEqual([(s["bytes"], s["in_place"]) for s in facts["states"][:-1]], [(rows, True)] * len(caches))
+
+    def test_begins_again_and_goes_back(self):
+        model = models.with_group_query()
+        file, wanted = self.convert(model), self.answers(model)
+        found = self.decode(file, *RUNS, "reset", *RUNS)
+        self.expect_near(found[:len(wanted)], wanted)
+        self.expect_near(found[len(wanted):], wanted)
+        # A prompt of three tokens, padded to four: the position is moved back.
+        back = self.decode(file, [3, 5, 7, 0], "at=3", [9], [11])
+        self.expect_near(back[[0, 1, 2, 4, 5]], wanted[:5])
+
+    def test_more_tokens_than_the_bound_fail(self):
+        file = self.convert(models.with_group_query())
+        full = [[1, 2, 3, 4]] * (BOUND // 4)
+        self.decode(file, *full)
+        for run in ([1], [1, 2, 3, 4]):
+            self.decode(file, *full, run, fails=("context_length", f"a length of {BOUND + len(run)}", f"0 to {BOUND}", "--max-context"))
+        self.decode(file, "at=-1", [1], fails=("context_length",))
+
+    def test_keeps_float16_as_the_model_does(self):
+        model = models.with_group_query(np.float16)
+        file = self.convert(model)
+        facts = json.loads(self.call("inspect", file, "--json").out)
+        self.assertEqual({s["type"] for s in facts["states"][:-1]}, {"float16"})
+        self.assertTrue(all(s["in_place"] for s in facts["states"][:-1]))
+        self.expect_near(self.decode(file, *RUNS), self.answers(model), 2e-2)
+
+    def test_keeps_caches_in_narrow_types(self):
+        model = models.with_group_query()
+        wanted = self.decode(self.convert(model), *RUNS)
+        for kind, minimum, elements in (("float16", 60, 2), ("bfloat16", 45, 2), ("int8", 38, 1), ("float8", 25, 1)):
+            with self.subTest(kind):
+                file = self.convert(model, "--kv-cache", kind)
+                facts = json.loads(self.call("inspect", file, "--json").out)
+                keys = [s for s in facts["states"] if s["input"].endswith("key")]
+                self.assertEqual({s["bytes"] for s in keys}, {models.SMALL.groups * BOUND * models.SMALL.size * elements})
+                self.assertTrue(all(s["in_place"] for s in facts["states"][:4]))
+                scales = [s for s in facts["states"] if s["input"].endswith(".scales")]
+                self.assertEqual(len(scales), 4 if kind == "int8" else 0)
+                self.assertGreater(snr(self.decode(file, *RUNS), wanted), minimum)
+
+    def test_narrows_caches_that_grow_by_concat(self):
+        model = models.with_concat()
+        wanted = self.answers(model)
+        for kind, minimum in (("float16", 60), ("bfloat16", 40), ("float8", 20)):
+            with self.subTest(kind):
+                file = self.convert(model, "--kv-cache", kind)
+                self.assertIn(" Attention ", self.call("inspect", file, "--steps").out)
+                self.assertGreater(snr(self.decode(file, *RUNS), wanted), minimum)
+        self.convert(model, "--kv-cache", "int8", code=3, words=("past_key_values.0.key", "Unsqueeze", "float8"))
+
+    def test_commands_take_decoders(self):
+        tokens = self.path("tokens.npz")
+        cli.save_npz(tokens, {"input_ids": np.random.default_rng(1).integers(0, models.SMALL.vocabulary, (BOUND, 1, 1))})
+        for make, flags in ((models.with_group_query, ()), (models.with_concat, ()), (models.with_group_query, ("--kv-cache", "int8")),
+                            (models.with_group_query, ("--quantize", "int8w"))):
+            file = self.convert(make(), *flags)
+            self.call("compare", self.path("net.onnx"), file, "--inputs", tokens, "--each", "--stateful",
+                      *(("--min-sqnr", "30") if flags else ()))
+        # More runs than the context has room for.
+        self.call("bench", file, "--entry", "1", "--seconds", "0.05", "--json", words=("median_ms",))
+
+    def test_refuses_what_has_no_context(self):
+        plain = models.without_caches()
+        onnx.save(plain, self.path("plain.onnx"))
+        out = self.path("no.sinter")
+        self.call("convert", self.path("plain.onnx"), "-o", out, "--max-context", "8", code=3, words=("--max-context", "past"))
+        self.convert(models.with_group_query(), sets="sequence_length=17", code=3, words=("a run has 17 tokens",))
+        self.convert(models.with_group_query(), "--dim", "past_sequence_length=8", code=3, words=("past_sequence_length", "leave the --dim out"))
+        self.call("convert", self.path("plain.onnx"), "-o", out, "--kv-cache", "int8", code=2, words=("--max-context",))
+
+
+if __name__ == "__main__":
+    if "--decode" in sys.argv:
+        at = sys.argv.index("--decode")
+        DECODE = sys.argv[at + 1]
+        del sys.argv[at:at + 2]
+    run_cases()
