@@ -1,6 +1,7 @@
 // Continues what is typed with a language model, token by token.
 //
-//   chat MODEL.sinter TOKENS.txt [--prompt TEXT] [--tokens N] [--temperature T] [--top N] [--share P] [--seed N]
+//   chat MODEL.sinter TOKENS.txt [--prompt TEXT] [--tokens N] [--temperature T] [--top N] [--share P] [--seed
+//   N]
 //        [--threads N]
 //
 // The model has the input input_ids, int64 [1, N], in two shape sets or more, one of them with N = 1, and the
@@ -52,7 +53,8 @@ bool parse(int argc, char** argv, Options* o) {
       continue;
     }
     if (end == value || *end != '\0' || !(number >= 0))
-      return std::fprintf(stderr, "chat: %s takes a number from 0 on, not '%s'\n", flag.c_str(), value), false;
+      return std::fprintf(stderr, "chat: %s takes a number from 0 on, not '%s'\n", flag.c_str(), value),
+             false;
     if (flag == "--tokens")
       o->count = static_cast<long>(number);
     else if (flag == "--temperature")
@@ -150,14 +152,17 @@ int main(int argc, char** argv) {
   if (!parse(argc, argv, &o)) return std::fputs(kUsage, stderr), 2;
   const Tokenizer tokenizer = Tokenizer::open(o.tokens);
   if (tokenizer.size() == 0)
-    return std::fprintf(stderr, "chat: %s is not a file of tokens; give the tokens.txt of the model\n", o.tokens), 1;
+    return std::fprintf(stderr, "chat: %s is not a file of tokens; give the tokens.txt of the model\n",
+                        o.tokens),
+           1;
   sinter::RunnerOptions options;
   options.threads = o.threads;
   Decoder decoder(sinter::Runner::open(o.model, options));
   sinter::Runner& net = decoder.net();
   const auto logits = net.shape("logits");
   if (net && (logits.empty() || static_cast<size_t>(logits.back()) != tokenizer.size()))
-    return std::fprintf(stderr, "chat: %s does not have the %zu tokens of %s; give the tokens.txt of the model\n",
+    return std::fprintf(stderr,
+                        "chat: %s does not have the %zu tokens of %s; give the tokens.txt of the model\n",
                         o.model, tokenizer.size(), o.tokens),
            1;
   bool good = static_cast<bool>(net);

@@ -12,7 +12,8 @@ int64_t Sampler::operator()(std::span<const float> logits) {
   std::iota(order_.begin(), order_.end(), 0);
   if (temperature <= 0) return *std::min_element(order_.begin(), order_.end(), more_likely);
   const size_t count = top == 0 ? logits.size() : std::min(top, logits.size());
-  std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(count), order_.end(), more_likely);
+  std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(count), order_.end(),
+                    more_likely);
   const float largest = logits[static_cast<size_t>(order_[0])];
   weights_.clear();
   for (size_t i = 0; i < count; ++i)

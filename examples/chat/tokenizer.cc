@@ -6,9 +6,7 @@ namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-int digit(char c) {
-  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
 }  // namespace
 
@@ -63,5 +61,6 @@ void Tokenizer::encode_piece(std::string_view piece, std::vector<int64_t>* to) c
 
 const std::string& Tokenizer::text(int64_t token) const {
   static const std::string none;
-  return token >= 0 && static_cast<size_t>(token) < tokens_.size() ? tokens_[static_cast<size_t>(token)] : none;
+  return token >= 0 && static_cast<size_t>(token) < tokens_.size() ? tokens_[static_cast<size_t>(token)]
+                                                                   : none;
 }

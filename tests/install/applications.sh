@@ -106,6 +106,32 @@ expect "$work/said" '^y '
 (cd "$work" && ! "$sinter" run wave.sinter --random 1) > "$work/said" 2>&1
 expect "$work/said" 'com\.example\.Wave'
 
+# A decoder that keeps its context: pieces of a prompt and single tokens give one text, and wrong use is refused.
+model=$root/examples/chat/model
+application chat "$root/examples/chat"
+"$sinter" convert "$model/chat_gptq.onnx" -o "$work/chat.sinter" --quiet --max-context 64 --shapes "sequence_length=8; sequence_length=1"
+prompt='And it came to pass, when the king heard it, that he'
+"$work/chat/chat" "$work/chat.sinter" "$model/tokens.txt" --prompt "$prompt" --tokens 12 --temperature 0 > "$work/words" 2> "$work/said"
+grep -q "^$prompt [a-z]" "$work/words" || { echo 'chat:'; cat "$work/words"; exit 1; }
+expect "$work/said" '^pieces of prompts: 8 tokens'
+"$sinter" convert "$model/chat_gptq.onnx" -o "$work/chat1.sinter" --quiet --max-context 64 --shape input_ids=1,1
+"$work/chat/chat" "$work/chat1.sinter" "$model/tokens.txt" --prompt "$prompt" --tokens 12 --temperature 0 2> /dev/null | cmp - "$work/words"
+printf '%s\n%s\n' "$prompt" "$prompt" | "$work/chat/chat" "$work/chat.sinter" "$model/tokens.txt" --tokens 12 --temperature 0 2> /dev/null > "$work/twice"
+cat "$work/words" "$work/words" | cmp - "$work/twice"
+code=0
+"$work/chat/chat" "$work/chat.sinter" "$model/tokens.txt" --prompt "$prompt" --tokens 100 --temperature 0 > /dev/null 2> "$work/said" || code=$?
+[ $code -eq 1 ] || { echo "a text longer than the context: exit code $code"; cat "$work/said"; exit 1; }
+expect "$work/said" 'outside the planned 0 to 64'
+for wrong in '--tokens x' '--nothing 1' '--tokens'; do
+  code=0
+  # shellcheck disable=SC2086
+  "$work/chat/chat" "$work/chat.sinter" "$model/tokens.txt" $wrong > /dev/null 2> "$work/said" < /dev/null || code=$?
+  [ $code -eq 2 ] || { echo "chat $wrong: exit code $code"; exit 1; }
+done
+code=0
+"$work/chat/chat" "$work/digits.sinter" "$model/tokens.txt" --prompt a > /dev/null 2> "$work/said" || code=$?
+[ $code -eq 1 ] || { echo "chat with another model: exit code $code"; cat "$work/said"; exit 1; }
+
 # The examples of README.md (Runner) and docs/application.md (C, and Session): the texts between ``` and ```, called by
 # readme_main.cc and documented.c.
 # example FILE LANGUAGE TEXT: the block of that language which has the text.
