@@ -148,6 +148,17 @@ class NarrowCaches {
 bool narrow_caches(const std::vector<std::string>& caches, DType type, Graph& graph,
                    Diagnostics& diagnostics) {
   NarrowCaches all(type, graph, diagnostics);
+  const auto kept = std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](ValueId id) {
+    const Value& value = graph.value(id);
+    return std::find(caches.begin(), caches.end(), value.name) != caches.end() && value.dtype != type &&
+           bit_width(type) >= bit_width(value.dtype);
+  });
+  if (kept != graph.inputs.end())
+    diagnostics.warn(
+        "", "",
+        fmt::format("--kv-cache {}: '{}' is kept in the model's {}, which takes no more bytes",
+                    dtype_name(type), graph.value(*kept).name, dtype_name(graph.value(*kept).dtype)),
+        "leave the option out, or give float8 or int8");
   for (const std::string& cache : caches)
     if (!all.narrow(cache)) return false;
   all.list_states();

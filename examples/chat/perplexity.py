@@ -20,7 +20,6 @@ CONTEXT = 256
 WAYS = [
     ('float16, computed in float32', 'chat.onnx', []),
     ('int8w', 'chat.onnx', ['--quantize', 'int8w']),
-    ('int8w, int8 activations', 'chat.onnx', ['--quantize', 'int8w', '--activations', 'int8']),
     ('int6w', 'chat.onnx', ['--quantize', 'int6w']),
     ('int5w', 'chat.onnx', ['--quantize', 'int5w']),
     ('int4w', 'chat.onnx', ['--quantize', 'int4w']),
@@ -28,9 +27,7 @@ WAYS = [
     ('int3w', 'chat.onnx', ['--quantize', 'int3w']),
     ('GPTQ, 4 bits', 'chat_gptq.onnx', []),
     ('GPTQ, int8 activations', 'chat_gptq.onnx', ['--activations', 'int8']),
-    ('keys and values in bfloat16', 'chat.onnx', ['--kv-cache', 'bfloat16']),
     ('keys and values in float8', 'chat.onnx', ['--kv-cache', 'float8']),
-    ('keys and values in int8', 'chat.onnx', ['--kv-cache', 'int8']),
 ]
 
 

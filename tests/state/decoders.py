@@ -147,6 +147,12 @@ class Decoders(ProgramCase):
                 self.assertIn(" Attention ", self.call("inspect", file, "--steps").out)
                 self.assertGreater(snr(self.decode(file, *RUNS), wanted), minimum)
         self.convert(model, "--kv-cache", "int8", code=3, words=("past_key_values.0.key", "Unsqueeze", "float8"))
+        # A type that takes as many bytes as the model's is not worth a rounding.
+        half = models.with_concat(np.float16)
+        plain = self.convert(half, name="half")
+        self.convert(half, "--kv-cache", "bfloat16", name="kept", words=("'past_key_values.0.key'", "takes no more bytes"))
+        with open(plain, "rb") as a, open(self.path("kept.sinter"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
 
     def test_commands_take_decoders(self):
         tokens = self.path("tokens.npz")
