@@ -6,7 +6,7 @@
 namespace sinter::convert {
 
 // Weights of a layer from which reading narrow ones takes less time than reading wide ones: fewer of them
-// stay in a cache, packed. A convolution has so many pixels that packing, and Winograd's algorithm, save
+// stay in a cache, packed. A convolution has more pixels, so that packing, and Winograd's algorithm, save
 // time; it reads narrow filters where packed ones would take much memory.
 inline constexpr int64_t kNarrowLayerElements = 1 << 20, kNarrowFilterElements = 1 << 22;
 

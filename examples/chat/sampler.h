@@ -8,7 +8,7 @@
 
 struct Sampler {
   float temperature = 0.8f;  // 0: always the most likely token
-  size_t top = 40;           // only among so many of the most likely ones; 0: among all
+  size_t top = 40;           // only among the N most likely ones; 0: among all
   float share = 0.95f;       // only among the most likely ones that have this probability together
   std::mt19937_64 random{1};
 

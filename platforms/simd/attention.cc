@@ -95,7 +95,7 @@ void all_products(const float* q, int64_t rows, int64_t size, const E* k, int64_
 template <class E>
 void all_values(const float* w, int64_t rows, int64_t stride, const E* v, int64_t count, int64_t size,
                 float* y) {
-  // Of so many keys, values stay in the first-level cache while all rows read them.
+  // The values of this number of keys stay in the first-level cache while all rows read them.
   constexpr int64_t kKeys = 32;
   for (int64_t j = 0; j < count; j += kKeys) {
     const int64_t n = count - j < kKeys ? count - j : kKeys;

@@ -12,7 +12,7 @@ namespace {
 
 // Rows of queries that are computed together.
 constexpr int64_t kRows = 8;
-// Keys of a range are so many, or more where that gives more ranges than kMostRanges.
+// Keys of a range, unless that gives more ranges than kMostRanges.
 constexpr int64_t kRangeKeys = 256, kMostRanges = 32;
 constexpr int64_t kStateFloats = sizeof(SoftmaxState) / sizeof(float);
 static_assert(sizeof(SoftmaxState) % sizeof(float) == 0 && alignof(SoftmaxState) <= alignof(float));

@@ -56,8 +56,8 @@ UnpackedWeights narrow_filters(const OpCall& call, const Geometry& g) {
   return {w.data, w.dtype, g.out_channels, g.taps() * g.in_channels};
 }
 
-// Output channels whose filters are widened at a time: panels of some megabytes, so many that gathering the
-// patches for each of them again takes little.
+// Output channels whose filters are widened at a time: panels of some megabytes, which are worth
+// gathering the patches for each of them again.
 constexpr int64_t kFewestWidened = 4 * kMaxPanel, kWidenedFloats = 1 << 20;
 int64_t widened_columns(const Geometry& g) {
   const int64_t depth = std::max<int64_t>(g.taps() * g.in_channels, 1);

@@ -211,8 +211,8 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 namespace {
 
-// Rows that meet a panel: few enough for their part of the depth to stay in the second cache, and so many
-// that widening the panel again takes little.
+// Rows that meet a panel: few enough for their part of the depth to stay in the second cache, and enough
+// to make widening the panel again cheap.
 constexpr int64_t kRowsOfPanel = 256;
 
 // With AVX-512 also some more: 16 sums are in registers. float8 takes too many instructions for that, except

@@ -55,8 +55,7 @@ struct LowBitWidth {
     return {type, dims, noise<uint8_t>({(n * dims[1] * bit_width(type) + 7) / 8}, 0, 256, 4).bytes};
   }
   Tensor zeros(int64_t n, int64_t blocks) const {
-    // Rows of bytes have a byte for each zero point, of which there are no more than their weights have
-    // values.
+    // Rows of bytes have a byte for each zero point, which has a value of as many bits as a weight.
     const int64_t count = bits != 0 ? n * blocks : (n * blocks * bit_width(type) + 7) / 8;
     return {type, {n, blocks}, noise<uint8_t>({count}, 0, bits != 0 ? 1 << bits : 256, 5).bytes};
   }

@@ -54,7 +54,7 @@ bool lower_attention(NodeLowering& n) {
     bias.set_offset(int64_t{0});
   if (mask != kAbsent && n.dtype(mask) == DType::kBool) bias.allow(mask);
   if (mask != kAbsent && n.dtype(mask) != DType::kBool) bias.add(mask);
-  // What one pass expresses without a bias: the last query sees the last key that exists.
+  // What one pass expresses without a bias: the last query attends to the last key that exists.
   const int64_t before = past_key != kAbsent ? n.dims(past_key)[2] : 0;
   const bool to_the_end = valid != kAbsent || keys - before == queries;
   const bool ends = one_pass && to_the_end && (causal || right == 0);

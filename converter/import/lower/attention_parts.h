@@ -60,7 +60,7 @@ struct AttentionForm {
 };
 // As the operation Attention (schemas/ops.def) has it, which computes attention in one pass.
 struct OnePassForm : AttentionForm {
-  // Query i sees the keys j <= i + (length - S), and of these the last `window` where that is above 0.
+  // Query i attends to the keys j <= i + (length - S), and of these the last `window` where that is above 0.
   bool causal = false;
   int64_t window = 0;
   ValueId lengths = kAbsent;  // int64 [B]: the keys that exist; kAbsent: all T
