@@ -83,10 +83,10 @@ Tensor poisoned(const Tensor& rows, const Tensor& lengths, float with) {
 }
 
 constexpr LengthSizes kAll[] = {{2, 4, 2, 1, 9, 8, 8},
-                          {2, 6, 2, 3, 40, 33, 17},
-                          {1, 4, 1, 2, 600, 16, 40},
-                          {2, 4, 2, 50, 70, 16, 9},
-                          {1, 2, 2, 60, 700, 8, 16}};
+                                {2, 6, 2, 3, 40, 33, 17},
+                                {1, 4, 1, 2, 600, 16, 40},
+                                {2, 4, 2, 50, 70, 16, 9},
+                                {1, 2, 2, 60, 700, 8, 16}};
 
 void check(const LengthSizes& s, const AttentionAttrs& a, const Operands& o) {
   SCOPED_TRACE(testing::PrintToString(
