@@ -125,7 +125,7 @@ bool read_quantized(NodeLowering& n, const char* name, size_t at, size_t zero_at
     if (graph.value(p->weights).name.empty()) graph.value(p->weights).name = graph.value(n.input(at)).name;
   }
   p->scales = n.reshape(n.input(at + 1), {d[0], d[1], blocks});
-  if (bit_width(n.dtype(p->scales)) > bit_width(x)) p->scales = n.cast(p->scales, x);
+  if (bit_width(n.dtype(p->scales)) >= bit_width(x)) p->scales = n.cast(p->scales, x);
   p->bias = n.input(at + 2);
   p->block = block > 0 ? block : std::max<int64_t>(inputs, 1);
   p->experts = d[0], p->outputs = d[1], p->inputs = inputs;

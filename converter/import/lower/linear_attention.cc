@@ -207,9 +207,12 @@ bool lower_gated_delta_net(NodeLowering& n) {
     if (!n.has_input(4)) return n.refuse("decay is missing");
     r.decay = rate(4);
     if (gate == "qwen") {
-      const auto by_head = [&](size_t i) { return n.reshape(n.input(i), {1, 1, n.size(n.input(i)), 1}); };
+      const DType inner = state_type(t);
+      const auto by_head = [&](size_t i) {
+        return n.reshape(n.cast(n.input(i), inner), {1, 1, n.size(n.input(i)), 1});
+      };
       const ValueId amount = n.emit(NegAttrs{}, {n.emit(ExpAttrs{}, {by_head(7)})});
-      r.decay = n.mul(n.emit(SoftplusAttrs{}, {n.add(r.decay, by_head(8))}), amount);
+      r.decay = n.mul(n.emit(SoftplusAttrs{}, {n.add(n.cast(r.decay, inner), by_head(8))}), amount);
     }
     r.decay = n.cast(r.decay, t);
   } else {
