@@ -144,6 +144,17 @@ TEST(SimdPacks, NothingOfNarrowOrLargeWeights) {
   EXPECT_FALSE(packs(full, {noise<float>({20, 4096}, -1, 1), noise<float>({1025, 4096}, -1, 1)}));
 }
 
+// NEON of 32-bit ARM takes denormal numbers for 0.
+#ifdef __arm__
+constexpr bool kFlushes = true;
+#else
+constexpr bool kFlushes = false;
+#endif
+bool is_product_with_one(double number, double result) {
+  if (std::isnan(number)) return std::isnan(result);
+  return result == number || (kFlushes && std::abs(number) < 0x1p-126 && result == 0);
+}
+
 // Every number of a type, alone in its column: exactly, by the kernel for few rows and by the one for many.
 TEST(SimdNarrowWeights, EveryNumberIsExact) {
   const InstructionSets& sets = *InstructionSets::of("simd");
@@ -161,7 +172,7 @@ TEST(SimdNarrowWeights, EveryNumberIsExact) {
             run_on("simd", FullyConnectedAttrs{}, {full<float>({rows, 1}, 1), w})[0].values<float>();
         for (size_t i = 0; i < got.size(); ++i) {
           const double number = want[i % want.size()], result = static_cast<double>(got[i]);
-          ASSERT_TRUE(std::isnan(number) ? std::isnan(result) : result == number)
+          ASSERT_TRUE(is_product_with_one(number, result))
               << dtype_name(type) << " " << i % want.size() << " is " << result << " and not " << number
               << " on " << name << ", " << rows << " rows";
         }
