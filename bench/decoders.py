@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a decoder of any size costs: to convert, to open, to keep in memory, and for each token; beside ONNX Runtime.
 
-    bench/decoders.py --sinter build/release/bin/sinter [--only NAME,...] [--gigabytes 0.5,2.5,6] [--threads 1,2]
+    bench/decoders.py --sinter build/release/bin/sinter [--only "NAME;..."] [--gigabytes 0.5,2.5,6] [--threads 1,2]
                       [--folder FOLDER] [--json FILE] [--markdown FILE]
 
 The models are made here, with the same bytes every time: blocks as LLaMA's with onnxruntime's operators for norms and attention
@@ -191,7 +191,7 @@ def of_sinter(sinter, out, threads):
 
 def cells(facts, weights):
     if 'refused' in facts:
-        return [facts['refused'].replace('|', '/'), '', '', '', '']
+        return [facts['refused'].split(' : ')[-1].replace('|', '/')[:80], '', '', '', '']
     return [f'{facts["load_ms"]:,.0f}', f'{facts["first_ms"]:,.0f}', f'{facts["resident"] / 1e6:,.0f}',
             f'{1e3 / facts["min_ms"]:,.1f} ({1e3 / facts["median_ms"]:,.1f})', f'{weights / facts["min_ms"] / 1e6:,.1f}']
 
@@ -199,7 +199,7 @@ def cells(facts, weights):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--sinter')
-    parser.add_argument('--only', help='names, separated by commas: ' + '; '.join(KINDS))
+    parser.add_argument('--only', help='names, separated by semicolons: ' + '; '.join(KINDS))
     parser.add_argument('--gigabytes', default='0.5,2.5,6')
     parser.add_argument('--threads', default='1,2')
     parser.add_argument('--folder', help='where the models are put while they are needed')
@@ -243,7 +243,7 @@ def main():
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + '\n')
     if args.markdown:
-        text = [f'At {markdown_table.commit()} on {markdown_table.cpu()}, `{" ".join(["bench/decoders.py", *sys.argv[1:]])}`.', '', *lines, '']
+        text = [f'At {markdown_table.commit()} on {markdown_table.cpu()}: {args.gigabytes} GB, {"; ".join(names)}.', '', *lines, '']
         markdown_table.replace_section(args.markdown, '## A decoder of any size', '\n'.join(['## A decoder of any size', '', *text]) + '\n')
     return 1 if failed else 0
 
