@@ -6,6 +6,7 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/reference.h"
+#include "runtime/kernels/widened_pieces.h"
 
 namespace sinter {
 namespace {
@@ -71,10 +72,6 @@ Status infer_call(OpCall& call) {
   return give_output(call, 0, x.dtype, dims);
 }
 
-// Weights are widened a piece at a time: kPiece weights of four columns, for kRows rows.
-constexpr int64_t kPiece = 128;
-constexpr int64_t kRows = 64;
-
 size_t scratch_bytes(const OpCall& call) {
   return align_up(static_cast<size_t>(std::min(call.in(0).dims[1], kPiece)) * kTile * sizeof(double),
                   kBufferAlignment);
@@ -88,23 +85,6 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
           checked_add(lists, all, bytes),
       too_much_workspace());
   return ok_status();
-}
-
-double number(const Run& run, DType t, int64_t i) {
-  switch (wide_kind(t)) {
-    case Wide::kFloat:
-      return run.f[i];
-    case Wide::kSigned:
-      return static_cast<double>(run.i[i]);
-    default:
-      return static_cast<double>(run.u[i]);
-  }
-}
-// Element `at` of a dense value.
-double element(const TensorView& v, int64_t at) {
-  Run run;
-  read_run(v.dtype, v.data + at * static_cast<int64_t>(byte_width(v.dtype)), 0, at, 1, run);
-  return number(run, v.dtype, 0);
 }
 
 // Weights of four columns, in double.
