@@ -17,7 +17,6 @@ bool is_low_bit_type(DType t) {
   return t == DType::kInt8 || t == DType::kUint8 || is_sub_byte(t) ||
          (is_float8(t) && t != DType::kFloat8E8M0);
 }
-bool is_unsigned_type(DType t) { return t == DType::kUint8 || t == DType::kUint4 || t == DType::kUint2; }
 // A float type whose numbers the type `t` holds, or `t` itself.
 bool is_narrower_float(DType given, DType t) {
   return given == t || (is_float(given) && given != DType::kFloat8E8M0 && bit_width(given) < bit_width(t));
@@ -35,8 +34,8 @@ Status check_scaled(const OpCall& call, const ExpertFullyConnectedAttrs& a) {
                        invalid("the scales are not %a for each row of the weights", blocks).of_input(3));
   if (!call.has_input(4)) return ok_status();
   const TensorView& zeros = call.in(4);
-  SINTER_RETURN_IF_ERROR(
-      check_dtype(call, 4, zeros.dtype == w.dtype || (is_unsigned_type(w.dtype) && zeros.dtype == x.dtype)));
+  SINTER_RETURN_IF_ERROR(check_dtype(
+      call, 4, zeros.dtype == w.dtype || (is_unsigned_weight(w.dtype) && zeros.dtype == x.dtype)));
   SINTER_RETURN_UNLESS(zeros.same_shape(scales),
                        invalid("zero points and scales differ in shape").of_input(4));
   return ok_status();

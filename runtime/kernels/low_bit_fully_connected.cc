@@ -12,7 +12,6 @@ namespace {
 
 using namespace linear;
 
-bool is_unsigned_weight(DType t) { return t == DType::kUint2 || t == DType::kUint4 || t == DType::kUint8; }
 bool is_integer_weight(DType t) {
   return is_unsigned_weight(t) || t == DType::kInt2 || t == DType::kInt4 || t == DType::kInt8;
 }

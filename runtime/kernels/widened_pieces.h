@@ -9,6 +9,10 @@ namespace sinter {
 // Weights are widened a piece at a time: kPiece weights of four columns, for kRows rows.
 inline constexpr int64_t kPiece = 128, kRows = 64;
 
+inline bool is_unsigned_weight(DType t) {
+  return t == DType::kUint2 || t == DType::kUint4 || t == DType::kUint8;
+}
+
 inline double number(const Run& run, DType t, int64_t i) {
   switch (wide_kind(t)) {
     case Wide::kFloat:
