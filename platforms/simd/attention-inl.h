@@ -10,7 +10,7 @@
 #endif
 
 #include "hwy/highway.h"
-#include "platforms/simd/math-inl.h"
+#include "platforms/simd/float_formats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -21,42 +21,25 @@ namespace HWY_NAMESPACE {
 HWY_INLINE V load_wide(const float* p) { return hn::LoadU(F(), p); }
 HWY_INLINE V load_wide(const float* p, int64_t n) { return hn::LoadN(F(), p, static_cast<size_t>(n)); }
 
-using Float16s = hn::Rebind<hwy::float16_t, F>;
-using BFloat16s = hn::Rebind<hwy::bfloat16_t, F>;
-using Bytes8 = hn::Rebind<uint8_t, F>;
-using Integers8 = hn::Rebind<int8_t, F>;
-using Bits16 = hn::Rebind<uint16_t, F>;
-
-HWY_INLINE V load_wide(const hwy::float16_t* p) { return hn::PromoteTo(F(), hn::LoadU(Float16s(), p)); }
+// The type of an element in memory decides between the formats: uint8_t is float8e4m3fn.
+HWY_INLINE const uint16_t* bits_of(const void* p) { return static_cast<const uint16_t*>(p); }
+HWY_INLINE V load_wide(const hwy::float16_t* p) { return Float16::load(bits_of(p)); }
 HWY_INLINE V load_wide(const hwy::float16_t* p, int64_t n) {
-  const auto bits = hn::LoadN(Bits16(), reinterpret_cast<const uint16_t*>(p), static_cast<size_t>(n));
-  return hn::PromoteTo(F(), hn::BitCast(Float16s(), bits));
+  return Float16::load_some(bits_of(p), static_cast<size_t>(n));
 }
-HWY_INLINE V load_wide(const hwy::bfloat16_t* p) { return hn::PromoteTo(F(), hn::LoadU(BFloat16s(), p)); }
+HWY_INLINE V load_wide(const hwy::bfloat16_t* p) { return BFloat16::load(bits_of(p)); }
 HWY_INLINE V load_wide(const hwy::bfloat16_t* p, int64_t n) {
-  const auto bits = hn::LoadN(Bits16(), reinterpret_cast<const uint16_t*>(p), static_cast<size_t>(n));
-  return hn::PromoteTo(F(), hn::BitCast(BFloat16s(), bits));
+  return BFloat16::load_some(bits_of(p), static_cast<size_t>(n));
 }
+HWY_INLINE V load_wide(const uint8_t* p) { return Float8E4M3FN::load(p); }
+HWY_INLINE V load_wide(const uint8_t* p, int64_t n) {
+  return Float8E4M3FN::load_some(p, static_cast<size_t>(n));
+}
+using Integers8 = hn::Rebind<int8_t, F>;
 HWY_INLINE V widen_int8(hn::Vec<Integers8> x) { return hn::ConvertTo(F(), hn::PromoteTo(I(), x)); }
 HWY_INLINE V load_wide(const int8_t* p) { return widen_int8(hn::LoadU(Integers8(), p)); }
 HWY_INLINE V load_wide(const int8_t* p, int64_t n) {
   return widen_int8(hn::LoadN(Integers8(), p, static_cast<size_t>(n)));
-}
-// float8e4m3fn: a sign, 4 bits of exponent (bias 7), 3 of mantissa. Below 8, codes are multiples of 2^-9; 127
-// is not a number.
-HWY_INLINE V widen_float8(hn::Vec<Bytes8> x) {
-  const VI code = hn::PromoteTo(I(), x), magnitude = hn::And(code, hn::Set(I(), 127));
-  const V normal = hn::BitCast(F(), hn::Add(hn::ShiftLeft<20>(magnitude), hn::Set(I(), (127 - 7) << 23)));
-  const V small = hn::Mul(hn::ConvertTo(F(), magnitude), set(0x1p-9f));
-  const V finite = hn::IfThenElse(hn::RebindMask(F(), hn::Lt(magnitude, hn::Set(I(), 8))), small, normal);
-  const V bad =
-      hn::IfThenElse(hn::RebindMask(F(), hn::Eq(magnitude, hn::Set(I(), 127))), hn::NaN(F()), finite);
-  const V sign = hn::BitCast(F(), hn::ShiftLeft<24>(hn::And(code, hn::Set(I(), 128))));
-  return hn::Or(bad, sign);
-}
-HWY_INLINE V load_wide(const uint8_t* p) { return widen_float8(hn::LoadU(Bytes8(), p)); }
-HWY_INLINE V load_wide(const uint8_t* p, int64_t n) {
-  return widen_float8(hn::LoadN(Bytes8(), p, static_cast<size_t>(n)));
 }
 
 template <bool kWhole, class E>

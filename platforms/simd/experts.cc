@@ -1,131 +1,16 @@
-// ExpertFullyConnected. Up to four rows of an expert: its weights are read once and half_vector in registers.
-// More: the rows are copied to lie together, and pieces of panels of weights, half_vector in scratch, go
-// through the product of gemm.h.
-#include "platforms/simd/experts.h"
+// ExpertFullyConnected. Up to four rows of an expert: its weights are read once and widened in registers.
+// More: the rows are copied to lie together, and pieces of panels of weights, widened in scratch, go through
+// the product of gemm.h.
+#include <cmath>
 
 #include "platforms/simd/gemm.h"
 #include "platforms/simd/low_bit.h"
+#include "platforms/simd/unpacked_weights.h"
 #include "runtime/backend/expert_rows.h"
+#include "runtime/core/narrow_weights.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "platforms/simd/experts.cc"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
-#include "hwy/highway.h"
-#include "platforms/simd/math-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace sinter::simd {
-namespace HWY_NAMESPACE {
-
-// A vector of float16 or bfloat16 numbers as float32; `T` is Highway's type.
-template <class T>
-HWY_INLINE V half_vector(const uint16_t* p) {
-  const hn::Rebind<uint16_t, F> bits;
-  const hn::Rebind<T, F> narrow;
-  return hn::PromoteTo(F(), hn::BitCast(narrow, hn::LoadU(bits, p)));
-}
-template <class T>
-HWY_INLINE V half_vector_part(const uint16_t* p, size_t n) {
-  const hn::Rebind<uint16_t, F> bits;
-  const hn::Rebind<T, F> narrow;
-  return hn::PromoteTo(F(), hn::BitCast(narrow, hn::LoadN(bits, p, n)));
-}
-
-template <class T>
-HWY_INLINE void widen_row_of_halves(const uint16_t* from, int64_t count, float* to) {
-  const F d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(half_vector<T>(from + i), d, to + i);
-  if (i < count) {
-    const auto n = static_cast<size_t>(count - i);
-    hn::StoreN(half_vector_part<T>(from + i, n), d, to + i, n);
-  }
-}
-
-// The sums of kRows rows of x with one row of weights; two sums of each hide the latency of an addition.
-template <class T, int kRows>
-HWY_NOINLINE void half_dots(const uint16_t* w, const float* const (&x)[kLowBitRows], int64_t depth,
-                            float (&sums)[kLowBitRows]) {
-  const F d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const float *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
-  V a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
-  int64_t k = 0;
-  for (; k + 2 * lanes <= depth; k += 2 * lanes) {
-    const V even = half_vector<T>(w + k), odd = half_vector<T>(w + k + lanes);
-#define SINTER_ROW(r)                                             \
-  if constexpr (kRows > r) {                                      \
-    a##r = hn::MulAdd(even, hn::LoadU(d, x##r + k), a##r);        \
-    b##r = hn::MulAdd(odd, hn::LoadU(d, x##r + k + lanes), b##r); \
-  }
-    SINTER_ROW(0) SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3)
-#undef SINTER_ROW
-  }
-  for (; k < depth; k += lanes) {
-    const auto n = static_cast<size_t>(depth - k < lanes ? depth - k : lanes);
-    const V part = half_vector_part<T>(w + k, n);
-#define SINTER_ROW(r) \
-  if constexpr (kRows > r) a##r = hn::MulAdd(part, hn::LoadN(d, x##r + k, n), a##r);
-    SINTER_ROW(0) SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3)
-#undef SINTER_ROW
-  }
-#define SINTER_ROW(r) \
-  if constexpr (kRows > r) sums[r] = hn::ReduceSum(d, hn::Add(a##r, b##r));
-  SINTER_ROW(0) SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3)
-#undef SINTER_ROW
-}
-
-template <class T>
-HWY_INLINE void half_products_of(const HalfRows& g, int64_t first, int64_t last) {
-  for (int64_t n = first; n < last; ++n) {
-    const uint16_t* w = g.weights + n * g.depth;
-    float sums[kLowBitRows];
-    switch (g.rows) {
-      case 1:
-        half_dots<T, 1>(w, g.x, g.depth, sums);
-        break;
-      case 2:
-        half_dots<T, 2>(w, g.x, g.depth, sums);
-        break;
-      case 3:
-        half_dots<T, 3>(w, g.x, g.depth, sums);
-        break;
-      default:
-        half_dots<T, 4>(w, g.x, g.depth, sums);
-    }
-    for (int64_t r = 0; r < g.rows; ++r) g.y[r][n] = g.bias != nullptr ? sums[r] + g.bias[n] : sums[r];
-  }
-}
-
-void half_products(const HalfRows& g, int64_t first, int64_t last) {
-  if (g.is_float16)
-    half_products_of<hwy::float16_t>(g, first, last);
-  else
-    half_products_of<hwy::bfloat16_t>(g, first, last);
-}
-
-void widen_halves(bool is_float16, const uint16_t* from, int64_t count, float* to) {
-  if (is_float16)
-    widen_row_of_halves<hwy::float16_t>(from, count, to);
-  else
-    widen_row_of_halves<hwy::bfloat16_t>(from, count, to);
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace sinter::simd
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace sinter::simd {
 namespace {
-
-HWY_EXPORT(half_products);
-HWY_EXPORT(widen_halves);
-
-constexpr int64_t kExpertPieceFloats = kMaxPanel * kDepthPiece;
-
-enum class ExpertWeights { kFloat32, kHalves, kLowBit };
 
 // The operands, and the weights of one expert.
 struct Experts {
@@ -134,16 +19,15 @@ struct Experts {
   const float* bias = nullptr;
   TensorView w, zeros;
   const float* scales = nullptr;
-  ExpertWeights kind = ExpertWeights::kFloat32;
+  bool low_bit = false;  // integers with scales, else floats
   int64_t rows = 0, experts = 0, columns = 0, depth = 0;
   int64_t block = 0, blocks = 0;
 
   const uint8_t* bytes_of(int64_t expert) const {
     return w.as<const uint8_t>() + expert * columns * (depth * bit_width(w.dtype) / 8);
   }
-  const float* floats_of(int64_t expert) const { return reinterpret_cast<const float*>(bytes_of(expert)); }
-  const uint16_t* halves_of(int64_t expert) const {
-    return reinterpret_cast<const uint16_t*>(bytes_of(expert));
+  UnpackedWeights floats_of(int64_t expert) const {
+    return {reinterpret_cast<const std::byte*>(bytes_of(expert)), w.dtype, columns, depth};
   }
   const float* bias_of(int64_t expert) const { return bias != nullptr ? bias + expert * columns : nullptr; }
   LowBit low_bit_of(int64_t expert) const {
@@ -167,14 +51,12 @@ Experts experts_of(const OpCall& call) {
   e.w = call.in(2);
   e.rows = call.in(0).dims[0], e.experts = e.w.dims[0], e.columns = e.w.dims[1], e.depth = e.w.dims[2];
   if (call.has_input(3)) {
-    e.kind = ExpertWeights::kLowBit;
+    e.low_bit = true;
     e.scales = call.in(3).as<const float>();
     e.blocks = call.in(3).dims[2];
     // One block is as long as the row, whatever the attribute is.
     e.block = std::min(call.attrs<ExpertFullyConnectedAttrs>().block_size, std::max<int64_t>(e.depth, 2));
     if (call.has_input(4)) e.zeros = call.in(4);
-  } else if (e.w.dtype != DType::kFloat32) {
-    e.kind = ExpertWeights::kHalves;
   }
   return e;
 }
@@ -193,10 +75,9 @@ Status accept_experts(const OpCall& call) {
     SINTER_RETURN_UNLESS(!call.has_input(i) || call.in(i).dense(),
                          unsupported("the simd kernel takes dense operands"));
   const Experts e = experts_of(call);
-  if (e.kind != ExpertWeights::kLowBit) {
-    SINTER_RETURN_UNLESS(
-        e.w.dtype == DType::kFloat32 || e.w.dtype == DType::kFloat16 || e.w.dtype == DType::kBFloat16,
-        unsupported("the simd kernel takes experts' weights of 4, 8, 16 and 32 bits"));
+  if (!e.low_bit) {
+    SINTER_RETURN_UNLESS(e.w.dtype == DType::kFloat32 || is_narrow_weight(e.w.dtype),
+                         unsupported("the simd kernel takes experts' weights of 4, 8, 16 and 32 bits"));
     return ok_status();
   }
   SINTER_RETURN_UNLESS(is_expert_integer(e.w.dtype),
@@ -211,16 +92,16 @@ Status accept_experts(const OpCall& call) {
 
 // Floats of scratch, behind the lists of rows: rows in the order of the weights (low bits), then, where an
 // expert may have more rows than are multiplied at a time, rows lying together, and for each thread a piece
-// of a panel, the numbers that it is packed from, and its results.
+// of a panel, and its results.
 struct ExpertScratch {
   int64_t arranged = 0;  // of one row
   int64_t gathered = 0, each = 0;
 
   bool set(const Experts& e) {
-    if (e.kind == ExpertWeights::kLowBit && !arranged_floats(e.low_bit_of(0), &arranged)) return false;
+    if (e.low_bit && !arranged_floats(e.low_bit_of(0), &arranged)) return false;
     if (e.rows <= kLowBitRows) return true;
     return checked_mul(e.rows, e.depth, &gathered) && checked_mul(e.rows, kMaxPanel, &each) &&
-           checked_add(each, 2 * kExpertPieceFloats, &each);
+           checked_add(each, kPanelPieceFloats, &each);
   }
   bool floats(const Experts& e, int64_t threads, int64_t* all) const {
     int64_t rows = 0;
@@ -248,47 +129,20 @@ void few_expert_rows(const Experts& e, const ExpertRows::Group& g, const float* 
   const auto rows = static_cast<int64_t>(g.rows.size());
   const auto y_of = [&](int64_t r) { return e.y + g.rows[static_cast<size_t>(r)] * e.columns; };
   const auto x_of = [&](int64_t r) { return e.x + g.rows[static_cast<size_t>(r)] * e.depth; };
-  if (e.kind == ExpertWeights::kFloat32) {
-    for (int64_t r = 0; r < rows; ++r)
-      gemv(e.floats_of(g.expert) + first * e.depth, last - first, e.depth, x_of(r),
-           bias != nullptr ? bias + first : nullptr, -HUGE_VALF, HUGE_VALF, y_of(r) + first);
-    return;
-  }
-  if (e.kind == ExpertWeights::kHalves) {
-    HalfRows h{e.halves_of(g.expert), e.w.dtype == DType::kFloat16, bias, {}, {}, rows, e.depth};
-    for (int64_t r = 0; r < rows; ++r) h.x[r] = x_of(r), h.y[r] = y_of(r);
-    HWY_DYNAMIC_DISPATCH(half_products)(h, first, last);
-    return;
-  }
-  // Rows of the result that are evenly spaced are written at once.
-  const LowBit b = e.low_bit_of(g.expert);
-  const int64_t y_stride = rows > 1 ? y_of(1) - y_of(0) : 0;
+  const auto product = [&](int64_t row, int64_t count, int64_t step) {
+    if (e.low_bit)
+      low_bit_products(e.low_bit_of(g.expert), arranged + row * stride, stride, count, first, last, bias,
+                       -HUGE_VALF, HUGE_VALF, y_of(row), step * e.columns);
+    else
+      unpacked_products(e.floats_of(g.expert), x_of(row), step * e.depth, count, first, last, bias,
+                        -HUGE_VALF, HUGE_VALF, y_of(row), step * e.columns);
+  };
+  // Rows that are evenly spaced are multiplied at once.
+  const int64_t step = rows > 1 ? g.rows[1] - g.rows[0] : 0;
   bool even = true;
-  for (int64_t r = 2; r < rows; ++r) even = even && y_of(r) - y_of(r - 1) == y_stride;
-  if (even)
-    return low_bit_products(b, arranged, stride, rows, first, last, bias, -HUGE_VALF, HUGE_VALF, y_of(0),
-                            y_stride);
-  for (int64_t r = 0; r < rows; ++r)
-    low_bit_products(b, arranged + r * stride, stride, 1, first, last, bias, -HUGE_VALF, HUGE_VALF, y_of(r),
-                     0);
-}
-
-// ExpertWeights k0 .. k1 - 1 of the panel that begins at `column`. `plain`: scratch.
-void fill_expert_panel(const Experts& e, int64_t expert, int64_t column, int64_t columns, int64_t k0,
-                       int64_t k1, float* piece, float* plain) {
-  const int64_t depth = k1 - k0;
-  switch (e.kind) {
-    case ExpertWeights::kLowBit:
-      return widen_panel(e.low_bit_of(expert), column, k0, k1, piece);
-    case ExpertWeights::kFloat32:
-      return pack_panels(e.floats_of(expert) + column * e.depth + k0, 1, e.depth, columns, depth, depth,
-                         piece, 0, 1);
-    case ExpertWeights::kHalves:
-      for (int64_t c = 0; c < columns; ++c) HWY_DYNAMIC_DISPATCH(widen_halves)
-      (e.w.dtype == DType::kFloat16, e.halves_of(expert) + (column + c) * e.depth + k0, depth,
-       plain + c * depth);
-      return pack_panels(plain, 1, depth, columns, depth, depth, piece, 0, 1);
-  }
+  for (size_t r = 2; r < g.rows.size(); ++r) even = even && g.rows[r] - g.rows[r - 1] == step;
+  if (even) return product(0, rows, step);
+  for (int64_t r = 0; r < rows; ++r) product(r, 1, 0);
 }
 
 // A group of more rows, panel by panel.
@@ -306,7 +160,7 @@ void many_expert_rows(const Experts& e, const ExpertRows::Group& g, float* gathe
   const int64_t slots = std::clamp<int64_t>(threads_of(threads), 1, std::max<int64_t>(room, 1));
   parallel_slots(threads, slots, panels, [&](int64_t slot, int64_t begin, int64_t end) {
     float* piece = rest.data() + slot * each;
-    float *plain = piece + kExpertPieceFloats, *results = plain + kExpertPieceFloats;
+    float* results = piece + kPanelPieceFloats;
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t column = panel * width, columns = std::min(width, e.columns - column);
       Gemm product;
@@ -314,8 +168,11 @@ void many_expert_rows(const Experts& e, const ExpertRows::Group& g, float* gathe
       product.depth = e.depth, product.y = results, product.y_stride = width;
       if (e.bias != nullptr) product.bias = e.bias_of(g.expert) + column;
       for (int64_t k0 = 0; k0 == 0 || k0 < e.depth; k0 += kDepthPiece) {
-        fill_expert_panel(e, g.expert, column, columns, k0, std::min(k0 + kDepthPiece, e.depth), piece,
-                          plain);
+        const int64_t k1 = std::min(k0 + kDepthPiece, e.depth);
+        if (e.low_bit)
+          widen_panel(e.low_bit_of(g.expert), column, k0, k1, piece);
+        else
+          widen_panel_piece(e.floats_of(g.expert), column, k0, k1, piece);
         gemm_piece(product, 0, k0, piece);
       }
       for (int64_t r = 0; r < rows; ++r)
@@ -331,11 +188,12 @@ Status run_experts(const OpCall& call, RunContext& context) {
   if (e.rows * e.columns == 0) return ok_status();
   ExpertScratch s;
   size_t lists = 0;
-  int64_t least = 0;
-  if (!expert_rows_bytes(e.rows, &lists) || !s.set(e) || !s.floats(e, 1, &least)) return too_much_workspace();
+  int64_t fewest = 0;
+  if (!expert_rows_bytes(e.rows, &lists) || !s.set(e) || !s.floats(e, 1, &fewest))
+    return too_much_workspace();
   const std::span<std::byte> bytes = context.workspace.subspan(lists);
-  SINTER_RETURN_UNLESS(bytes.size() / sizeof(float) >= static_cast<size_t>(least),
-                       error(Code::kOutOfMemory, "the experts_workspace is too small"));
+  SINTER_RETURN_UNLESS(bytes.size() / sizeof(float) >= static_cast<size_t>(fewest),
+                       error(Code::kOutOfMemory, "the workspace is too small"));
   const std::span<float> floats(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float));
   float* arranged = floats.data();
   float* gathered = arranged + s.arranged * e.rows;
@@ -343,7 +201,7 @@ Status run_experts(const OpCall& call, RunContext& context) {
   const auto is_few = [&](const ExpertRows::Group& g) {
     return static_cast<int64_t>(g.rows.size()) <= kLowBitRows;
   };
-  if (e.kind == ExpertWeights::kLowBit)
+  if (e.low_bit)
     parallel_for(context.threads, e.rows, std::max<int64_t>(16384 / std::max<int64_t>(e.depth, 1), 1),
                  [&](int64_t begin, int64_t end) {
                    const LowBit any = e.low_bit_of(0);
@@ -375,4 +233,3 @@ const Kernel kExpertFullyConnectedKernel = {Op::kExpertFullyConnected, nullptr, 
                                             run_experts, accept_experts};
 
 }  // namespace sinter::simd
-#endif  // HWY_ONCE

@@ -8,8 +8,8 @@
 #define SINTER_PLATFORMS_SIMD_LOW_BIT_NUMBERS_INL_H_
 #endif
 
+#include "platforms/simd/float_formats-inl.h"
 #include "platforms/simd/low_bit_groups.h"
-#include "platforms/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -30,14 +30,14 @@ HWY_INLINE void widen_numbers(const T* from, int64_t count, float* to, const Loa
 
 // Scales at .. at + count - 1.
 HWY_NOINLINE void read_scales(const LowBit& g, int64_t at, int64_t count, float* to) {
-  const F d;
   switch (g.scale_type) {
     case DType::kFloat16:
-      return widen_numbers(static_cast<const hwy::float16_t*>(g.scales) + at, count, to,
-                           [&](auto v) SINTER_SIMD_LAMBDA { return hn::PromoteTo(d, v); });
+      return widen_numbers(static_cast<const uint16_t*>(g.scales) + at, count, to,
+                           [&](auto v) SINTER_SIMD_LAMBDA { return Float16::of_bits(v); });
     case DType::kBFloat16:
-      return widen_numbers(static_cast<const hwy::bfloat16_t*>(g.scales) + at, count, to,
-                           [&](auto v) SINTER_SIMD_LAMBDA { return hn::PromoteTo(d, v); });
+      return widen_numbers(static_cast<const uint16_t*>(g.scales) + at, count, to,
+                           [&](auto v)
+                               SINTER_SIMD_LAMBDA { return BFloat16::of_words(hn::PromoteTo(U(), v)); });
     default: {
       const float* from = static_cast<const float*>(g.scales) + at;
       for (int64_t i = 0; i < count; ++i) to[i] = from[i];

@@ -275,7 +275,7 @@ Status accept_avg_pool(const OpCall& call) {
   return accept_dense(call);
 }
 
-Status run_avg_pool(const OpCall& call, RunContext& context) {
+Status run_q_avg_pool(const OpCall& call, RunContext& context) {
   if (call.in(0).dtype == DType::kInt16) return run_q16_avg_pool(call, context);
   const auto& a = call.attrs<QAvgPoolAttrs>();
   const auto run = HWY_DYNAMIC_POINTER(mean_columns);
@@ -344,7 +344,7 @@ Status run_int8_extreme(const OpCall& call, RunContext& context, const ReducePla
   return ok_status();
 }
 
-const Kernel kQAvgPoolKernel = {Op::kQAvgPool, nullptr, nullptr, run_avg_pool, accept_avg_pool};
+const Kernel kQAvgPoolKernel = {Op::kQAvgPool, nullptr, nullptr, run_q_avg_pool, accept_avg_pool};
 const Kernel kQMeanKernel = {Op::kQMean, nullptr, nullptr, run_mean, accept_mean};
 
 }  // namespace sinter::simd

@@ -209,6 +209,18 @@ TEST(AttentionNarrow, ReadsElementsOfFewBits) {
 }
 
 // All codes of float8, as values of keys that are looked up one by one.
+// float16's infinity and NaN are not large numbers, on any instruction set.
+TEST(AttentionNarrow, ValuesThatAreNotFinite) {
+  constexpr int64_t kKeys = 3, kSize = 11;
+  std::vector<float> numbers(kKeys * kSize, 2), want(kSize, 2);
+  numbers[kSize + 1] = HUGE_VALF, numbers[kSize + 10] = kNan;
+  want[1] = HUGE_VALF, want[10] = kNan;
+  const Tensor v = halved(tensor<float>({1, 1, kKeys, kSize}, numbers), DType::kFloat16),
+               k = halved(full<float>({1, 1, kKeys, 4}, 0), DType::kFloat16);
+  expect_equal(run_op(AttentionAttrs{}, {full<float>({1, 1, 1, 4}, 1), k, v}, {.taken_by = {"simd"}})[0],
+               tensor<float>({1, 1, 1, kSize}, want));
+}
+
 TEST(AttentionNarrow, EveryCodeOfFloat8) {
   std::vector<uint8_t> codes;
   std::vector<float> want;

@@ -68,6 +68,21 @@ TEST(ExpertFullyConnected, FloatWeights) {
   }
 }
 
+// On every instruction set, in rows of any number: float16's infinity and NaN are not large numbers.
+TEST(ExpertFullyConnected, WeightsThatAreNotFinite) {
+  constexpr int64_t kDepth = 21;
+  for (const int64_t rows : {1, 9}) {
+    const Tensor x = full<float>({rows, kDepth}, 1), expert = full<int64_t>({rows}, 0);
+    Tensor w = full<float>({1, 3, kDepth}, 1);
+    std::vector<float> numbers = w.values<float>(), want;
+    numbers[2] = HUGE_VALF, numbers[kDepth + 20] = kNan;
+    for (int64_t r = 0; r < rows; ++r) want.insert(want.end(), {HUGE_VALF, kNan, static_cast<float>(kDepth)});
+    w = halved(tensor<float>({1, 3, kDepth}, numbers), DType::kFloat16);
+    expect_equal(run_op(ExpertFullyConnectedAttrs{}, {x, expert, w}, {.taken_by = {"simd"}})[0],
+                 tensor<float>({rows, 3}, want));
+  }
+}
+
 // Element i of packed bytes, low bits first.
 double packed_expert_number(DType t, const Tensor& w, int64_t i) {
   const int bits = bit_width(t);
