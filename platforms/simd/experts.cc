@@ -17,31 +17,26 @@ struct Experts {
   const float* x = nullptr;
   float* y = nullptr;
   const float* bias = nullptr;
-  TensorView w, zeros;
-  const float* scales = nullptr;
-  bool low_bit = false;  // integers with scales, else floats
-  int64_t rows = 0, experts = 0, columns = 0, depth = 0;
-  int64_t block = 0, blocks = 0;
+  TensorView w, scales, zeros;  // [experts, columns, ...]
+  bool low_bit = false;         // integers with scales, else floats
+  int64_t rows = 0, experts = 0, columns = 0, depth = 0, block_size = 0;
 
-  const uint8_t* bytes_of(int64_t expert) const {
-    return w.as<const uint8_t>() + expert * columns * (depth * bit_width(w.dtype) / 8);
+  // The matrix [columns, ...] of one expert; absent where the operand is.
+  static TensorView matrix_of(const TensorView& all, int64_t expert) {
+    TensorView m;
+    if (!all.present()) return m;
+    m.dtype = all.dtype, m.rank = 2, m.dims[0] = all.dims[1], m.dims[1] = all.dims[2];
+    if (all.data != nullptr) m.data = all.data + expert * (m.size() * bit_width(m.dtype) / 8);
+    return m;
   }
   UnpackedWeights floats_of(int64_t expert) const {
-    return {reinterpret_cast<const std::byte*>(bytes_of(expert)), w.dtype, columns, depth};
+    return {matrix_of(w, expert).data, w.dtype, columns, depth};
+  }
+  LowBit low_bit_of(int64_t expert) const {
+    return low_bit_matrix(matrix_of(w, expert), matrix_of(scales, expert), matrix_of(zeros, expert), depth,
+                          block_size, 0);
   }
   const float* bias_of(int64_t expert) const { return bias != nullptr ? bias + expert * columns : nullptr; }
-  LowBit low_bit_of(int64_t expert) const {
-    LowBit g;
-    g.weights = bytes_of(expert);
-    g.narrow = bit_width(w.dtype) == 4;
-    g.is_signed = w.dtype == DType::kInt4 || w.dtype == DType::kInt8;
-    g.columns = columns, g.depth = depth, g.blocks = blocks, g.block = block;
-    if (w.data != nullptr) g.end = w.as<const uint8_t>() + w.dense_bytes();
-    const int64_t at = expert * columns * blocks;
-    g.scales = scales + at;
-    if (zeros.present()) g.zeros = zeros.data + at * bit_width(zeros.dtype) / 8, g.zero_type = zeros.dtype;
-    return g;
-  }
 };
 
 Experts experts_of(const OpCall& call) {
@@ -52,10 +47,8 @@ Experts experts_of(const OpCall& call) {
   e.rows = call.in(0).dims[0], e.experts = e.w.dims[0], e.columns = e.w.dims[1], e.depth = e.w.dims[2];
   if (call.has_input(3)) {
     e.low_bit = true;
-    e.scales = call.in(3).as<const float>();
-    e.blocks = call.in(3).dims[2];
-    // One block is as long as the row, whatever the attribute is.
-    e.block = std::min(call.attrs<ExpertFullyConnectedAttrs>().block_size, std::max<int64_t>(e.depth, 2));
+    e.scales = call.in(3);
+    e.block_size = call.attrs<ExpertFullyConnectedAttrs>().block_size;
     if (call.has_input(4)) e.zeros = call.in(4);
   }
   return e;
@@ -82,10 +75,12 @@ Status accept_experts(const OpCall& call) {
   }
   SINTER_RETURN_UNLESS(is_expert_integer(e.w.dtype),
                        unsupported("the simd kernel takes experts' integers of 4 and 8 bits"));
-  if (bit_width(e.w.dtype) != 4) return ok_status();
-  SINTER_RETURN_UNLESS(e.depth % 2 == 0 && e.block % 2 == 0,
-                       unsupported("rows and blocks of 4-bit weights begin at whole bytes only"));
-  SINTER_RETURN_UNLESS(!e.zeros.present() || bit_width(e.zeros.dtype) != 4 || e.columns * e.blocks % 2 == 0,
+  SINTER_RETURN_IF_ERROR(check_low_bit(e.low_bit_of(0)));
+  // Those of every expert begin at whole bytes.
+  const int64_t weights = e.columns * e.depth, zeros = e.zeros.size() / std::max<int64_t>(e.experts, 1);
+  SINTER_RETURN_UNLESS(bit_width(e.w.dtype) != 4 || weights % 2 == 0,
+                       unsupported("an expert's 4-bit weights begin at whole bytes only"));
+  SINTER_RETURN_UNLESS(!e.zeros.present() || bit_width(e.zeros.dtype) != 4 || zeros % 2 == 0,
                        unsupported("an expert's 4-bit zero points begin at whole bytes only"));
   return ok_status();
 }

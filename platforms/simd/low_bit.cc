@@ -1,8 +1,8 @@
 // LowBitFullyConnected.
 #include "platforms/simd/low_bit.h"
 
-#include "hwy/base.h"
 #include "platforms/simd/gemm.h"
+#include "runtime/core/float_formats.h"
 
 namespace sinter::simd {
 
@@ -26,8 +26,8 @@ Status check_low_bit(const LowBit& g) {
       g.scale_type == DType::kFloat32 || g.scale_type == DType::kFloat16 || g.scale_type == DType::kBFloat16,
       unsupported("scales are float32, float16 or bfloat16 there"));
   // Blocks of a plane of one bit, and of two, begin at whole bytes.
-  const int64_t unit = g.width() == 8 ? 1 : g.width() == 4 ? 2 : 8;
-  SINTER_RETURN_UNLESS((has_planes(g.width()) || g.depth % (8 / bit_planes(g.width()).bits) == 0) &&
+  const int64_t unit = g.bits == 8 ? 1 : g.bits == 4 ? 2 : 8;
+  SINTER_RETURN_UNLESS((has_planes(g.bits) || g.depth % (8 / bit_planes(g.bits).bits) == 0) &&
                            (g.blocks <= 1 || g.block % unit == 0),
                        unsupported("rows and blocks of weights of few bits begin at whole bytes only"));
   // The sums of a lane are int32.
@@ -39,16 +39,16 @@ Status check_low_bit(const LowBit& g) {
 float low_bit_scale(const LowBit& g, int64_t at) {
   switch (g.scale_type) {
     case DType::kFloat16:
-      return hwy::F32FromF16(static_cast<const hwy::float16_t*>(g.scales)[at]);
+      return static_cast<float>(decode_float<kFloat16Format>(static_cast<const uint16_t*>(g.scales)[at]));
     case DType::kBFloat16:
-      return hwy::F32FromBF16(static_cast<const hwy::bfloat16_t*>(g.scales)[at]);
+      return bfloat16_value(static_cast<const uint16_t*>(g.scales)[at]);
     default:
       return static_cast<const float*>(g.scales)[at];
   }
 }
 
 float low_bit_zero(const LowBit& g, int64_t at) {
-  const int middle = g.is_signed ? 1 << (g.width() - 1) : 0;
+  const int middle = g.is_signed ? 1 << (g.bits - 1) : 0;
   if (g.zeros == nullptr) return static_cast<float>(middle);
   if (g.zero_type == DType::kFloat32) return reinterpret_cast<const float*>(g.zeros)[at];
   const int bits = bit_width(g.zero_type);

@@ -18,14 +18,12 @@ struct LowBit {
   DType scale_type = DType::kFloat32;
   const std::byte* zeros = nullptr;  // [columns, blocks], or null: none
   DType zero_type = DType::kNone;
-  bool narrow = false;      // 4 bits, whatever `bits` is
   int bits = 8;             // 2 to 8
   bool is_signed = false;   // two's complement; 2, 4 and 8 bits
   bool is_rounded = false;  // blocks of x are rounded to int8 (activation_bits 8)
   int64_t columns = 0, depth = 0, block = 0, blocks = 0;
 
-  int width() const { return narrow ? 4 : bits; }
-  int64_t row_bytes() const { return bit_row_bytes(width(), depth); }
+  int64_t row_bytes() const { return bit_row_bytes(bits, depth); }
 };
 
 // Of weights [columns, depth] or [columns, bytes of a row], scales and zero points (which may be absent). A

@@ -122,7 +122,7 @@ HWY_INLINE void arrange_group(const LowBit& g, const LowBitGroups& groups, const
     arrange_integers<kVectors>(q, lanes, reinterpret_cast<int8_t*>(to) + c * groups.chunk, sums);
   }
   // What is known of the zero point before the weights are.
-  const bool signed_bytes = g.is_rounded && has_signed_bytes(g.width());
+  const bool signed_bytes = g.is_rounded && has_signed_bytes(g.bits);
   const float known = (g.zeros == nullptr ? -middle_of(g) : 0.0f) + (signed_bytes ? 128.0f : 0.0f);
   for (int64_t l = 0; l < lanes; ++l) {
     start[l] = known * sums[l];
@@ -138,7 +138,7 @@ void arrange_row(const LowBit& g, const float* x, float* arranged) {
   float* to = arranged + kArrangedHead;
   for (int64_t k = 0; k < g.depth; k += groups.group, to += groups.record) {
     const int64_t count = g.depth - k < groups.group ? g.depth - k : groups.group;
-    switch (bit_planes(g.width()).bits) {
+    switch (bit_planes(g.bits).bits) {
       case 2:
         arrange_group<4>(g, groups, x + k, count, to);
         break;

@@ -149,7 +149,7 @@ HWY_INLINE auto lane_blocks(const LowBit& g, const LowBitGroups& groups) {
 
 // What makes signed weights unsigned, or, as signed bytes, the reverse.
 HWY_INLINE VI flip_of(const LowBit& g, bool signed_bytes) {
-  const unsigned each = g.width() == 2 ? 0xaa : g.width() == 4 ? 0x88 : 0x80;
+  const unsigned each = g.bits == 2 ? 0xaa : g.bits == 4 ? 0x88 : 0x80;
   return hn::Set(I(), g.is_signed != signed_bytes ? static_cast<int32_t>(0x01010101u * each) : 0);
 }
 

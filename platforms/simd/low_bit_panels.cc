@@ -65,7 +65,7 @@ HWY_INLINE uint64_t eight_items(const uint8_t* plane, const uint8_t* end, int bi
 
 // Sixteen weights of a row as unsigned bytes, from k on, a multiple of 8; those behind the last are anything.
 HWY_INLINE void unpack_sixteen(const LowBit& g, int64_t row, int64_t k, uint8_t* to) {
-  const BitPlanes planes = bit_planes(g.width());
+  const BitPlanes planes = bit_planes(g.bits);
   const uint8_t* low = g.weights + row * g.row_bytes();
   const uint8_t* two = low + plane_bytes(planes.bits, g.depth);
   const uint8_t* single = two + (planes.two ? plane_bytes(2, g.depth) : 0);
@@ -73,7 +73,7 @@ HWY_INLINE void unpack_sixteen(const LowBit& g, int64_t row, int64_t k, uint8_t*
   for (int half = 0; half < 2; ++half, k += 8, to += 8) {
     uint64_t v = eight_items(low, g.end, planes.bits, k) ^ flip;
     if (planes.two) v |= eight_items(two, g.end, 2, k) << planes.bits;
-    if (planes.single) v |= eight_items(single, g.end, 1, k) << (g.width() - 1);
+    if (planes.single) v |= eight_items(single, g.end, 1, k) << (g.bits - 1);
     for (int i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(v >> (8 * i));
   }
 }
@@ -87,7 +87,7 @@ HWY_NOINLINE void widen_square(const LowBit& g, int64_t column, int64_t count, i
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr int64_t kEach = kNarrow ? 2 : 1;
   const int64_t row_bytes = g.row_bytes();
-  const bool unpacks = g.width() != 4 && g.width() != 8;
+  const bool unpacks = g.bits != 4 && g.bits != 8;
   const int64_t valid = g.columns - column < count ? g.columns - column : count;
   const auto flip = hn::Set(bytes, static_cast<uint8_t>(!g.is_signed || unpacks ? 0 : kNarrow ? 0x88 : 0x80));
   HWY_ALIGN float zeros[kSquare] = {}, scales[kSquare] = {};  // beyond the last column: weights of 0
@@ -134,7 +134,7 @@ void widen_panel(const LowBit& g, int64_t column, int64_t k0, int64_t k1, float*
   const auto width = static_cast<int64_t>(2 * hn::Lanes(F()));
   for (int64_t i = 0; i < width; i += kSquare) {
     const int64_t count = width - i < kSquare ? width - i : kSquare;
-    if (g.width() == 4)
+    if (g.bits == 4)
       widen_square<true>(g, column + i, count, k0, k1, to + i, width);
     else
       widen_square<false>(g, column + i, count, k0, k1, to + i, width);

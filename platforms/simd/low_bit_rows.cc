@@ -212,7 +212,7 @@ HWY_INLINE void products_of(const LowBit& g, const float* arranged, int64_t stri
 
 void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
-  switch (g.width()) {
+  switch (g.bits) {
 #define SINTER_WIDTH(bits)                                                                                   \
   case bits:                                                                                                 \
     return g.is_rounded ? products_of<bits, true>(g, arranged, stride, rows, first, last, bias, min, max, y, \
@@ -251,11 +251,11 @@ void centred_products(const LowBit& g, const float* arranged, int64_t first, int
   };
   for (int64_t n = first; n < last; ++n) {
     const uint8_t* row = g.weights + n * g.row_bytes();
-    const int flip = g.is_signed ? 1 << (g.width() - 1) : 0;
+    const int flip = g.is_signed ? 1 << (g.bits - 1) : 0;
     float sum = bias != nullptr ? bias[n] : 0.0f;
     for (int64_t k = 0; k < g.depth; ++k) {
       const int64_t at = n * g.blocks + k / g.block;
-      const auto weight = static_cast<float>(bit_row_item(row, g.width(), g.depth, k) ^ flip);
+      const auto weight = static_cast<float>(bit_row_item(row, g.bits, g.depth, k) ^ flip);
       sum += (weight - low_bit_zero(g, at)) * low_bit_scale(g, at) * x(k);
     }
     y[n] = sum < min ? min : sum > max ? max : sum;
