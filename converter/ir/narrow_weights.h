@@ -6,12 +6,28 @@
 namespace sinter::convert {
 
 // Weights of a layer from which reading narrow ones takes less time than reading wide ones: fewer of them
-// stay in a cache, packed. A convolution has more pixels, so that packing, and Winograd's algorithm, save
-// time; it reads narrow filters where packed ones would take much memory.
+// stay in a cache, packed, unless the model's layers together have so many that each run reads all of them
+// from memory. A convolution has more pixels, so that packing, and Winograd's algorithm, save time; it reads
+// narrow filters where packed ones would take much memory.
 inline constexpr int64_t kNarrowLayerElements = 1 << 20, kNarrowFilterElements = 1 << 22;
+inline constexpr int64_t kManyElements = 1 << 22, kNarrowOfManyElements = 1 << 14;
 
-// The float16, bfloat16 or float8 numbers that the weights of a FullyConnected or Conv are, if there are
-// enough of them; null: none.
-ConstantPtr narrow_weights(const Graph& graph, const Node& node);
+// The weights from which a layer is read narrow, of a model whose layers have `all` weights together.
+inline int64_t narrow_layer_elements(int64_t all) {
+  return all >= kManyElements ? kNarrowOfManyElements : kNarrowLayerElements;
+}
+
+// Of one graph, as it is when this is made.
+class NarrowWeights {
+ public:
+  explicit NarrowWeights(const Graph& graph);
+  // The float16, bfloat16 or float8 numbers that the weights of a FullyConnected or Conv are, if there are
+  // enough of them; null: none.
+  ConstantPtr of(const Node& node) const;
+
+ private:
+  const Graph& graph_;
+  int64_t fewest_ = kNarrowLayerElements;  // of a layer
+};
 
 }  // namespace sinter::convert

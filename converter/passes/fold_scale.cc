@@ -136,7 +136,7 @@ bool fold(Editor& e, int n, const Linear& shape, const std::vector<double>& scal
 }
 
 // Mul or Add behind node n's only reader; false if it is not one that folds.
-bool fold_into(Editor& e, int consumer) {
+bool fold_into(Editor& e, int consumer, const NarrowWeights& narrow) {
   Node& next = e.node(consumer);
   const auto* mul = next.as<MulAttrs>();
   const auto* add = next.as<AddAttrs>();
@@ -175,7 +175,7 @@ bool fold_into(Editor& e, int consumer) {
       if (!std::isfinite(v) || ((add || sub) && std::fabs(v) > kLargestShift)) return false;
     const bool scales = mul != nullptr || div != nullptr;
     // Scaled weights would be wide, and take more time to read than their few results to scale.
-    if (scales && narrow_weights(e.graph(), e.node(n))) return false;
+    if (scales && narrow.of(e.node(n))) return false;
     if (!fold(e, n, *shape, scales ? other : one, scales ? zero : other, scales)) return false;
     e.absorb(view >= 0 ? view : n, consumer);
     return true;
@@ -187,8 +187,9 @@ bool fold_into(Editor& e, int consumer) {
 
 int fold_scale(Graph& graph) {
   Editor e(graph);
+  const NarrowWeights narrow(e.graph());
   for (int n = 0; n < e.size(); ++n)
-    if (!e.erased(n)) fold_into(e, n);
+    if (!e.erased(n)) fold_into(e, n, narrow);
   return e.commit();
 }
 

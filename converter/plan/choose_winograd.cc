@@ -15,10 +15,11 @@ namespace {
 // Of the direct convolution's time: less is not worth the memory for filters.
 constexpr double kWorthwhile = 0.9;
 
-bool is_candidate(const Graph& graph, const Node& node, const PlanOptions& options) {
+bool is_candidate(const Graph& graph, const NarrowWeights& narrow, const Node& node,
+                  const PlanOptions& options) {
   if (node.op() != Op::kConv || !graph.is_constant(node.inputs[1])) return false;
   // Many filters that are narrow in the file would take up to 14 times as much memory.
-  if (options.stored_weights && narrow_weights(graph, node)) return false;
+  if (options.stored_weights && narrow.of(node)) return false;
   const CallView view(graph, node);
   // Of few output channels most of the time would go into transforms.
   return view.call.in(0).dtype == DType::kFloat32 && view.call.in(0).rank == 4 &&
@@ -63,9 +64,10 @@ int choose_winograd(Graph& graph, const PlanOptions& options) {
                    [](const Platform* p) { return p->computes_winograd; }))
     return 0;
   int chosen = 0;
+  const NarrowWeights narrow(graph);
   for (Node& node : graph.nodes) {
     for (const auto& body : node.bodies) chosen += choose_winograd(*body, options);
-    if (!is_candidate(graph, node, options)) continue;
+    if (!is_candidate(graph, narrow, node, options)) continue;
     const int64_t tile = best_tile(graph, node, options);
     node.as<ConvAttrs>()->winograd = tile;
     chosen += tile != 0;

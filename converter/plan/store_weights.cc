@@ -109,8 +109,9 @@ class Storing {
   // Products read large weights in their narrow form: widened ones would take more memory, and more time to
   // read than to widen in registers.
   void multiply_narrow() {
+    const NarrowWeights weights(graph_);
     for (Node& node : graph_.nodes) {
-      const ConstantPtr narrow = narrow_weights(graph_, node);
+      const ConstantPtr narrow = weights.of(node);
       if (!narrow) continue;
       const ValueId wide = node.inputs[1];
       ValueId& leaf = leaf_value(narrow);

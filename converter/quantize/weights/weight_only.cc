@@ -12,6 +12,7 @@
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
 #include "converter/ir/recipe.h"
+#include "converter/ir/narrow_weights.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 #include "converter/quantize/weights/block_codes.h"
@@ -22,7 +23,6 @@ namespace sinter::convert {
 namespace {
 
 constexpr int64_t kSmall = 1024;      // weights; fewer are not worth it
-constexpr int64_t kCached = 1 << 20;  // weights of 8 bits that are faster as floats, from a cache
 constexpr double kFair = 40;          // dB of weights in 8 bits; below, blocks are tried
 constexpr double kWorthBlocks = 6;    // dB that they must gain then
 constexpr double kWorthZeros = 0.75;  // dB that zero points must gain: what their bits are worth
@@ -102,6 +102,11 @@ class Narrowing {
       : e_(graph), options_(options), summary_(summary) {}
 
   void run() {
+    int64_t all = 0;
+    for (const Node& node : e_.graph().nodes)
+      if (node.op() == Op::kFullyConnected || node.op() == Op::kMatMul)
+        if (const ConstantPtr& c = e_.value(node.inputs[1]).constant) all += c->size();
+    fewest_in_8_bits_ = narrow_layer_elements(all);
     for (int n = 0; n < e_.size(); ++n) visit(n);
     e_.commit();
   }
@@ -230,7 +235,7 @@ class Narrowing {
                        : code_in(options_.bits, w, arranged.shape, true, true);
       const Scheme& s = p.coded.scheme;
       p.how = describe(p.coded);
-      p.packed = s.bits < 8 || s.block > 0 || c->size() >= kCached;
+      p.packed = s.bits < 8 || s.block > 0 || c->size() >= fewest_in_8_bits_;
       if (p.packed) {
         const BlockShape& shape = arranged.shape;
         p.block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
@@ -437,6 +442,7 @@ class Narrowing {
   Editor e_;
   const WeightOnlyOptions& options_;
   WeightOnlySummary* summary_;
+  int64_t fewest_in_8_bits_ = 0;  // weights of a product; fewer are faster as floats, from a cache
   std::map<std::pair<const Constant*, bool>, Product> products_;
   std::map<std::pair<const Constant*, RowAxis>, Stored> stored_;
 };
