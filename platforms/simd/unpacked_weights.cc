@@ -84,11 +84,41 @@ HWY_NOINLINE void few_rows_tile(const FewRows& p, const typename Format::Bits* w
 #undef SINTER_FINISH
 }
 
+// One row: the columns one after another, as they are in memory, which is one stream of addresses for the
+// processor to read ahead. Eight sums hide the latency of an addition.
+template <class Format>
+HWY_NOINLINE void one_row(const FewRows& p, const typename Format::Bits* weights, int64_t n) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* w = weights + n * p.depth;
+  const float* x = p.x;
+  V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+  int64_t k = 0;
+#define SINTER_PART(i) \
+  s##i = hn::MulAdd(Format::load(w + k + i * lanes), hn::LoadU(d, x + k + i * lanes), s##i);
+  for (; k + 8 * lanes <= p.depth; k += 8 * lanes) {
+    SINTER_PART(0)
+    SINTER_PART(1) SINTER_PART(2) SINTER_PART(3) SINTER_PART(4) SINTER_PART(5) SINTER_PART(6) SINTER_PART(7)
+  }
+  for (; k + lanes <= p.depth; k += lanes) {
+    SINTER_PART(0)
+  }
+#undef SINTER_PART
+  if (k < p.depth) {
+    const auto rest = static_cast<size_t>(p.depth - k);
+    s1 = hn::MulAdd(Format::load_some(w + k, rest), hn::LoadN(d, x + k, rest), s1);
+  }
+  const V low = hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), high = hn::Add(hn::Add(s4, s5), hn::Add(s6, s7));
+  float sum = hn::ReduceSum(d, hn::Add(low, high));
+  if (p.bias != nullptr) sum += p.bias[n];
+  p.y[n] = sum < p.min ? p.min : sum > p.max ? p.max : sum;
+}
+
 template <class Format, int kCount>
 HWY_INLINE void few_rows_tile_of(const FewRows& p, int64_t rows, const typename Format::Bits* weights,
                                  int64_t n) {
   switch (rows) {
-    case 1:
+    case 1:  // the last of five, say
       return few_rows_tile<Format, 1, kCount>(p, weights, n);
     case 2:
       return few_rows_tile<Format, 2, kCount>(p, weights, n);
@@ -112,6 +142,10 @@ void few_rows_product(const UnpackedWeights& w, FewRows p, int64_t rows, int64_t
     }
   };
   int64_t n = first;
+  if (rows == 1) {
+    for (; n < last; ++n) one_row<Format>(p, weights, n);
+    return;
+  }
   if (rows <= 2 || kColumnsOfFourRows == kColumns) {
     for (; n + kColumns <= last; n += kColumns)
       all_rows([&](const FewRows& part, int64_t count) {
