@@ -178,6 +178,7 @@ Status Runner::State::create(const RunnerOptions& options, bool packs) {
     shared->packed = packed.value();
   }
   with.packed_weights = &shared->packed;
+  with.packed_in_file = packed_in_file();
   const Result<Requirements> needs = EntrySessions::requirements(of, with);
   SINTER_RETURN_IF_ERROR(needs.status());
   SINTER_RETURN_IF_ERROR(memory.allocate(needs.value().bytes));

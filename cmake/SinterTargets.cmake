@@ -104,3 +104,26 @@ function(sinter_highway_unity target)
   endwhile()
   target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}")
 endfunction()
+
+# sinter_source_digest(TARGET FILE...): TARGET's sources may include "source_digest.h", where kSourceDigest is a number for the
+# contents of these files and of the headers beside them, the same on every machine.
+function(sinter_source_digest target)
+  set(files ${ARGN})
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source PARENT_PATH folder)
+    file(GLOB headers CONFIGURE_DEPENDS "${folder}/*.h" "${folder}/*.def")
+    list(APPEND files ${headers})
+  endforeach()
+  list(REMOVE_DUPLICATES files)
+  list(SORT files)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}_digest")
+  file(CONFIGURE OUTPUT "${folder}/files.txt" CONTENT "@files@" @ONLY)
+  add_custom_command(
+    OUTPUT "${folder}/source_digest.h"
+    COMMAND "${CMAKE_COMMAND}" "-DLIST=${folder}/files.txt" "-DOUT=${folder}/source_digest.h"
+      -P "${PROJECT_SOURCE_DIR}/cmake/source_digest.cmake"
+    DEPENDS ${files} "${folder}/files.txt" "${PROJECT_SOURCE_DIR}/cmake/source_digest.cmake"
+    VERBATIM)
+  target_sources(${target} PRIVATE "${folder}/source_digest.h")
+  target_include_directories(${target} PRIVATE "${folder}")
+endfunction()

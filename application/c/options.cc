@@ -63,6 +63,7 @@ Status Converted::convert(const Model& of, const sinter_session_options* from) {
   }
   options.devices = {devices, given.device_count};
   if (given.packed_weights != nullptr) options.packed_weights = &given.packed_weights->packed;
+  options.packed_in_file = packed_in_file();
   if (given.arena != nullptr) options.arena = &given.arena->arena;
   if (given.on_fallback != nullptr) options.on_fallback = {this, report};
   return ok_status();

@@ -2,7 +2,9 @@
 #include <utility>
 
 #include "application/c/options.h"
+#include "application/text.h"
 #include "sinter/backends.h"
+#include "sinter/pack_file.h"
 
 namespace sinter::c {
 namespace {
@@ -273,6 +275,17 @@ sinter_code sinter_packed_create(const sinter_model* model, const sinter_session
   return create<OfPacked>(model, options, packed, error);
 }
 void sinter_packed_destroy(sinter_packed_weights* packed) { destroy(packed); }
+sinter_code sinter_pack_file(const char* from, const char* to, uint32_t* count, sinter_error* error) {
+  if (from == nullptr || to == nullptr) return result(kNull, error);
+  const sinter::PackReport report = sinter::pack_file(from, to);
+  if (error != nullptr) {
+    error->code = static_cast<int32_t>(report.code);
+    sinter::Text text{error->text};
+    text.put("%s", report.text);
+  }
+  if (report.ok() && count != nullptr) *count = report.count;
+  return static_cast<sinter_code>(report.code);
+}
 
 sinter_code sinter_arena_create(void* memory, size_t bytes, sinter_arena** arena, sinter_error* error) {
   if (arena == nullptr) return result(kNull, error);

@@ -42,7 +42,8 @@ int main(int argc, char** argv) {
   const sinter::Model model =
       must("the model was refused", sinter::Model::open(map.bytes(), take(open_bytes), options));
 
-  const sinter::SessionOptions session_options{.backends = sinter::default_backends()};
+  const sinter::SessionOptions session_options{.backends = sinter::default_backends(),
+                                               .packed_in_file = sinter::packed_in_file()};
   const sinter::Requirements need =
       must("the session was refused", sinter::Session::requirements(model, session_options));
   sinter::Session session =

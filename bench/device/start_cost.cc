@@ -64,7 +64,8 @@ int main(int argc, char** argv) {
   const sinter::Model model = must(argv[1], sinter::Model::open(map.bytes(), memory, open));
   const double opened = seconds_since(start);
   sinter::PthreadPool pool(threads);
-  const sinter::SessionOptions options{.backends = sinter::default_backends(), .threads = &pool};
+  const sinter::SessionOptions options{
+      .backends = sinter::default_backends(), .threads = &pool, .packed_in_file = sinter::packed_in_file()};
   const std::span<std::byte> own = take(must(argv[1], sinter::Session::requirements(model, options)).bytes);
   sinter::Session session = must(argv[1], sinter::Session::create(model, own, options));
   for (uint32_t i = 0; i < model.input_count(); ++i) {

@@ -15,6 +15,7 @@
 #include "converter/cli/host_session.h"
 #include "converter/cli/input_data.h"
 #include "converter/cli/output_paths.h"
+#include "converter/cli/pack_command.h"
 #include "converter/cli/progress.h"
 #include "converter/cli/terminal.h"
 #include "converter/convert.h"
@@ -26,6 +27,7 @@
 #include "converter/report/conversion_report.h"
 #include "converter/report/quantize_report.h"
 #include "converter/report/summary.h"
+#include "converter/sign/rewrite_model.h"
 
 namespace sinter::convert {
 namespace {
@@ -118,10 +120,14 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   };
   check_labels(a);
   std::optional<PublicKey> signer;
+  std::shared_ptr<const SecretKey> signs_packed;  // the file is packed first
   if (!a.sign.empty()) {
-    options.emit.signer = std::make_shared<const SecretKey>(SecretKey::read(a.sign));
-    signer = options.emit.signer->public_key();
+    const auto key = std::make_shared<const SecretKey>(SecretKey::read(a.sign));
+    signer = key->public_key();
+    (a.pack ? signs_packed : options.emit.signer) = key;
   }
+  if (a.pack) check_packs_here(options.targets);
+  PackedFile packed;
   Progress progress(stages_of(a), a.common.quiet, outcome.listener);
   options.progress = [&](const char* stage) { progress.begin(stage); };
   options.quantization.progress = [&](const Phase& phase, int64_t done, int64_t total) {
@@ -134,7 +140,8 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     std::vector<WrittenCheck> checks;
     const size_t before = diagnostics.count(Severity::kWarning);
     try {
-      checks = check_written(file, plans, {a.model, lowerings, signer, !a.no_trial}, diagnostics);
+      const auto signed_by = options.emit.signer ? signer : std::nullopt;
+      checks = check_written(file, plans, {a.model, lowerings, signed_by, !a.no_trial}, diagnostics);
     } catch (const std::bad_alloc&) {
       throw FileError(fmt::format("{}: this machine does not have enough memory to check it", a.model));
     } catch (const std::exception& e) {
@@ -152,6 +159,12 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
       sizes["shapes"].back()["set"] = options.shape_sets[i].text;
     }
     if (a.strict && diagnostics.count(Severity::kWarning) > before) throw RefusedByTrial{};
+    if (!a.pack) return;
+    packed = pack_model(file, file, {.custom_ops = options.lowering.custom_ops});
+    if (!signs_packed) return;
+    rewrite_model(LoadedModel(file, {}, LoadedModel::Reading::kInPieces, options.lowering.custom_ops).file(),
+                  {.key = signs_packed.get()}, file, {});
+    LoadedModel(file, signer, LoadedModel::Reading::kInPieces, options.lowering.custom_ops);
   };
   std::optional<ConversionReport> report;
   try {
@@ -173,6 +186,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   nlohmann::json json = to_json(*report, diagnostics);
   json["model"] = a.model, json["out"] = a.out;
   if (signer) json["key_id"] = signer->id();
+  if (a.pack) json["packed"] = packed.to_json();
   if (!sizes.is_null()) json.update(sizes);
   if (!report->withheld.empty()) {
     json["withheld"] = report->withheld;
@@ -207,6 +221,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   if (!report->stripes.empty() && sizes.contains("session_bytes"))
     text += fmt::format("session   {} bytes on this machine, including weights packed for each stripe\n",
                         sizes["session_bytes"].get<size_t>());
+  if (a.pack) text += packed.to_text();
   if (signer) text += fmt::format("signed    with key {}\n", signer->id());
   if (outcome.takes_json(a.common))
     outcome.give(json, text);

@@ -213,6 +213,9 @@ void add_memory_flags(CLI::App& c, ConvertArguments& a) {
 void add_output_flags(CLI::App& c, ConvertArguments& a) {
   begin_group(c, flag_group::kOutput);
   c.add_flag("--strip", a.strip, "Omits the names of values and steps from the file");
+  c.add_flag("--pack", a.pack,
+             "Stores the weights as this machine's kernels read them as well, so that opening the file "
+             "prepares nothing (sinter pack)");
   add_value(c, "--sign", a.sign, "NAME.key", "Signs the file with this secret key (sinter keygen)");
   c.add_flag("--strict", a.strict, "Treats every warning as an error (exit code 1)");
   c.add_flag("--no-trial", a.no_trial,

@@ -212,6 +212,7 @@ SessionOptions HostSession::session_options() const {
   options.profile = profile_.empty() ? nullptr : profile_.c_str();
   if (threads_) options.threads = &threads_->pool;
   options.entry = entry_;
+  options.packed_in_file = packed_in_file();
   return options;
 }
 
@@ -234,7 +235,7 @@ HostSession::Sharing HostSession::sharing() const {
   options.entry = entry_;
   const Result<Requirements> need = Session::requirements(loaded_.model(), options);
   if (!need.ok()) fail(need.status());
-  return {needs.value().bytes, need.value().bytes};
+  return {needs.value().bytes, need.value().bytes, packed->count(), packed->stored()};
 }
 
 const FallbackStep* HostSession::fallback(uint32_t program, uint32_t step) const {

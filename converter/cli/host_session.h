@@ -96,6 +96,7 @@ class HostSession {
   // this entry besides. Packs them.
   struct Sharing {
     size_t packed_weights = 0, session = 0;
+    uint32_t packings = 0, in_file = 0;  // in_file: of the packings, those that the model's file holds
   };
   Sharing sharing() const;
   // In the order of creation.

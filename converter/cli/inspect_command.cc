@@ -210,6 +210,8 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
     json["target_memory"] = target_memory_json(there);
     json["packed_weights_bytes"] = sharing.packed_weights;
     json["sharing_session_bytes"] = sharing.session;
+    json["packings"] = sharing.packings;
+    json["packings_in_file"] = sharing.in_file;
     json["step_count"] = loaded.model().step_count(view.entry());
     json["multiply_adds"] = total(work);
     json["backends"] = host.backend_counts();
@@ -245,6 +247,9 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
         host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(), weights.all,
         weights.widened, need.arena, need.state, need.prepared, need.packed, need.bytes,
         sharing.packed_weights, sharing.session));
+    if (PackedWeights::in_file(loaded.model()))
+      print_listing(fmt::format("packed    {} of {} packed weights of this machine are in the file\n",
+                                sharing.in_file, sharing.packings));
     print_listing(fmt::format("on target {}\n", target_memory_text(there)));
     if (several)
       print_listing(

@@ -102,6 +102,7 @@ class Parser {
     add_compare(app_, outcome);
     add_bench(app_, outcome);
     add_tune(app_, outcome);
+    add_pack(app_, outcome);
     add_ranges(app_, outcome);
     add_keygen(app_, outcome);
     add_sign(app_, outcome);

@@ -4,6 +4,7 @@
 #include "platforms/simd/halves.h"
 #include "platforms/simd/packed.h"
 #include "platforms/simd/simd_kernels.h"
+#include "source_digest.h"
 
 namespace sinter {
 namespace {
@@ -95,6 +96,8 @@ Status SimdBackend::pack(const OpCall& call, std::span<std::byte> packed, Thread
   packer->pack(call, packed.data(), threads);
   return ok_status();
 }
+
+uint64_t SimdBackend::packed_layouts() const { return kSourceDigest | 1; }
 
 Status SimdBackend::prepare(const OpCall& call, const Preparation& with, PreparedStep* step) {
   StepNeeds needs;

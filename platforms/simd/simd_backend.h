@@ -16,6 +16,8 @@ class SimdBackend final : public Backend {
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
   Status pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) override;
+  // Of these sources; the instruction set is a parameter of each packing.
+  uint64_t packed_layouts() const override;
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
   // Element-wise steps of float32. `fuses`: where their places permit it.
   static bool fuses(const OpCall& first, const OpCall& next);

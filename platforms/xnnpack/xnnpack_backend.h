@@ -20,6 +20,8 @@ class XnnpackBackend final : public Backend {
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
   Status pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) override;
+  // Of these sources, the library's version and what decides between its kernels on this processor.
+  uint64_t packed_layouts() const override;
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
   void release(PreparedStep&) override {}
 };

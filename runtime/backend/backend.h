@@ -149,7 +149,11 @@ class Backend {
   virtual Status pack(const OpCall&, std::span<std::byte>, ThreadPool*) {
     return error(Code::kInternal, "the backend does not pack constants");
   }
-  // The same for a step in device memory: `packed` is there, and filled when the call returns. `scratch`:
+  // What decides the layouts of all that pack() makes, besides the packings themselves, as a number: where it
+  // is the same on two machines, equal packings of equal constants serve both, and may be stored in a file
+  // (`sinter pack`). 0: they are valid within this process. Once open.
+  virtual uint64_t packed_layouts() const { return 0; }
+  // pack() for a step in device memory: `packed` is there, and filled when the call returns. `scratch`:
   // StepNeeds::scratch bytes of the host.
   virtual Status pack_on_device(const OpCall&, std::span<std::byte> packed, DeviceQueue&,
                                 std::span<std::byte> scratch) {

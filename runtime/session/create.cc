@@ -70,6 +70,10 @@ Status Creator::resolve() {
           (options_.packed_weights->valid() && options_.packed_weights->state()->model == &model),
       invalid("the packed weights belong to another model; pack them with the same Model"));
   if (options_.packed_weights != nullptr) shared_number_ = options_.packed_weights->state()->number;
+  if (options_.packed_in_file != nullptr) {
+    shared_number_ = options_.packed_in_file->number;
+    SINTER_RETURN_IF_ERROR(options_.packed_in_file->verify(model));
+  }
   SINTER_RETURN_IF_ERROR(resolve_devices());
   return resolve_bindings();
 }

@@ -90,13 +90,15 @@ class Creator {
   Status measure_packed(Requirements* needs);
   Status create_packed(std::span<std::byte> memory, const PackedState** out);
 
+  static const PackedInFile kPackedInFile;
+
  private:
   // Where the packed constants of a step come from.
   enum class Packed : uint8_t {
     kNone,     // it has none
     kHere,     // this step packs them
     kEarlier,  // an earlier step of the session has
-    kShared,   // they are in SessionOptions::packed_weights
+    kShared,   // they are in SessionOptions::packed_weights or in the model's file
   };
   struct Choice {
     uint8_t slot = 0;  // in slots_
@@ -263,14 +265,15 @@ class Creator {
   // Packed constants (packed.cc).
   struct Search;
   int64_t constant_of(const Frame& frame, int32_t value) const;
-  // For keys. Only PackedWeights need numbers that entries share, so that programs without them do not link
-  // what finds these.
+  // For keys. Only PackedWeights and files need numbers that entries share, so that programs without them do
+  // not link what finds these.
   int64_t number_of(const Frame& frame, int32_t value) const {
     return shared_number_ != nullptr ? shared_number_(*this, frame, value) : constant_of(frame, value);
   }
   static int64_t shared_number_of(const Creator& self, const Frame& frame, int32_t value);
   bool key_of(const Frame& frame, const fb::Step& step, const Choice& choice, const Packing& packing,
               PackedKey* key) const;
+  const std::byte* find_in_file(const PackedKey& key, const Choice& choice) const;
   void forget_packed();
   Status find_packed(Frame& frame, uint32_t s, const Packing& packing, Choice* choice);
   Status find_earlier(Frame& frame, uint32_t s, Search* search);
@@ -344,7 +347,7 @@ class Creator {
   size_t prepared_peak_ = 0;  // of prepared memory, where it has to hold scratch as well
   size_t packed_bytes_ = 0;   // of packed constants in prepared memory
   bool packs_only_ = false;   // creates packed weights, not a session
-  PackedState::Number* shared_number_ = nullptr;         // of PackedWeights; null: constant_of()
+  PackedState::Number* shared_number_ = nullptr;  // of PackedWeights and of the file; null: constant_of()
   Status (Creator::*search_before_)(Search*) = nullptr;  // in earlier entries, while packing every entry
   uint32_t entry_ = 0;  // the one that is walked; while packing every entry: the latest
   PackedEntry* entries_ = nullptr;

@@ -155,6 +155,12 @@ bool Creator::key_of(const Frame& frame, const fb::Step& step, const Choice& cho
   return count > 0 && key->constants[0] != kAbsent;
 }
 
+// What is packed in host memory and stored in the model's file; null: nothing, or files are not searched.
+const std::byte* Creator::find_in_file(const PackedKey& key, const Choice& choice) const {
+  if (options_.packed_in_file == nullptr || choice.device >= 0) return nullptr;
+  return options_.packed_in_file->find(*model_.state(), key, *slots_[choice.slot].backend);
+}
+
 // Before a pass.
 void Creator::forget_packed() {
   packed_bytes_ = 0;
@@ -177,6 +183,8 @@ void Creator::forget_packed() {
     choice->shared = options_.packed_weights->state()->find(search.key);
     if (choice->shared != nullptr) return choice->from = Packed::kShared, ok_status();
   }
+  if (!packs_only_) choice->shared = find_in_file(search.key, *choice);  // PackedWeights have an entry for it
+  if (choice->shared != nullptr) return choice->from = Packed::kShared, ok_status();
   SINTER_RETURN_IF_ERROR(find_earlier(frame, s, &search));
   if (search.found) {
     choice->from = Packed::kEarlier;

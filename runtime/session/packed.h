@@ -26,6 +26,8 @@ struct PackedEntry {
   PackedKey key;
   uint64_t hash = 0;
   const std::byte* data = nullptr;
+  uint64_t layouts = 0;  // Backend::packed_layouts(); 0: in device memory, or not to be stored
+  bool stored = false;   // `data` is in the model's file
 };
 
 class Creator;
@@ -36,12 +38,20 @@ struct PackedState {
   const ModelState* model = nullptr;
   std::span<const PackedEntry> entries;  // by hash
   size_t bytes = 0;                      // of the block
+  uint32_t stored = 0;                   // entries whose bytes are in the model's file
   // The number of an operand in the keys.
   using Number = int64_t(const Creator& creator, const Frame& frame, int32_t value);
   Number* number = nullptr;
 
   // Null: not packed here.
   const std::byte* find(const PackedKey& key) const;
+};
+
+// What sessions need of stored_packings.h: SessionOptions::packed_in_file.
+struct PackedInFile {
+  Status (*verify)(const ModelState& model);
+  const std::byte* (*find)(const ModelState& model, const PackedKey& key, const Backend& backend);
+  PackedState::Number* number;
 };
 
 // Where the packed constants of a step are that may be shared within a session, while it is created.
@@ -52,7 +62,7 @@ struct PackedAt {
 };
 
 SINTER_ON_32(PackedAt, 16, 4);
-SINTER_ON_32(PackedEntry, 168, 8);
-SINTER_ON_32(PackedState, 20, 4);
+SINTER_ON_32(PackedEntry, 184, 8);
+SINTER_ON_32(PackedState, 24, 4);
 
 }  // namespace sinter::detail

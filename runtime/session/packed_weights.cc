@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "runtime/session/creator.h"
+#include "runtime/session/stored_packings.h"
 
 namespace sinter {
 
@@ -20,6 +21,7 @@ SessionOptions packing_options(const SessionOptions& options) {
   SessionOptions packing = options;
   packing.bindings = {};
   packing.packed_weights = nullptr;
+  packing.packed_in_file = packed_in_file();
   packing.require_planned = false;
   packing.on_fallback = {};
   return packing;
@@ -46,10 +48,15 @@ Result<PackedWeights> PackedWeights::create(const Model& model, std::span<std::b
 
 size_t PackedWeights::bytes() const { return state_->bytes; }
 uint32_t PackedWeights::count() const { return static_cast<uint32_t>(state_->entries.size()); }
+uint32_t PackedWeights::stored() const { return state_->stored; }
+
+const detail::PackedInFile* packed_in_file() { return &Creator::kPackedInFile; }
 
 }  // namespace sinter
 
 namespace sinter::detail {
+
+constinit const PackedInFile Creator::kPackedInFile = {verify_stored, find_stored, shared_number_of};
 
 // The walk of either pass; closes the backends that it has opened.
 Status Creator::walk_packings() {
@@ -67,7 +74,6 @@ Status Creator::walk_packings() {
 
 Status Creator::measure_packed(Requirements* needs) {
   packs_only_ = true;
-  shared_number_ = &Creator::shared_number_of;
   if (options_.entry == kEveryEntry) search_before_ = &Creator::search_entries;
   SINTER_RETURN_IF_ERROR(resolve());
   control_ = StructureArena();
@@ -152,7 +158,9 @@ Status Creator::create_packed(std::span<std::byte> memory, const PackedState** o
   const std::span<PackedEntry> entries(entries_, packed_count_);
   std::sort(entries.begin(), entries.end(),
             [](const PackedEntry& a, const PackedEntry& b) { return a.hash < b.hash; });
-  *state = {model_.state(), entries, bytes, shared_number_};
+  const auto stored =
+      std::count_if(entries.begin(), entries.end(), [](const PackedEntry& e) { return e.stored; });
+  *state = {model_.state(), entries, bytes, static_cast<uint32_t>(stored), shared_number_};
   *out = state;
   return ok_status();
 }
@@ -215,6 +223,13 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packin
   if (choice.from != Packed::kHere) return ok_status();
   PackedEntry* entry = control_.allocate_array<PackedEntry>(1);
   if (packed_count_++ == 0) entries_ = entry;
+  const Backend& backend = *slots_[choice.slot].backend;
+  const std::byte* stored = find_in_file(key, choice);
+  if (stored != nullptr) {
+    SINTER_RETURN_UNLESS(!building() || entry != nullptr, kDisagree);
+    if (building()) *entry = {key, key.hash(), stored, backend.packed_layouts(), true};
+    return ok_status();
+  }
   Brought brought;
   SINTER_RETURN_IF_ERROR(
       bring_operands(frame, step,
@@ -227,7 +242,7 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packin
   SINTER_RETURN_UNLESS(entry != nullptr && at != nullptr, kDisagree);
   const std::span<std::byte> bytes(static_cast<std::byte*>(at), packing.bytes);
   SINTER_RETURN_IF_ERROR(pack(choice, call, bytes, brought.scratch, options_.threads));
-  *entry = {key, key.hash(), bytes.data()};
+  *entry = {key, key.hash(), bytes.data(), choice.device < 0 ? backend.packed_layouts() : 0, false};
   return ok_status();
 }
 

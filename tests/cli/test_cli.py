@@ -27,7 +27,7 @@ import sinter_cli as cli  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 DIGITS = os.path.join(cli.REPO, "examples", "digits", "digits.onnx")
-COMMANDS = ("convert", "inspect", "embed", "explain", "run", "compare", "bench", "ranges", "keygen", "sign", "tune")
+COMMANDS = ("convert", "inspect", "embed", "explain", "run", "compare", "bench", "ranges", "keygen", "sign", "tune", "pack")
 SINTER = None
 
 
@@ -585,6 +585,61 @@ class Signatures(Case):
         self.expect(6, "inspect", self.signed, "--public-key", self.path("none.pub"), lines=1)
         self.expect(2, "sign", self.digits)
         self.assertFalse(os.path.exists(out))
+
+
+class Pack(Case):
+    """Packed weights in the file."""
+
+    def facts(self, model):
+        return json.loads(self.expect(0, "inspect", model, "--json").out)
+
+    def test_a_file_is_packed(self):
+        before = self.facts(self.digits)
+        self.assertGreater(before["packed_bytes"], 0)
+        self.assertEqual(before["packings_in_file"], 0)
+        out = self.path("packed.sinter")
+        report = json.loads(self.expect(0, "pack", self.digits, "-o", out, "--json").out)
+        self.assertEqual(report["packings"], before["packings"])
+        self.assertEqual(report["file_bytes"], os.path.getsize(out))
+        after = self.facts(out)
+        self.assertEqual(after["packed_bytes"], 0)
+        self.assertEqual(after["packings_in_file"], before["packings"])
+        self.assertLess(after["session_bytes"], before["session_bytes"])
+        text = self.expect(0, "inspect", out).out
+        self.assertIn(f"{before['packings']} of {before['packings']} packed weights", text)
+        self.expect(0, "compare", self.digits, out, "--random", "2", "--atol", "0", "--rtol", "0")
+        once = contents(out)
+        self.assertEqual(json.loads(self.expect(0, "pack", out, "--json").out)["added"], 0)
+        self.assertEqual(contents(out), once)
+        self.expect(0, "pack", out, "--threads", "2", words=("0 of them new",))
+
+    def test_conversion_packs(self):
+        out, key = self.path("cp.sinter"), self.path("pack")
+        report = json.loads(self.expect(0, "convert", DIGITS, "-o", out, "--pack", "--json").out)
+        self.assertEqual(report["packed"]["file_bytes"], os.path.getsize(out))
+        self.assertEqual(self.facts(out)["packed_bytes"], 0)
+        self.expect(0, "keygen", key)
+        self.expect(0, "convert", DIGITS, "-o", out, "--pack", "--sign", key + ".key")
+        self.expect(0, "inspect", out, "--public-key", key + ".pub", words=("trusted", "packed weights of this machine"))
+        self.expect(4, "pack", out, words=("signed", "then sign"), lines=1)
+        self.expect(0, "sign", self.path("cp.sinter"), "--key", key + ".key")
+        other = "armv7" if "x86" in os.uname().machine else "x86_64"
+        self.expect(2, "convert", DIGITS, "-o", self.path("no.sinter"), "--pack", "--target", other,
+                    words=("--pack", other, "pack_file"), lines=1)
+        self.assertEqual([f for f in os.listdir(self.dir) if f.startswith("no.sinter") or ".partial" in f], [])
+
+    def test_what_cannot_be_packed(self):
+        out = self.path("out.sinter")
+        good = contents(self.digits)
+        for data in (b"", b"hello", good[:-1], good[:700] + bytes([good[700] ^ 1]) + good[701:]):
+            model = self.save("broken.sinter", data)
+            self.expect(4, "pack", model, "-o", out, lines=1)
+            self.assertEqual(contents(model), data)
+        self.expect(6, "pack", self.path("none.sinter"), "-o", out, lines=1)
+        self.expect(6, "pack", self.digits, "-o", self.path("no/where.sinter"), lines=1)
+        self.expect(2, "pack", self.digits, "--backend", "gpu", words=("gpu",))
+        self.expect(2, "pack")
+        self.assertEqual([f for f in os.listdir(self.dir) if f.startswith("out.sinter")], [])
 
 
 class Tune(Case):

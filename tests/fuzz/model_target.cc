@@ -10,7 +10,9 @@
 #include "platforms/simd/simd_kernels.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/model/model_state.h"
+#include "runtime/session/stored_packings.h"
 #include "sinter/packed_weights.h"
+#include "tests/format/packed_file.h"
 #include "tests/fuzz/copying_op.h"
 #include "tests/fuzz/model_file.h"
 #include "tests/fuzz/targets.h"
@@ -22,6 +24,7 @@ namespace {
 constexpr size_t kMostMemory = size_t{48} << 20;
 constexpr size_t kMostDeviceMemory = size_t{16} << 20;
 constexpr double kMostWork = 2e7;
+constexpr size_t kMostStored = size_t{1} << 18;  // bytes of files that packed weights are added to
 
 // Exactly `size` bytes, aligned, so that the sanitizer detects the first byte too many; not initialised, so
 // that what relies on zeros does not get them.
@@ -170,6 +173,35 @@ void fill_inputs(Session& session, uint32_t round) {
 
 bool run_session(const Model& model, const SessionOptions& options, bool run, const char** why);
 
+// A session of the same model from a file that holds the packed weights: numbers that an attacker chose, and
+// records, some of which are damaged.
+void run_stored(const Model& model, const PackedWeights& packed, SessionOptions options, bool run) {
+  std::vector<std::byte> segment = testing::packed_segment(packed);
+  const std::span<const std::byte> plain = model.state()->file;
+  if (packed.missing() == 0 || plain.size() > kMostStored) return;
+  if (format::read_header(plain).value().signature_bytes != 0) return;  // which covers every segment
+  Random random(segment.size());
+  const size_t records = sizeof(detail::StoredHead) + packed.missing() * sizeof(detail::StoredPacking);
+  for (size_t i = records; i < segment.size(); ++i) segment[i] = static_cast<std::byte>(random.next());
+  for (const bool damaged : {false, true}) {
+    if (damaged) segment[random.index(records)] ^= std::byte{0x40};
+    const std::vector<std::byte> bytes = testing::with_packed_segment(plain, segment);
+    const Memory file(bytes.size());
+    std::memcpy(file.span().data(), bytes.data(), bytes.size());
+    const OpenOptions open{.kernels = reference_kernels(), .check_digests = false, .custom_ops = kFuzzedOps};
+    const auto needed = Model::open_bytes(file.span(), open);
+    if (!needed.ok()) broken("a file with packed weights needs no memory");
+    const Memory memory(needed.value());
+    const auto stored = Model::open(file.span(), memory.span(), open);
+    if (!stored.ok()) broken("a file with packed weights is refused");
+    options.packed_weights = nullptr;
+    options.packed_in_file = packed_in_file();
+    const char* why = "";
+    if (!run_session(*stored, options, run, &why) && !damaged)
+      broken("packed weights in a file are refused", why);
+  }
+}
+
 // A session that shares packed weights: one of the first entry with those of all entries.
 void run_sharing(const Model& model, SessionOptions options, bool run) {
   SessionOptions packing = options;
@@ -189,6 +221,7 @@ void run_sharing(const Model& model, SessionOptions options, bool run) {
   const char* why = "";
   options.packed_weights = &packed.value();
   run_session(model, options, run, &why);
+  run_stored(model, *packed, options, run);
 }
 
 // The minima, then the maxima, then what is in the middle; lengths outside are refused.

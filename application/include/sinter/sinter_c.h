@@ -330,6 +330,12 @@ SINTER_API sinter_code sinter_packed_requirements(const sinter_model* model,
 SINTER_API sinter_code sinter_packed_create(const sinter_model* model, const sinter_session_options* options,
                                             sinter_packed_weights** packed, sinter_error* error);
 SINTER_API void sinter_packed_destroy(sinter_packed_weights* packed);
+/* Stores the packed weights of this machine in a model file, so that sessions find them there and prepare
+ * nothing (sinter/pack_file.h): reads `from` and writes `to`, whole or not at all; they may be the same path.
+ * Packs for all shape sets and all backends of the library. `count`, unless NULL: the packings of this
+ * machine that are in the file now. */
+SINTER_API sinter_code sinter_pack_file(const char* from, const char* to, uint32_t* count,
+                                        sinter_error* error);
 
 /* Inputs and outputs in place: inputs are written before each run, outputs are valid until the next run or
  * until an input is written. */

@@ -15,6 +15,10 @@
 // A session uses the packings that its steps need: the same constants, packed by the same backend in the same
 // way. It packs missing ones (because it was created with other backends, another instruction set or another
 // program) into its own memory, as requirements() states. Results do not depend on this.
+//
+// A model file can hold packings too, of one machine or of several (pack_file.h). Those of this machine are
+// read from the file's pages: the block has a record for each. Sessions without PackedWeights read them if
+// SessionOptions::packed_in_file is set.
 #pragma once
 
 #include "sinter/session.h"
@@ -43,13 +47,29 @@ class PackedWeights {
                                       const SessionOptions& options);
 
   bool valid() const { return state_ != nullptr; }
-  size_t bytes() const;    // of the block
-  uint32_t count() const;  // packings in it
+  size_t bytes() const;     // of the block
+  uint32_t count() const;   // packings in it
+  uint32_t stored() const;  // of these: they are read where the model's file has them
+
+  // Whether the model's file has packed weights (pack_file.h), for whatever machine. With them the block has
+  // room for the others alone.
+  static bool in_file(const Model& model);
+
+  // Those that the file lacks and that can be stored: not what is in device memory, and not what a backend
+  // packs for this process alone.
+  uint32_t missing() const;
+  // The model's file with these in it: `put` is given its bytes in order, in pieces. kUnsupported: the file
+  // is signed, which covers every byte, or has kMostSegments segments.
+  Status write_file(Status (*put)(void* context, std::span<const std::byte> piece), void* context) const;
+  static constexpr uint32_t kMostSegments = 24;
 
   const detail::PackedState* state() const { return state_; }
 
  private:
   const detail::PackedState* state_ = nullptr;
 };
+
+// For SessionOptions::packed_in_file.
+const detail::PackedInFile* packed_in_file();
 
 }  // namespace sinter

@@ -29,6 +29,9 @@
 namespace sinter {
 
 class PackedWeights;
+namespace detail {
+struct PackedInFile;
+}
 
 namespace detail {
 struct SessionState;
@@ -94,6 +97,10 @@ struct SessionOptions {
   bool require_planned = false;
   // Of the same model; its bytes must live as long as the session. Null: the session packs its own.
   const PackedWeights* packed_weights = nullptr;
+  // packed_in_file() of packed_weights.h: the session reads packed weights that the model's file has for this
+  // machine (pack_file.h) where they are, and packs what is missing. Null: it packs all of its own, and a
+  // program that packs nothing does not link what finds them.
+  const detail::PackedInFile* packed_in_file = nullptr;
   // Where the values of a run are, at least Requirements::shareable bytes, for sessions that never run at
   // once. Null: in the session's own memory. Values in device memory are not shared.
   SharedArena* arena = nullptr;

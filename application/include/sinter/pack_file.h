@@ -1,0 +1,40 @@
+// pack_file: stores the packed weights of this machine in a model file, so that opening it prepares nothing.
+//
+//   const sinter::PackReport packed = sinter::pack_file("net.sinter", "net.sinter");
+//   if (!packed.ok()) std::fprintf(stderr, "%s\n", packed.text);
+//
+// Kernels read constant weights in a form that depends on the backend and on the processor. A session makes
+// that form when it is created; a Runner and a session with PackedWeights find it in a packed file and read
+// it where it is, in pages that all processes share. Call this once on the device, such as when a model is
+// installed; or pack on the workstation, if its processor has the device's features (`sinter convert
+// --pack`).
+//
+// The file keeps everything that it had: on another machine, or with another version of Sinter, sessions pack
+// as they always did. It may hold the packed weights of several machines.
+#pragma once
+
+#include "sinter/runner.h"
+
+namespace sinter {
+
+struct PackReport {
+  Code code = Code::kOk;
+  char text[512] = "";      // the error, with the path
+  uint32_t count = 0;       // packings that sessions with these options find in the file now
+  uint32_t added = 0;       // of these: the new ones
+  uint64_t bytes = 0;       // by which the file grew
+  uint64_t file_bytes = 0;  // of the file now
+
+  bool ok() const { return code == Code::kOk; }
+};
+
+// Reads the model file `from` and writes `to`, which may be the same path: whole or not at all, under another
+// name beside it first. What is packed is what Runners with these options would pack: `backends`, `backend`,
+// `profile` and `entry`; `threads` and `pool` pack. The written file has been opened and found to be sound.
+//
+// kInvalidArgument: a path cannot be read or written. kUnsupported: the file is signed, which covers every
+// byte: pack the unsigned file, then sign. kCorrupt: `from` is damaged. kOutOfMemory: for the model's control
+// structures and the packed weights, which are in memory once.
+PackReport pack_file(const char* from, const char* to, const RunnerOptions& options = {});
+
+}  // namespace sinter

@@ -1,0 +1,162 @@
+#include "converter/cli/pack_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "converter/cli/commands.h"
+#include "converter/cli/host_session.h"
+#include "converter/cli/output_paths.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/files/pending_file.h"
+#include "converter/target/native_target.h"
+#include "converter/target/target_names.h"
+#include "sinter/packed_weights.h"
+#include "sinter/thread_pool.h"
+
+namespace sinter::convert {
+
+void check_packs_here(std::span<const Target> targets) {
+  const Target here = native_target();
+  const std::string standard = target_text(host_target());
+  for (const Target& target : targets)
+    if (target.architecture == here.architecture &&
+        (target_text(target) == standard || target.features == here.features))
+      return;
+  std::string names;
+  for (const Target& target : targets) names += (names.empty() ? "" : ",") + target_text(target);
+  const bool same = std::any_of(targets.begin(), targets.end(),
+                                [&](const Target& t) { return t.architecture == here.architecture; });
+  throw UsageError(fmt::format(
+      "--pack: weights are packed for this machine, {}, and the target is {}; {}", target_text(here), names,
+      same ? "limit this machine's processor by SINTER_CPU_CAP, or leave --target out"
+           : "leave --pack out and call sinter::pack_file() on the device"));
+}
+
+nlohmann::json PackedFile::to_json() const {
+  return {{"packings", packings}, {"added", added}, {"added_bytes", grown}, {"file_bytes", bytes}};
+}
+
+std::string PackedFile::to_text() const {
+  return fmt::format("packed    {} packings, {} of them new, for {}; {} bytes\n", packings, added,
+                     target_text(native_target()), grown);
+}
+
+namespace {
+
+// What sessions of a model read packed.
+class Packing {
+ public:
+  Packing(const std::filesystem::path& path, const PackOptions& options)
+      : loaded_(path, {}, LoadedModel::Reading::kInPieces, options.custom_ops),
+        backends_(host_backends(options.backend)),
+        pool_(options.threads) {
+    if (!pool_.status().ok()) throw UsageError(describe(pool_.status()));
+    SessionOptions with;
+    with.backends = backends_;
+    with.backend = options.backend.empty() ? nullptr : options.backend.c_str();
+    with.threads = &pool_;
+    with.entry = kEveryEntry;
+    const Result<Requirements> needs = PackedWeights::requirements(loaded_.model(), with);
+    check(needs.status());
+    memory_ = AlignedMemory(needs->bytes);
+    const Result<PackedWeights> packed = PackedWeights::create(loaded_.model(), memory_.span(), with);
+    check(packed.status());
+    packed_ = *packed;
+  }
+  const PackedWeights& packed() const { return packed_; }
+  uint64_t file_bytes() const { return loaded_.file().size(); }
+
+  void write(PendingFile* file) const {
+    const auto put = [](void* to, std::span<const std::byte> piece) {
+      static_cast<PendingFile*>(to)->write(piece.data(), piece.size());
+      return ok_status();
+    };
+    check(packed_.write_file(put, file));
+  }
+
+ private:
+  void check(const Status& status) const {
+    if (!status.ok())
+      throw ModelFileError(
+          fmt::format("{}: {}", loaded_.path().string(), describe(status, &loaded_.model())));
+  }
+
+  LoadedModel loaded_;
+  std::vector<Backend*> backends_;
+  PthreadPool pool_;
+  AlignedMemory memory_;
+  PackedWeights packed_;
+};
+
+}  // namespace
+
+PackedFile pack_model(const std::filesystem::path& from, const std::filesystem::path& to,
+                      const PackOptions& options) {
+  const Packing packing(from, options);
+  const uint32_t stored = packing.packed().stored(), added = packing.packed().missing();
+  PackedFile result{stored + added, added, 0, packing.file_bytes()};
+  if (added == 0 && from == to) return result;
+  PendingFile pending(to);
+  packing.write(&pending);
+  pending.publish([&](const std::filesystem::path& written) {
+    const Packing again(written, options);
+    if (again.packed().stored() != result.packings)
+      throw std::logic_error("what was packed is not found in the written file");
+    result.grown = again.file_bytes() - result.bytes;
+    result.bytes = again.file_bytes();
+  });
+  return result;
+}
+
+namespace {
+
+struct PackArguments {
+  CommonOptions common;
+  CustomOpsOption custom_ops;
+  std::string model, out, backend;
+  int threads = 1;
+};
+
+void run_pack(const PackArguments& a) {
+  const std::filesystem::path out = a.out.empty() ? a.model : a.out;
+  check_output(out);
+  const PackedFile packed = pack_model(
+      a.model, out, {.backend = a.backend, .threads = a.threads, .custom_ops = a.custom_ops.load()});
+  nlohmann::json json = packed.to_json();
+  json["model"] = a.model, json["out"] = out.string();
+  if (a.common.json)
+    fmt::print("{}\n", json.dump(2));
+  else if (!a.common.quiet)
+    fmt::print("{}wrote     {}\n", packed.to_text(), out.string());
+}
+
+}  // namespace
+
+void add_pack(CLI::App& app, Outcome&) {
+  auto a = std::make_shared<PackArguments>();
+  CLI::App* c = app.add_subcommand(
+      "pack",
+      "Store the weights as this machine's kernels read them, so that opening the file prepares nothing");
+  c->add_option("model", a->model, "The .sinter file, not signed")->required();
+  add_value(*c, "-o,--output", a->out, "FILE", "The file to write; by default the model is replaced")
+      ->group(flag_group::kOutput);
+  add_value(*c, "--threads", a->threads, "N", "The number of threads that pack")
+      ->check(thread_counts())
+      ->group(flag_group::kTarget);
+  add_value(*c, "--backend", a->backend, "NAME",
+            "Pack for sessions with this backend (sinter run --backend); by default as planned")
+      ->group(flag_group::kTarget);
+  a->custom_ops.add_to(*c);
+  a->common.add_to(*c);
+  c->footer(
+      "The file runs on every machine as before; others pack when they open it. To pack for a device, call\n"
+      "sinter::pack_file() or sinter_pack_file() there. Sign after packing.\n"
+      "Examples:\n"
+      "  sinter pack net.sinter\n"
+      "  SINTER_CPU_CAP=avx2 sinter pack net.sinter -o net.sinter   # and for processors with AVX2 alone");
+  c->callback([a] { run_pack(*a); });
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,38 @@
+// Packed weights of this machine in a model file: sinter pack and convert --pack.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "converter/ir/custom_operators.h"
+#include "runtime/backend/target.h"
+
+namespace sinter::convert {
+
+// Throws UsageError where none of the targets of a conversion is this machine's processor.
+void check_packs_here(std::span<const Target> targets);
+
+struct PackedFile {
+  uint32_t packings = 0, added = 0;  // packings of this machine in the file, and the new ones among them
+  uint64_t grown = 0, bytes = 0;     // the file: by how many bytes, and its size
+
+  nlohmann::json to_json() const;
+  std::string to_text() const;  // one line
+};
+
+struct PackOptions {
+  std::string backend = {};  // empty: as planned
+  int threads = 1;
+  std::shared_ptr<const CustomOperators> custom_ops = {};
+};
+
+// Reads the model `from` and writes it to `to` with what sessions of all its shape sets pack on this machine,
+// as sinter/pack_file.h does on a device; from == to: in its place, unless nothing is added. Throws
+// FileError, or ModelFileError where the file is not sound or is signed.
+PackedFile pack_model(const std::filesystem::path& from, const std::filesystem::path& to,
+                      const PackOptions& options);
+
+}  // namespace sinter::convert
