@@ -12,7 +12,8 @@ file, milliseconds to open it and to the first token after that (the file in the
 memory then, and tokens per second, one by one, at positions from 0 on: the fastest token and the median. Of ONNX Runtime the
 same for the ONNX file, in one process each, one after the other. FOLDER (the temporary folder by default) needs room for the
 model and the result. With --write, the models are left in folders of their own, for another machine: their weights repeat every
-16 KiB, so that an archive of them is small, and `flags` has the flags of convert. Other programs on the machine change what is measured: the table states their share of it.
+16 KiB, so that an archive of them is small; `flags` has the flags of convert, and `read` the bytes of weights that a token reads.
+Other programs on the machine change what is measured: the table states their share of it.
 """
 import argparse
 import json
@@ -141,8 +142,10 @@ def write(folder, names, gigabytes):
         float_type, few_bits, flags = KINDS[name]
         place = pathlib.Path(folder) / f'{name.replace(", ", "-").replace(" ", "-")}-{gigabytes:g}GB'
         place.mkdir(parents=True)
-        Decoder(place, float_type, few_bits, repeats=True).build(gigabytes * 1e9)
+        model = Decoder(place, float_type, few_bits, repeats=True)
+        model.build(gigabytes * 1e9)
         (place / 'flags').write_text(' '.join(CONVERT + flags) + '\n')
+        (place / 'read').write_text(f'{model.data.stat().st_size - TOKENS * WIDTH * model.width}\n')
 
 
 # Runs an ONNX file one token after the other: path, threads, seconds -> JSON.

@@ -245,7 +245,7 @@ decoders() {
     hosts=$("${sinter[@]}" inspect "$file" --steps 2>>"$log" | tee -a "$log" | grep -c 'on the host')
     if limited 60 "${sinter[@]}" bench "$file" --entry 0 --seconds 3 --profile >"$out" 2>"$out.errors"; then
       say "| $name | $(rate "$out" median 1) | $(rate "$out" fastest 1) |\
- $(rate "$out" fastest "$(stat -c %s "$folder/model.data")e-9") | $hosts | $(number "$out" first 1) |"
+ $(rate "$out" fastest "$(cat "$folder/read")e-9") | $hosts | $(number "$out" first 1) |"
       : >"$out.passed"
     else
       say "| $name | failed: $(tail -n 1 "$out.errors" | cut -c 1-160) |"
@@ -311,7 +311,8 @@ sanitizer() {
     say '- not run: compute-sanitizer is not installed'
     return
   fi
-  for suite in Softmax MatMul Conv QConv AttentionTiles Reduce Transpose FullyConnected TopK Lstm ScatterElements GroupNorm Dft; do
+  for suite in AttentionLengths AttentionNarrow ExpertFullyConnected LinearAttention Softmax MatMul Conv QConv AttentionTiles \
+    Reduce Transpose FullyConnected TopK Lstm ScatterElements GroupNorm Dft; do
     for tool in memcheck racecheck initcheck; do
       in_turns check "$tool.$suite" 60 "${ours[@]}" SINTER_TEST_BACKENDS=cuda "$found" --tool $tool --error-exitcode 1 \
         "$bundle/bin/op_tests" --gtest_filter="$suite.*:*/$suite.*"
