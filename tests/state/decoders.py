@@ -189,6 +189,8 @@ class Decoders(ProgramCase):
                 with np.load(out) as arrays:
                     found = arrays["logits"].reshape(len(tokens), -1)
                 self.assertGreater(snr(found, self.answers(model, [[t] for t in tokens])), minimum)
+        # More runs than the context has room for, whose state is on the device alone.
+        self.call("bench", file, "--backend", "cuda-emulated", "--seconds", "1", "--json", words=("median_ms",))
 
     def test_refuses_what_has_no_context(self):
         plain = models.without_caches()
