@@ -3,6 +3,7 @@
 
     bench/decoders.py --sinter build/release/bin/sinter [--only "NAME;..."] [--gigabytes 0.5,2.5,6] [--threads 1,2]
                       [--folder FOLDER] [--json FILE] [--markdown FILE]
+    bench/decoders.py --write FOLDER [--only "NAME;..."] [--gigabytes 0.5]
 
 The models are made here, with the same bytes every time: blocks as LLaMA's with onnxruntime's operators for norms and attention
 (GroupQueryAttention, caches of 256 positions), as many as the weights of the given size need. KINDS describes their types.
@@ -10,7 +11,9 @@ Of Sinter: processor seconds and peak resident memory of the conversion (VmHWM, 
 file, milliseconds to open it and to the first token after that (the file in the page cache, its digests checked), resident
 memory then, and tokens per second, one by one, at positions from 0 on: the fastest token and the median. Of ONNX Runtime the
 same for the ONNX file, in one process each, one after the other. FOLDER (the temporary folder by default) needs room for the
-model and the result. Other programs on the machine change what is measured: the table states their share of it.
+model and the result. With --write, the models are left in folders of their own, for another machine: their weights repeat every
+16 KiB, so that an archive of them is small; `flags` has the flags of convert, and `read` the bytes of weights that a token reads.
+Other programs on the machine change what is measured: the table states their share of it.
 """
 import argparse
 import json
@@ -41,9 +44,16 @@ FLOATS = {'float32': (TensorProto.FLOAT, 4, Model.float32), 'float16': (TensorPr
 
 
 class Decoder(Model):
-    def __init__(self, folder, float_type, few_bits):
+    def __init__(self, folder, float_type, few_bits, repeats=False):
         super().__init__(folder, FLOATS[float_type][0])
-        self.width, self.draw, self.few_bits = *FLOATS[float_type][1:], few_bits
+        self.width, self.draw, self.few_bits, self.repeats = *FLOATS[float_type][1:], few_bits, repeats
+
+    def weight(self, name, dims, onnx_type, draw):
+        period = 16384 // self.width
+        if not self.repeats or int(np.prod(dims)) <= period:
+            return super().weight(name, dims, onnx_type, draw)
+        pattern = draw(period)
+        return super().weight(name, dims, onnx_type, lambda n: np.resize(pattern, n))
 
     def matrix(self, x, name, rows, columns):
         """x times a weight [rows, columns]."""
@@ -124,6 +134,20 @@ KINDS = {
     'float32, int4w': ('float32', False, ['--quantize', 'int4w']),
 }
 
+CONVERT = ['--max-context', str(CONTEXT), '--shape', 'input_ids=1,1']
+
+
+def write(folder, names, gigabytes):
+    for name in names:
+        float_type, few_bits, flags = KINDS[name]
+        place = pathlib.Path(folder) / f'{name.replace(", ", "-").replace(" ", "-")}-{gigabytes:g}GB'
+        place.mkdir(parents=True)
+        model = Decoder(place, float_type, few_bits, repeats=True)
+        model.build(gigabytes * 1e9)
+        (place / 'flags').write_text(' '.join(CONVERT + flags) + '\n')
+        (place / 'read').write_text(f'{model.data.stat().st_size - TOKENS * WIDTH * model.width}\n')
+
+
 # Runs an ONNX file one token after the other: path, threads, seconds -> JSON.
 RIVAL = '''
 import json, sys, time
@@ -203,13 +227,18 @@ def main():
     parser.add_argument('--gigabytes', default='0.5,2.5,6')
     parser.add_argument('--threads', default='1,2')
     parser.add_argument('--folder', help='where the models are put while they are needed')
+    parser.add_argument('--write', help='a folder for the models, which are not run')
     parser.add_argument('--json')
     parser.add_argument('--markdown', type=pathlib.Path, help='a page whose section of this table is replaced')
     args = parser.parse_args()
-    sinter = cli.find_sinter(args.sinter)
     names = args.only.split(';') if args.only else list(KINDS)
     if unknown := [n for n in names if n not in KINDS]:
         parser.error(f'{unknown[0]} is not a model; the models are {"; ".join(KINDS)}')
+    if args.write:
+        for size in args.gigabytes.split(','):
+            write(args.write, names, float(size))
+        return 0
+    sinter = cli.find_sinter(args.sinter)
     rows, failed = [], False
     lines = ['| model, GB | | threads | CPU s | peak, MB | file, MB | open, ms | first token, ms | resident, MB | tokens per second | GB/s |',
              '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |']
@@ -222,7 +251,7 @@ def main():
                 blocks = model.build(size * 1e9)
                 weights, out = (folder / 'model.data').stat().st_size, folder / 'model.sinter'
                 code, seconds, peak, outcome = convert(sinter, folder / 'model.onnx', out,
-                                                       ['--max-context', str(CONTEXT), '--shape', 'input_ids=1,1', '--target', 'native', *flags])
+                                                       [*CONVERT, '--target', 'native', *flags])
                 row = dict(model=name, gigabytes=size, blocks=blocks, weight_bytes=weights, exit_code=code)
                 if code:
                     failed, row['outcome'] = True, outcome

@@ -7,13 +7,13 @@
 #   FOLDER           is made anew, and FOLDER.tar.gz with it, for a transfer
 #   --capability N   compute capability of the device, without the point (default: 90). Jetson boards (87, 110) have ARM
 #                    processors and are refused: cross-compile the preset jetson
-#   --limit MIB      fails if FOLDER.tar.gz is larger (default: 48)
+#   --limit MIB      fails if FOLDER.tar.gz is larger (default: 62)
 #
 # Builds in build/cudaN with nvcc: half an hour on two processors.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
-folder='' capability=90 limit=48
+folder='' capability=90 limit=62
 while [ $# -gt 0 ]; do
   case $1 in
     --capability) capability=${2:?--capability needs a number}; shift ;;
@@ -78,6 +78,10 @@ while read -r name file _; do
   install -m 644 "$shared/models/$file" "$folder/files/$name.onnx" || fail "$shared/models lacks $file; SINTER_SHARED names the folder"
 done <tests/cuda/networks.txt
 "$python" tests/cuda/rivals.py "$folder/files" --write-inputs tests/cuda/networks.txt
+
+# Decoders, of which the archive keeps little, as their weights repeat.
+"$python" bench/decoders.py --write "$folder/decoders" --only bfloat16 --gigabytes 1
+"$python" bench/decoders.py --write "$folder/decoders" --only int4 --gigabytes 0.5
 
 tar -C "$(dirname "$folder")" -czf "$folder.tar.gz" "$(basename "$folder")"
 mebibytes() { du -sm --apparent-size "$1" | cut -f 1; }

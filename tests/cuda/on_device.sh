@@ -8,7 +8,7 @@
 #   --report FILE     default: report.md in the current folder. The complete output of all programs: FILE.log
 #   --minutes N       no program runs longer (default: 9)
 #   --jobs N          programs at a time where nothing is timed (default: half of the processors, up to 8)
-#   --only PART       machine, latencies, networks, operations, rivals or sanitizer; may be repeated
+#   --only PART       machine, latencies, decoders, networks, operations, rivals or sanitizer; may be repeated
 #   --networks REGEX  the networks with such names (default: all; with cuda-emulated, the small ones)
 #   --suites REGEX    the suites of operations with such names (default: all)
 #   --backend         cuda-emulated tries the script itself where there is no GPU: the emulator in the GPU's place, without
@@ -47,7 +47,7 @@ esac
 networks=${networks:-.}
 for part in $only; do
   case $part in
-    machine | latencies | networks | operations | rivals | sanitizer) ;;
+    machine | latencies | decoders | networks | operations | rivals | sanitizer) ;;
     *) echo "on_device: '$part' is not a part" >&2; exit 2 ;;
   esac
 done
@@ -230,6 +230,36 @@ latencies() {
   done
   totals latency.
 }
+# Tokens per second of decoders, one token after the other, and where their steps run.
+decoders() {
+  local folder name file out flags hosts to
+  to=(--target "$(cat "$bundle/target")")
+  [ "$backend" = cuda ] || to=(--target cuda --backends "$backend")
+  say '| decoder | tokens per second: median | fastest | GB/s of weights | steps on the host | first token, ms |' \
+    '| --- | --- | --- | --- | --- | --- |'
+  for folder in "$bundle"/decoders/*/; do
+    name=$(basename "$folder") file=$work/decoder.sinter out=$work/decoder.$name
+    read -ra flags <"$folder/flags"
+    quietly=1 check "decoder.convert.$name" 120 "${sinter[@]}" convert "$folder/model.onnx" -o "$file" --quiet --no-trial \
+      "${to[@]}" "${flags[@]}" || continue
+    hosts=$("${sinter[@]}" inspect "$file" --steps 2>>"$log" | tee -a "$log" | grep -c 'on the host')
+    if limited 60 "${sinter[@]}" bench "$file" --entry 0 --seconds 3 --profile >"$out" 2>"$out.errors"; then
+      say "| $name | $(rate "$out" median 1) | $(rate "$out" fastest 1) |\
+ $(rate "$out" fastest "$(cat "$folder/read")e-9") | $hosts | $(number "$out" first 1) |"
+      : >"$out.passed"
+    else
+      say "| $name | failed: $(tail -n 1 "$out.errors" | cut -c 1-160) |"
+      : >"$out.failed"
+    fi
+    { printf '\n==== decoder.%s\n' "$name"; cat "$out.errors" "$out"; } >>"$log"
+    rm -f "$file"
+  done
+  totals decoder.
+}
+# rate FILE WORD FACTOR: the factor for each second of what the line that begins with the word has in milliseconds.
+rate() {
+  awk -v word="$2" -v factor="$3" '$1 == word { printf "%.1f", factor * 1000 / $2; exit }' "$1"
+}
 # number FILE WORD FACTOR: the milliseconds in the line that begins with the word, times the factor.
 number() {
   awk -v word="$2" -v factor="$3" '$1 == word { printf "%.2f", $2 * factor; exit }' "$1"
@@ -281,7 +311,8 @@ sanitizer() {
     say '- not run: compute-sanitizer is not installed'
     return
   fi
-  for suite in Softmax MatMul Conv QConv AttentionTiles Reduce Transpose FullyConnected TopK Lstm ScatterElements GroupNorm Dft; do
+  for suite in AttentionLengths AttentionNarrow ExpertFullyConnected LinearAttention Softmax MatMul Conv QConv AttentionTiles \
+    Reduce Transpose FullyConnected TopK Lstm ScatterElements GroupNorm Dft; do
     for tool in memcheck racecheck initcheck; do
       in_turns check "$tool.$suite" 60 "${ours[@]}" SINTER_TEST_BACKENDS=cuda "$found" --tool $tool --error-exitcode 1 \
         "$bundle/bin/op_tests" --gtest_filter="$suite.*:*/$suite.*"
@@ -300,6 +331,7 @@ sanitizer() {
 say '# Report of tests/cuda/on_device.sh' '' "$backend, all within $minutes minutes; complete output in $(basename "$log")"
 part machine 'The machine'
 part latencies 'Latencies'
+part decoders 'Decoders'
 part networks 'Networks, against the reference kernels'
 part operations 'Operations'
 if [ "$backend" = cuda ]; then

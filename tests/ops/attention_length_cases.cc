@@ -91,7 +91,8 @@ constexpr LengthSizes kAll[] = {{2, 4, 2, 1, 9, 8, 8},
 void check(const LengthSizes& s, const AttentionAttrs& a, const Operands& o) {
   SCOPED_TRACE(testing::PrintToString(
       std::vector<int64_t>{s.batch, s.heads, s.queries, s.keys, a.causal, a.window, a.softcap > 0}));
-  expect_near(run_op(a, o.list(), RunOptions{.taken_by = {"simd"}})[0], formula(s, a, o), 1e-5, 1e-6);
+  expect_near(run_op(a, o.list(), RunOptions{.taken_by = {"simd", "cuda-emulated"}})[0], formula(s, a, o),
+              1e-5, 1e-6);
 }
 
 // What is behind the length is not read: it may be anything.
@@ -128,51 +129,11 @@ TEST(AttentionLengths, WithoutKeysAResultIsZeros) {
     for (const int64_t queries : {1, 20}) {
       Operands o = noise_of({1, 2, 1, queries, 5, 4, 3});
       o.lengths = full<int64_t>({1}, 0), o.sinks = full<float>({2}, 1);
-      expect_equal(run_op(AttentionAttrs{.rule = rule}, o.list(), RunOptions{.taken_by = {"simd"}})[0],
+      expect_equal(run_op(AttentionAttrs{.rule = rule}, o.list(),
+                          RunOptions{.taken_by = {"simd", "cuda-emulated"}})[0],
                    full<float>({1, 2, queries, 3}, 0));
     }
 }
-
-// A key that a bias or causality hides need not be finite, wherever the ranges of keys are cut.
-TEST(AttentionLengths, HiddenKeysNeedNotBeFinite) {
-  for (const LengthSizes& s : {kAll[2], kAll[4]}) {
-    Operands o = noise_of(s);
-    auto bias = std::vector<float>(size_t(s.queries * s.keys), 0.0f);
-    auto k = o.k.values<float>(), v = o.v.values<float>();
-    for (const int64_t j : {int64_t{0}, s.keys / 2, s.keys - 1}) {
-      for (int64_t i = 0; i < s.queries; ++i) bias[size_t(i * s.keys + j)] = -kInf;
-      k[size_t(j * s.size)] = kNan, v[size_t(j * s.values)] = kInf;
-    }
-    const Operands clean = [&] {
-      Operands c = o;
-      c.bias = tensor<float>({s.queries, s.keys}, bias);
-      return c;
-    }();
-    o.bias = clean.bias, o.k = tensor<float>(o.k.dims, k), o.v = tensor<float>(o.v.dims, v);
-    const AttentionAttrs a{.scale = 0.35};
-    expect_near(run_op(a, o.list(), RunOptions{.taken_by = {"simd"}})[0], formula(s, a, clean), 1e-5, 1e-6);
-  }
-}
-
-// Rules whose results are not those of kHides, over several ranges of keys.
-TEST(AttentionLengths, RulesOverManyKeys) {
-  for (const LengthSizes& s : {LengthSizes{1, 2, 1, 2, 600, 8, 8}, LengthSizes{1, 2, 1, 40, 600, 8, 8}})
-    for (const int64_t rule : {0, 1, 2, 3})
-      for (const float masked : {-kInf, -1e9f}) {
-        // By kHides the reference does not lose the scores that float32 loses in -1e9.
-        if (rule == 0 && masked != -kInf) continue;
-        Operands o = noise_of(s);
-        auto bias = std::vector<float>(size_t(s.queries * s.keys), 0.0f);
-        std::fill_n(bias.begin(), s.keys, masked);        // all keys of the first query
-        std::fill_n(bias.begin() + s.keys, 300, masked);  // the first range of the second
-        o.bias = tensor<float>({s.queries, s.keys}, bias);
-        o.lengths = full<int64_t>({1}, 590);
-        run_op(AttentionAttrs{.scale = 0.35, .rule = rule}, o.list(),
-               RunOptions{.in_float64 = false, .taken_by = {"simd"}});
-      }
-}
-
-// ---- narrow keys and values
 
 Tensor narrowed(const Tensor& x, DType type) {
   if (type != DType::kFloat8E4M3FN) return halved(x, type);
@@ -193,6 +154,67 @@ Tensor widened(const Tensor& x, DType type) {
   return tensor<float>(x.dims, numbers);
 }
 
+// Of 16-bit queries, with keys and values in their type and in 8 bits, few queries and tiles of them.
+TEST(AttentionLengths, In16Bits) {
+  for (const DType type : kHalves)
+    for (const LengthSizes& s : {kAll[1], kAll[3], LengthSizes{1, 4, 2, 70, 150, 72, 40}})
+      for (const bool narrow : {false, true}) {
+        SCOPED_TRACE(testing::PrintToString(std::vector<int64_t>{static_cast<int>(type), s.keys, narrow}));
+        Operands o = noise_of(s);
+        o.lengths = full<int64_t>({s.batch}, s.keys - 5);
+        o.k = poisoned(o.k, o.lengths, 9), o.v = poisoned(o.v, o.lengths, 9);
+        const DType stored = narrow ? DType::kFloat8E4M3FN : type;
+        o.q = halved(o.q, type), o.k = narrowed(o.k, stored), o.v = narrowed(o.v, stored);
+        o.sinks = halved(noise<float>({s.heads}, -1, 3, 6), type);
+        const RunOptions options{.taken_by = {"cuda-emulated"}};
+        run_op(AttentionAttrs{.scale = 0.35, .causal = 1, .window = 11}, o.list(), options);
+        o.bias = noise<float>({s.queries, s.keys}, -1, 1, 5);
+        run_op(AttentionAttrs{.scale = 0.35, .causal = 1, .softcap = 2}, o.list(), options);
+      }
+}
+
+// A key that a bias or causality hides need not be finite, wherever the ranges of keys are cut.
+TEST(AttentionLengths, HiddenKeysNeedNotBeFinite) {
+  for (const LengthSizes& s : {kAll[2], kAll[4]}) {
+    Operands o = noise_of(s);
+    auto bias = std::vector<float>(size_t(s.queries * s.keys), 0.0f);
+    auto k = o.k.values<float>(), v = o.v.values<float>();
+    for (const int64_t j : {int64_t{0}, s.keys / 2, s.keys - 1}) {
+      for (int64_t i = 0; i < s.queries; ++i) bias[size_t(i * s.keys + j)] = -kInf;
+      k[size_t(j * s.size)] = kNan, v[size_t(j * s.values)] = kInf;
+    }
+    const Operands clean = [&] {
+      Operands c = o;
+      c.bias = tensor<float>({s.queries, s.keys}, bias);
+      return c;
+    }();
+    o.bias = clean.bias, o.k = tensor<float>(o.k.dims, k), o.v = tensor<float>(o.v.dims, v);
+    const AttentionAttrs a{.scale = 0.35};
+    expect_near(run_op(a, o.list(), RunOptions{.taken_by = {"simd", "cuda-emulated"}})[0],
+                formula(s, a, clean), 1e-5, 1e-6);
+  }
+}
+
+// Rules whose results are not those of kHides, over several ranges of keys.
+TEST(AttentionLengths, RulesOverManyKeys) {
+  for (const LengthSizes& s : {LengthSizes{1, 2, 1, 2, 600, 8, 8}, LengthSizes{1, 2, 1, 40, 600, 8, 8}})
+    for (const int64_t rule : {0, 1, 2, 3})
+      for (const float masked : {-kInf, -1e9f}) {
+        // By kHides the reference does not lose the scores that float32 loses in -1e9.
+        if (rule == 0 && masked != -kInf) continue;
+        Operands o = noise_of(s);
+        auto bias = std::vector<float>(size_t(s.queries * s.keys), 0.0f);
+        std::fill_n(bias.begin(), s.keys, masked);        // all keys of the first query
+        std::fill_n(bias.begin() + s.keys, 300, masked);  // the first range of the second
+        o.bias = tensor<float>({s.queries, s.keys}, bias);
+        o.lengths = full<int64_t>({1}, 590);
+        run_op(AttentionAttrs{.scale = 0.35, .rule = rule}, o.list(),
+               RunOptions{.in_float64 = false, .taken_by = {"simd", "cuda-emulated"}});
+      }
+}
+
+// ---- narrow keys and values
+
 TEST(AttentionNarrow, ReadsElementsOfFewBits) {
   for (const DType type : {DType::kFloat16, DType::kBFloat16, DType::kFloat8E4M3FN})
     for (const LengthSizes& s : kAll) {
@@ -201,7 +223,7 @@ TEST(AttentionNarrow, ReadsElementsOfFewBits) {
       Operands o = noise_of(s), wide = o;
       o.k = narrowed(o.k, type), o.v = narrowed(o.v, type);
       wide.k = widened(o.k, type), wide.v = widened(o.v, type);
-      const RunOptions options{.taken_by = {"simd"}};
+      const RunOptions options{.taken_by = {"simd", "cuda-emulated"}};
       expect_near(run_op(a, o.list(), options)[0], formula(s, a, wide), 1e-5, 1e-6);
       o.v = wide.v;  // each may have a type of its own
       expect_near(run_op(a, o.list(), options)[0], formula(s, a, wide), 1e-5, 1e-6);
@@ -217,7 +239,8 @@ TEST(AttentionNarrow, ValuesThatAreNotFinite) {
   want[1] = HUGE_VALF, want[10] = kNan;
   const Tensor v = halved(tensor<float>({1, 1, kKeys, kSize}, numbers), DType::kFloat16),
                k = halved(full<float>({1, 1, kKeys, 4}, 0), DType::kFloat16);
-  expect_equal(run_op(AttentionAttrs{}, {full<float>({1, 1, 1, 4}, 1), k, v}, {.taken_by = {"simd"}})[0],
+  expect_equal(run_op(AttentionAttrs{}, {full<float>({1, 1, 1, 4}, 1), k, v},
+                      {.taken_by = {"simd", "cuda-emulated"}})[0],
                tensor<float>({1, 1, 1, kSize}, want));
 }
 
@@ -264,8 +287,9 @@ TEST(AttentionNarrow, ReadsInt8WithAScaleForEachRow) {
     o.k = k.numbers, o.key_scales = k.scales, o.v = v.numbers, o.value_scales = v.scales;
     wide.k = dequantized(k), wide.v = dequantized(v);
     o.lengths = wide.lengths = full<int64_t>({s.batch}, s.keys - 3);
-    expect_near(run_op(a, o.list(), RunOptions{.in_float64 = false, .taken_by = {"simd"}})[0],
-                formula(s, a, wide), 1e-5, 1e-6);
+    expect_near(
+        run_op(a, o.list(), RunOptions{.in_float64 = false, .taken_by = {"simd", "cuda-emulated"}})[0],
+        formula(s, a, wide), 1e-5, 1e-6);
   }
 }
 

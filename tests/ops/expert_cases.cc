@@ -55,7 +55,7 @@ TEST(ExpertFullyConnected, FloatWeights) {
     const Tensor x = noise<float>({s.rows, s.depth}, -1, 1, 1), expert = expert_choices(s.rows, s.experts),
                  w = noise<float>({s.experts, s.columns, s.depth}, -1, 1, 2),
                  bias = noise<float>({s.experts, s.columns}, -1, 1, 3);
-    const RunOptions taken{.taken_by = {"simd"}};
+    const RunOptions taken{.taken_by = {"simd", "cuda-emulated"}};
     expect_near(run_op(ExpertFullyConnectedAttrs{}, {x, expert, w}, taken)[0],
                 expert_formula(s, x, expert, wide_numbers(w), nullptr), 1e-6, 1e-6);
     expect_near(run_op(ExpertFullyConnectedAttrs{}, {x, expert, w, {}, {}, bias}, taken)[0],
@@ -78,8 +78,9 @@ TEST(ExpertFullyConnected, WeightsThatAreNotFinite) {
     numbers[2] = HUGE_VALF, numbers[kDepth + 20] = kNan;
     for (int64_t r = 0; r < rows; ++r) want.insert(want.end(), {HUGE_VALF, kNan, static_cast<float>(kDepth)});
     w = halved(tensor<float>({1, 3, kDepth}, numbers), DType::kFloat16);
-    expect_equal(run_op(ExpertFullyConnectedAttrs{}, {x, expert, w}, {.taken_by = {"simd"}})[0],
-                 tensor<float>({rows, 3}, want));
+    expect_equal(
+        run_op(ExpertFullyConnectedAttrs{}, {x, expert, w}, {.taken_by = {"simd", "cuda-emulated"}})[0],
+        tensor<float>({rows, 3}, want));
   }
 }
 
@@ -122,7 +123,7 @@ TEST(ExpertFullyConnected, LowBits) {
       const ExpertFullyConnectedAttrs a{.block_size = s.block};
       RunOptions options;
       const bool whole = bit_width(t) == 8 || s.columns * blocks % 2 == 0;
-      if (bit_width(t) > 2) options.taken_by = {"simd"};
+      if (bit_width(t) > 2) options.taken_by = {"simd", "cuda-emulated"};
       expect_near(run_op(a, {x, expert, w, scales}, options)[0],
                   expert_formula(s, x, expert, wide(nullptr), nullptr), 1e-6, 1e-5);
       if (!whole) options.taken_by = {};
@@ -148,6 +149,11 @@ TEST(ExpertFullyConnected, OtherTypes) {
   // float8 weights: 1, 2 and -1, 0.5.
   const Tensor narrow = bits_tensor<uint8_t>(DType::kFloat8E4M3FN, {2, 1, 2}, {0x38, 0x40, 0xb8, 0x30});
   expect_equal(run_op(ExpertFullyConnectedAttrs{}, {x, expert, narrow})[0], tensor<float>({2, 1}, {4, 2100}));
+  const Tensor small = tensor<float>({2, 2}, {1, 10, 100, 200});
+  for (const DType type : kHalves)
+    expect_equal(unhalved<float>(run_op(ExpertFullyConnectedAttrs{}, {halved(small, type), expert, narrow},
+                                        {.taken_by = {"cuda-emulated"}})[0]),
+                 tensor<float>({2, 1}, {4, 500}));
 }
 
 TEST(ExpertFullyConnected, ExpertsOutOfRangeFail) {

@@ -122,11 +122,13 @@ TEST(LinearAttention, AgreesWithTheRecurrence) {
                                         << static_cast<int>(rule) << (with_state ? ", a state" : ""));
         const StateOperands o = state_operands(s);
         const LinearAttentionAttrs a{.scale = 0.5, .rule = static_cast<int64_t>(rule)};
-        const auto y = run_op(a, state_inputs(o, rule, with_state), {.outputs = 2, .taken_by = {"simd"}});
+        const auto y = run_op(a, state_inputs(o, rule, with_state),
+                              {.outputs = 2, .taken_by = {"simd", "cuda-emulated"}});
         const StateResult want = recurrence(s, o, rule, with_state, 0.5);
         expect_near(y[0], tensor<float>({s.batch, s.tokens, s.results(), s.value_size}, want.y), 1e-6, 1e-6);
         expect_near(y[1], tensor<float>(o.state.dims, want.states.back()), 1e-6, 1e-6);
-        const auto alone = run_op(a, state_inputs(o, rule, with_state), {.taken_by = {"simd"}});
+        const auto alone =
+            run_op(a, state_inputs(o, rule, with_state), {.taken_by = {"simd", "cuda-emulated"}});
         expect_equal(alone[0], y[0]);
       }
 }
@@ -137,7 +139,8 @@ TEST(LinearAttention, Windows) {
   const auto rule = LinearAttentionRule::kGatedDelta;
   for (const int64_t window : {1, 2, 3, 5}) {
     const LinearAttentionAttrs a{.rule = static_cast<int64_t>(rule), .window = window};
-    const auto y = run_op(a, state_inputs(o, rule, true), {.outputs = 2, .taken_by = {"simd"}});
+    const auto y =
+        run_op(a, state_inputs(o, rule, true), {.outputs = 2, .taken_by = {"simd", "cuda-emulated"}});
     const StateResult want = recurrence(s, o, rule, true, 1);
     std::vector<float> states;
     for (int64_t slot = 0; slot < window; ++slot) {

@@ -61,6 +61,8 @@ struct LowBitWidth {
   }
 };
 
+const RunOptions kLowBitTaken{.taken_by = {"simd", "cuda-emulated"}};
+
 TEST(LowBit, Sizes) {
   // Rows, columns, depth, block: blocks shorter and longer than vectors, rows that end within one.
   const int64_t sizes[][4] = {{1, 1, 2, 2},       {1, 9, 64, 32},    {2, 33, 96, 16},   {3, 70, 640, 128},
@@ -83,11 +85,11 @@ TEST(LowBit, Sizes) {
                                         << dtype_name(width.type) << " " << width.bits << " " << activations);
         LowBitFullyConnectedAttrs a{.block_size = block, .bits = width.bits, .activation_bits = activations};
         const Tensor w = width.weights(n, k);
-        check_taken_by("simd", a, {x, w, s});
-        check_taken_by("simd", a, {x, w, s, width.zeros(n, blocks), bias});
+        run_op(a, {x, w, s}, kLowBitTaken);
+        run_op(a, {x, w, s, width.zeros(n, blocks), bias}, kLowBitTaken);
         if (width.type != DType::kUint4 && width.type != DType::kUint8) continue;
         a.act_min = -0.5, a.act_max = 0.25;
-        check_taken_by("simd", a, {x, w, s, noise<float>({n, blocks}, 0, 9, 6)});
+        run_op(a, {x, w, s, noise<float>({n, blocks}, 0, 9, 6)}, kLowBitTaken);
       }
   }
 }
@@ -99,9 +101,9 @@ TEST(LowBit, NarrowScales) {
     for (const int64_t rows : {1, 2, 9})
       for (const int64_t activations : {0, 8}) {
         SCOPED_TRACE(testing::Message() << dtype_name(t) << " " << rows << " " << activations);
-        check_taken_by(
-            "simd", LowBitFullyConnectedAttrs{.block_size = 32, .activation_bits = activations},
-            {noise<float>({rows, 320}, -1, 1, 1), width.weights(9, 320), halved(s, t), width.zeros(9, 10)});
+        run_op(LowBitFullyConnectedAttrs{.block_size = 32, .activation_bits = activations},
+               {noise<float>({rows, 320}, -1, 1, 1), width.weights(9, 320), halved(s, t), width.zeros(9, 10)},
+               kLowBitTaken);
       }
 }
 

@@ -23,6 +23,11 @@ Tensor weights(DType type, const Shape& dims, uint64_t seed) {
   return bits_tensor(type, dims, codes);
 }
 
+template <class A>
+void check_taken(const A& attrs, const std::vector<Tensor>& inputs) {
+  run_op(attrs, inputs, {.taken_by = {"simd", "cuda-emulated"}});
+}
+
 TEST(NarrowWeights, FullyConnected) {
   // Rows, columns, depth: few and many rows, depths that end within vectors, words and pieces.
   const int64_t sizes[][3] = {{1, 1, 1},      {1, 9, 64},   {2, 33, 97},  {3, 70, 640},   {4, 5, 90},
@@ -33,9 +38,8 @@ TEST(NarrowWeights, FullyConnected) {
     for (const DType t : kNarrow) {
       SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << " of " << dtype_name(t));
       const Tensor x = noise<float>({m, k}, -1, 1, 1), w = weights(t, {n, k}, 2);
-      check_taken_by("simd", FullyConnectedAttrs{}, {x, w});
-      check_taken_by("simd", FullyConnectedAttrs{.act_min = -0.5, .act_max = 0.25},
-                     {x, w, noise<float>({n}, -1, 1, 3)});
+      check_taken(FullyConnectedAttrs{}, {x, w});
+      check_taken(FullyConnectedAttrs{.act_min = -0.5, .act_max = 0.25}, {x, w, noise<float>({n}, -1, 1, 3)});
     }
 }
 
@@ -59,8 +63,7 @@ TEST(NarrowWeights, Convolutions) {
       SCOPED_TRACE(testing::PrintToString(c.x) + " by " + testing::PrintToString(c.w) + dtype_name(t));
       ConvAttrs a;
       a.strides = c.strides, a.dilations = c.dilations, a.pads = c.pads, a.act_max = 1.5;
-      check_taken_by("simd", a,
-                     {noise<float>(c.x, -1, 1, 1), weights(t, c.w, 2), noise<float>({c.w[0]}, -1, 1, 3)});
+      check_taken(a, {noise<float>(c.x, -1, 1, 1), weights(t, c.w, 2), noise<float>({c.w[0]}, -1, 1, 3)});
     }
 }
 

@@ -165,6 +165,33 @@ class Decoders(ProgramCase):
         # More runs than the context has room for.
         self.call("bench", file, "--entry", "1", "--seconds", "0.05", "--json", words=("median_ms",))
 
+    def test_runs_whole_on_a_device(self):
+        tokens = [3, 5, 7, 9, 11, 2, 41, 3, 8, 1]
+        data = self.path("device.npz")
+        cli.save_npz(data, {"input_ids": np.array(tokens).reshape(-1, 1, 1)})
+        window = dict(local_window_size=3, softcap=2.0, smooth_softmax=1)
+        for model, flags, minimum in ((models.with_group_query(), (), 90), (models.with_group_query(seed=2, **window), (), 90),
+                                      (models.with_concat(), (), 90), (models.with_group_query(np.float16), (), 40),
+                                      (models.with_group_query(), ("--kv-cache", "int8"), 38),
+                                      (models.with_group_query(), ("--kv-cache", "float8", "--quantize", "int4w"), 10)):
+            with self.subTest(flags=flags):
+                file = self.convert(model, *flags, "--target", "cuda", "--backends", "cuda-emulated", sets="sequence_length=1")
+                steps = self.call("inspect", file, "--steps").out
+                self.assertNotIn(" on the host", "\n".join(s for s in steps.splitlines() if "Attention" in s or "FullyConnected" in s))
+                facts = json.loads(self.call("inspect", file, "--json").out)
+                self.assertEqual({s["memory"] for s in facts["states"] if "past" in s["input"]}, {"cuda-emulated"})
+                out = self.path("device.out.npz")
+                run = cli.call(self.sinter, "run", file, "--inputs", data, "--outputs", out, "--each", "--stateful", "--backend",
+                               "cuda-emulated", timeout=120)
+                if run.code == 2:
+                    continue  # this program was built without the emulated device
+                self.assertEqual(run.code, 0, run.why())
+                with np.load(out) as arrays:
+                    found = arrays["logits"].reshape(len(tokens), -1)
+                self.assertGreater(snr(found, self.answers(model, [[t] for t in tokens])), minimum)
+        # More runs than the context has room for, whose state is on the device alone.
+        self.call("bench", file, "--backend", "cuda-emulated", "--seconds", "1", "--json", words=("median_ms",))
+
     def test_refuses_what_has_no_context(self):
         plain = models.without_caches()
         onnx.save(plain, self.path("plain.onnx"))

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "platforms/cuda/grid/divider.h"
+#include "platforms/cuda/grid/fault.h"
 #include "runtime/core/dtype.h"
 
 namespace sinter::cuda {
@@ -20,24 +21,45 @@ struct AttentionArguments {
   int32_t keys = 0, key_size = 0, value_size = 0;
   int32_t heads_per_group = 1, groups = 1;
   int32_t causal = 0, rule = 0;  // AttentionRule
-  double scale = 1;
+  int32_t window = 0;            // with causality: the last keys that a query attends to; 0: all
+  double scale = 1, softcap = 0;
+  const int64_t* lengths = nullptr;                            // [batch] or null
+  const std::byte* sinks = nullptr;                            // [heads], in q's type, or null
+  const float *key_scales = nullptr, *value_scales = nullptr;  // [batch, groups, keys], of int8
+  FaultPlace fault;                                            // for the lengths
 
   // attention_rows_*. The queries of the heads that share keys are rows of one matrix; a block takes some of
-  // them. Keys are cut into `splits` pieces of `split_keys`, whose results attention_sums combines.
+  // them. The keys that a sequence attends to are cut into `splits` parts, whose results attention_sums
+  // combines.
   Divider row_blocks, values;  // of a matrix; of a row, in attention_sums
   int32_t rows_of_matrix = 1;  // heads_per_group * queries_of_head
   int32_t value_lanes = 32;    // lanes that read a key's values: 4, 8, 16 or 32
-  int32_t splits = 1, split_keys = 0;
+  int32_t splits = 1;
   std::byte* sums = nullptr;  // [split][row][value_size], in the type of sums
   std::byte* weights =
       nullptr;  // [split][row][kAttentionWeights]: the largest score, the sum of weights, any key
   DType dtype = DType::kFloat32;  // of results, in attention_sums
 };
 
+// Rows of keys or values as elements of the queries' type: those of the keys that exist.
+struct AttentionWidenArguments {
+  std::byte* to = nullptr;  // dense, [batch, groups, keys, size]
+  const std::byte* from = nullptr;
+  const float* scales = nullptr;  // [batch, groups, keys] or null
+  const int64_t* lengths = nullptr;
+  DType dtype = DType::kFloat32, stored = DType::kInt8;  // of `to` and `from`
+  Divider groups, keys, size;
+  uint32_t rows = 0;  // of all batches and groups
+};
+
 // attention_rows_*: rows of a block, where it takes several; numbers that a split keeps of a row's weights;
 // and what a block of `rows` rows and `values` values takes of shared memory, in elements of its sums' type.
 inline constexpr int kAttentionRows = 4, kAttentionWeights = 3;
 inline constexpr int kAttentionWarps = 8;
+// Keys of a part are a multiple of what a block's warps take in one pass.
+inline constexpr int kAttentionPass = kAttentionWarps * 32;
+// Elements of `width` bytes that a lane reads of a key or value at a time.
+constexpr int attention_piece(size_t width) { return width == 1 ? 8 : 16 / static_cast<int>(width); }
 constexpr int attention_query_room(int key_size) { return (key_size + 63) / 64 * 64; }
 constexpr int attention_rows_elements(int rows, int key_size, int values) {
   return rows * (attention_query_room(key_size) + kAttentionWarps * (32 + values + 4));

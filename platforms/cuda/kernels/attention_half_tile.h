@@ -68,15 +68,16 @@ SINTER_DEVICE void copy_lines(const Shared<Half>& to, const Half* from, int32_t 
 // One query by a warp, which does not read the values of hidden keys: kMine values a lane, up to `values`.
 template <class T, int kMine>
 SINTER_CALLED void attend_alone(const AttentionArguments& a, const T* q, const T* k, const T* v,
-                                const std::byte* bias, int32_t visible, T* y, int32_t values) {
+                                const std::byte* bias, KeyRange visible, uint32_t head, T* y,
+                                int32_t values) {
   RunningWeights<float> w;
   float sum[kMine] = {};
   SINTER_ROLLED
-  for (int32_t first = 0; first < visible; first += kWarp) {
+  for (int32_t first = visible.begin; first < visible.end; first += kWarp) {
     const int32_t key = first + lane();
     bool hidden = true;
     float score = minus_infinity<float>();
-    if (key < visible) {
+    if (key < visible.end) {
       const T* at = k + int64_t{key} * a.key_size;
       float product = 0;
       SINTER_ROLLED
@@ -105,9 +106,11 @@ SINTER_CALLED void attend_alone(const AttentionArguments& a, const T* q, const T
           sum[i] = m_fma(one, widen(v[int64_t{first + j} * a.value_size + lane() + i * kWarp]), sum[i]);
     }
   }
+  const float factor = add_sink<T>(a, head, 1.0f, &w);
   SINTER_UNROLL
   for (int i = 0; i < kMine; ++i)
-    if (lane() + i * kWarp < values) narrow(finish_value(a, w, sum[i], visible), y + lane() + i * kWarp);
+    if (lane() + i * kWarp < values)
+      narrow(finish_value(a, w, sum[i] * factor, visible), y + lane() + i * kWarp);
 }
 
 // Keys of up to kDepth elements, kKeys at a time; kValues values.
@@ -147,30 +150,36 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
 
   // This lane's parts of two queries; those beyond the last one repeat it.
   const int32_t last = a.queries_of_head - 1, row = first_query + warp_index() * kRows + lane() / 4;
-  int32_t visible[2];
+  const int32_t length = keys_of_batch(a, batch);
+  KeyRange visible[2];
   const std::byte* bias[2];
   SINTER_UNROLL
   for (int h = 0; h < 2; ++h) {
     const int32_t mine = row + h * 8 < last ? row + h * 8 : last;
-    visible[h] = visible_keys(a, mine);
+    visible[h] = attended_keys(a, length, mine);
     bias[h] = a.bias == nullptr
                   ? nullptr
                   : a.bias + batch * a.bias_steps[0] + head * a.bias_steps[1] + mine * a.bias_steps[2];
   }
   const int32_t first_of_warp = first_query + warp_index() * kRows;
-  const int32_t fewest = visible_keys(a, first_of_warp < last ? first_of_warp : last);
-  const int32_t end_query = first_query + kQueries - 1;
-  const int32_t keys = visible_keys(a, end_query < last ? end_query : last);  // the most of any query
+  const int32_t end_of_warp = first_of_warp + kRows - 1, end_query = first_query + kQueries - 1;
+  // Keys that all queries of the warp attend to, and those that any of the tile does, from a multiple of
+  // kKeys on.
+  const KeyRange common = {attended_keys(a, length, end_of_warp < last ? end_of_warp : last).begin,
+                           attended_keys(a, length, first_of_warp < last ? first_of_warp : last).end};
+  const int32_t begin = attended_keys(a, length, first_query).begin / kKeys * kKeys;
+  const int32_t keys = attended_keys(a, length, end_query < last ? end_query : last).end;
 
   RunningWeights<float> w[2];
   float sum[kValues / 8][4] = {};
-  if (keys > 0)
-    copy_lines<kKeys, kDepth>(room_k, reinterpret_cast<const Half*>(k), 0, a.keys, 0, a.key_size, key_pieces);
+  if (keys > begin)
+    copy_lines<kKeys, kDepth>(room_k, reinterpret_cast<const Half*>(k), begin, length, 0, a.key_size,
+                              key_pieces);
   commit_copies();
-  for (int32_t first = 0; first < keys; first += kKeys) {
+  for (int32_t first = begin; first < keys; first += kKeys) {
     wait_for_copies<0>();
     barrier();
-    copy_lines<kKeys, kValues>(room_v, reinterpret_cast<const Half*>(v), first, a.keys, first_value,
+    copy_lines<kKeys, kValues>(room_v, reinterpret_cast<const Half*>(v), first, length, first_value,
                                a.value_size, value_pieces);
     commit_copies();
     float score[kKeys / 8][4] = {};
@@ -189,12 +198,13 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
     }
     barrier();
     if (first + kKeys < keys)
-      copy_lines<kKeys, kDepth>(room_k, reinterpret_cast<const Half*>(k), first + kKeys, a.keys, 0,
+      copy_lines<kKeys, kDepth>(room_k, reinterpret_cast<const Half*>(k), first + kKeys, length, 0,
                                 a.key_size, key_pieces);
     commit_copies();
 
     // Scores, and from them weights. Four lanes hold a query's.
-    const bool plain = a.bias == nullptr && first + kKeys <= fewest;
+    const bool plain =
+        a.bias == nullptr && a.softcap == 0 && first >= common.begin && first + kKeys <= common.end;
     float factor[2];
     bool shown = plain;
     SINTER_UNROLL
@@ -216,7 +226,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
           float& s = score[n][h * 2 + l];
           const int32_t key = first + n * 8 + lane() % 4 * 2 + l;
           bool hidden = true;
-          if (key < visible[h]) {
+          if (key >= visible[h].begin && key < visible[h].end) {
             const float extra =
                 bias[h] != nullptr ? *reinterpret_cast<const float*>(bias[h] + key * a.bias_steps[3]) : 0.0f;
             s = score_of(a, s, extra, &hidden);
@@ -297,7 +307,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
                                                : a.bias + batch * a.bias_steps[0] + head * a.bias_steps[1] +
                                                      query_of_warp * a.bias_steps[2];
       attend_alone<T, kValues / kWarp>(a, q + int64_t{query_of_warp} * a.key_size, k, v + first_value, own,
-                                       visible_keys(a, query_of_warp),
+                                       attended_keys(a, length, query_of_warp), head,
                                        y + int64_t{query_of_warp} * a.value_size + first_value, values);
     }
     return;
@@ -308,12 +318,14 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
   for (int h = 0; h < 2; ++h) {
     if (row + h * 8 > last) continue;
     T* to = y + int64_t{row + h * 8} * a.value_size + first_value;
+    const float factor = add_sink<T>(a, head, m_exp2_short(weight_exponent(T{})), &w[h]);
     SINTER_UNROLL
     for (int n = 0; n < kValues / 8; ++n) {
       const int32_t value = n * 8 + lane() % 4 * 2;
       Pair<T> both;
       SINTER_UNROLL
-      for (int l = 0; l < 2; ++l) narrow(finish_value(a, w[h], sum[n][h * 2 + l], visible[h]), &both.v[l]);
+      for (int l = 0; l < 2; ++l)
+        narrow(finish_value(a, w[h], sum[n][h * 2 + l] * factor, visible[h]), &both.v[l]);
       if (pairs) {
         if (value < values) *reinterpret_cast<Pair<T>*>(to + value) = both;
       } else {

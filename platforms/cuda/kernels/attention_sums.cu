@@ -18,9 +18,11 @@ SINTER_DEVICE void combine_splits(const AttentionArguments& a) {
       const R* from = weights + (int64_t{s} * a.rows + row) * kAttentionWeights;
       combine<R>(from[0], from[1], from[2], sums[s * results + n], &all, &added);
     }
-    uint32_t query;
-    a.queries.divide(row, &query);
-    narrow(finish_value(a, all, added, visible_keys(a, static_cast<int32_t>(query))),
+    uint32_t query, head;
+    const uint32_t batch = a.heads.divide(a.queries.divide(row, &query), &head);
+    added *= add_sink<T>(a, head, R(1), &all);
+    const int32_t length = keys_of_batch(a, batch);
+    narrow(finish_value(a, all, added, attended_keys(a, length, static_cast<int32_t>(query))),
            reinterpret_cast<T*>(a.y) + n);
   }
 }

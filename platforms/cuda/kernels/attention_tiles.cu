@@ -62,23 +62,25 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
   const int down = thread_index() / kLanes * 4, right = thread_index() % kLanes * 4;
   const int first_value = static_cast<int>(block_y()) * kLanes * kRight + right;
 
-  int32_t visible[4];
+  const int32_t length = keys_of_batch(a, batch);
+  KeyRange visible[4];
   SINTER_UNROLL
   for (int i = 0; i < 4; ++i) {
     const int32_t query = first_query + down + i;
-    visible[i] = query < a.queries_of_head ? visible_keys(a, query) : 0;
+    visible[i] = query < a.queries_of_head ? attended_keys(a, length, query) : KeyRange{};
   }
   const int32_t last =
       first_query + kQueries < a.queries_of_head ? first_query + kQueries : a.queries_of_head;
-  const int32_t keys = visible_keys(a, last - 1);  // the most of any query in the tile
+  const int32_t begin = attended_keys(a, length, first_query).begin / kKeys * kKeys;
+  const int32_t keys = attended_keys(a, length, last - 1).end;  // the most of any query in the tile
 
   RunningWeights<float> w[4];
   float sum[4][kRight] = {};
   const int line = thread_index() / 4, part = thread_index() % 4 * 4;
-  for (int32_t first = 0; first < keys; first += kKeys) {
+  for (int32_t first = begin; first < keys; first += kKeys) {
     float score[4][4] = {};
     Four<T> next_q = read_four(q, first_query + line, a.queries_of_head, part, a.key_size, vectors);
-    Four<T> next_k = read_four(k, first + line, a.keys, part, a.key_size, vectors);
+    Four<T> next_k = read_four(k, first + line, length, part, a.key_size, vectors);
     for (int32_t depth = 0; depth < a.key_size; depth += kDepth) {
       barrier();
       put_four(room_q, next_q);
@@ -87,7 +89,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
       if (depth + kDepth < a.key_size) {
         next_q =
             read_four(q, first_query + line, a.queries_of_head, depth + kDepth + part, a.key_size, vectors);
-        next_k = read_four(k, first + line, a.keys, depth + kDepth + part, a.key_size, vectors);
+        next_k = read_four(k, first + line, length, depth + kDepth + part, a.key_size, vectors);
       }
       SINTER_UNROLL
       for (int d = 0; d < kDepth; ++d) {
@@ -111,7 +113,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
       for (int j = 0; j < 4; ++j) {
         const int32_t key = first + right + j;
         hidden[j] = true;
-        if (key < visible[i]) {
+        if (key >= visible[i].begin && key < visible[i].end) {
           const float extra =
               bias != nullptr ? widen(*reinterpret_cast<const T*>(bias + key * a.bias_steps[3])) : 0.0f;
           score[i][j] = score_of(a, score[i][j], extra, &hidden[j]);
@@ -157,7 +159,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
       SINTER_UNROLL
       for (int j = 0; j < kRight / 4; ++j) {
         const auto four =
-            read_four(v, first + key, a.keys, first_value + j * 4 * kLanes, a.value_size, value_vectors);
+            read_four(v, first + key, length, first_value + j * 4 * kLanes, a.value_size, value_vectors);
         SINTER_UNROLL
         for (int l = 0; l < 4; ++l) z[j * 4 + l] = widen(four.v[l]);
       }
@@ -174,11 +176,13 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
   for (int i = 0; i < 4; ++i) {
     const int32_t query = first_query + down + i;
     if (query >= a.queries_of_head) continue;
+    const float factor = add_sink<T>(a, head, 1.0f, &w[i]);
     SINTER_UNROLL
     for (int j = 0; j < kRight; ++j) {
       const int value = first_value + j / 4 * 4 * kLanes + j % 4;
       if (value < a.value_size)
-        narrow(finish_value(a, w[i], sum[i][j], visible[i]), y + int64_t{query} * a.value_size + value);
+        narrow(finish_value(a, w[i], sum[i][j] * factor, visible[i]),
+               y + int64_t{query} * a.value_size + value);
     }
   }
 }

@@ -59,7 +59,9 @@ struct Tile {
     to->by = low_bit_scale(a, column, k0);
     if (k >= a.depth) return;
     const std::byte* from = a.w + int64_t{column} * a.pitch;
-    if (a.bits == 4) {
+    if (low_bit_in_planes(a.bits)) {
+      to->w = sixteen_of_planes(a.bits, from, k);
+    } else if (a.bits == 4) {
       const auto v = *reinterpret_cast<const Words<8>*>(from + k / 2);
       to->w.w[0] = v.w[0], to->w.w[1] = v.w[1];
     } else {
@@ -97,8 +99,9 @@ struct Tile {
     stage.store(at + 8, to[1]);
   }
 
-  SINTER_DEVICE static void add(const Shared<uint16_t>& stage, const Shared<float>& scales,
-                                float (&sums)[kRowFragments][kColumnFragments][4]) {
+  // `k`: the stage's first element of the depth.
+  SINTER_DEVICE void add(const Shared<uint16_t>& stage, const Shared<float>& scales, uint32_t k,
+                         float (&sums)[kRowFragments][kColumnFragments][4]) const {
     const int g = lane() / 4, t = lane() % 4;
     const int row0 = warp_index() / 2 * (kTile / 2), column0 = warp_index() % 2 * (kTile / 2);
     Words<16> b[kColumnFragments], by[2];
@@ -109,6 +112,14 @@ struct Tile {
     by[1] = scales.load<Words<16>>(column0 + t * kAdjacent + 4);
     SINTER_UNROLL
     for (int i = 0; i < kRowFragments; ++i) {
+      float unit[2] = {1, 1};
+      if (a.row_scales != nullptr) {
+        SINTER_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const uint32_t row = first_row + static_cast<uint32_t>(row0 + 16 * i + 8 * half + g);
+          if (row < a.rows) unit[half] = a.row_scales[int64_t{row} * a.blocks + a.block_size.divide(k)];
+        }
+      }
       const auto upper = stage.load<Words<16>>((row0 + 16 * i + g) * kDepth + t * 8);
       const auto lower = stage.load<Words<16>>((row0 + 16 * i + g + 8) * kDepth + t * 8);
       SINTER_UNROLL
@@ -123,7 +134,8 @@ struct Tile {
         SINTER_UNROLL
         for (int n = 0; n < 4; ++n) {
           const int column = 2 * j + n % 2;
-          sums[i][j][n] = m_fma(part[n], float_of(by[column / 4].w[column % 4]), sums[i][j][n]);
+          const float scale = float_of(by[column / 4].w[column % 4]) * unit[n / 2];
+          sums[i][j][n] = m_fma(part[n], scale, sums[i][j][n]);
         }
       }
     }
@@ -189,7 +201,7 @@ SINTER_DEVICE void many_rows(const LowBitArguments& a) {
       tile.load_x((step + 1) * kDepth, xs);
       tile.load_w((step + 1) * kDepth, &ws);
     }
-    Tile<T>::add(stage(step), scales(step), sums);
+    tile.add(stage(step), scales(step), step * kDepth, sums);
     if (more) tile.store(stage(step + 1), scales(step + 1), xs, ws);
     barrier();
   }

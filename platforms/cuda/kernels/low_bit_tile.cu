@@ -1,4 +1,4 @@
-// LowBitFullyConnected of many rows, and of calls that the other kernels do not take.
+// LowBitFullyConnected of many rows.
 //
 // A block computes a tile of 64 rows and columns in float, 32 elements of the depth at a time, which it
 // widens on their way to shared memory; what comes next is on its way to registers meanwhile. A thread has 8
@@ -32,6 +32,10 @@ struct Tile {
     SINTER_UNROLL
     for (int i = 0; i < kHalf; ++i)
       to[i] = row < a.rows && k + static_cast<uint32_t>(i) < a.depth ? load_float(a.x, a.kind, at + i) : 0.0f;
+    if (a.row_scales == nullptr || row >= a.rows || k >= a.depth) return;
+    const float unit = a.row_scales[int64_t{row} * a.blocks + a.block_size.divide(k)];
+    SINTER_UNROLL
+    for (int i = 0; i < kHalf; ++i) to[i] *= unit;
   }
   SINTER_DEVICE void load_w(uint32_t k0, Weights* to) const {
     const uint32_t column = first_column + static_cast<uint32_t>(line()),
@@ -39,7 +43,9 @@ struct Tile {
     *to = {};
     if (column >= a.columns || k >= a.depth) return;
     const std::byte* from = a.w + int64_t{column} * a.pitch;
-    if (a.bits == 4) {
+    if (low_bit_in_planes(a.bits)) {
+      to->w = sixteen_of_planes(a.bits, from, k);
+    } else if (a.bits == 4) {
       const auto v = *reinterpret_cast<const Words<8>*>(from + k / 2);
       to->w.w[0] = v.w[0], to->w.w[1] = v.w[1];
     } else {
@@ -106,43 +112,6 @@ SINTER_KERNEL(low_bit_tile, LowBitArguments) {
     const uint32_t row = tile.first_row + static_cast<uint32_t>(row0 + r),
                    column = tile.first_column + static_cast<uint32_t>(column0 + c);
     if (row < a.rows && column < a.columns) store_low_bit(a, row, column, sums[r][c]);
-  }
-}
-
-// Any call: a warp computes one result.
-SINTER_KERNEL(low_bit_any, LowBitArguments) {
-  const int64_t results = int64_t{a.rows} * a.columns;
-  const int64_t warps = global_threads() / kWarp;
-  for (int64_t at = global_thread() / kWarp; at < results; at += warps) {
-    const auto row = static_cast<uint32_t>(at / a.columns), column = static_cast<uint32_t>(at % a.columns);
-    const bool is_signed = a.is_signed != 0;
-    const int64_t weights = int64_t{column} * a.depth, values = int64_t{row} * a.depth;
-    if (a.kind == FloatKind::kDouble) {
-      double sum = 0;
-      for (uint32_t k = static_cast<uint32_t>(lane()); k < a.depth; k += kWarp) {
-        const int64_t block = int64_t{column} * a.blocks + a.block_size.divide(k);
-        double zero = 0;
-        if (a.zeros != nullptr)
-          zero = a.float_zeros != 0 ? reinterpret_cast<const double*>(a.zeros)[block]
-                                    : static_cast<double>(low_bit_integer(a.zeros, a.bits, is_signed, block));
-        const auto number = static_cast<double>(low_bit_integer(a.w, a.bits, is_signed, weights + k));
-        sum += reinterpret_cast<const double*>(a.x)[values + k] *
-               ((number - zero) * reinterpret_cast<const double*>(a.scales)[block]);
-      }
-      sum = fold_warp(sum, AddUp());
-      if (lane() != 0) continue;
-      if (a.bias != nullptr) sum += reinterpret_cast<const double*>(a.bias)[column];
-      reinterpret_cast<double*>(a.y)[at] = sum < a.low ? a.low : sum > a.high ? a.high : sum;
-    } else {
-      float sum = 0;
-      for (uint32_t k = static_cast<uint32_t>(lane()); k < a.depth; k += kWarp) {
-        const LowBitScale by = low_bit_scale(a, column, k);
-        const auto number = static_cast<float>(low_bit_integer(a.w, a.bits, is_signed, weights + k));
-        sum = m_fma(load_float(a.x, a.kind, values + k), (number - by.zero) * by.scale, sum);
-      }
-      sum = fold_warp(sum, AddUp());
-      if (lane() == 0) store_low_bit(a, row, column, sum);
-    }
   }
 }
 

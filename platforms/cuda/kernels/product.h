@@ -6,7 +6,9 @@
 #pragma once
 
 #include "platforms/cuda/grid/box.h"
+#include "platforms/cuda/kernels/experts.h"
 #include "platforms/cuda/kernels/window.h"
+#include "runtime/core/dtype.h"
 
 namespace sinter::cuda {
 
@@ -46,6 +48,11 @@ struct ProductArguments {
   int64_t y_product = 0;
   int32_t bias_product = 0;
 
+  // With experts, each product is of one row; its matrix and bias are its expert's, `expert_step` elements
+  // of b from one to the next.
+  Experts experts;
+  int64_t expert_step = 0;
+
   uint32_t columns = 0;
   int32_t a_across = 0;  // 1: element (r, k) of a is at k * a_step + r; its rows are not a window's
   int64_t a_step = 0;
@@ -63,6 +70,7 @@ struct ProductArguments {
   Divider row_tiles, column_tiles;  // of the part with most rows
 
   Element element = Element::kFloat32;
+  DType narrow = DType::kNone;        // b's type, where it is a narrower float than a's (narrow_weight.h)
   double low = 0, high = 0;           // float bounds
   int64_t low_int = 0, high_int = 0;  // of integers, in the bits of their type
 

@@ -1,5 +1,6 @@
 // Products that tiles do not suit: of float64 and integer matrices, and of groups of few columns. One sum a
 // thread.
+#include "platforms/cuda/kernels/narrow_weight.h"
 #include "platforms/cuda/kernels/product_place.h"
 
 namespace sinter::cuda {
@@ -10,6 +11,11 @@ template <class T>
 struct Sums {
   using Type = typename SumOf<T>::Type;
   SINTER_DEVICE static Type read(T v) { return static_cast<Type>(v); }
+  SINTER_DEVICE static Type read_weight(const ProductArguments& a, int64_t i) {
+    if constexpr (sizeof(T) == 8 && static_cast<T>(0.5) != T(0))
+      if (a.narrow != DType::kNone) return static_cast<Type>(narrow_weight(a.b, a.narrow, i));
+    return read(reinterpret_cast<const T*>(a.b)[i]);
+  }
   SINTER_DEVICE static Type add(Type x, Type y, Type sum) { return add_product(x, y, sum); }
   SINTER_DEVICE static void store(const ProductArguments& a, Type sum, int64_t column, T* to) {
     *to = finish_any<T>(a, sum, column);
@@ -19,6 +25,10 @@ template <class T>
 struct FloatSums {
   using Type = float;
   SINTER_DEVICE static float read(T v) { return widen(v); }
+  SINTER_DEVICE static float read_weight(const ProductArguments& a, int64_t i) {
+    if (a.narrow != DType::kNone) return narrow_weight(a.b, a.narrow, i);
+    return widen(reinterpret_cast<const T*>(a.b)[i]);
+  }
   SINTER_DEVICE static float add(float x, float y, float sum) { return m_fma(x, y, sum); }
   SINTER_DEVICE static void store(const ProductArguments& a, float sum, int64_t column, T* to) {
     narrow(finish_float<T>(a, sum, column), to);
@@ -36,7 +46,7 @@ SINTER_DEVICE void multiply_one(const ProductArguments& a, const ProductPart& pa
                                 uint32_t row, uint32_t column) {
   using S = Sums<T>;
   const T* from_a = reinterpret_cast<const T*>(a.a) + offset_of(a.products, a.a_steps, product);
-  const T* from_b = reinterpret_cast<const T*>(a.b) + offset_of(a.products, a.b_steps, product);
+  const ProductMatrix matrix = matrix_of(a, product);
   const WindowStart start = a.a_across != 0 ? WindowStart{} : window_start(part.window, row);
   typename S::Type sum = 0;
   SINTER_ROLLED
@@ -44,10 +54,12 @@ SINTER_DEVICE void multiply_one(const ProductArguments& a, const ProductPart& pa
     const int64_t at =
         a.a_across != 0 ? k * a.a_step + row : window_element(part.window, start, window_tap(part.window, k));
     const int64_t filter = a.phases != 0 ? filter_element(part, part.window, k) : k;
-    const T y = from_b[a.b_across != 0 ? k * a.b_step + column : column * a.b_step + filter];
-    sum = S::add(at < 0 ? typename S::Type(0) : S::read(from_a[at]), S::read(y), sum);
+    const int64_t place =
+        matrix.first + (a.b_across != 0 ? k * a.b_step + column : column * a.b_step + filter);
+    const auto x = at < 0 ? typename S::Type(0) : S::read(from_a[at]);
+    sum = S::add(x, S::read_weight(a, place), sum);
   }
-  S::store(a, sum, int64_t{product} * a.bias_product + column,
+  S::store(a, sum, matrix.bias * a.bias_product + column,
            reinterpret_cast<T*>(a.y) + product * a.y_product + row_of_result(a, part, row) + column);
 }
 

@@ -1,6 +1,7 @@
 // What kernels of products share: which tile a block computes, and where results go.
 #pragma once
 
+#include "platforms/cuda/kernels/expert_of_row.h"
 #include "platforms/cuda/kernels/finish.h"
 
 namespace sinter::cuda {
@@ -37,6 +38,17 @@ SINTER_DEVICE TileOperands<T> operands_of(const ProductArguments& a, uint32_t pr
           a.b_across != 0,
           a.a_vectors != 0 && begins_sixteen(a.a),
           a.b_vectors != 0 && begins_sixteen(a.b)};
+}
+
+// The matrix of a product: its place in b, and its number among biases.
+struct ProductMatrix {
+  int64_t first;
+  int64_t bias;
+};
+SINTER_DEVICE ProductMatrix matrix_of(const ProductArguments& a, uint32_t product) {
+  if (a.experts.of_row == nullptr) return {offset_of(a.products, a.b_steps, product), int64_t{product}};
+  const int64_t expert = expert_of_row(a.experts, product);
+  return {expert * a.expert_step, expert};
 }
 
 // The windows of the rows that a thread reads, of which line(i) is the i-th, from the tile's first; beyond
@@ -82,10 +94,10 @@ SINTER_DEVICE int64_t filter_element(const ProductPart& part, const WindowRows& 
   return part.b_first + t0 * part.b_tap[0] + t1 * part.b_tap[1] + t2 * part.b_tap[2] + channel;
 }
 
-// Bias and bounds.
+// Bias, that of a matrix, and bounds.
 template <class T>
-SINTER_DEVICE float finish_sum(const ProductArguments& a, float sum, uint32_t product, uint32_t column) {
-  return finish_float<T>(a, sum, int64_t{product} * a.bias_product + column);
+SINTER_DEVICE float finish_sum(const ProductArguments& a, float sum, int64_t matrix, uint32_t column) {
+  return finish_float<T>(a, sum, matrix * a.bias_product + column);
 }
 
 }  // namespace sinter::cuda

@@ -39,6 +39,7 @@ struct CheckRangeArguments {
   int64_t step = 0, most = 0;  // step: bytes
   uint32_t count = 0;
   int32_t width = 8;
+  FaultCode code = FaultCode::kLength;
   FaultPlace fault;
 };
 

@@ -1,7 +1,7 @@
 // Attention.
 #include <algorithm>
 
-#include "platforms/cuda/operators.h"
+#include "platforms/cuda/operators/sequence.h"
 
 namespace sinter::cuda {
 namespace {
@@ -11,27 +11,49 @@ constexpr int64_t kMostSingleQueries = 16;
 
 // Of few queries, keys are cut into parts until a launch has this many blocks, but no shorter than one pass
 // of a block's warps. It depends on nothing but the call, as the workspace does.
-constexpr int64_t kEnoughBlocks = 256, kMinimumKeys = kAttentionWarps * 32;
+constexpr int64_t kEnoughBlocks = 256;
 
 uint32_t pieces(int64_t n, int64_t of) { return static_cast<uint32_t>((n + of - 1) / of); }
 
-Kernel rows_kernel(DType type, bool several) {
-  switch (type) {
-    case DType::kFloat64:
-      return Kernel::k_attention_row_double;
-    case DType::kFloat16:
-      return several ? Kernel::k_attention_rows_float16 : Kernel::k_attention_row_float16;
-    case DType::kBFloat16:
-      return several ? Kernel::k_attention_rows_bfloat16 : Kernel::k_attention_row_bfloat16;
-    default:
-      return several ? Kernel::k_attention_rows_float : Kernel::k_attention_row_float;
-  }
+// The parts into which keys can be cut.
+int64_t most_splits(const AttentionArguments& a) {
+  int64_t keys = a.keys;
+  if (a.window > 0) keys = std::min<int64_t>(keys, int64_t{a.window} + a.queries_of_head);
+  return std::max<int64_t>(pieces(keys, kAttentionPass), 1);
 }
 
-Status launch_rows(Lowering& l, AttentionArguments& a, DType type) {
-  const bool wide = type == DType::kFloat64;
+// Of one query, or of several that have the same keys.
+struct RowKernels {
+  DType queries, keys;  // keys and values
+  Kernel one, several;
+};
+constexpr RowKernels kRowKernels[] = {
+#define SINTER_ROW(queries, keys, name) \
+  { DType::queries, DType::keys, Kernel::k_attention_row_##name, Kernel::k_attention_rows_##name }
+    SINTER_ROW(kFloat32, kFloat32, float),
+    SINTER_ROW(kFloat32, kFloat16, float_float16),
+    SINTER_ROW(kFloat32, kBFloat16, float_bfloat16),
+    SINTER_ROW(kFloat32, kFloat8E4M3FN, float_float8),
+    SINTER_ROW(kFloat32, kInt8, float_int8),
+    SINTER_ROW(kFloat16, kFloat16, float16),
+    SINTER_ROW(kFloat16, kFloat8E4M3FN, float16_float8),
+    SINTER_ROW(kFloat16, kInt8, float16_int8),
+    SINTER_ROW(kBFloat16, kBFloat16, bfloat16),
+    SINTER_ROW(kBFloat16, kFloat8E4M3FN, bfloat16_float8),
+    SINTER_ROW(kBFloat16, kInt8, bfloat16_int8),
+#undef SINTER_ROW
+    {DType::kFloat64, DType::kFloat64, Kernel::k_attention_row_double, Kernel::k_attention_row_double},
+};
+const RowKernels* row_kernels(DType queries, DType keys) {
+  for (const RowKernels& k : kRowKernels)
+    if (k.queries == queries && k.keys == keys) return &k;
+  return nullptr;
+}
+
+Status launch_rows(Lowering& l, AttentionArguments& a, const RowKernels& kernels) {
+  const bool wide = kernels.queries == DType::kFloat64;
   const auto width = static_cast<int64_t>(wide ? sizeof(double) : sizeof(float));
-  const auto piece = static_cast<int64_t>(16 / byte_width(type));
+  const int64_t piece = attention_piece(byte_width(kernels.keys));
   a.value_lanes = 4;
   while (a.value_lanes < 32 && a.value_lanes * piece < a.value_size) a.value_lanes *= 2;
   const int64_t values = a.value_lanes * piece;
@@ -46,27 +68,43 @@ Status launch_rows(Lowering& l, AttentionArguments& a, DType type) {
   const uint32_t blocks = a.rows / static_cast<uint32_t>(a.rows_of_matrix) * row_blocks;
   a.row_blocks = Divider(row_blocks);
   const int64_t results = int64_t{a.rows} * a.value_size;
+  a.splits = 1;
   if (results <= INT32_MAX)
-    a.split_keys = static_cast<int32_t>(
-        pieces(a.keys, std::max<int64_t>(kEnoughBlocks / (int64_t{blocks} * value_blocks), 1)));
-  else
-    a.split_keys = a.keys;
-  a.split_keys = std::max<int32_t>(static_cast<int32_t>(pieces(a.split_keys, kMinimumKeys) * kMinimumKeys),
-                                   kMinimumKeys);
-  a.splits = std::max<int32_t>(static_cast<int32_t>(pieces(a.keys, a.split_keys)), 1);
+    a.splits = static_cast<int32_t>(
+        std::clamp<int64_t>(kEnoughBlocks / (int64_t{blocks} * value_blocks), 1, most_splits(a)));
   if (a.splits > 1) {
     a.sums = l.workspace(static_cast<size_t>(a.splits * results * width));
     a.weights = l.workspace(static_cast<size_t>(int64_t{a.splits} * a.rows * kAttentionWeights * width));
   }
-  SINTER_RETURN_IF_ERROR(l.launch_one_of(rows_kernel(type, several),
+  SINTER_RETURN_IF_ERROR(l.launch_one_of(several ? kernels.several : kernels.one,
                                          {.blocks = {blocks, value_blocks, static_cast<uint32_t>(a.splits)},
                                           .shared_bytes = static_cast<uint32_t>(shared)},
                                          a));
   if (a.splits == 1) return ok_status();
   a.values = Divider(a.value_size);
-  a.dtype = type;
+  a.dtype = kernels.queries;
   return l.launch<Kernel::k_attention_sums>(
       {.blocks = {blocks_for(results, threads_of(Kernel::k_attention_sums))}}, a);
+}
+
+// Keys (operand 1) or values (2) in the type of the queries.
+Status widen_rows(Lowering& l, const AttentionArguments& a, size_t i, const float* scales,
+                  const std::byte** rows) {
+  const TensorView& from = l.in(i);
+  const DType dtype = l.call().in(0).dtype;
+  if (from.dtype == dtype) return ok_status();
+  Box box;
+  SINTER_RETURN_IF_ERROR(box_of(from.shape(), &box));
+  if (box.size == 0) return ok_status();
+  AttentionWidenArguments w;
+  w.from = from.data, w.scales = scales, w.lengths = a.lengths;
+  w.to = l.workspace(size_t{box.size} * byte_width(dtype));
+  w.dtype = dtype, w.stored = from.dtype;
+  w.groups = Divider(from.dims[1]), w.keys = Divider(from.dims[2]), w.size = Divider(from.dims[3]);
+  w.rows = box.size / w.size.divisor;
+  *rows = w.to;
+  return l.launch<Kernel::k_attention_widen>(
+      {.blocks = {blocks_for(box.size, threads_of(Kernel::k_attention_widen))}}, w);
 }
 
 Status launch_half_tiles(Lowering& l, AttentionArguments& a, bool bfloat16) {
@@ -108,15 +146,10 @@ Status lower_Attention(Lowering& l) {
   const OpCall& call = l.call();
   const TensorView &q = call.in(0), &k = call.in(1), &v = call.in(2);
   const bool half = q.dtype == DType::kFloat16 || q.dtype == DType::kBFloat16;
-  for (size_t i = 0; i < 3; ++i)
-    SINTER_RETURN_UNLESS(call.in(i).constant || call.in(i).dense(), unsupported("an operand is not dense"));
+  for (const size_t i : {0, 1, 2, 4, 5, 6, 7})
+    SINTER_RETURN_UNLESS(!call.has_input(i) || call.in(i).constant || call.in(i).dense(),
+                         unsupported("an operand is not dense"));
   SINTER_RETURN_UNLESS(l.out(0).dense(), unsupported("the result is not dense"));
-  for (size_t i = 4; i < call.inputs.size(); ++i)
-    SINTER_RETURN_UNLESS(!call.has_input(i), unsupported("the kernels take no lengths, sinks or scales"));
-  SINTER_RETURN_UNLESS(k.dtype == q.dtype && v.dtype == q.dtype,
-                       unsupported("the kernels take keys and values of the queries' type"));
-  SINTER_RETURN_UNLESS(attrs.softcap == 0 && attrs.window == 0,
-                       unsupported("the kernels have no softcap and no window"));
   const int64_t batch = q.dims[0], heads = q.dims[1], queries = q.dims[2], keys = k.dims[2];
   const int64_t groups = k.dims[1], key_size = q.dims[3], value_size = v.dims[3];
   int64_t rows = 0;
@@ -126,9 +159,15 @@ Status lower_Attention(Lowering& l) {
                        unsupported("2^30 queries, keys or values, or more"));
   SINTER_RETURN_UNLESS(key_size < INT32_MAX / 64 && value_size < int64_t{kAttentionQueries} * UINT16_MAX,
                        unsupported("keys or values of too many elements"));
-  if (rows == 0 || value_size == 0) return ok_status();
+  SINTER_RETURN_UNLESS(batch <= INT32_MAX, unsupported("2^31 sequences or more"));
+  if (rows == 0 || value_size == 0)
+    return l.has_input(4) ? check_range(l, l.in(4), keys, FaultCode::kLength) : ok_status();
   AttentionArguments a;
   a.q = l.in(0).data, a.k = l.in(1).data, a.v = l.in(2).data, a.y = l.out(0).data;
+  if (l.has_input(4)) a.lengths = l.in(4).as<const int64_t>(), a.fault = l.fault();
+  if (l.has_input(5)) a.sinks = l.in(5).data;
+  if (l.has_input(6)) a.key_scales = l.in(6).as<const float>();
+  if (l.has_input(7)) a.value_scales = l.in(7).as<const float>();
   if (l.has_input(3)) {
     const int64_t scores[] = {batch, heads, queries, keys};
     Box box;
@@ -146,10 +185,16 @@ Status lower_Attention(Lowering& l) {
   a.groups = static_cast<int32_t>(groups);
   a.rows_of_matrix = a.heads_per_group * a.queries_of_head;
   a.causal = static_cast<int32_t>(attrs.causal), a.rule = static_cast<int32_t>(attrs.rule);
-  a.scale = attrs.scale;
+  a.scale = attrs.scale, a.softcap = attrs.softcap;
+  a.window = static_cast<int32_t>(std::min<int64_t>(attrs.window, INT32_MAX));
   const bool in_tiles =
       queries > kMostSingleQueries && (q.dtype == DType::kFloat32 || (half && key_size <= kMostHalfKeySize));
-  if (!in_tiles) return launch_rows(l, a, q.dtype);
+  const RowKernels* const narrow = k.dtype == v.dtype ? row_kernels(q.dtype, k.dtype) : nullptr;
+  if (!in_tiles && narrow != nullptr) return launch_rows(l, a, *narrow);
+  SINTER_RETURN_IF_ERROR(widen_rows(l, a, 1, a.key_scales, &a.k));
+  SINTER_RETURN_IF_ERROR(widen_rows(l, a, 2, a.value_scales, &a.v));
+  a.key_scales = a.value_scales = nullptr;
+  if (!in_tiles) return launch_rows(l, a, *row_kernels(q.dtype, q.dtype));
   return half ? launch_half_tiles(l, a, q.dtype == DType::kBFloat16) : launch_tiles(l, a);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "platforms/cuda/operators/products.h"
+#include "runtime/core/narrow_weights.h"
 
 namespace sinter::cuda {
 namespace {
@@ -21,8 +22,12 @@ Status set_part(ProductPart* part, int64_t rows, int64_t depth) {
 Status set_operands(Lowering& l, ProductArguments* a, double min, double max) {
   SINTER_RETURN_IF_ERROR(element_of(l.call().in(0).dtype, &a->element));
   SINTER_RETURN_IF_ERROR(check_dense_weights(l.call()));
-  SINTER_RETURN_UNLESS(l.call().in(1).dtype == l.call().in(0).dtype,
-                       unsupported("weights of another type than the values that they multiply"));
+  const DType weights = l.call().in(1).dtype;
+  if (weights != l.call().in(0).dtype) {
+    SINTER_RETURN_UNLESS(is_narrow_weight(weights),
+                         unsupported("weights of a type that kernels do not widen"));
+    a->narrow = weights;
+  }
   set_bounds(a, min, max);
   a->a = l.in(0).data, a->b = l.in(1).data, a->y = l.out(0).data;
   if (l.has_input(2)) a->bias = l.in(2).data;
@@ -54,7 +59,7 @@ Status lower_Conv(Lowering& l) {
   SINTER_RETURN_IF_ERROR(set_part(&a.parts[0], g.batch * g.out_pixels(), a.b_step));
   SINTER_RETURN_IF_ERROR(set_operands(l, &a, attrs.act_min, attrs.act_max));
   a.a_vectors = g.group_in() % vector == 0 && g.in_pixel() % vector == 0;
-  a.b_vectors = a.b_step % vector == 0;
+  a.b_vectors = a.b_step % vector_of(l.call().in(1).dtype) == 0;
   return launch_product(l, a, 1);
 }
 
@@ -118,7 +123,7 @@ Status lower_FullyConnected(Lowering& l) {
   a.parts[0].window = matrix_rows(depth, x_step);
   a.b_step = depth;
   a.a_vectors = depth % vector == 0 && x_step % vector == 0;
-  a.b_vectors = depth % vector == 0;
+  a.b_vectors = depth % vector_of(l.call().in(1).dtype) == 0;
   return launch_product(l, a, 1);
 }
 

@@ -39,23 +39,36 @@ void set_integer_bounds(ProductArguments* a, double min, double max) {
   a->low_int = static_cast<int64_t>(low), a->high_int = static_cast<int64_t>(high);
 }
 
-Kernel tile_kernel(Element element, TileShape shape) {
-  const bool large = shape.columns == kLarge.columns, small = shape.columns == kSmall.columns;
-  switch (element) {
-    case Element::kFloat16:
-      return large   ? Kernel::k_product_float16_128x128
-             : small ? Kernel::k_product_float16_64x64
-                     : Kernel::k_product_float16_128x32;
-    case Element::kBFloat16:
-      return large   ? Kernel::k_product_bfloat16_128x128
-             : small ? Kernel::k_product_bfloat16_64x64
-                     : Kernel::k_product_bfloat16_128x32;
-    default:
-      return shape.columns == kNarrowest.columns ? Kernel::k_product_float_256x16
-             : large                             ? Kernel::k_product_float_128x128
-             : small                             ? Kernel::k_product_float_64x64
-                                                 : Kernel::k_product_float_128x32;
-  }
+// Of each shape, for a type of a and for b's.
+struct TileKernels {
+  Kernel large{}, small{}, narrow{}, narrowest{};
+};
+constexpr TileKernels kFloatTiles = {Kernel::k_product_float_128x128, Kernel::k_product_float_64x64,
+                                     Kernel::k_product_float_128x32, Kernel::k_product_float_256x16};
+constexpr TileKernels kNarrowFloatTiles = {
+    Kernel::k_product_float_narrow_128x128, Kernel::k_product_float_narrow_64x64,
+    Kernel::k_product_float_narrow_128x32, Kernel::k_product_float_narrow_256x16};
+constexpr TileKernels kFloat16Tiles = {Kernel::k_product_float16_128x128, Kernel::k_product_float16_64x64,
+                                       Kernel::k_product_float16_128x32};
+constexpr TileKernels kBFloat16Tiles = {Kernel::k_product_bfloat16_128x128, Kernel::k_product_bfloat16_64x64,
+                                        Kernel::k_product_bfloat16_128x32};
+
+Kernel tile_kernel(const ProductArguments& a, TileShape shape) {
+  const TileKernels& k = a.element == Element::kFloat16    ? kFloat16Tiles
+                         : a.element == Element::kBFloat16 ? kBFloat16Tiles
+                         : a.narrow != DType::kNone        ? kNarrowFloatTiles
+                                                           : kFloatTiles;
+  return shape.columns == kNarrowest.columns ? k.narrowest
+         : shape.columns == kLarge.columns   ? k.large
+         : shape.columns == kSmall.columns   ? k.small
+                                             : k.narrow;
+}
+
+Kernel few_rows_kernel(const ProductArguments& a) {
+  if (a.element == Element::kFloat16) return Kernel::k_product_rows_float16;
+  if (a.element == Element::kBFloat16) return Kernel::k_product_rows_bfloat16;
+  if (a.narrow == DType::kNone) return Kernel::k_product_rows_float;
+  return byte_width(a.narrow) == 1 ? Kernel::k_product_rows_float_float8 : Kernel::k_product_rows_float_half;
 }
 
 TileShape choose_tile(Element element, int64_t rows, int64_t columns, int64_t products) {
@@ -78,11 +91,8 @@ Status launch_few_rows(Lowering& l, ProductArguments& a) {
   const int64_t blocks = pieces(groups, kWarps / a.warps_per_column);
   SINTER_RETURN_UNLESS(blocks * products <= INT32_MAX, unsupported("a product of too many blocks"));
   a.column_tiles = Divider(blocks);
-  const Kernel kernel = a.element == Element::kFloat16    ? Kernel::k_product_rows_float16
-                        : a.element == Element::kBFloat16 ? Kernel::k_product_rows_bfloat16
-                                                          : Kernel::k_product_rows_float;
   const uint32_t shared = threads_of(Kernel::k_product_rows_float) * sizeof(float);
-  return l.launch_one_of(kernel,
+  return l.launch_one_of(few_rows_kernel(a),
                          {.blocks = {static_cast<uint32_t>(blocks * products)}, .shared_bytes = shared}, a);
 }
 
@@ -113,7 +123,7 @@ Status launch_tiles(Lowering& l, ProductArguments& a, int parts) {
   const uint32_t shared = a.element == Element::kFloat32 ? float_tile_bytes(shape.rows, shape.columns)
                                                          : half_tile_bytes(shape.rows, shape.columns);
   SINTER_RETURN_IF_ERROR(
-      l.launch_one_of(tile_kernel(a.element, shape),
+      l.launch_one_of(tile_kernel(a, shape),
                       {.blocks = {static_cast<uint32_t>(blocks), a.splits, static_cast<uint32_t>(parts)},
                        .shared_bytes = shared},
                       a));
@@ -176,8 +186,9 @@ Status launch_product(Lowering& l, ProductArguments& a, int parts) {
   int64_t most = 0;
   for (int i = 0; i < parts; ++i) most = std::max<int64_t>(most, a.parts[i].rows);
   if (most == 0) return ok_status();
-  const bool in_tiles =
-      a.element == Element::kFloat32 || a.element == Element::kFloat16 || a.element == Element::kBFloat16;
+  const bool half = a.element == Element::kFloat16 || a.element == Element::kBFloat16;
+  // Weights that are narrower than 16-bit floats, which only experts have, are widened one by one.
+  const bool in_tiles = a.element == Element::kFloat32 || (half && a.narrow == DType::kNone);
   const bool few_columns = a.products.size > 1 && a.columns <= kMostColumnsOfGroup && a.y_product < a.y_step;
   if (!in_tiles || few_columns) {
     const int64_t results = most * a.columns * a.products.size;

@@ -1,5 +1,5 @@
 // Quantize and Dequantize: element-wise programs for integers of 8 and 16 bits, kernels/convert.cu for the
-// rest. DynamicQuantize.
+// rest. DynamicQuantize, QuantizeRows.
 #include <algorithm>
 
 #include "platforms/cuda/operators/convert.h"
@@ -134,6 +134,23 @@ Status lower_DynamicQuantize(Lowering& l) {
   };
   if (x.dtype == DType::kFloat64) return quantize(DoubleProgram(l, x.shape()));
   return quantize(FloatProgram(l, x.shape()));
+}
+
+Status lower_QuantizeRows(Lowering& l) {
+  const TensorView& x = l.in(0);
+  QuantizeRowsArguments a;
+  a.x = x.data, a.dtype = x.dtype;
+  if (l.has_output(0)) a.y = l.out(0).as<int8_t>();
+  if (l.has_output(1)) a.scales = l.out(1).as<float>();
+  const int64_t size = x.dims[x.rank - 1];
+  a.rows = 1;
+  for (int i = 0; i + 1 < x.rank; ++i) a.rows *= x.dims[i];
+  SINTER_RETURN_UNLESS(size <= INT32_MAX, unsupported("rows of 2^31 elements or more"));
+  SINTER_RETURN_UNLESS(x.dense() || x.constant, unsupported("an operand is not dense"));
+  a.size = static_cast<uint32_t>(size);
+  if (a.rows == 0) return ok_status();
+  return l.launch<Kernel::k_quantize_rows>(
+      {.blocks = {blocks_for(a.rows * 32, threads_of(Kernel::k_quantize_rows))}}, a);
 }
 
 }  // namespace sinter::cuda

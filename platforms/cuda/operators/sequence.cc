@@ -1,24 +1,21 @@
 // ReverseSequence, CacheUpdate.
-#include "platforms/cuda/operators.h"
+#include "platforms/cuda/operators/sequence.h"
+
 #include "platforms/cuda/operators/move.h"
 
 namespace sinter::cuda {
-namespace {
 
-// Positions are checked even if there is nothing to be moved.
-Status add_check(Lowering& l, const TensorView& numbers, int64_t most) {
+Status check_range(Lowering& l, const TensorView& numbers, int64_t most, FaultCode code) {
   SINTER_RETURN_UNLESS(numbers.dims[0] <= INT32_MAX, unsupported("an operand has 2^31 elements or more"));
   CheckRangeArguments a;
   a.numbers = numbers.data, a.step = numbers.strides[0], a.most = most;
   a.count = static_cast<uint32_t>(numbers.dims[0]);
   a.width = static_cast<int32_t>(byte_width(numbers.dtype));
-  a.fault = l.fault();
+  a.fault = l.fault(), a.code = code;
   if (a.count == 0) return ok_status();
   return l.launch<Kernel::k_check_range>({.blocks = {blocks_for(a.count, threads_of(Kernel::k_check_range))}},
                                          a);
 }
-
-}  // namespace
 
 Status lower_ReverseSequence(Lowering& l) {
   const auto& attrs = l.attrs<ReverseSequenceAttrs>();
@@ -27,7 +24,7 @@ Status lower_ReverseSequence(Lowering& l) {
   for (const TensorView* v : {&x, &lengths, &y}) SINTER_RETURN_IF_ERROR(check_movable(*v));
   ReverseSequenceArguments a;
   SINTER_RETURN_IF_ERROR(box_of(y.shape(), &a.box));
-  if (a.box.size == 0) return add_check(l, lengths, x.dims[time]);
+  if (a.box.size == 0) return check_range(l, lengths, x.dims[time], FaultCode::kLength);
   a.to = y.data, a.from = x.data, a.lengths = lengths.data;
   a.steps[0] = steps_of(y, a.box), a.steps[1] = steps_of(x, a.box);
   if (x.dims[batch] > 1) a.steps[2].of[batch] = lengths.strides[0];
@@ -57,7 +54,9 @@ Status lower_CacheUpdate(Lowering& l) {
   const int64_t steps = update.dims[axis], capacity = past.dims[axis];
   if (steps == 0) return add_move(l, past, y);
   if (size.size == 0)
-    return l.has_input(2) && attrs.circular == 0 ? add_check(l, l.in(2), capacity - steps) : ok_status();
+    return l.has_input(2) && attrs.circular == 0
+               ? check_range(l, l.in(2), capacity - steps, FaultCode::kIndex)
+               : ok_status();
   CacheUpdateArguments a;
   a.to = y.data, a.past = past.data, a.update = update.data;
   int64_t rows = 1;
@@ -76,8 +75,10 @@ Status lower_CacheUpdate(Lowering& l) {
     a.starts = l.in(2).data, a.start_width = static_cast<int32_t>(byte_width(l.in(2).dtype));
     if (attrs.circular == 0) a.fault = l.fault();
   }
-  return l.launch<Kernel::k_cache_update>(
-      {.blocks = {blocks_for(a.size, threads_of(Kernel::k_cache_update))}}, a);
+  // In place, most of a launch for every element would have nothing to do.
+  constexpr uint32_t kMostBlocks = 512;
+  const uint32_t blocks = blocks_for(a.size, threads_of(Kernel::k_cache_update));
+  return l.launch<Kernel::k_cache_update>({.blocks = {blocks < kMostBlocks ? blocks : kMostBlocks}}, a);
 }
 
 }  // namespace sinter::cuda
