@@ -3,11 +3,16 @@
 
     bench/prefill.py --sinter build/release/bin/sinter [--rows 128,512] [--threads 1,2] [--only "4 bits, blocks of 32;..."]
                      [--cap avx2] [--rounds 3] [--markdown FILE]
+    bench/prefill.py --sinter build/release/bin/sinter --runner build/aarch64/bench/device/sinter_run_model [--cpus cortex-a53,max]
+                     [--rows 32] [--only ...] [--markdown FILE]
 
 A model is two MatMulNBits, 2048 to 5632 and back (KINDS describes their weights), with accuracy_level 4 for ONNX Runtime. Sinter
 runs it with --activations int8, and in float. Each round runs every program once for a second; the fastest run of all rounds
 counts. Before, the results are compared with the product in float64: the SQNR of each program is in the table. ONNX Runtime
 has kernels for 2, 4 and 8 bits. With --cap avx2 both run as on a machine without AVX-512 (race/cap).
+
+With --runner, Sinter's instructions on 64-bit ARM are counted under qemu instead (arm_instructions.py has the needs): cortex-a53
+has neither dot products of bytes nor i8mm, cortex-a76 has the former, max has both. Instructions are not cycles.
 """
 import argparse
 import functools
@@ -25,6 +30,7 @@ from onnx import TensorProto, helper
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / 'race'), str(HERE.parent / 'tests' / 'common')]
+import arm_instructions  # noqa: E402
 import markdown_table  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 from cap import patch  # noqa: E402
@@ -118,8 +124,8 @@ class Race:
             raise RuntimeError((done.stderr.strip() or done.stdout.strip()).splitlines()[-1][:200])
         return done.stdout
 
-    def convert(self, name, *flags):
-        self.call(self.sinter, 'convert', self.folder / 'net.onnx', '-o', self.folder / name, '--target', 'native', '--quiet', *flags)
+    def convert(self, name, *flags, target='native'):
+        self.call(self.sinter, 'convert', self.folder / 'net.onnx', '-o', self.folder / name, '--target', target, '--quiet', *flags)
 
     def of_sinter(self, name, threads):
         out = self.call(self.sinter, 'bench', self.folder / name, '--threads', threads, '--seconds', SECONDS, '--json', '--quiet')
@@ -133,25 +139,40 @@ class Race:
         return np.load(self.folder / 'y.npy')
 
 
+def count_instructions(args, sinter, names):
+    """Lines of a table: millions of instructions of a run, by processor, with int8 and float activations."""
+    cpus = args.cpus.split(',')
+    lines = ['| weights, 64-bit ARM | rows | ' + ' | '.join(f'{cpu}, {kind}' for cpu in cpus for kind in ('int8', 'float')) + ' |', '| --- | --- |' + ' --- |' * 2 * len(cpus)]
+    print('\n'.join(lines), flush=True)
+    with tempfile.TemporaryDirectory() as place:
+        folder = pathlib.Path(place)
+        plugin = folder / 'insn_count.so'
+        subprocess.run(['gcc', '-O2', '-shared', '-fPIC', '-o', plugin, arm_instructions.SHARED / 'tools/insn_count.c'], check=True)
+        race = Race(sinter, folder, {})
+        for name in names:
+            for rows in map(int, args.rows.split(',')):
+                save_model(folder / 'net.onnx', *KINDS[name], rows)
+                (folder / 'x.bin').write_bytes(np.random.default_rng(1).standard_normal((rows, WIDTHS[0])).astype(np.float32).tobytes())
+                counts = []
+                for cpu in cpus:
+                    for flags in (['--activations', 'int8'], []):
+                        race.convert('arm.sinter', *flags, target='aarch64')
+                        of = argparse.Namespace(cpu=cpu, runner=args.runner)
+                        once, thrice = (arm_instructions.count(of, plugin, folder / 'arm.sinter', runs, folder / 'x.bin', folder / 'y.bin')[0]
+                                        for runs in (1, 3))
+                        counts.append(f'{(thrice - once) / 2e6:.0f}')
+                lines.append('| ' + ' | '.join([name, str(rows), *counts]) + ' |')
+                print(lines[-1], flush=True)
+    return lines
+
+
 def sqnr(found, exact):
     return 10 * np.log10(np.sum(exact ** 2) / np.sum((found - exact) ** 2))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--sinter')
-    parser.add_argument('--rows', default='128,512')
-    parser.add_argument('--threads', default='1,2')
-    parser.add_argument('--only', help='names, separated by semicolons: ' + '; '.join(KINDS))
-    parser.add_argument('--cap', choices=['avx2'])
-    parser.add_argument('--rounds', type=int, default=3)
-    parser.add_argument('--markdown', type=pathlib.Path, help='a page whose table of these columns is replaced')
-    args = parser.parse_args()
-    sinter = cli.find_sinter(args.sinter)
-    names = args.only.split(';') if args.only else list(KINDS)
-    if unknown := [n for n in names if n not in KINDS]:
-        parser.error(f'{unknown[0]} is not a kind of weights; the kinds are {"; ".join(KINDS)}')
-    lines = ['| weights | rows | threads | Sinter, int8, ms | ONNX Runtime, ms | ratio | Sinter, float, ms | SQNR, dB: int8 | ONNX Runtime |',
+def race_rivals(args, sinter, names):
+    """Lines of a table: milliseconds of a run, and the SQNR of the result."""
+    lines = [f'| weights{", " + args.cap if args.cap else ""} | rows | threads | Sinter, int8, ms | ONNX Runtime, ms | ratio | Sinter, float, ms | SQNR, dB: int8 | ONNX Runtime |',
              '| --- | --- | --- | --- | --- | --- | --- | --- | --- |']
     print('\n'.join(lines), flush=True)
     with tempfile.TemporaryDirectory() as place:
@@ -183,6 +204,26 @@ def main():
                     lines.append('| ' + ' | '.join([name, str(rows), str(threads), f'{best["int8"]:.1f}', *rival, f'{best["float"]:.1f}', f'{quality:.1f}',
                                                     rival_quality or '']) + ' |')
                     print(lines[-1], flush=True)
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--sinter')
+    parser.add_argument('--rows', default='128,512')
+    parser.add_argument('--runner', help='sinter_run_model of build/aarch64')
+    parser.add_argument('--cpus', default='cortex-a53,cortex-a76,max')
+    parser.add_argument('--threads', default='1,2')
+    parser.add_argument('--only', help='names, separated by semicolons: ' + '; '.join(KINDS))
+    parser.add_argument('--cap', choices=['avx2'])
+    parser.add_argument('--rounds', type=int, default=3)
+    parser.add_argument('--markdown', type=pathlib.Path, help='a page whose table with the same first columns is replaced, below "## Prompts"')
+    args = parser.parse_args()
+    sinter = cli.find_sinter(args.sinter)
+    names = args.only.split(';') if args.only else list(KINDS)
+    if unknown := [n for n in names if n not in KINDS]:
+        parser.error(f'{unknown[0]} is not a kind of weights; the kinds are {"; ".join(KINDS)}')
+    lines = count_instructions(args, sinter, names) if args.runner else race_rivals(args, sinter, names)
     if args.markdown:
         markdown_table.replace_table(args.markdown, '## Prompts', lines)
 
