@@ -166,7 +166,7 @@ void run_rounded(const LowBit& g, const LowBitSegments& segments, const float* x
   const int64_t floats = product.rows * stride, slots = slots_of(context, floats, kBytePieceFloats);
   const int64_t width = byte_panel_width(), panels = divide_up(g.columns, width);
   // Few panels are shared among threads by their rows.
-  const int64_t parts = std::clamp<int64_t>(2 * slots / panels, 1, divide_up(product.rows, 48));
+  const int64_t parts = std::clamp<int64_t>((2 * slots - 1) / panels, 1, divide_up(product.rows, 48));
   parallel_slots(context.threads, slots, panels * parts, [&](int64_t slot, int64_t begin, int64_t end) {
     float* weights = rounded + floats + slot * kBytePieceFloats;
     for (int64_t unit = begin; unit < end; ++unit) {

@@ -109,21 +109,22 @@ TEST(LowBit, NarrowScales) {
 }
 
 TEST(LowBit, NumbersThatAreNotFinite) {
-  // Infinities of x times weights that differ from their zero points, and sums of both signs.
-  std::vector<float> numbers(128, 1);
-  numbers[3] = HUGE_VALF, numbers[64 + 3] = NAN;
-  const Tensor x = tensor<float>({2, 64}, numbers);
+  // Infinities of x times weights that differ from their zero points, and sums of both signs; of few rows and
+  // of many.
   const Tensor w = full<uint8_t>({5, 64}, 7), s = full<float>({5, 2}, 0.5f), zeros = full<uint8_t>({5, 2}, 3);
-  for (const int64_t activations : {0, 8}) {
-    const std::vector<float> y =
-        run_op(LowBitFullyConnectedAttrs{.block_size = 32, .activation_bits = activations},
-               {x, w, s, zeros})[0]
-            .values<float>();
-    for (size_t i = 0; i < 5; ++i) {
-      EXPECT_EQ(y[i] == HUGE_VALF, activations == 0) << y[i];
-      EXPECT_TRUE(std::isnan(y[5 + i]));
+  for (const int64_t rows : {2, 8})
+    for (const int64_t activations : {0, 8}) {
+      std::vector<float> numbers(static_cast<size_t>(rows) * 64, 1);
+      for (size_t r = 0; r < numbers.size(); r += 128) numbers[r + 3] = HUGE_VALF, numbers[r + 64 + 3] = NAN;
+      const std::vector<float> y =
+          run_op(LowBitFullyConnectedAttrs{.block_size = 32, .activation_bits = activations},
+                 {tensor<float>({rows, 64}, numbers), w, s, zeros})[0]
+              .values<float>();
+      for (size_t i = 0; i < y.size(); ++i) {
+        EXPECT_EQ(y[i] == HUGE_VALF, activations == 0 && i % 10 < 5) << y[i];
+        EXPECT_TRUE(i % 10 < 5 || std::isnan(y[i])) << y[i];
+      }
     }
-  }
 }
 
 TEST(Conv, Shapes) {
