@@ -107,14 +107,22 @@ struct LowBitScratch {
   }
 };
 
+// Threads whose scratch is asked for. A plan gives its largest steps what one thread needs; these have
+// the most to gain from others, whose scratch is small beside x.
+int64_t scratch_threads(const TensorView& x, int threads, int64_t thread_floats) {
+  const int64_t small = thread_floats == 0 ? 0 : x.size() / (4 * thread_floats);
+  return std::max<int64_t>({1, threads, std::min<int64_t>(small, 8)});
+}
+
 Status low_bit_workspace(const OpCall& call, int threads, size_t* bytes) {
   LowBitScratch s;
   int64_t n = 0, each = 0;
-  SINTER_RETURN_UNLESS(s.set(low_bit(call), rows_of(call.in(0))) &&
-                           checked_mul<int64_t>(s.thread_floats, std::max(threads, 1), &each) &&
-                           checked_mul(s.row_floats, s.rows, &n) && checked_add(n, each, &n) &&
-                           checked_mul<int64_t>(n, sizeof(float), &n),
-                       too_much_workspace());
+  SINTER_RETURN_UNLESS(
+      s.set(low_bit(call), rows_of(call.in(0))) &&
+          checked_mul(s.thread_floats, scratch_threads(call.in(0), threads, s.thread_floats), &each) &&
+          checked_mul(s.row_floats, s.rows, &n) && checked_add(n, each, &n) &&
+          checked_mul<int64_t>(n, sizeof(float), &n),
+      too_much_workspace());
   *bytes = static_cast<size_t>(n);
   return ok_status();
 }
