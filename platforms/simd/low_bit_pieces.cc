@@ -120,13 +120,10 @@ HWY_NOINLINE void unpack_bytes(const LowBit& g, const LowBitSegments& segments, 
         words_of(column + i + 12), words_of(column + i + 13), words_of(column + i + 14),
         words_of(column + i + 15)};
     PieceBytes bytes(segments, width, piece + i);
-    const int64_t words = segments.fours * 4 / kWord;
-    if (segments.dense) {
-      unpack_words(columns, segments.first(first), words * (last - first), flip, bytes);
-      continue;
-    }
-    for (int64_t s = first; s < last; ++s, bytes.to += segments.piece_record(width))
-      unpack_words(columns, segments.first(s), words, flip, bytes);
+    // One run of words, or one for each segment.
+    const int64_t segment = segments.fours * 4 / kWord, runs = segments.dense ? 1 : last - first;
+    for (int64_t r = 0; r < runs; ++r, bytes.to += segments.piece_record(width))
+      unpack_words(columns, segments.first(first + r), segment * (last - first) / runs, flip, bytes);
   }
 }
 
