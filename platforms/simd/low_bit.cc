@@ -2,6 +2,7 @@
 #include "platforms/simd/low_bit.h"
 
 #include "platforms/simd/gemm.h"
+#include "platforms/simd/low_bit_segments.h"
 #include "runtime/core/float_formats.h"
 
 namespace sinter::simd {
@@ -87,34 +88,53 @@ Status accept_low_bit(const OpCall& call) {
   return check_low_bit(low_bit(call));
 }
 
-constexpr int64_t kArrangedRows = 64;  // at a time
+// Scratch: for rows, all of them that are multiplied at a time, and for each thread.
+struct LowBitScratch {
+  int64_t rows = 0;  // at a time, where they are rounded or arranged
+  int64_t row_floats = 0, thread_floats = 0;
 
-// Whether x is arranged; else weights are widened.
-bool arranges(const LowBit& g, int64_t rows) { return rows <= kLowBitRows || g.is_rounded; }
+  bool set(const LowBit& g, int64_t all_rows) {
+    if (all_rows <= kLowBitRows) return rows = all_rows, arranged_floats(g, &row_floats);
+    thread_floats = g.is_rounded ? kBytePieceFloats : kPieceFloats;
+    if (!g.is_rounded) return true;
+    // Bytes of rows that stay in a cache while they are multiplied, in parts of the same length.
+    constexpr int64_t kMostRows = 512;
+    rows = divide_up(all_rows, divide_up(all_rows, kMostRows));
+    const LowBitSegments segments(g);
+    int64_t n = 0;
+    if (!checked_mul(segments.count, segments.record(), &n) || !checked_add<int64_t>(n, 64, &n)) return false;
+    return row_floats = segments.stride(), true;
+  }
+};
 
-// Floats of scratch: of one thread, or for all where rows are arranged.
-bool scratch_floats(const LowBit& g, int64_t rows, int64_t* floats) {
-  if (arranges(g, rows))
-    return arranged_floats(g, floats) && checked_mul(*floats, std::min(rows, kArrangedRows), floats);
-  return *floats = kPieceFloats, true;
+// Threads whose scratch is asked for. A plan gives its largest steps what one thread needs; these have
+// the most to gain from others, whose scratch is small beside x.
+int64_t scratch_threads(const TensorView& x, int threads, int64_t thread_floats) {
+  const int64_t small = thread_floats == 0 ? 0 : x.size() / (4 * thread_floats);
+  return std::max<int64_t>({1, threads, std::min<int64_t>(small, 8)});
 }
 
 Status low_bit_workspace(const OpCall& call, int threads, size_t* bytes) {
-  const LowBit g = low_bit(call);
-  const int64_t rows = rows_of(call.in(0));
-  int64_t n = 0;
-  SINTER_RETURN_UNLESS(scratch_floats(g, rows, &n) &&
-                           checked_mul<int64_t>(n, arranges(g, rows) ? 1 : std::max(threads, 1), &n) &&
-                           checked_mul<int64_t>(n, sizeof(float), &n),
-                       too_much_workspace());
+  LowBitScratch s;
+  int64_t n = 0, each = 0;
+  SINTER_RETURN_UNLESS(
+      s.set(low_bit(call), rows_of(call.in(0))) &&
+          checked_mul(s.thread_floats, scratch_threads(call.in(0), threads, s.thread_floats), &each) &&
+          checked_mul(s.row_floats, s.rows, &n) && checked_add(n, each, &n) &&
+          checked_mul<int64_t>(n, sizeof(float), &n),
+      too_much_workspace());
   *bytes = static_cast<size_t>(n);
   return ok_status();
 }
 
+// The threads that scratch behind the first `floats` suffices for.
+int64_t slots_of(const RunContext& context, int64_t floats, int64_t each) {
+  const auto room = (static_cast<int64_t>(context.workspace.size() / sizeof(float)) - floats) / each;
+  return std::clamp<int64_t>(threads_of(context.threads), 1, std::max<int64_t>(room, 1));
+}
+
 void run_widened(const LowBit& g, const Gemm& product, RunContext& context) {
-  const int64_t pool = threads_of(context.threads);
-  const auto room = static_cast<int64_t>(context.workspace.size() / sizeof(float)) / kPieceFloats;
-  const int64_t slots = std::clamp<int64_t>(pool, 1, std::max<int64_t>(room, 1));
+  const int64_t slots = slots_of(context, 0, kPieceFloats);
   const int64_t width = panel_width(), panels = divide_up(g.columns, width);
   parallel_slots(context.threads, slots, panels, [&](int64_t slot, int64_t begin, int64_t end) {
     float* piece = reinterpret_cast<float*>(context.workspace.data()) + slot * kPieceFloats;
@@ -126,24 +146,51 @@ void run_widened(const LowBit& g, const Gemm& product, RunContext& context) {
   });
 }
 
-// Up to kArrangedRows rows of x.
+// Up to kLowBitRows rows of x.
 void run_arranged(const LowBit& g, const float* x, int64_t rows, const float* bias, float min, float max,
                   float* y, RunContext& context) {
   int64_t stride = 0;
   if (!arranged_floats(g, &stride)) return;
   auto* arranged = reinterpret_cast<float*>(context.workspace.data());
-  parallel_for(context.threads, rows, kLowBitRows, [&](int64_t first, int64_t last) {
-    for (int64_t r = first; r < last; ++r) arrange_row(g, x + r * g.depth, arranged + r * stride);
-  });
-  // Weights that stay in a cache while all rows are multiplied; if that is done in one go, larger pieces, for
-  // memory is read ahead beyond their ends.
-  const int64_t piece_bytes = rows <= kLowBitRows ? 131072 : 32768;
-  const int64_t grain = std::max<int64_t>(piece_bytes / std::max<int64_t>(g.row_bytes(), 1), 1);
+  for (int64_t r = 0; r < rows; ++r) arrange_row(g, x + r * g.depth, arranged + r * stride);
+  // Large pieces, for memory is read ahead beyond their ends.
+  const int64_t grain = std::max<int64_t>(131072 / std::max<int64_t>(g.row_bytes(), 1), 1);
   parallel_for(context.threads, g.columns, grain, [&](int64_t first, int64_t last) {
     for (int64_t n = first; n < last; n += grain)
-      for (int64_t r = 0; r < rows; r += kLowBitRows)
-        low_bit_products(g, arranged + r * stride, stride, std::min(kLowBitRows, rows - r), n,
-                         std::min(n + grain, last), bias, min, max, y + r * g.columns, g.columns);
+      low_bit_products(g, arranged, stride, rows, n, std::min(n + grain, last), bias, min, max, y, g.columns);
+  });
+}
+
+// Rows of x that are multiplied at a time, as bytes. `product` lacks them.
+void run_rounded(const LowBit& g, const LowBitSegments& segments, const float* x, ByteProduct product,
+                 RunContext& context) {
+  const int64_t stride = segments.stride();
+  auto* rounded = reinterpret_cast<float*>(context.workspace.data());
+  parallel_for(context.threads, product.rows, std::max<int64_t>(16384 / std::max<int64_t>(g.depth, 1), 1),
+               [&](int64_t first, int64_t last) {
+                 for (int64_t r = first; r < last; ++r)
+                   round_row(g, segments, x + r * g.depth, rounded + r * stride);
+               });
+  const int64_t floats = product.rows * stride, slots = slots_of(context, floats, kBytePieceFloats);
+  const int64_t width = byte_panel_width(), panels = divide_up(g.columns, width);
+  // Few panels are shared among threads by their rows.
+  const int64_t parts = std::clamp<int64_t>((2 * slots - 1) / panels, 1, divide_up(product.rows, 48));
+  parallel_slots(context.threads, slots, panels * parts, [&](int64_t slot, int64_t begin, int64_t end) {
+    float* weights = rounded + floats + slot * kBytePieceFloats;
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t r0 = product.rows * (unit % parts) / parts,
+                    r1 = product.rows * (unit % parts + 1) / parts;
+      ByteProduct rows = product;
+      rows.x = rounded + r0 * stride, rows.rows = r1 - r0, rows.y = product.y + r0 * g.columns;
+      BytePiece piece;
+      piece.weights = weights, piece.column = unit / parts * width;
+      do {
+        piece.last = std::min(piece.first + segments.at_once, segments.count);
+        unpack_piece(g, segments, piece.column, piece.first, piece.last, weights);
+        multiply_piece(g, segments, piece, rows);
+        piece.first = piece.last;
+      } while (piece.first < segments.count);
+    }
   });
 }
 
@@ -156,16 +203,20 @@ Status run_low_bit(const OpCall& call, RunContext& context) {
   const float* bias = call.has_input(4) ? call.in(4).as<const float>() : nullptr;
   auto* y = call.out(0).as<float>();
   const auto min = static_cast<float>(attrs.act_min), max = static_cast<float>(attrs.act_max);
-  if (!arranges(g, rows)) {
+  if (rows <= kLowBitRows) return run_arranged(g, x, rows, bias, min, max, y, context), ok_status();
+  if (!g.is_rounded) {
     Gemm product;
     product.a = x, product.a_stride = g.depth, product.rows = rows, product.columns = g.columns;
     product.depth = g.depth, product.bias = bias, product.y = y, product.y_stride = g.columns;
     product.min = min, product.max = max;
     return run_widened(g, product, context), ok_status();
   }
-  for (int64_t r = 0; r < rows; r += kArrangedRows)
-    run_arranged(g, x + r * g.depth, std::min(kArrangedRows, rows - r), bias, min, max, y + r * g.columns,
-                 context);
+  LowBitScratch scratch;
+  if (!scratch.set(g, rows)) return too_much_workspace();
+  const LowBitSegments segments(g);
+  for (int64_t r = 0; r < rows; r += scratch.rows)
+    run_rounded(g, segments, x + r * g.depth,
+                {nullptr, std::min(scratch.rows, rows - r), bias, min, max, y + r * g.columns}, context);
   return ok_status();
 }
 

@@ -6,6 +6,7 @@
 
 #include "platforms/simd/int8.h"
 #include "platforms/simd/low_bit_groups.h"
+#include "platforms/simd/low_bit_segments.h"
 #include "runtime/backend/rounded_block.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -94,6 +95,13 @@ HWY_INLINE void arrange_integers(const int8_t* q, int64_t lanes, int8_t* to, flo
   }
 }
 
+// What integer sums of x less the zero point begin with for each of the x that they add up: what is known of
+// the zero point before the weights are, and what makes signed bytes of weights unsigned.
+HWY_INLINE int32_t known_zero(const LowBit& g) {
+  return (g.zeros == nullptr ? -static_cast<int32_t>(middle_of(g)) : 0) +
+         (g.is_rounded && has_signed_bytes(g.bits) ? 128 : 0);
+}
+
 // One group.
 template <int kVectors>
 HWY_INLINE void arrange_group(const LowBit& g, const LowBitGroups& groups, const float* x, int64_t count,
@@ -121,13 +129,11 @@ HWY_INLINE void arrange_group(const LowBit& g, const LowBitGroups& groups, const
     }
     arrange_integers<kVectors>(q, lanes, reinterpret_cast<int8_t*>(to) + c * groups.chunk, sums);
   }
-  // What is known of the zero point before the weights are.
-  const bool signed_bytes = g.is_rounded && has_signed_bytes(g.bits);
-  const float known = (g.zeros == nullptr ? -middle_of(g) : 0.0f) + (signed_bytes ? 128.0f : 0.0f);
+  const int32_t known = known_zero(g);
   for (int64_t l = 0; l < lanes; ++l) {
-    start[l] = known * sums[l];
+    start[l] = static_cast<float>(known) * sums[l];
     if (!g.is_rounded) continue;
-    const auto whole = static_cast<int32_t>(static_cast<int64_t>(known) * static_cast<int64_t>(sums[l]));
+    const int32_t whole = known * static_cast<int32_t>(sums[l]);
     std::memcpy(start + l, &whole, sizeof whole);
   }
 }
@@ -151,6 +157,55 @@ void arrange_row(const LowBit& g, const float* x, float* arranged) {
   }
 }
 
+// Whole sixteens, in the order in which the bytes of weights come out of their words.
+template <int kVectors>
+HWY_INLINE void copy_sixteens(const int8_t* q, int64_t n, int8_t* to) {
+  const hn::FixedTag<int8_t, 16> d;
+  HWY_ALIGN int8_t order[16];
+  constexpr int kWord = 4 * kVectors;
+  for (int i = 0; i < 16; ++i)
+    order[i] = static_cast<int8_t>(i / kWord * kWord + i % 4 * kVectors + i % kWord / 4);
+  const auto table = hn::Load(d, order);
+  for (int64_t i = 0; i < n; i += 16) hn::StoreU(hn::TableLookupBytes(hn::LoadU(d, q + i), table), d, to + i);
+}
+
+HWY_INLINE int32_t sum_of(const int8_t* q, int64_t n) {
+  const I d;
+  VI sum = hn::Zero(d);
+  for (int64_t i = 0; i < n; i += 16)
+    for (int64_t j = 0; j < 16; j += static_cast<int64_t>(hn::Lanes(d)))
+      sum = hn::Add(sum, load32(q + i + j));
+  return hn::ReduceSum(d, sum);
+}
+
+void round_row(const LowBit& g, const LowBitSegments& segments, const float* x, float* to) {
+  HWY_ALIGN int8_t q[kLongestSegment];
+  const int64_t bytes = 4 * segments.fours;
+  const int32_t known = known_zero(g);
+  float scale = 0;
+  for (int64_t s = 0; s < segments.count; ++s, to += segments.record()) {
+    const int64_t first = segments.first(s), n = segments.weights(s, g.depth);
+    if (s % segments.parts == 0) scale = scale_of(x + first, std::min(g.block, g.depth - first));
+    if (n > 0) round_numbers(x + first, n, scale, q);
+    std::fill(q + n, q + bytes, int8_t{0});
+    switch (bit_planes(g.bits).bits) {
+      case 2:
+        copy_sixteens<4>(q, bytes, reinterpret_cast<int8_t*>(to));
+        break;
+      case 4:
+        copy_sixteens<2>(q, bytes, reinterpret_cast<int8_t*>(to));
+        break;
+      default:
+        std::memcpy(to, q, static_cast<size_t>(bytes));
+    }
+    const int32_t sum = sum_of(q, bytes), start = known * sum;
+    float* ends = to + segments.fours;
+    std::memcpy(ends + LowBitSegments::kStart, &start, sizeof start);
+    ends[LowBitSegments::kSum] = static_cast<float>(sum);
+    ends[LowBitSegments::kScale] = scale;
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
 HWY_AFTER_NAMESPACE();
@@ -160,10 +215,14 @@ namespace sinter::simd {
 
 HWY_EXPORT(low_bit_lanes);
 HWY_EXPORT(arrange_row);
+HWY_EXPORT(round_row);
 
 int64_t low_bit_lanes() { return HWY_DYNAMIC_DISPATCH(low_bit_lanes)(); }
 void arrange_row(const LowBit& g, const float* x, float* arranged) {
   HWY_DYNAMIC_DISPATCH(arrange_row)(g, x, arranged);
+}
+void round_row(const LowBit& g, const LowBitSegments& segments, const float* x, float* to) {
+  HWY_DYNAMIC_DISPATCH(round_row)(g, segments, x, to);
 }
 
 bool arranged_floats(const LowBit& g, int64_t* floats) {

@@ -38,6 +38,19 @@ HWY_INLINE V16 byte_pairs(V8 w, V8 x) {
 }
 #endif
 
+#if !HWY_ARCH_X86 || HWY_TARGET <= HWY_AVX3_DL
+// sum + four bytes of w times four of x, in each lane.
+HWY_INLINE VI add_bytes(V8 w, V8 x, VI sum) {
+#if HWY_ARCH_X86
+  return hn::SumOfMulQuadAccumulate(I(), hn::BitCast(hn::RebindToUnsigned<D8>(), w), x, sum);
+#elif HWY_TARGET == HWY_NEON
+  return add_dots(w, x, sum);
+#else
+  return hn::SumOfMulQuadAccumulate(I(), w, x, sum);
+#endif
+}
+#endif
+
 // sum + the words of weights times a chunk of x, whose vectors follow each other.
 template <int kBits>
 HWY_INLINE VI add_dots(const WeightWords<kBits>& words, VI mask, const float* x, int64_t lanes, VI sum) {
@@ -65,19 +78,12 @@ HWY_INLINE VI add_dots(const WeightWords<kBits>& words, VI mask, const float* x,
                                    byte_pairs<kSigned>(weights(words.template bytes<3>()), x_bytes(3))));
   return add_pairs(pairs, ones, sum);
 #else
-  const auto dot = [&](V8 w, V8 v) SINTER_SIMD_LAMBDA {
-#if HWY_ARCH_X86
-    sum = hn::SumOfMulQuadAccumulate(I(), hn::BitCast(hn::RebindToUnsigned<D8>(), w), v, sum);
-#elif HWY_TARGET == HWY_NEON
-    sum = add_dots(w, v, sum);
-#else
-    sum = hn::SumOfMulQuadAccumulate(I(), w, v, sum);
-#endif
-  };
-  dot(weights(words.template bytes<0>()), x_bytes(0));
-  if constexpr (kVectors > 1) dot(weights(words.template bytes<1>()), x_bytes(1));
-  if constexpr (kVectors > 2)
-    dot(weights(words.template bytes<2>()), x_bytes(2)), dot(weights(words.template bytes<3>()), x_bytes(3));
+  sum = add_bytes(weights(words.template bytes<0>()), x_bytes(0), sum);
+  if constexpr (kVectors > 1) sum = add_bytes(weights(words.template bytes<1>()), x_bytes(1), sum);
+  if constexpr (kVectors > 2) {
+    sum = add_bytes(weights(words.template bytes<2>()), x_bytes(2), sum);
+    sum = add_bytes(weights(words.template bytes<3>()), x_bytes(3), sum);
+  }
   return sum;
 #endif
 }

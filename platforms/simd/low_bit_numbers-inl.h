@@ -8,6 +8,8 @@
 #define SINTER_PLATFORMS_SIMD_LOW_BIT_NUMBERS_INL_H_
 #endif
 
+#include <cstring>
+
 #include "platforms/simd/float_formats-inl.h"
 #include "platforms/simd/low_bit_groups.h"
 
@@ -29,7 +31,7 @@ HWY_INLINE void widen_numbers(const T* from, int64_t count, float* to, const Loa
 }
 
 // Scales at .. at + count - 1.
-HWY_NOINLINE void read_scales(const LowBit& g, int64_t at, int64_t count, float* to) {
+inline HWY_NOINLINE void read_scales(const LowBit& g, int64_t at, int64_t count, float* to) {
   switch (g.scale_type) {
     case DType::kFloat16:
       return widen_numbers(static_cast<const uint16_t*>(g.scales) + at, count, to,
@@ -38,19 +40,16 @@ HWY_NOINLINE void read_scales(const LowBit& g, int64_t at, int64_t count, float*
       return widen_numbers(static_cast<const uint16_t*>(g.scales) + at, count, to,
                            [&](auto v)
                                SINTER_SIMD_LAMBDA { return BFloat16::of_words(hn::PromoteTo(U(), v)); });
-    default: {
-      const float* from = static_cast<const float*>(g.scales) + at;
-      for (int64_t i = 0; i < count; ++i) to[i] = from[i];
-    }
+    default:
+      std::memcpy(to, static_cast<const float*>(g.scales) + at, static_cast<size_t>(count) * sizeof(float));
   }
 }
 
 // Zero points in the terms of unsigned weights.
-HWY_NOINLINE void read_zeros(const LowBit& g, int64_t at, int64_t count, float* to) {
+inline HWY_NOINLINE void read_zeros(const LowBit& g, int64_t at, int64_t count, float* to) {
   const F d;
   if (g.zero_type == DType::kFloat32) {
-    const float* from = reinterpret_cast<const float*>(g.zeros) + at;
-    for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+    std::memcpy(to, reinterpret_cast<const float*>(g.zeros) + at, static_cast<size_t>(count) * sizeof(float));
     return;
   }
   const auto* bytes = reinterpret_cast<const uint8_t*>(g.zeros);
@@ -148,9 +147,10 @@ HWY_INLINE auto lane_blocks(const LowBit& g, const LowBitGroups& groups) {
 }
 
 // What makes signed weights unsigned, or, as signed bytes, the reverse.
-HWY_INLINE VI flip_of(const LowBit& g, bool signed_bytes) {
+template <class D = I>
+HWY_INLINE hn::Vec<D> flip_of(const LowBit& g, bool signed_bytes) {
   const unsigned each = g.bits == 2 ? 0xaa : g.bits == 4 ? 0x88 : 0x80;
-  return hn::Set(I(), g.is_signed != signed_bytes ? static_cast<int32_t>(0x01010101u * each) : 0);
+  return hn::Set(D(), g.is_signed != signed_bytes ? static_cast<int32_t>(0x01010101u * each) : 0);
 }
 
 }  // namespace HWY_NAMESPACE

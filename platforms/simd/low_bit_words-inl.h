@@ -28,12 +28,46 @@ HWY_INLINE hn::Vec<D> load_before(D d, const uint8_t* p, const uint8_t* end) {
   return load_last(d, p, end);
 }
 
-// The planes of one row, from some integer on.
-template <int kBits>
-class WeightWords {
- public:
+// Vectors of words of the planes, by themselves.
+template <int kBits, class D = I>
+struct PlaneWords {
+  using Words = hn::Vec<D>;
   static constexpr BitPlanes kPlanes = bit_planes(kBits);
   static constexpr int kVectors = 8 / kPlanes.bits;  // of bytes, that a vector of words becomes
+
+  Words low, twos, singles;
+
+  HWY_INLINE PlaneWords() {}  // an implicit one would not be compiled for the instruction set
+
+  // Vector j. Bits above kBits are anything where there is one plane.
+  template <int j>
+  HWY_INLINE Words bytes() const {
+    Words v = j == 0 ? low : hn::ShiftRight<kPlanes.bits % 8 * j>(low);
+    if constexpr (kPlanes.two || kPlanes.single) v = hn::And(v, each_byte((1 << kPlanes.bits) - 1));
+    if constexpr (kPlanes.two) v = hn::Or(v, hn::And(hn::ShiftLeft<4 - 2 * j>(twos), each_byte(0x30)));
+    if constexpr (kPlanes.single)
+      v = hn::Or(v, hn::And(moved<kBits - 1 - j>(singles), each_byte(1 << (kBits - 1))));
+    return v;
+  }
+  static HWY_INLINE Words each_byte(int v) {
+    return hn::Set(D(), static_cast<int32_t>(0x01010101u * static_cast<unsigned>(v)));
+  }
+
+ private:
+  template <int kLeft>
+  static HWY_INLINE Words moved(Words v) {
+    if constexpr (kLeft < 0)
+      return hn::ShiftRight<-kLeft>(v);
+    else
+      return hn::ShiftLeft<kLeft>(v);
+  }
+};
+
+// Those of one row, from some integer on.
+template <int kBits, class D = I>
+class WeightWords : public PlaneWords<kBits, D> {
+ public:
+  using PlaneWords<kBits, D>::kPlanes;
 
   HWY_INLINE WeightWords(const LowBit& g, int64_t row) : end_(g.end) {
     low_ = g.weights + row * bit_row_bytes(kBits, g.depth);
@@ -41,51 +75,35 @@ class WeightWords {
     single_ = two_ + (kPlanes.two ? plane_bytes(2, g.depth) : 0);
   }
   // From integer k on; it begins at whole bytes.
-  HWY_INLINE void load(int64_t k, VI flip) {
-    const hn::Repartition<uint8_t, F> bytes;
+  HWY_INLINE void load(int64_t k, hn::Vec<D> flip) {
+    this->low = load_low(k, flip);
+    if constexpr (kPlanes.two) this->twos = load_twos(k);
+    if constexpr (kPlanes.single) this->singles = load_singles(k);
+  }
+  HWY_INLINE hn::Vec<D> load_low(int64_t k, hn::Vec<D> flip) const {
+    const hn::Repartition<uint8_t, D> bytes;
     const auto at = static_cast<uint64_t>(k);
-    words_ = hn::Xor(hn::BitCast(I(), load_before(bytes, low_ + at * kPlanes.bits / 8, end_)), flip);
-    if constexpr (kPlanes.two) {
-      const hn::Repartition<uint16_t, F> d;
-      const auto v = hn::PromoteTo(d, load_before(hn::Rebind<uint8_t, decltype(d)>(), two_ + at / 4, end_));
-      twos_ = hn::BitCast(I(), hn::Or(v, hn::ShiftLeft<4>(v)));
-    }
-    if constexpr (kPlanes.single && kPlanes.bits == 4) {
-      const VI v = hn::PromoteTo(I(), load_before(hn::Rebind<uint8_t, F>(), single_ + at / 8, end_));
-      const VI pair = hn::Or(v, hn::ShiftLeft<6>(v));
-      singles_ = hn::Or(pair, hn::ShiftLeft<12>(pair));
-    } else if constexpr (kPlanes.single) {
-      const hn::Repartition<uint16_t, F> d;
-      const auto v =
-          hn::PromoteTo(d, load_before(hn::Rebind<uint8_t, decltype(d)>(), single_ + at / 8, end_));
-      singles_ = hn::BitCast(I(), hn::Or(v, hn::ShiftLeft<4>(v)));
-    }
+    return hn::Xor(hn::BitCast(D(), load_before(bytes, low_ + at * kPlanes.bits / 8, end_)), flip);
   }
-  // Vector j. Bits above kBits are anything where there is one plane.
-  template <int j>
-  HWY_INLINE VI bytes() const {
-    VI v = j == 0 ? words_ : hn::ShiftRight<kPlanes.bits % 8 * j>(words_);
-    if constexpr (kPlanes.two || kPlanes.single) v = hn::And(v, each_byte((1 << kPlanes.bits) - 1));
-    if constexpr (kPlanes.two) v = hn::Or(v, hn::And(hn::ShiftLeft<4 - 2 * j>(twos_), each_byte(0x30)));
-    if constexpr (kPlanes.single)
-      v = hn::Or(v, hn::And(moved<kBits - 1 - j>(singles_), each_byte(1 << (kBits - 1))));
-    return v;
+  HWY_INLINE hn::Vec<D> load_twos(int64_t k) const {
+    const hn::Repartition<uint16_t, D> d;
+    const auto v = hn::PromoteTo(d, load_before(hn::Rebind<uint8_t, decltype(d)>(), two_ + k / 4, end_));
+    return hn::BitCast(D(), hn::Or(v, hn::ShiftLeft<4>(v)));
   }
-  static HWY_INLINE VI each_byte(int v) {
-    return hn::Set(I(), static_cast<int32_t>(0x01010101u * static_cast<unsigned>(v)));
+  HWY_INLINE hn::Vec<D> load_singles(int64_t k) const {
+    if constexpr (kPlanes.bits == 4) {
+      const auto v = hn::PromoteTo(D(), load_before(hn::Rebind<uint8_t, D>(), single_ + k / 8, end_));
+      const auto pair = hn::Or(v, hn::ShiftLeft<6>(v));
+      return hn::Or(pair, hn::ShiftLeft<12>(pair));
+    } else {
+      const hn::Repartition<uint16_t, D> d;
+      const auto v = hn::PromoteTo(d, load_before(hn::Rebind<uint8_t, decltype(d)>(), single_ + k / 8, end_));
+      return hn::BitCast(D(), hn::Or(v, hn::ShiftLeft<4>(v)));
+    }
   }
 
  private:
-  template <int kLeft>
-  static HWY_INLINE VI moved(VI v) {
-    if constexpr (kLeft < 0)
-      return hn::ShiftRight<-kLeft>(v);
-    else
-      return hn::ShiftLeft<kLeft>(v);
-  }
-
   const uint8_t *end_, *low_, *two_, *single_;
-  VI words_, twos_, singles_;
 };
 
 // The floats of a vector of bytes: of the lowest byte of each word, of the next one, 256 times as large, and

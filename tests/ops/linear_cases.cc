@@ -64,12 +64,15 @@ struct LowBitWidth {
 const RunOptions kLowBitTaken{.taken_by = {"simd", "cuda-emulated"}};
 
 TEST(LowBit, Sizes) {
-  // Rows, columns, depth, block: blocks shorter and longer than vectors, rows that end within one.
-  const int64_t sizes[][4] = {{1, 1, 2, 2},       {1, 9, 64, 32},    {2, 33, 96, 16},   {3, 70, 640, 128},
-                              {4, 5, 90, 32},     {1, 7, 50, 1000},  {5, 7, 34, 16},    {6, 65, 96, 32},
-                              {50, 130, 600, 24}, {7, 3, 1030, 4},   {1, 0, 32, 32},    {2, 3, 2050, 64},
-                              {0, 3, 32, 32},     {97, 200, 40, 64}, {1, 40, 62, 34},   {1, 7, 56, 1000},
-                              {5, 7, 40, 16},     {1, 6, 4096, 16},  {3, 6, 1032, 512}, {1, 13, 4160, 32}};
+  // Rows, columns, depth, block: blocks shorter and longer than vectors, rows that end within one. Of many
+  // rows: several pieces of panels, long blocks in parts, and more rows than are multiplied at once.
+  const int64_t sizes[][4] = {
+      {1, 1, 2, 2},       {1, 9, 64, 32},    {2, 33, 96, 16},     {3, 70, 640, 128},   {4, 5, 90, 32},
+      {1, 7, 50, 1000},   {5, 7, 34, 16},    {6, 65, 96, 32},     {50, 130, 600, 24},  {7, 3, 1030, 4},
+      {1, 0, 32, 32},     {2, 3, 2050, 64},  {0, 3, 32, 32},      {97, 200, 40, 64},   {1, 40, 62, 34},
+      {1, 7, 56, 1000},   {5, 7, 40, 16},    {1, 6, 4096, 16},    {3, 6, 1032, 512},   {1, 13, 4160, 32},
+      {17, 70, 4160, 32}, {64, 33, 256, 64}, {9, 40, 2304, 2048}, {5, 35, 3000, 1500}, {19, 5, 4400, 2200},
+      {8, 17, 88, 8},     {600, 3, 64, 16},  {12, 65, 1056, 1056}};
   const LowBitWidth widths[] = {{0, DType::kUint4}, {0, DType::kInt4}, {0, DType::kUint8}, {0, DType::kInt8},
                                 {0, DType::kUint2}, {0, DType::kInt2}, {3, DType::kUint8}, {5, DType::kUint8},
                                 {6, DType::kUint8}, {7, DType::kUint8}};
@@ -108,21 +111,22 @@ TEST(LowBit, NarrowScales) {
 }
 
 TEST(LowBit, NumbersThatAreNotFinite) {
-  // Infinities of x times weights that differ from their zero points, and sums of both signs.
-  std::vector<float> numbers(128, 1);
-  numbers[3] = HUGE_VALF, numbers[64 + 3] = NAN;
-  const Tensor x = tensor<float>({2, 64}, numbers);
+  // Infinities of x times weights that differ from their zero points, and sums of both signs; of few rows and
+  // of many.
   const Tensor w = full<uint8_t>({5, 64}, 7), s = full<float>({5, 2}, 0.5f), zeros = full<uint8_t>({5, 2}, 3);
-  for (const int64_t activations : {0, 8}) {
-    const std::vector<float> y =
-        run_op(LowBitFullyConnectedAttrs{.block_size = 32, .activation_bits = activations},
-               {x, w, s, zeros})[0]
-            .values<float>();
-    for (size_t i = 0; i < 5; ++i) {
-      EXPECT_EQ(y[i] == HUGE_VALF, activations == 0) << y[i];
-      EXPECT_TRUE(std::isnan(y[5 + i]));
+  for (const int64_t rows : {2, 8})
+    for (const int64_t activations : {0, 8}) {
+      std::vector<float> numbers(static_cast<size_t>(rows) * 64, 1);
+      for (size_t r = 0; r < numbers.size(); r += 128) numbers[r + 3] = HUGE_VALF, numbers[r + 64 + 3] = NAN;
+      const std::vector<float> y =
+          run_op(LowBitFullyConnectedAttrs{.block_size = 32, .activation_bits = activations},
+                 {tensor<float>({rows, 64}, numbers), w, s, zeros})[0]
+              .values<float>();
+      for (size_t i = 0; i < y.size(); ++i) {
+        EXPECT_EQ(y[i] == HUGE_VALF, activations == 0 && i % 10 < 5) << y[i];
+        EXPECT_TRUE(i % 10 < 5 || std::isnan(y[i])) << y[i];
+      }
     }
-  }
 }
 
 TEST(Conv, Shapes) {
