@@ -620,7 +620,7 @@ class Pack(Case):
         self.assertEqual(self.facts(out)["packed_bytes"], 0)
         self.expect(0, "keygen", key)
         self.expect(0, "convert", DIGITS, "-o", out, "--pack", "--sign", key + ".key")
-        self.expect(0, "inspect", out, "--public-key", key + ".pub", words=("trusted", "packed weights of this machine"))
+        self.expect(0, "inspect", out, "--public-key", key + ".pub", words=("the given one", "packed weights of this machine"))
         self.expect(4, "pack", out, words=("signed", "then sign"), lines=1)
         self.expect(0, "sign", self.path("cp.sinter"), "--key", key + ".key")
         other = "armv7" if "x86" in os.uname().machine else "x86_64"

@@ -334,7 +334,7 @@ def check_large(net, sinter, work):
     if told["widened_weight_bytes"]:
         faults.append(f"{told['widened_weight_bytes']} bytes of weights are widened when a session is created")
     own = told["session_bytes"] - told["arena_bytes"]
-    if own > 200000:
+    if own > max(200000, 2000 * told["step_count"]):  # control structures
         faults.append(f"the session has {own} bytes besides its arena of {told['arena_bytes']}")
     for name, mode, flags in (("widened", "widened", ()), ("stored", "stored", ()),
                               ("threads", "stored", ("--threads", "3")), ("reference", "stored", ("--backend", "reference"))):
