@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
+#include <type_traits>
 
 #include "converter/diagnostics/errors.h"
 #include "converter/emit/constant_pool.h"
@@ -21,8 +23,34 @@
 namespace sinter::convert {
 namespace {
 
-using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
+
+// A builder that writes equal lists once: dims and attributes repeat in almost every step.
+class Builder : public flatbuffers::FlatBufferBuilder {
+ public:
+  template <class T>
+  Offset<flatbuffers::Vector<T>> list(const std::vector<T>& items) {
+    static_assert(std::is_integral_v<T> || std::is_floating_point_v<T>);
+    const std::string_view bytes(reinterpret_cast<const char*>(items.data()), items.size() * sizeof(T));
+    return once<flatbuffers::Vector<T>>(fmt::format("{} {}", sizeof(T), bytes),
+                                        [&] { return CreateVector(items); });
+  }
+  template <class T>
+  Offset<flatbuffers::Vector<T>> list_or_none(const std::vector<T>& items) {
+    return items.empty() ? 0 : list(items);
+  }
+  // What `write` wrote for the same key.
+  template <class T, class Write>
+  Offset<T> once(const std::string& key, const Write& write) {
+    if (const auto it = written_.find(key); it != written_.end()) return Offset<T>(it->second);
+    const Offset<T> offset = write();
+    written_.emplace(key, offset.o);
+    return offset;
+  }
+
+ private:
+  std::map<std::string, flatbuffers::uoffset_t> written_;
+};
 
 // Names of values and steps, each once.
 class NameTable {
@@ -35,10 +63,13 @@ class NameTable {
     if (fresh) entries_.push_back(&it->first);
     return it->second;
   }
-  Offset<fb::Debug> write(FlatBufferBuilder& builder) const {
-    const auto column = [&](size_t field) {
+  Offset<fb::Debug> write(Builder& builder) const {
+    const auto column = [&](size_t field) -> Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> {
+      size_t count = entries_.size();
+      while (count > 0 && (*entries_[count - 1])[field].empty()) --count;
+      if (count == 0) return 0;
       std::vector<Offset<flatbuffers::String>> strings;
-      for (const Entry* e : entries_) strings.push_back(builder.CreateSharedString((*e)[field]));
+      for (size_t i = 0; i < count; ++i) strings.push_back(builder.CreateSharedString((*entries_[i])[field]));
       return builder.CreateVector(strings);
     };
     const auto names = column(0), origins = column(1), orders = column(2);
@@ -73,7 +104,7 @@ class ModelWriter {
     std::vector<Offset<fb::Constant>> constants;
     for (const ConstantPool::Entry& e : pool_.entries())
       constants.push_back(fb::CreateConstant(builder_, static_cast<uint8_t>(e.constant->dtype()),
-                                             builder_.CreateVector(e.constant->dims()), 0, e.offset));
+                                             builder_.list(e.constant->dims()), 0, e.offset));
     std::vector<Offset<fb::Profile>> profiles;
     for (size_t p = 0; p < profiles_.size(); ++p) profiles.push_back(profile(p, bases[p]));
     const auto root = fb::CreateModel(builder_, builder_.CreateString(options_.producer),
@@ -99,7 +130,7 @@ class ModelWriter {
     if (profiles_.size() == 1) return std::nullopt;
     std::vector<std::vector<uint8_t>> mine;
     for (size_t i = 0; i < profiles_[profile].programs.size(); ++i) {
-      FlatBufferBuilder alone;
+      Builder alone;
       alone.Finish(program(alone, profile, i, 0));
       mine.emplace_back(alone.GetBufferPointer(), alone.GetBufferPointer() + alone.GetSize());
     }
@@ -108,15 +139,15 @@ class ModelWriter {
     return same < bases.size() ? std::optional(bases[same]) : std::nullopt;
   }
 
-  Offset<fb::Program> program(FlatBufferBuilder& b, size_t profile, size_t index, uint32_t base) {
+  Offset<fb::Program> program(Builder& b, size_t profile, size_t index, uint32_t base) {
     const PlannedProgram& planned = profiles_[profile].programs[index];
     const bool entry = entries_[profile][index];
     const Graph& graph = *planned.graph;
     std::vector<bool> prepared(graph.values.size());
     for (const Node& node : graph.prepare) prepared[static_cast<size_t>(node.outputs[0])] = true;
-    std::vector<Offset<fb::Value>> values;
-    for (size_t i = 0; i < graph.values.size(); ++i)
-      values.push_back(value(b, graph, static_cast<ValueId>(i), prepared[i]));
+    // Names that have an order, then those with an origin: the two lists end with the last that has one.
+    for (const Value& v : graph.values)
+      if (!v.order.empty()) names_.add(v.name, {}, v.order);
     std::vector<Offset<fb::Step>> steps, prepare;
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       std::vector<uint32_t> subprograms = planned.steps[n].subprograms;
@@ -124,6 +155,9 @@ class ModelWriter {
       steps.push_back(step(b, graph.nodes[n], subprograms));
     }
     for (const Node& node : graph.prepare) prepare.push_back(step(b, node, {}));
+    std::vector<Offset<fb::Value>> values;
+    for (size_t i = 0; i < graph.values.size(); ++i)
+      values.push_back(value(b, graph, static_cast<ValueId>(i), prepared[i]));
     const auto ports = [&](const std::vector<ValueId>& ids) {
       std::vector<Offset<fb::Port>> list;
       for (const ValueId id : ids) {
@@ -146,8 +180,7 @@ class ModelWriter {
     return fb::CreateProgram(b, value_list, step_list, prepare_list, inputs, outputs, states, lengths);
   }
 
-  static Offset<flatbuffers::Vector<Offset<fb::Length>>> given_lengths(FlatBufferBuilder& b,
-                                                                       const Graph& graph) {
+  static Offset<flatbuffers::Vector<Offset<fb::Length>>> given_lengths(Builder& b, const Graph& graph) {
     std::vector<Offset<fb::Length>> list;
     for (const GraphLength& length : graph.lengths) {
       const auto name = b.CreateString(length.name);
@@ -157,8 +190,7 @@ class ModelWriter {
     return b.CreateVector(list);
   }
 
-  static Offset<flatbuffers::Vector<Offset<fb::StatePort>>> state_ports(FlatBufferBuilder& b,
-                                                                        const Graph& graph) {
+  static Offset<flatbuffers::Vector<Offset<fb::StatePort>>> state_ports(Builder& b, const Graph& graph) {
     std::vector<const GraphState*> states;
     for (const GraphState& s : graph.states) states.push_back(&s);
     std::sort(states.begin(), states.end(), [&](const GraphState* x, const GraphState* y) {
@@ -172,9 +204,9 @@ class ModelWriter {
     return b.CreateVector(list);
   }
 
-  Offset<fb::Value> value(FlatBufferBuilder& b, const Graph& graph, ValueId id, bool prepared) {
+  Offset<fb::Value> value(Builder& b, const Graph& graph, ValueId id, bool prepared) {
     const Value& v = graph.value(id);
-    const auto dims = b.CreateVector(v.dims);
+    const auto dims = b.list(v.dims);
     std::vector<fb::BoundedDim> bounded;
     for (const auto& [axis, count] : v.bounded_dims) bounded.emplace_back(axis, count);
     const auto bounded_dims = bounded.empty() ? 0 : b.CreateVectorOfStructs(bounded);
@@ -192,16 +224,15 @@ class ModelWriter {
                            static_cast<int32_t>(v.zero_point));
   }
 
-  Offset<fb::Step> step(FlatBufferBuilder& b, const Node& node, const std::vector<uint32_t>& subprograms) {
+  Offset<fb::Step> step(Builder& b, const Node& node, const std::vector<uint32_t>& subprograms) {
     const EncodedAttrs attrs = encode_attrs(node.attrs);
-    const auto list = [&](const auto& items) { return items.empty() ? 0 : b.CreateVector(items); };
-    const auto inputs = b.CreateVector(node.inputs), outputs = b.CreateVector(node.outputs);
-    const auto ints = list(attrs.ints);
-    const auto floats = list(attrs.floats);
+    const auto inputs = b.list(node.inputs), outputs = b.list(node.outputs);
+    const auto ints = b.list_or_none(attrs.ints);
+    const auto floats = b.list_or_none(attrs.floats);
     if (node.op() == Op::kCustom && !attrs.bytes.empty())
       b.ForceVectorAlignment(attrs.bytes.size(), 1, kDefinitionAlignment);
-    const auto bytes = list(attrs.bytes);
-    const auto subs = list(subprograms);
+    const auto bytes = attrs.bytes.empty() ? 0 : b.CreateVector(attrs.bytes);
+    const auto subs = b.list_or_none(subprograms);
     return fb::CreateStep(b, static_cast<uint16_t>(node.op()), op_info(node.op())->version, inputs, outputs,
                           ints, floats, bytes, subs, names_.add(node.name, node.origin));
   }
@@ -224,7 +255,7 @@ class ModelWriter {
   Offset<fb::ProgramPlan> plan(const PlannedProgram& planned, uint32_t index) {
     std::vector<Offset<fb::StepPlan>> steps;
     for (const PlannedStep& s : planned.steps) {
-      const auto candidates = builder_.CreateVector(s.candidates);
+      const auto candidates = builder_.CreateVector(s.candidates);  // each step's own: sinter tune changes it
       Offset<flatbuffers::Vector<Offset<fb::DeviceWorkspace>>> there = 0;
       if (!s.device_workspaces.empty()) {
         std::vector<Offset<fb::DeviceWorkspace>> list;
@@ -239,7 +270,7 @@ class ModelWriter {
     for (size_t i = 0; i < planned.values.size(); ++i) {
       const PlannedValue& v = planned.values[i];
       if (!v.placed) continue;
-      const auto strides = v.strides.empty() ? 0 : builder_.CreateVector(v.strides);
+      const auto strides = builder_.list_or_none(v.strides);
       placements.push_back(fb::CreatePlacement(builder_, static_cast<uint32_t>(i), v.region, v.offset,
                                                v.bytes, v.first_step, v.last_step, v.alias_of, strides));
     }
@@ -253,7 +284,7 @@ class ModelWriter {
 
   const std::span<const PlannedModel> profiles_;
   const EmitOptions& options_;
-  FlatBufferBuilder builder_;
+  Builder builder_;
   ConstantPool pool_;
   NameTable names_;
   std::vector<std::vector<bool>> entries_;                // by profile and program

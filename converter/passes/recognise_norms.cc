@@ -9,6 +9,9 @@
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
+
+int recognise_group_norms(Graph& graph);
+
 namespace {
 
 class NormRecogniser {
@@ -165,6 +168,6 @@ class NormRecogniser {
 
 }  // namespace
 
-int recognise_norms(Graph& graph) { return NormRecogniser(graph).run(); }
+int recognise_norms(Graph& graph) { return NormRecogniser(graph).run() + recognise_group_norms(graph); }
 
 }  // namespace sinter::convert

@@ -82,7 +82,7 @@ class Storing {
       graph_.value(rows).bounded_dims = y.bounded_dims;
       graph_.value(rows).order = y.order;
       ValueId& leaf = leaf_value(table);
-      if (leaf == kAbsent) leaf = graph_.add_constant(table, leaf_name(graph_.value(node.inputs[0]).name));
+      if (leaf == kAbsent) leaf = graph_.add_constant(table, graph_.value(node.inputs[0]).name);
       node.inputs[0] = leaf;
       Node cast{
           CastAttrs{static_cast<int64_t>(y.dtype), 1}, {rows}, node.outputs, node.name, node.origin, {}};
@@ -136,12 +136,12 @@ class Storing {
     return fixed;
   }
 
-  // Steps of one constant are consecutive; what two constants share is widened for each. What comes between
-  // the stored form and the weight itself has no name.
+  // Steps of one constant are consecutive; what two constants share is widened for each. Only the weight
+  // itself has a name.
   ValueId widen(const ConstantPtr& c, const std::string name, bool last = false) {  // a copy: values move
     if (!c->recipe()) {
       ValueId& leaf = leaf_value(c);
-      if (leaf == kAbsent) leaf = graph_.add_constant(c, leaf_name(name));
+      if (leaf == kAbsent) leaf = graph_.add_constant(c);
       return leaf;
     }
     const auto [at, fresh] = chain_.emplace(c->recipe().get(), kAbsent);
@@ -193,8 +193,6 @@ class Storing {
   }
 
   ValueId& leaf_value(const ConstantPtr& c) { return leaf_values_[leaf_index(c)]; }
-
-  static std::string leaf_name(const std::string& name) { return name.empty() ? name : name + ".stored"; }
 
   Graph& graph_;
   const ReadsNarrow& reads_narrow_;

@@ -132,6 +132,39 @@ code=0
 "$work/chat/chat" "$work/digits.sinter" "$model/tokens.txt" --prompt a > /dev/null 2> "$work/said" || code=$?
 [ $code -eq 1 ] || { echo "chat with another model: exit code $code"; cat "$work/said"; exit 1; }
 
+# Pictures from noise: the network of the demo reads nine of the ten digits, a picture depends on its seed alone, and wrong use is
+# refused.
+application diffusion "$root/examples/diffusion"
+states=(--state latent_next=latent --state step_next=step)
+"$sinter" convert "$root/examples/diffusion/model/diffusion.onnx" -o "$work/diffusion.sinter" --quiet "${states[@]}"
+mkdir "$work/drawn"
+for digit in 0 1 2 3 4 5 6 7 8 9; do
+  "$work/diffusion/diffusion" "$work/diffusion.sinter" "$work/drawn/$digit.pgm" --label $digit --seed $digit --enlarge 1 2> "$work/said"
+done
+expect "$work/said" '^20 steps of '
+"$work/camera_c/camera_c" "$work/camera.sinter" "$work"/drawn/*.pgm > "$work/said"
+read_back=$(sed -n 's,.*/\([0-9]\)\.pgm.*class \1.*,\1,p' "$work/said" | wc -l)
+[ "$read_back" -ge 9 ] || { echo 'diffusion:'; cat "$work/said"; exit 1; }
+"$work/diffusion/diffusion" "$work/diffusion.sinter" "$work/row.pgm" --count 4 --seed 0 --enlarge 1 2> /dev/null
+"$python" "$here/frames.py" beside "$work/row.pgm" "$work"/drawn/[0-3].pgm
+for wrong in '--label 10' '--steps 0' '--guidance x' '--nothing 1' '--seed' 'third'; do
+  code=0
+  # shellcheck disable=SC2086
+  "$work/diffusion/diffusion" "$work/diffusion.sinter" "$work/row.pgm" $wrong 2> "$work/said" || code=$?
+  [ $code -eq 2 ] || { echo "diffusion $wrong: exit code $code"; exit 1; }
+done
+refused() {  # WHAT TEXT ARGUMENT...: the program's exit code is 1, and it states the reason
+  local what=$1 text=$2
+  shift 2
+  code=0
+  "$work/diffusion/diffusion" "$@" 2> "$work/said" || code=$?
+  [ $code -eq 1 ] || { echo "diffusion with $what: exit code $code"; cat "$work/said"; exit 1; }
+  expect "$work/said" "$text"
+}
+refused 'another model' 'does not keep the float32 latent' "$work/digits.sinter" "$work/row.pgm"
+refused 'a cut file' '^diffusion: ' "$work/cut.sinter" "$work/row.pgm"
+refused 'no folder' 'cannot be written' "$work/diffusion.sinter" "$work/absent/row.pgm" --steps 1
+
 # The examples of README.md (Runner) and docs/application.md (C, and Session): the texts between ``` and ```, called by
 # readme_main.cc and documented.c.
 # example FILE LANGUAGE TEXT: the block of that language which has the text.

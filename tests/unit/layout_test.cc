@@ -126,6 +126,20 @@ TEST(Layout, ValuesWithAnOpenLengthStay) {
   EXPECT_EQ(s.graph.nodes[0].op(), Op::kTranspose);
 }
 
+// Keys as torch exports them: [N, T, heads * size] moved, divided into heads, and moved again.
+TEST(Transposes, JoinAcrossAViewThatDividesAxes) {
+  Sketch s;
+  const ValueId x = s.input({2, 5, 12}), heads = s.input({3, 5, 4});
+  const ValueId moved = s.emit(ViewAttrs{{2, 3, 4, 5}}, {s.emit(TransposeAttrs{{0, 2, 1}}, {x})});
+  s.output(s.emit(TransposeAttrs{{0, 1, 3, 2}}, {moved}), "moved");
+  const ValueId back = s.emit(ViewAttrs{{1, 3, 4, 5}}, {s.emit(TransposeAttrs{{0, 2, 1}}, {heads})});
+  s.output(s.emit(TransposeAttrs{{0, 1, 3, 2}}, {back}), "moved back");
+  const ValueId joined = s.emit(ViewAttrs{{2, 60}}, {s.emit(TransposeAttrs{{0, 2, 1}}, {x})});
+  s.output(s.emit(TransposeAttrs{{1, 0}}, {joined}), "joined");
+  EXPECT_GT(apply(simplify_transposes, s), 0);
+  EXPECT_EQ(count_ops(s.graph, Op::kTranspose), 3) << dump(s.graph);  // of "moved" one, of "joined" two
+}
+
 TEST(Transposes, JoinAndVanish) {
   Sketch s;
   ValueId x = s.emit(TransposeAttrs{{1, 2, 0}}, {s.input({2, 3, 4})});

@@ -189,6 +189,54 @@ TEST(RecogniseNorms, OtherAxesStay) {
   EXPECT_EQ(apply(recognise_norms, s), 0);
 }
 
+// GroupNorm of x [2, 6, 2, 4] as torch exports it, with the norm's own scale and bias; `grouped`: the dims
+// that it normalizes.
+ValueId group_norm(Sketch& s, ValueId x, const Dims& grouped, float scale = 1, float bias = 0) {
+  const auto by_group = [&](float number) {
+    return s.graph.add_constant(Constant::of<float>(
+        DType::kFloat32, {grouped[1]}, std::vector<float>(static_cast<size_t>(grouped[1]), number)));
+  };
+  const ValueId view = s.emit(ViewAttrs{IntList(std::span<const int64_t>(grouped))}, {x});
+  const ValueId y = s.emit(GroupNormAttrs{grouped[1], 1e-5},
+                           {s.emit(TransposeAttrs{{0, 2, 1}}, {view}), by_group(scale), by_group(bias)});
+  return s.emit(ViewAttrs{{2, 6, 2, 4}}, {s.emit(TransposeAttrs{{0, 2, 1}}, {y})});
+}
+
+TEST(RecogniseNorms, GroupNorm) {
+  for (const int form : {0, 1, 2, 3}) {
+    Sketch s;
+    ValueId y = group_norm(s, s.input({2, 6, 2, 4}), {2, 3, 16}, form == 3 ? 2 : 1);
+    if (form > 0) y = s.emit(MulAttrs{}, {y, s.constant(form == 1 ? Dims{6, 1, 1} : Dims{1, 6, 1, 1})});
+    if (form > 1) y = s.emit(AddAttrs{}, {s.constant({6, 1, 1}), y});
+    s.output(y);
+    EXPECT_GT(apply(recognise_norms, s), 0) << form;
+    EXPECT_EQ(count_ops(s.graph, Op::kGroupNorm), 1);
+    EXPECT_EQ(count_ops(s.graph, Op::kView), 0) << dump(s.graph);
+    EXPECT_EQ(count_ops(s.graph, Op::kMul) + count_ops(s.graph, Op::kAdd), form == 3 ? 2 : 0)
+        << dump(s.graph);
+    for (const Node& node : s.graph.nodes) {
+      if (const auto* norm = node.as<GroupNormAttrs>()) {
+        EXPECT_EQ(norm->groups, 3);
+      }
+    }
+  }
+}
+
+TEST(RecogniseNorms, OtherGroupsStay) {
+  Sketch
+      s;  // groups of the batch, rows of a picture instead of channels, and a norm that something else reads
+  s.output(group_norm(s, s.input({2, 6, 2, 4}), {1, 3, 32}), "batch");
+  s.output(group_norm(s, s.input({2, 6, 2, 4}), {4, 3, 8}), "halves");
+  s.output(group_norm(s, s.input({2, 6, 2, 4}), {2, 12, 4}), "rows");
+  EXPECT_EQ(apply(recognise_norms, s), 0) << dump(s.graph);
+  Sketch read_twice;
+  const ValueId y = group_norm(read_twice, read_twice.input({2, 6, 2, 4}), {2, 3, 16});
+  read_twice.output(y, "bare");
+  read_twice.output(read_twice.emit(MulAttrs{}, {y, read_twice.constant({6, 1, 1})}), "scaled");
+  apply(recognise_norms, read_twice);
+  EXPECT_EQ(count_ops(read_twice.graph, Op::kMul), 1) << dump(read_twice.graph);
+}
+
 // x cos + rotate(x) sin for x [2, 3, 4, 8].
 ValueId rotary(Sketch& s, ValueId x, ValueId cos, ValueId sin, bool swapped = false) {
   const auto half = [&](int64_t start) {

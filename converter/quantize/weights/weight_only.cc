@@ -10,9 +10,9 @@
 #include <tuple>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/narrow_weights.h"
 #include "converter/ir/op_traits.h"
 #include "converter/ir/recipe.h"
-#include "converter/ir/narrow_weights.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 #include "converter/quantize/weights/block_codes.h"
