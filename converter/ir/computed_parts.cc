@@ -1,7 +1,6 @@
 #include "converter/ir/computed_parts.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -179,16 +178,15 @@ Bytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims) {
   if (elements > kPieceElements && rows > kPieceRows) {
     const int64_t each = elements / rows;
     const int64_t step = std::max<int64_t>(1, kPieceElements / each / kPieceRows) * kPieceRows;
-    Bytes result(bytes);
-    size_t at = 0;
+    Bytes result;
+    result.reserve(bytes);
     for (int64_t row = 0; row < rows; row += step, parts.forget_parts()) {
       const ConstantPtr part = parts.computed(recipe, dims, {0, row, std::min(step, rows - row)});
       if (!part) break;
       const LoadedBytes loaded = part->load();  // whole bytes, but for the last piece
-      std::memcpy(result.data() + at, loaded.bytes.data(), loaded.bytes.size());
-      at += loaded.bytes.size();
+      result.insert(result.end(), loaded.bytes.begin(), loaded.bytes.end());
     }
-    if (at == bytes) return result;
+    if (result.size() == bytes) return result;
   }
   std::vector<ConstantPtr> inputs = recipe.inputs;
   for (ConstantPtr& c : inputs)

@@ -94,9 +94,9 @@ Status run_bitwise(const OpCall& call, RunContext&) {
   return for_integer(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (fn == BitwiseFn::kShiftLeft)
-      map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), shift_left<T>);
+      map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), [](T x, T n) { return shift_left(x, n); });
     else
-      map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), shift_right<T>);
+      map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), [](T x, T n) { return shift_right(x, n); });
     return ok_status();
   });
 }
