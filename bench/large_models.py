@@ -89,6 +89,9 @@ class Model:
     def scales(self, n):
         return self.random.uniform(0.001, 0.01, n).astype(np.float32)
 
+    def words(self, n):
+        return self.random.integers(0, 1 << 32, n, np.uint32)
+
     def bytes(self, n):
         return self.random.integers(0, 256, n, np.uint8)
 
@@ -121,6 +124,13 @@ def float16(folder, size):
 def float32(folder, size):
     """products with float32 weights [K, N]"""
     plain(folder, size, TensorProto.FLOAT, 4, Model.float32)
+
+
+def float32_with_samples(folder, size):
+    """products with float32 weights [K, N], and eight samples for calibration"""
+    float32(folder, size)
+    x = np.random.Generator(np.random.PCG64(8)).standard_normal((8, Model.rows, DEPTH), np.float32)
+    np.savez(folder / 'samples.npz', x=x)
 
 
 def float8(folder, size):
@@ -158,6 +168,61 @@ def int4_dequantize(folder, size):
     model.save()
 
 
+def gptq(folder, size):
+    """GPTQ's words of 4 bits with g_idx, 128 rows to a scale, unpacked by the operations that torch's exporter writes"""
+    model = Model(folder, TensorProto.FLOAT)
+    group, each = 128, 8
+    groups = DEPTH // group
+    given = {'shifts': helper.make_tensor('', TensorProto.INT32, [each], range(0, 32, 4)),
+             'words': helper.make_tensor('', TensorProto.UINT32, [], [32]),
+             'ones': helper.make_tensor('', TensorProto.UINT32, [], [0xffffffff]),
+             'nought': helper.make_tensor('', TensorProto.INT32, [], [0]),
+             'mask': helper.make_tensor('', TensorProto.INT32, [], [15]),
+             'one': helper.make_tensor('', TensorProto.INT32, [], [1]),
+             'axis1': helper.make_tensor('', TensorProto.INT64, [1], [1]),
+             'axis2': helper.make_tensor('', TensorProto.INT64, [1], [2]),
+             'last': helper.make_tensor('', TensorProto.INT64, [1], [-1]),
+             'turned': helper.make_tensor('', TensorProto.INT64, [3], [1, each, 1]),
+             'q_dims': helper.make_tensor('', TensorProto.INT64, [2], [DEPTH, DEPTH]),
+             'z_dims': helper.make_tensor('', TensorProto.INT64, [2], [groups, DEPTH]),
+             'g_idx': helper.make_tensor('', TensorProto.INT32, [DEPTH], [k // group for k in range(DEPTH)])}
+    for name, tensor in given.items():
+        tensor.name = name
+        model.initializers.append(tensor)
+
+    def unpacked(words, axis, shifts, dims, name):
+        # An arithmetic shift, which ONNX does not have: a logical one, and ones on the left of negative words.
+        wide = model.add('Unsqueeze', [words, axis], f'{name}u')
+        by = model.add('Cast', [shifts], f'{name}b', to=TensorProto.UINT32)
+        shifted = model.add('BitShift', [model.add('Cast', [wide], f'{name}c', to=TensorProto.UINT32), by], f'{name}s',
+                            direction='RIGHT')
+        left = model.add('BitwiseNot', [model.add('BitShift', ['ones', by], f'{name}o', direction='RIGHT')], f'{name}l')
+        filled = model.add('BitwiseOr', [shifted, left], f'{name}f')
+        value = model.add('Where', [model.add('Less', [wide, 'nought'], f'{name}n'),
+                                    model.add('Cast', [filled], f'{name}i', to=TensorProto.INT32),
+                                    model.add('Cast', [shifted], f'{name}p', to=TensorProto.INT32)], f'{name}w')
+        return model.add('Reshape', [model.add('BitwiseAnd', [value, 'mask'], f'{name}m'), dims], f'{name}r', allowzero=1)
+
+    def of_groups(table, name):
+        index = model.add('Unsqueeze', [model.add('Cast', ['g_idx'], f'{name}g', to=TensorProto.INT64), 'last'], f'{name}x')
+        rows = model.add('GatherND', [model.add('Transpose', [table], f'{name}t', perm=[0, 1]), index], f'{name}y')
+        return model.add('Transpose', [rows], f'{name}z', perm=[0, 1])
+
+    shifts = model.add('Reshape', ['shifts', 'turned'], 'shifts_of_rows', allowzero=1)
+    per_layer = DEPTH * DEPTH // 2 + groups * DEPTH // 2 + groups * DEPTH * 2
+    for i in range(max(1, round(size / per_layer))):
+        words = model.weight(f'w{i}', [DEPTH // each, DEPTH], TensorProto.INT32, model.words)
+        zeros = model.weight(f'z{i}', [groups, DEPTH // each], TensorProto.INT32, model.words)
+        scales = model.weight(f's{i}', [groups, DEPTH], TensorProto.FLOAT16, model.float16)
+        z = model.add('Add', [unpacked(zeros, 'axis2', 'shifts', 'z_dims', f'z{i}'), 'one'], f'za{i}')
+        q = unpacked(words, 'axis1', shifts, 'q_dims', f'q{i}')
+        difference = model.add('Cast', [model.add('Sub', [q, of_groups(z, f'zg{i}')], f'd{i}')], f'h{i}',
+                               to=TensorProto.FLOAT16)
+        weight = model.add('Mul', [of_groups(scales, f'sg{i}'), difference], f'v{i}')
+        model.product(model.add('Cast', [weight], f'e{i}', to=TensorProto.FLOAT), i)
+    model.save()
+
+
 def transposed(folder, size):
     """float32 weights that a Transpose turns before the product"""
     model = Model(folder, TensorProto.FLOAT)
@@ -188,7 +253,7 @@ def sliced(folder, size):
     model.save()
 
 
-# Name, what makes the model, flags of convert.
+# Name, what makes the model, flags of convert; FOLDER in these is where the model is.
 KINDS = {
     'bfloat16': (bfloat16, []),
     'float16': (float16, []),
@@ -199,8 +264,10 @@ KINDS = {
     'slice': (sliced, []),
     'int4-dequantize': (int4_dequantize, []),
     'matmul-nbits': (matmul_nbits, []),
+    'gptq': (gptq, []),
     'float32-int4w': (float32, ['--quantize', 'int4w']),
     'float32-int8w': (float32, ['--quantize', 'int8w']),
+    'float32-int8': (float32_with_samples, ['--quantize', 'int8', '--calibrate', 'FOLDER/samples.npz']),
 }
 
 
@@ -309,6 +376,7 @@ def main():
             folder = pathlib.Path(place)
             make(folder, args.gigabytes * 1e9)
             weights, out = (folder / 'model.data').stat().st_size, folder / 'model.sinter'
+            flags = [flag.replace('FOLDER', place) for flag in flags]
             code, seconds, peak, outcome = convert(sinter, folder / 'model.onnx', out, flags)
             if code:
                 failed = True

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "converter/ir/computed_parts.h"
 #include "converter/ir/dims.h"
 #include "converter/ir/large_bytes.h"
 #include "converter/ir/op_traits.h"
@@ -81,24 +82,13 @@ bool computed_again(const OpAttrs& attrs, const ConstantPtr& result) {
          is_integer(result->dtype()) && !result->recipe() && result->byte_size() >= kLargeBytes;
 }
 
-ConstantPtr computed_when_read(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType dtype,
-                               const Dims& dims) {
-  return Constant::lazy(dtype, dims, [attrs, inputs] {
-    const InMemoryScope scope;
-    std::vector<ConstantPtr> results;
-    if (!evaluate(attrs, inputs, 1, &results, false).ok())
-      throw std::logic_error("a constant that can be computed cannot be computed");
-    const LoadedBytes loaded = results[0]->load();
-    return Bytes(loaded.bytes.begin(), loaded.bytes.end());
-  });
-}
-
 // Constants of narrow floating-point types in float32.
-Status widened(const std::vector<ConstantPtr>& inputs, std::vector<ConstantPtr>* result) {
+Status widened(const std::vector<ConstantPtr>& inputs, std::vector<ConstantPtr>* result, bool recipes) {
   for (const ConstantPtr& c : inputs) {
     std::vector<ConstantPtr> cast{c};
     if (c && narrow_float(c->dtype()))
-      SINTER_RETURN_IF_ERROR(evaluate(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c}, 1, &cast));
+      SINTER_RETURN_IF_ERROR(
+          evaluate(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c}, 1, &cast, recipes));
     result->push_back(cast[0]);
   }
   return ok_status();
@@ -168,26 +158,28 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
       std::get<DequantizeAttrs>(wide_attrs).to = static_cast<int64_t>(DType::kFloat32);
       wide_inputs = inputs;
     } else {
-      SINTER_RETURN_IF_ERROR(widened(inputs, &wide_inputs));
+      SINTER_RETURN_IF_ERROR(widened(inputs, &wide_inputs, recipes));
     }
-    SINTER_RETURN_IF_ERROR(evaluate(wide_attrs, wide_inputs, output_count, &wide_outputs));
+    SINTER_RETURN_IF_ERROR(evaluate(wide_attrs, wide_inputs, output_count, &wide_outputs, recipes));
     outputs->clear();
     for (size_t i = 0; i < output_count; ++i) {
       std::vector<ConstantPtr> cast{wide_outputs[i]};
       if (wide_outputs[i]->dtype() != out_facts[i].dtype)
-        SINTER_RETURN_IF_ERROR(
-            evaluate(CastAttrs{static_cast<int64_t>(out_facts[i].dtype), 1}, {wide_outputs[i]}, 1, &cast));
+        SINTER_RETURN_IF_ERROR(evaluate(CastAttrs{static_cast<int64_t>(out_facts[i].dtype), 1},
+                                        {wide_outputs[i]}, 1, &cast, recipes));
       outputs->push_back(narrow_float(out_facts[i].dtype) ? Constant::rounded(cast[0], wide_outputs[i])
                                                           : cast[0]);
     }
     return ok_status();
   }
 
-  // Large weights that are widened are computed on first use.
-  if (recipes && output_count == 1 && (widens_alone(attrs) || moves_widened(attrs, inputs)) &&
-      dense_bytes(out_facts[0].dtype, out_facts[0].dims) >= kLargeBytes) {
+  // Large weights that are widened or unpacked are computed when they are read.
+  const size_t bytes = output_count == 1 ? dense_bytes(out_facts[0].dtype, out_facts[0].dims) : 0;
+  const bool free = widens_alone(attrs) || moves_widened(attrs, inputs);
+  if (recipes && bytes >= kLazyResultBytes && (free || can_wait(attrs, inputs, out_facts[0].dtype))) {
     const ConstantPtr later =
-        with_recipe(attrs, inputs, computed_when_read(attrs, inputs, out_facts[0].dtype, out_facts[0].dims));
+        with_recipe(attrs, inputs, computed_later(out_facts[0].dtype, out_facts[0].dims, attrs, inputs));
+    if (later->recipe() && !free) count_as_computed(bytes);
     if (later->recipe()) return *outputs = {later}, ok_status();
   }
 
@@ -206,12 +198,12 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
     ConstantPtr& result = (*outputs)[0];
     result = with_recipe(attrs, inputs, result);
     if (computed_again(attrs, result))
-      result = computed_when_read(attrs, inputs, result->dtype(), result->dims());
+      result = computed_later(result->dtype(), result->dims(), attrs, inputs);
   }
   const bool moved = has_traits(op, kMovement) && output_count == 1 && narrow_float(out_facts[0].dtype);
   if (moved && std::any_of(inputs.begin(), inputs.end(), [](const auto& c) { return c && c->wide(); })) {
     std::vector<ConstantPtr> wide_inputs, wide_outputs;
-    SINTER_RETURN_IF_ERROR(widened(inputs, &wide_inputs));
+    SINTER_RETURN_IF_ERROR(widened(inputs, &wide_inputs, recipes));
     SINTER_RETURN_IF_ERROR(evaluate(attrs, wide_inputs, 1, &wide_outputs, recipes));
     if (wide_outputs[0]->dtype() == DType::kFloat32)
       (*outputs)[0] = Constant::rounded((*outputs)[0], wide_outputs[0]);

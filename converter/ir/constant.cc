@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/computed_parts.h"
 #include "converter/ir/large_bytes.h"
 #include "converter/ir/recipe.h"
 #include "runtime/core/float_formats.h"
@@ -69,18 +70,21 @@ ConstantPtr Constant::lazy(DType dtype, Dims dims, std::function<Bytes()> comput
   return c;
 }
 
+ConstantPtr Constant::computed(DType dtype, Dims dims, std::shared_ptr<const Recipe> by) {
+  auto c = std::make_shared<Constant>();
+  c->dtype_ = dtype;
+  c->dims_ = std::move(dims);
+  c->computed_by_ = std::move(by);
+  return c;
+}
+
 ConstantPtr Constant::made(const ConstantPtr& computed, std::shared_ptr<const Recipe> recipe) {
   auto c = std::make_shared<Constant>(*computed);
   if (c->byte_size() >= kLazyResultBytes) {
     c->owner_ = nullptr;
     c->bytes_ = {};
-    c->compute_ = [recipe] {
-      const InMemoryScope scope;
-      std::vector<ConstantPtr> results;
-      if (!evaluate(recipe->attrs, recipe->inputs, 1, &results, false).ok())
-        throw std::logic_error("a recipe that has been computed once cannot be computed again");
-      return results[0]->load();
-    };
+    c->compute_ = nullptr;
+    c->computed_by_ = recipe;
   }
   c->recipe_ = std::move(recipe);
   return c;
@@ -132,6 +136,11 @@ ConstantPtr Constant::scalar(DType dtype, double value) {
 }
 
 LoadedBytes Constant::load() const {
+  if (computed_by_) {
+    auto held = std::make_shared<const Bytes>(computed_bytes(*computed_by_, dtype_, dims_));
+    const std::span<const std::byte> view(*held);
+    return {std::move(held), view};
+  }
   if (!compute_) return {reader_of(owner_, bytes_), bytes_};
   LoadedBytes loaded = compute_();
   if (loaded.bytes.size() != byte_size()) throw std::logic_error("a computed constant has the wrong size");
@@ -204,6 +213,9 @@ ConstantPtr Constant::rounded(const ConstantPtr& narrow, ConstantPtr wide) {
 ConstantPtr Constant::reshaped(Dims dims) const {
   auto c = std::make_shared<Constant>(*this);
   if (element_count(dims) != size()) throw std::logic_error("a constant cannot be reshaped to another size");
+  if (computed_by_)
+    c->computed_by_ = std::make_shared<const Recipe>(Recipe{
+        ViewAttrs{IntList(std::span<const int64_t>(dims))}, {std::make_shared<const Constant>(*this)}});
   c->dims_ = std::move(dims);
   c->recipe_ = nullptr;  // has the old dims
   if (wide_) c->wide_ = wide_->reshaped(c->dims_);

@@ -62,6 +62,9 @@ class Constant {
                             std::span<const std::byte> bytes);
   // Computed at every load(), for large results of folding; must be deterministic.
   static ConstantPtr lazy(DType dtype, Dims dims, std::function<Bytes()> compute);
+  // Computed by the recipe at every load() (computed_parts.h), which has to be possible. A file holds the
+  // result.
+  static ConstantPtr computed(DType dtype, Dims dims, std::shared_ptr<const Recipe> by);
   // `computed` with the recipe that gave it; a large one is computed again whenever it is read.
   static ConstantPtr made(const ConstantPtr& computed, std::shared_ptr<const Recipe> recipe);
   // `narrow`, together with the float32 values from which an operator that computes in a narrow type rounded
@@ -81,10 +84,12 @@ class Constant {
   const Dims& dims() const { return dims_; }
   int64_t size() const { return element_count(dims_); }
   size_t byte_size() const { return dense_bytes(dtype_, dims_); }
-  bool is_lazy() const { return static_cast<bool>(compute_); }
+  bool is_lazy() const { return compute_ || computed_by_; }
   LoadedBytes load() const;
   // The smaller constants that it is folded from, and how; null: none that are worth while.
   const std::shared_ptr<const Recipe>& recipe() const { return recipe_; }
+  // What load() computes it by; null: it holds its bytes, or is lazy().
+  const std::shared_ptr<const Recipe>& computed_by() const { return computed_by_; }
   // See rounded(); null: this is all that is known.
   const ConstantPtr& wide() const { return wide_; }
 
@@ -101,7 +106,7 @@ class Constant {
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> bytes_;
   std::function<LoadedBytes()> compute_;
-  std::shared_ptr<const Recipe> recipe_;
+  std::shared_ptr<const Recipe> computed_by_, recipe_;
   ConstantPtr wide_;
 };
 

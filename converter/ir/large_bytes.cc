@@ -83,7 +83,33 @@ std::optional<HeldBytes> hold_in_file(std::span<const std::byte> bytes) {
   return HeldBytes{std::move(owner), mapping.first(bytes.size())};
 }
 
+// Shared, so that what is written stays when pages are released. Zero pages without a place on the disk would
+// end the program when it is full.
+std::span<std::byte> map_nameless(size_t bytes) {
+  const int fd = open_nameless();
+  if (fd < 0) return {};
+  void* memory = MAP_FAILED;
+  if (::posix_fallocate(fd, 0, static_cast<off_t>(bytes)) == 0)
+    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ::close(fd);
+  if (memory == MAP_FAILED) return {};
+  return {static_cast<std::byte*>(memory), bytes};
+}
+
+void release_pages(uintptr_t from, uintptr_t end) {
+  ::madvise(reinterpret_cast<void*>(from), end - from, MADV_DONTNEED);
+}
+
 }  // namespace
+
+FileMemory::FileMemory(size_t bytes) : bytes_(bytes > 0 ? map_nameless(bytes) : std::span<std::byte>()) {
+  if (bytes_.empty()) return;
+  register_file_pages(bytes_);
+  mapping_ = std::shared_ptr<void>(bytes_.data(), [mapping = bytes_](void* p) {
+    forget_file_pages(mapping);
+    ::munmap(p, mapping.size());
+  });
+}
 
 void register_file_pages(std::span<const std::byte> mapping) {
   if (mapping.empty()) return;
@@ -106,7 +132,13 @@ void release_file_pages(std::span<const std::byte> bytes) {
   auto at = pages.ranges.upper_bound(first);
   if (at == pages.ranges.begin() || end > (--at)->second) return;
   const uintptr_t from = first / page_bytes() * page_bytes();
-  ::madvise(reinterpret_cast<void*>(from), end - from, MADV_DONTNEED);
+  release_pages(from, end);
+}
+
+void release_all_file_pages() {
+  FilePages& pages = file_pages();
+  const std::lock_guard lock(pages.mutex);
+  for (const auto& [first, end] : pages.ranges) release_pages(first, end);
 }
 
 std::shared_ptr<const void> reader_of(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) {
@@ -138,6 +170,7 @@ HeldBytes hold_bytes(std::vector<std::byte> bytes) {
 }
 
 uint64_t computed_constant_bytes() { return bytes_computed; }
+void count_as_computed(uint64_t bytes) { bytes_computed += bytes; }
 uint64_t kept_constant_bytes() { return bytes_in_memory + bytes_in_files; }
 
 InMemoryScope::InMemoryScope() { ++in_memory_scopes; }

@@ -5,6 +5,7 @@
 //   again.
 // - What folding computes goes to a file without a name in the temporary folder, and is mapped from there,
 //   once kHeldBytes of such results are in memory. Where that file cannot be written it stays in memory.
+// - Runs of a large model read all of it: resident_limit.h.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@ inline constexpr size_t kLargeConstantBytes = 256 << 10;
 // Results of folding that are held in memory, together, before further ones go to a file.
 inline constexpr size_t kHeldBytes = size_t{256} << 20;
 
-// Registers a read-only mapping of a file as one whose pages may be released at any time.
+// Registers a read-only or shared mapping of a file as one whose pages may be released at any time.
 // forget_file_pages() comes before it is unmapped.
 void register_file_pages(std::span<const std::byte> mapping);
 void forget_file_pages(std::span<const std::byte> mapping);
@@ -38,9 +39,28 @@ struct HeldBytes {
 // Takes the bytes over, in memory or in a file.
 HeldBytes hold_bytes(std::vector<std::byte> bytes);
 
-// Bytes that hold_bytes() has taken on this thread so far, and those of them, on any thread, that are still
-// there.
+// Memory behind which is a file without a name: its pages may be released as well, and are read again. For
+// what a run needs in turn, such as packed weights.
+class FileMemory {
+ public:
+  FileMemory() = default;
+  // Zeros, which have their place on the disk; empty: the temporary folder has none for them.
+  explicit FileMemory(size_t bytes);
+  std::span<std::byte> span() const { return bytes_; }
+
+ private:
+  std::shared_ptr<void> mapping_;
+  std::span<std::byte> bytes_;
+};
+
+// Releases the pages of all registered mappings, those of FileMemory as well. What is being read is mapped
+// again.
+void release_all_file_pages();
+
+// Bytes that hold_bytes() has taken on this thread so far, with those that are to be computed when they are
+// read (count_as_computed), and those of the former, on any thread, that are still there.
 uint64_t computed_constant_bytes();
+void count_as_computed(uint64_t bytes);
 uint64_t kept_constant_bytes();
 
 // While one lives, this thread's results stay in memory: for what is computed to be read once.

@@ -23,9 +23,10 @@ ConstantPtr evaluated_parts(const OpAttrs& attrs, std::vector<ConstantPtr> input
 }
 
 // c under the dims of what it broadcasts to.
-ConstantPtr broadcast(const ConstantPtr& c, const Dims& dims) {
-  return c->dims() == dims ? c
-                           : evaluated_parts(BroadcastAttrs{IntList(std::span<const int64_t>(dims))}, {c});
+ConstantPtr broadcast_later(const ConstantPtr& c, const Dims& dims) {
+  return c->dims() == dims
+             ? c
+             : computed_later(c->dtype(), dims, BroadcastAttrs{IntList(std::span<const int64_t>(dims))}, {c});
 }
 
 template <class A>
@@ -49,17 +50,13 @@ ConstantPtr moved(const ConstantPtr& part, const std::shared_ptr<const Recipe>& 
   DType dtype = part->dtype();
   if (is_sub_byte(dtype))
     dtype = dtype == DType::kInt4 || dtype == DType::kInt2 ? DType::kInt8 : DType::kUint8;
-  return Constant::lazy(dtype, dims, [part, recipe, dtype] {
-    std::vector<ConstantPtr> inputs = recipe->inputs;
-    inputs[0] = part;
-    if (part->dtype() != dtype)
-      inputs[0] = evaluated_parts(CastAttrs{static_cast<int64_t>(dtype), 1}, {part});
-    if (inputs[0]) inputs[0] = broadcast(inputs[0], recipe->inputs[0]->dims());
-    const ConstantPtr there = inputs[0] ? evaluated_parts(recipe->attrs, std::move(inputs)) : nullptr;
-    if (!there) throw std::logic_error("what moves weights does not move their parts");
-    const LoadedBytes loaded = there->load();
-    return Bytes(loaded.bytes.begin(), loaded.bytes.end());
-  });
+  std::vector<ConstantPtr> inputs = recipe->inputs;
+  const Dims& from = inputs[0]->dims();
+  inputs[0] = part;
+  if (part->dtype() != dtype)
+    inputs[0] = computed_later(dtype, part->dims(), CastAttrs{static_cast<int64_t>(dtype), 1}, {part});
+  inputs[0] = broadcast_later(inputs[0], from);
+  return computed_later(dtype, dims, recipe->attrs, std::move(inputs));
 }
 
 All moved(const ConstantPtr& c) {
@@ -75,17 +72,13 @@ All moved(const ConstantPtr& c) {
 // Whole parts of what is joined, under its dims.
 ConstantPtr joined(std::vector<ConstantPtr> parts, const std::vector<ConstantPtr>& inputs, DType dtype,
                    const ConcatAttrs& attrs, const Dims& dims) {
-  for (size_t i = 0; i < parts.size(); ++i) parts[i] = broadcast(parts[i], inputs[i]->dims());
-  return Constant::lazy(dtype, dims, [parts, dtype, attrs] {
-    std::vector<ConstantPtr> cast;
-    for (const ConstantPtr& c : parts)
-      cast.push_back(c->dtype() == dtype ? c
-                                         : evaluated_parts(CastAttrs{static_cast<int64_t>(dtype), 1}, {c}));
-    const ConstantPtr whole = evaluated_parts(attrs, std::move(cast));
-    if (!whole) throw std::logic_error("what joins weights does not join their parts");
-    const LoadedBytes loaded = whole->load();
-    return Bytes(loaded.bytes.begin(), loaded.bytes.end());
-  });
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i]->dtype() != dtype)
+      parts[i] =
+          computed_later(dtype, parts[i]->dims(), CastAttrs{static_cast<int64_t>(dtype), 1}, {parts[i]});
+    parts[i] = broadcast_later(parts[i], inputs[i]->dims());
+  }
+  return computed_later(dtype, dims, attrs, std::move(parts));
 }
 
 // Where slices of the weights are joined, the parts of all slices that are of one form.

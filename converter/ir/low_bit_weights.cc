@@ -2,36 +2,49 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
 #include <unordered_map>
 
 #include "converter/ir/builder.h"
 #include "converter/ir/low_bit_parts.h"
 #include "converter/ir/packed_integers.h"
 #include "converter/ir/recipe.h"
+#include "converter/ir/spread_axis.h"
 #include "runtime/core/bit_rows.h"
 
 namespace sinter::convert {
 namespace {
 
 constexpr int64_t kLeastBlock = 16;     // shorter ones cost more than they save
-constexpr size_t kLazyBytes = 1 << 20;  // packed weights that are computed when they are read
+constexpr size_t kLazyBytes = 1 << 20;  // packed weights that are moved when they are read
 
-// q, z and s over a matrix, broadcast by strides; `block` columns may share an item.
+// q, z and s over a matrix, broadcast by strides; `block` columns may share an item, or any that `index` has
+// the same number for.
 template <class T>
 struct Operand {
   LoadedBytes loaded;
   std::span<const T> items;
   int64_t row = 0, column = 0, block = 1;
+  std::vector<int64_t> index;
 
-  T operator()(int64_t n, int64_t k) const {
-    return items[static_cast<size_t>(n * row + (block == 1 ? k : k / block) * column)];
+  // Of a row, the item that column k has.
+  int64_t at(int64_t k) const {
+    return column * (!index.empty() ? index[static_cast<size_t>(k)] : block == 1 ? k : k / block);
   }
+  T operator()(int64_t n, int64_t k) const { return items[static_cast<size_t>(n * row + at(k))]; }
 };
 
 template <class T>
 bool read(ConstantPtr c, DType as, Dims dims, T absent, Operand<T>* out, int64_t block = 0) {
   if (!c) c = Constant::of<T>(as, {}, std::span(&absent, 1));
+  if (auto spread = block == 0 && c->dims() == dims ? spread_along(c, 1) : std::nullopt;
+      spread && std::set(spread->index.begin(), spread->index.end()).size() ==
+                    static_cast<size_t>(spread->table->dims()[1])) {
+    c = spread->table, dims[1] = c->dims()[1];
+    out->index = std::move(spread->index);
+  }
   std::vector<ConstantPtr> cast{c};
   if (c->dtype() != as && !evaluate(CastAttrs{static_cast<int64_t>(as), 1}, {c}, 1, &cast, false).ok())
     return false;
@@ -71,10 +84,16 @@ struct Blocks {
 
 bool block_suits(int64_t block, int64_t columns) { return block >= std::min(columns, kLeastBlock); }
 
+// Of a column, which items of the zero points and scales it has.
+std::pair<int64_t, int64_t> shared_by(const Matrix& m, int64_t k) { return {m.z.at(k), m.s.at(k)}; }
+
 int64_t block_in_place(const Matrix& m) {
+  std::vector<int64_t> open;  // columns that may differ from the one before
+  for (int64_t k = 1; k < m.columns; ++k)
+    if (shared_by(m, k) != shared_by(m, k - 1)) open.push_back(k);
   std::vector<bool> changes(static_cast<size_t>(m.columns));
   for (int64_t n = 0; n < m.rows; ++n)
-    for (int64_t k = m.block; k < m.columns; k += m.block)
+    for (const int64_t k : open)
       if (!same_bits(m.z(n, k), m.z(n, k - 1)) || !same_bits(m.s(n, k), m.s(n, k - 1)))
         changes[static_cast<size_t>(k)] = true;
   int64_t block = 0;
@@ -83,19 +102,35 @@ int64_t block_in_place(const Matrix& m) {
   return block == 0 ? m.columns : block;
 }
 
-// Columns that agree in all rows together, in the order in which the groups begin; one group whose size does
-// not fit the others' is last.
-std::optional<Blocks> sorted_blocks(const Matrix& m) {
-  std::vector<uint64_t> hash(static_cast<size_t>(m.columns), 0x9e3779b97f4a7c15u);
+// Of every column, a hash of its zero points and scales.
+std::vector<uint64_t> hashes(const Matrix& m) {
+  std::map<std::pair<int64_t, int64_t>, size_t> known;
+  std::vector<int64_t> different;  // a column of each kind
+  std::vector<size_t> kind(static_cast<size_t>(m.columns));
+  for (int64_t k = 0; k < m.columns; ++k) {
+    const auto [at, fresh] = known.emplace(shared_by(m, k), different.size());
+    if (fresh) different.push_back(k);
+    kind[static_cast<size_t>(k)] = at->second;
+  }
+  std::vector<uint64_t> of_kind(different.size(), 0x9e3779b97f4a7c15u);
   for (int64_t n = 0; n < m.rows; ++n)
-    for (int64_t k = 0; k < m.columns; ++k)
-      for (const float f : {m.z(n, k), m.s(n, k)}) {
+    for (size_t i = 0; i < different.size(); ++i)
+      for (const float f : {m.z(n, different[i]), m.s(n, different[i])}) {
         uint32_t bits = 0;
         std::memcpy(&bits, &f, sizeof bits);
-        uint64_t& h = hash[static_cast<size_t>(k)];
+        uint64_t& h = of_kind[i];
         h = (h ^ bits) * 0xff51afd7ed558ccdu;
         h ^= h >> 29;
       }
+  std::vector<uint64_t> result;
+  for (const size_t i : kind) result.push_back(of_kind[i]);
+  return result;
+}
+
+// Columns that agree in all rows together, in the order in which the groups begin; one group whose size does
+// not fit the others' is last.
+std::optional<Blocks> sorted_blocks(const Matrix& m) {
+  const std::vector<uint64_t> hash = hashes(m);
   std::unordered_map<uint64_t, size_t> known;
   std::vector<std::vector<int32_t>> groups;
   for (int64_t k = 0; k < m.columns; ++k) {
@@ -200,10 +235,18 @@ Bytes packed_weights(const Matrix& m, const Coding& c, const std::vector<int32_t
   const int64_t columns = m.columns + c.padding(m.columns), row = bit_row_bytes(c.bits, columns);
   Bytes bytes(static_cast<size_t>(m.rows * row));
   auto* at = reinterpret_cast<uint8_t*>(bytes.data());
+  const auto mask = (1 << c.bits) - 1;
+  // Of a byte, where they are not spread over planes: 1, 2 or 4 weights.
+  const int shift = c.bits == 2 ? 2 : c.bits == 4 ? 1 : 0;
+  const int64_t within = (1 << shift) - 1;
   for (int64_t n = 0; n < m.rows; ++n, at += row)
     for (int64_t k = 0; k < m.columns; ++k) {
       const int64_t q = m.q(n, order.empty() ? k : order[static_cast<size_t>(k)]) - c.offset;
-      set_bit_row_item(at, c.bits, columns, k, static_cast<uint8_t>(q & ((1 << c.bits) - 1)));
+      const auto code = static_cast<uint8_t>(q & mask);
+      if (c.planes())
+        set_bit_row_item(at, c.bits, columns, k, code);
+      else
+        at[k >> shift] |= static_cast<uint8_t>(code << ((k & within) * c.bits));
     }
   return bytes;
 }
@@ -272,21 +315,23 @@ bool same_values(const Matrix& m, const Blocks& b, const Constant& constant, con
   const double absolute = rounded_to == DType::kFloat16 ? 0x1p-24 : 0;
   const double divided = std::max(relative, 0x1p-23);
   for (int64_t n = 0; n < m.rows; ++n)
-    for (int64_t k = 0; k < m.columns; ++k) {
-      const int64_t column = b.order.empty() ? k : b.order[static_cast<size_t>(k)];
-      const int64_t first = k / b.block * b.block,
-                    of = b.order.empty() ? first : b.order[static_cast<size_t>(first)];
-      float want = 0;
-      std::memcpy(&want, loaded.bytes.data() + static_cast<size_t>(n * m.columns + column) * sizeof want,
-                  sizeof want);
-      const auto q = static_cast<float>(m.q(n, column));
-      const float got = (q - m.z(n, of)) * m.s(n, of);
-      // The model rounds q * s and z * s before their difference.
-      const float terms = parts.divided ? (std::fabs(q) + std::fabs(m.z(n, of))) * std::fabs(m.s(n, of)) : 0;
-      if (!(std::fabs(static_cast<double>(got) - static_cast<double>(want)) <=
-            relative * std::fabs(static_cast<double>(want)) + static_cast<double>(terms) * divided +
-                absolute))
-        return false;
+    for (int64_t first = 0; first < m.columns; first += b.block) {
+      const int64_t of = b.order.empty() ? first : b.order[static_cast<size_t>(first)];
+      const float z = m.z(n, of), s = m.s(n, of);
+      for (int64_t k = first; k < std::min(first + b.block, m.columns); ++k) {
+        const int64_t column = b.order.empty() ? k : b.order[static_cast<size_t>(k)];
+        float want = 0;
+        std::memcpy(&want, loaded.bytes.data() + static_cast<size_t>(n * m.columns + column) * sizeof want,
+                    sizeof want);
+        const auto q = static_cast<float>(m.q(n, column));
+        const float got = (q - z) * s;
+        // The model rounds q * s and z * s before their difference.
+        const float terms = parts.divided ? (std::fabs(q) + std::fabs(z)) * std::fabs(s) : 0;
+        if (!(std::fabs(static_cast<double>(got) - static_cast<double>(want)) <=
+              relative * std::fabs(static_cast<double>(want)) + static_cast<double>(terms) * divided +
+                  absolute))
+          return false;
+      }
     }
   return true;
 }
@@ -320,7 +365,7 @@ bool is_certain(const Matrix& m, std::pair<int64_t, int64_t> range_of_q, DType r
   return most * most_s < (rounded_to == DType::kFloat16 ? 65504.0 : 3e38) && least_s > 1e-30;
 }
 
-std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t which, const LowBitParts& parts,
+std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, const LowBitParts& parts,
                                         std::span<const int> widths) {
   const Dims& dims = constant->dims();
   std::optional<PackedIntegers> stored;
@@ -329,7 +374,7 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
   const auto by_element = [&]() -> std::optional<LowBitWeights> {
     LowBitParts spread = parts;
     spread.direct = false;
-    return spread_blocks(spread) ? from_parts(constant, which, spread, widths) : std::nullopt;
+    return spread_blocks(spread) ? from_parts(constant, spread, widths) : std::nullopt;
   };
   if (!stored && parts.block > 0) return by_element();
   const auto m = matrix_of(parts, dims, !stored);
@@ -383,16 +428,8 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
                                [packed = *stored, offset = c->offset] { return packed.shifted(offset); });
     if (w.weights->byte_size() < kLazyBytes)
       w.weights = Constant::owned(c->type, whole, stored->shifted(c->offset));
-  } else if (const size_t bytes = dense_bytes(c->type, whole); bytes < kLazyBytes) {
-    w.weights = Constant::owned(c->type, whole, packed_weights(*m, *c, b.order));
   } else {
-    w.weights = Constant::lazy(c->type, whole, [constant, which, coded = *c, order = b.order] {
-      const std::vector<LowBitParts> again = low_bit_parts(constant);
-      Matrix q{constant->dims()[0], constant->dims()[1], 1, {}, {}, {}};
-      if (which >= again.size() || !read(again[which].q, DType::kInt32, constant->dims(), 0, &q.q))
-        throw std::logic_error("weights that were unpacked once cannot be unpacked again");
-      return packed_weights(q, coded, order);
-    });
+    w.weights = Constant::owned(c->type, whole, packed_weights(*m, *c, b.order));
   }
   w.stored_bytes = w.weights->byte_size() + stored_bytes(w.scales) + stored_bytes(w.zeros) +
                    b.order.size() * sizeof(int32_t);
@@ -411,12 +448,11 @@ std::optional<LowBitWeights> low_bit_weights(const ConstantPtr& constant) {
   if (!constant->recipe() || constant->dtype() != DType::kFloat32 || dims.size() != 2 ||
       constant->size() == 0 || dims[1] > INT32_MAX)
     return std::nullopt;
-  const std::vector<LowBitParts> all = low_bit_parts(constant);
-  for (size_t i = 0; i < all.size(); ++i) {
+  for (const LowBitParts& parts : low_bit_parts(constant)) {
     // Blocks that do not begin at whole bytes of the narrowest form may do so of a wider one.
     for (const std::span<const int> widths :
          {std::span<const int>(kAllWidths), std::span<const int>(kPlainWidths)}) {
-      auto found = from_parts(constant, i, all[i], widths);
+      auto found = from_parts(constant, parts, widths);
       if (found && pays(found->stored_bytes, constant->recipe()->stored_bytes)) return found;
     }
   }

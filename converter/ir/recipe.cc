@@ -90,12 +90,8 @@ ConstantPtr narrowed(const OpAttrs& attrs, const std::vector<ConstantPtr>& input
   ConstantPtr leaf = evaluate_one(to, {result});
   if (!leaf) return result;
   if (leaf->byte_size() >= kLazyResultBytes)
-    leaf = Constant::lazy(narrow, leaf->dims(), [attrs, inputs, to] {
-      const ConstantPtr wide = evaluate_one(attrs, inputs), again = wide ? evaluate_one(to, {wide}) : nullptr;
-      if (!again) throw std::logic_error("numbers that were computed once cannot be computed again");
-      const LoadedBytes loaded = again->load();
-      return Bytes(loaded.bytes.begin(), loaded.bytes.end());
-    });
+    leaf = computed_later(narrow, leaf->dims(), to,
+                          {computed_later(result->dtype(), result->dims(), attrs, inputs)});
   return Constant::made(
       result, std::make_shared<const Recipe>(
                   Recipe{CastAttrs{static_cast<int64_t>(result->dtype()), 1}, {leaf}, leaf->byte_size(), 1}));
@@ -104,7 +100,9 @@ ConstantPtr narrowed(const OpAttrs& attrs, const std::vector<ConstantPtr>& input
 // Clearly fewer: less than three quarters.
 bool fewer(size_t bytes, size_t than) { return 4 * bytes < 3 * than; }
 
+// What depends on the numbers is left aside where these are not computed yet.
 ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, const ConstantPtr& result) {
+  const bool known = !result->computed_by();
   Recipe recipe{attrs, inputs, 0, 1};
   std::set<const void*> seen;
   count(inputs, &seen, &recipe);
@@ -113,12 +111,13 @@ ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, 
     const Recipe* below = inputs[0] ? inputs[0]->recipe().get() : nullptr;
     const bool again =
         masks(attrs) && below && below->steps == 1 && std::holds_alternative<CastAttrs>(below->attrs);
+    if (again && !known) return result;
     if (ConstantPtr c = again ? narrowed(attrs, inputs, result) : nullptr;
         c && c->recipe() && c->recipe()->stored_bytes <= recipe.stored_bytes)
       return c;
     return Constant::made(result, std::make_shared<const Recipe>(std::move(recipe)));
   }
-  return masks(attrs) || recipe.steps > 1 ? narrowed(attrs, inputs, result) : result;
+  return known && (masks(attrs) || recipe.steps > 1) ? narrowed(attrs, inputs, result) : result;
 }
 
 // A move behind a widening that works element by element: the narrow constant moves instead.

@@ -3,6 +3,8 @@
 // (rule store.narrow).
 #pragma once
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "converter/ir/graph.h"
@@ -16,6 +18,12 @@ struct Recipe {
   int steps = 0;                    // operations in the whole tree, likewise
   bool written = false;             // a Cast that the model wrote: what it rounds is meant to be rounded
 };
+
+// A constant that is computed from others at every load(), which has to be possible.
+inline ConstantPtr computed_later(DType dtype, Dims dims, OpAttrs attrs, std::vector<ConstantPtr> inputs) {
+  return Constant::computed(dtype, std::move(dims),
+                            std::make_shared<const Recipe>(Recipe{std::move(attrs), std::move(inputs)}));
+}
 
 // Results smaller than this are stored as they are.
 inline constexpr size_t kRecipeBytes = 1024;
@@ -36,8 +44,9 @@ inline constexpr size_t kMostRepeatedBytes = size_t{1}
 // to.
 bool widens(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType result);
 
-// `result`, just computed by `attrs` from `inputs`, with its recipe if there is one that takes clearly fewer
-// bytes. Moves of elements are done at once on the narrow constant, where they give the same bits.
+// `result`, what `attrs` computes from `inputs`, with its recipe if there is one that takes clearly fewer
+// bytes. Moves of elements are done at once on the narrow constant, where they give the same bits. A result
+// that is still to be computed may be returned without a recipe that it would have if its numbers were known.
 ConstantPtr with_recipe(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, ConstantPtr result);
 
 }  // namespace sinter::convert

@@ -64,10 +64,45 @@ bool widen_floats(const TensorView& x, const TensorView& y) {
   return true;
 }
 
+// encode_float of a float32 number, by its fields. What becomes infinite or NaN takes the general way.
+uint16_t narrow_half(float x) {
+  constexpr uint32_t kLeastNormal = 0x38800000, kTooLarge = 0x477ff000, kHalf = 0x3f000000;
+  const uint32_t bits = std::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
+  if (magnitude >= kTooLarge) return float16_bits(static_cast<double>(x));
+  // Added to 1/2, a subnormal number is rounded to its unit.
+  if (magnitude < kLeastNormal)
+    return static_cast<uint16_t>(sign |
+                                 (std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - kHalf));
+  const uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
+  return static_cast<uint16_t>(sign | (rounded - ((127u - 15u) << 23)) >> 13);
+}
+
+// Dense float32, and int32 that float32 holds, to float16: what unpacked weights go through when they are
+// folded.
+bool narrow_halves(const TensorView& x, const TensorView& y) {
+  if (y.dtype != DType::kFloat16 || !x.dense() || !y.dense()) return false;
+  const int64_t n = x.size();
+  auto* const to = y.as<uint16_t>();
+  if (x.dtype == DType::kFloat32) {
+    const auto* const from = x.as<const float>();
+    for (int64_t i = 0; i < n; ++i) to[i] = narrow_half(from[i]);
+    return true;
+  }
+  if (x.dtype != DType::kInt32) return false;
+  constexpr int32_t kExact = 1 << 24;
+  const auto* const from = x.as<const int32_t>();
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = from[i] > -kExact && from[i] < kExact ? narrow_half(static_cast<float>(from[i]))
+                                                  : float16_bits(static_cast<double>(from[i]));
+  return true;
+}
+
 Status run_cast(const OpCall& call, RunContext&) {
   const TensorView x = by_position(call.in(0)), y = by_position(call.out(0));
   if (x.dtype == y.dtype && !is_sub_byte(x.dtype) && x.dtype != DType::kBool) return copy_elements(y, x);
-  if (widen_floats(x, y)) return ok_status();
+  if (is_integer(x.dtype) && is_integer(y.dtype) && byte_width(x.dtype) == byte_width(y.dtype))
+    return copy_elements(y, x);
+  if (widen_floats(x, y) || narrow_halves(x, y)) return ok_status();
   // The bits of packed outputs are or-ed in.
   if (is_sub_byte(y.dtype) && y.dense_bytes() > 0)
     std::memset(y.data, 0, static_cast<size_t>(y.dense_bytes()));

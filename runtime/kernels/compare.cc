@@ -94,9 +94,9 @@ Status run_bitwise(const OpCall& call, RunContext&) {
   return for_integer(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (fn == BitwiseFn::kShiftLeft)
-      map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), shift_left<T>);
+      map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), [](T x, T n) { return shift_left(x, n); });
     else
-      map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), shift_right<T>);
+      map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), [](T x, T n) { return shift_right(x, n); });
     return ok_status();
   });
 }
@@ -114,9 +114,20 @@ Status infer_where(OpCall& call) {
 Status run_where(const OpCall& call, RunContext&) {
   return for_width(byte_width(call.in(1).dtype), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for_each_element(
-        make_nest(call.out(0).shape(), call.out(0), call.in(0), call.in(1), call.in(2)),
-        [](std::byte* const(&p)[4]) { store<T>(p[0], load<T>(load<bool>(p[1]) ? p[2] : p[3])); });
+    constexpr int64_t kWidth = sizeof(T);
+    for_each_row(make_nest(call.out(0).shape(), call.out(0), call.in(0), call.in(1), call.in(2)),
+                 [](std::byte* const(&p)[4], const int64_t(&s)[4], int64_t n) {
+                   const auto choose = [&](int64_t y, int64_t c, int64_t a, int64_t b) {
+                     for (int64_t i = 0; i < n; ++i) {
+                       const T x = load<T>(p[2] + i * a), z = load<T>(p[3] + i * b);
+                       store<T>(p[0] + i * y, load<bool>(p[1] + i * c) ? x : z);
+                     }
+                   };
+                   if (s[0] == kWidth && s[1] == 1 && s[2] == kWidth && s[3] == kWidth)
+                     choose(kWidth, 1, kWidth, kWidth);
+                   else
+                     choose(s[0], s[1], s[2], s[3]);
+                 });
     return ok_status();
   });
 }

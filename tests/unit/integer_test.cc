@@ -214,13 +214,13 @@ ConstantPtr weights(const std::vector<float>& w, Dims dims) {
 TEST(IntegerWeights, FindsStepsAndZeroPoints) {
   const auto w = integer_weights(weights({-0.25f, 0.5f, 0.75f, 3, 0, -6}, {2, 3}), 0);
   ASSERT_TRUE(w);
-  EXPECT_THAT(w->q, ElementsAre(-1, 2, 3, 1, 0, -2));
+  EXPECT_THAT(w->q->as_int64s(), ElementsAre(-1, 2, 3, 1, 0, -2));
   EXPECT_THAT(w->scales, ElementsAre(0.25, 3));
   EXPECT_TRUE(w->zeros.empty());
   const auto moved = integer_weights(weights({0, 1, 200, 199}, {1, 4}), 0);
   ASSERT_TRUE(moved);
   EXPECT_THAT(moved->zeros, ElementsAre(-73));
-  EXPECT_THAT(moved->q, ElementsAre(-73, -72, 127, 126));
+  EXPECT_THAT(moved->q->as_int64s(), ElementsAre(-73, -72, 127, 126));
 }
 
 TEST(IntegerWeights, RefusesWhatIsNoWholeNumberOfSteps) {

@@ -62,6 +62,7 @@ struct Model : Sketch {
 struct Gptq : Model {
   enum class Shift { kArithmetic, kDivision, kTruncating };
   static constexpr int64_t kDepth = 64, kColumns = 48, kGroups = 2;
+  int64_t columns = kColumns;
   double step = 0x1p-10;
 
   ValueId shifted(ValueId words, const Dims& whole, const Dims& layout, Shift shift) {
@@ -83,21 +84,21 @@ struct Gptq : Model {
 
   // `computed`: the type of the scales.
   ValueId weights(Shift shift, const std::vector<int64_t>& group, DType computed = DType::kFloat32) {
-    const ValueId words = add(numbers(DType::kInt32, {kDepth / 8, 1, kColumns}, [](size_t i) {
+    const ValueId words = add(numbers(DType::kInt32, {kDepth / 8, 1, columns}, [](size_t i) {
       return static_cast<int32_t>(static_cast<uint32_t>(noise(i) << 16 | noise(i + 7777)));
     }));
-    const ValueId zero_words = add(numbers(DType::kInt32, {kGroups, kColumns / 8, 1}, [](size_t i) {
+    const ValueId zero_words = add(numbers(DType::kInt32, {kGroups, columns / 8, 1}, [](size_t i) {
       return static_cast<int32_t>(static_cast<uint32_t>(noise(i + 99) << 16 | noise(i)));
     }));
-    const ValueId q = emit(ViewAttrs{IntList{kDepth, kColumns}},
-                           {shifted(words, {kDepth / 8, 8, kColumns}, {1, 8, 1}, shift)});
+    const ValueId q = emit(ViewAttrs{IntList{kDepth, columns}},
+                           {shifted(words, {kDepth / 8, 8, columns}, {1, 8, 1}, shift)});
     const ValueId z =
-        emit(ViewAttrs{IntList{kGroups, kColumns}},
-             {emit(AddAttrs{}, {shifted(zero_words, {kGroups, kColumns / 8, 8}, {1, 1, 8}, shift),
+        emit(ViewAttrs{IntList{kGroups, columns}},
+             {emit(AddAttrs{}, {shifted(zero_words, {kGroups, columns / 8, 8}, {1, 1, 8}, shift),
                                 add(Constant::scalar_int(DType::kInt32, 1))})});
     const ValueId index = add(Constant::int64s(group));
     const ValueId difference = emit(SubAttrs{}, {q, emit(GatherAttrs{0}, {z, index})});
-    const ValueId s = emit(GatherAttrs{0}, {add(scales(computed, {kGroups, kColumns}, step)), index});
+    const ValueId s = emit(GatherAttrs{0}, {add(scales(computed, {kGroups, columns}, step)), index});
     return emit(MulAttrs{}, {s, emit(to(computed), {difference})});
   }
 };
@@ -134,6 +135,26 @@ TEST(LowBit, ArithmeticShiftsAgreeAndTruncationDoesNot) {
   }
   EXPECT_EQ(packed[0], packed[1]);
   EXPECT_NE(packed[0], packed[2]);
+}
+
+// Wide enough for its tensors to be computed when they are read, in pieces.
+TEST(LowBit, UnpacksLargeWordsInAnyOrderOfGroups) {
+  std::vector<int64_t> mixed(Gptq::kDepth);
+  for (size_t i = 0; i < mixed.size(); ++i) mixed[i] = static_cast<int64_t>(i * 5 % 64) / 32;
+  for (const std::vector<int64_t>& group : {in_order(), mixed})
+    for (const DType computed : {DType::kFloat32, DType::kFloat16}) {
+      Gptq s;
+      s.columns = 2048;
+      const ValueId w = s.weights(Gptq::Shift::kArithmetic, group, computed);
+      EXPECT_TRUE(s.graph.value(w).constant->is_lazy());
+      EXPECT_TRUE(s.graph.nodes.empty());
+      const ValueId wide = computed == DType::kFloat32 ? w : s.emit(to(DType::kFloat32), {w});
+      s.multiply(wide, false);
+      EXPECT_EQ(apply(recognise_any_low_bit, s, computed == DType::kFloat32 ? kRoundedOnce : kHalf), 1);
+      ASSERT_NE(product(s.graph), nullptr) << dump(s.graph);
+      EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, 32);
+      EXPECT_EQ(operand(s.graph, 1).dtype, DType::kUint4);
+    }
 }
 
 TEST(LowBit, SortsColumnsByGroup) {

@@ -99,9 +99,10 @@ TEST(WeightMemory, RoundedWeightsAreTheSame) {
     EXPECT_EQ(w, integer_weights(rounded, axis));
     const Channels channels(c->dims(), axis);
     std::vector<double> magnitudes(channels.count(), 0);
-    for (size_t i = 0; i < w->q.size(); ++i) {
-      EXPECT_NEAR(w->q[i] * w->scales[channels.of(i)], fresh[i], 1e-6);
-      magnitudes[channels.of(i)] += std::abs(w->q[i]);
+    const std::vector<int64_t> q = w->q->as_int64s();
+    for (size_t i = 0; i < q.size(); ++i) {
+      EXPECT_NEAR(static_cast<double>(q[i]) * w->scales[channels.of(i)], fresh[i], 1e-6);
+      magnitudes[channels.of(i)] += static_cast<double>(std::abs(q[i]));
     }
     EXPECT_EQ(w->magnitudes, magnitudes);
     EXPECT_TRUE(w->zeros.empty());

@@ -90,7 +90,7 @@ std::optional<QuantizedValue> IntegerForm::integers(ValueId id, bool wide) {
     return x;
   }
   x.params = {DType::kInt8, w->scales[0] > 0 ? w->scales[0] : 1.0, w->zeros.empty() ? 0 : w->zeros[0]};
-  x.q = e.graph().add_constant(Constant::of<int8_t>(DType::kInt8, c->dims(), w->q), e.value(id).name);
+  x.q = e.graph().add_constant(w->q->reshaped(c->dims()), e.value(id).name);
   return x;
 }
 

@@ -119,8 +119,8 @@ bool IntegerForm::product(int n) {
   const auto add = [&](ConstantPtr c, const char* what) {
     return e.graph().add_constant(std::move(c), name.empty() ? name : name + what);
   };
-  std::vector<ValueId> inputs = {x->q, add(Constant::of<int8_t>(DType::kInt8, constant->dims(), w->q), ""),
-                                 kAbsent, add(vector_of(DType::kFloat32, multipliers), ".multipliers")};
+  std::vector<ValueId> inputs = {x->q, add(w->q, ""), kAbsent,
+                                 add(vector_of(DType::kFloat32, multipliers), ".multipliers")};
   if (narrow) {
     const std::vector<int32_t> small(sums.begin(), sums.end());
     inputs[2] = add(vector_of(DType::kInt32, small), ".bias");

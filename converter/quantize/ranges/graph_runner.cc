@@ -13,6 +13,7 @@
 #include "converter/import/reader.h"
 #include "converter/ir/custom_operators.h"
 #include "converter/ir/deep_copy.h"
+#include "converter/ir/large_bytes.h"
 #include "converter/plan/planner.h"
 #include "converter/quantize/ranges/observe.h"
 #include "converter/target/target_names.h"
@@ -78,6 +79,8 @@ struct GraphRunner::Impl {
 
   std::shared_ptr<const MappedFile> file;
   Memory model_memory, memory;
+  FileMemory released_memory;  // in place of `memory`, with the limit
+  std::optional<ResidentLimit> limit;
   std::vector<const sinter_custom_op*> custom_ops;
   Model model;
   Session session;
@@ -89,6 +92,15 @@ struct GraphRunner::Impl {
   const Watcher* watcher = nullptr;
   StepObserver observer;
 
+  std::span<std::byte> session_memory(size_t bytes, size_t most_resident) {
+    if (file->bytes.size() + bytes > most_resident) {
+      if (!limit) limit.emplace(most_resident);
+      released_memory = FileMemory(bytes);
+      if (!released_memory.span().empty()) return released_memory.span();
+    }
+    memory = aligned(bytes);
+    return {memory.get(), bytes};
+  }
   void settle_ready() {
     const Graph& graph = *program.graph;
     ready.assign(graph.values.size(), -2);
@@ -136,6 +148,7 @@ GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : imp
   plan_options.strides = options.strides;
   PlannedModel plan = plan_model(std::move(copy), plan_options);
   impl_->file = write_and_map(plan);
+  if (impl_->file->bytes.size() > options.most_resident) impl_->limit.emplace(options.most_resident);
   impl_->program = std::move(plan.programs.front());
   impl_->custom_ops = custom_ops_of(graph);
   const OpenOptions open{.kernels = reference_kernels(), .custom_ops = impl_->custom_ops};
@@ -154,8 +167,8 @@ GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : imp
   if (needs->bytes > options.most_bytes)
     throw DataError(
         fmt::format("running the network takes {} bytes, more than {}", needs->bytes, options.most_bytes));
-  impl_->memory = aligned(needs->bytes);
-  Result<Session> session = Session::create(*model, {impl_->memory.get(), needs->bytes}, session_options);
+  Result<Session> session =
+      Session::create(*model, impl_->session_memory(needs->bytes, options.most_resident), session_options);
   if (!session.ok()) throw std::logic_error("a planned graph has no session: " + said(session.status()));
   impl_->session = std::move(*session);
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "converter/ir/graph.h"
+#include "converter/ir/resident_limit.h"
 #include "converter/quantize/ranges/histogram.h"
 #include "converter/quantize/samples/samples.h"
 #include "runtime/backend/backend.h"
@@ -30,6 +31,8 @@ struct RunnerOptions {
   // Plan as conversion does, with values inside others; watchers may then see nothing.
   bool strides = false;
   size_t most_bytes = SIZE_MAX;  // of memory that a session may take
+  // A file and a session of more bytes together have their pages released while they run (resident_limit.h).
+  size_t most_resident = kResidentFileBytes;
 };
 
 // A graph that can be run in this process. The graph is copied; ids are those of the original.

@@ -32,8 +32,9 @@ std::optional<std::vector<double>> per_channel(const ConstantPtr& c, const Dims&
 
 constexpr double kRounding = 0x1p-21;  // of the scale and of the product, relative
 
+// All of IntegerWeights but its constant and magnitudes; the integers of the constant go to `items`.
 std::optional<IntegerWeights> from_parts(const LowBitParts& parts, const std::vector<double>& w,
-                                         const Dims& dims, int64_t axis) {
+                                         const Dims& dims, int64_t axis, std::vector<int8_t>* items) {
   if (parts.q->dims() != dims) return std::nullopt;
   const auto scales = per_channel(parts.s, dims, axis, 1), zeros = per_channel(parts.z, dims, axis, 0);
   if (!scales || !zeros) return std::nullopt;
@@ -54,24 +55,26 @@ std::optional<IntegerWeights> from_parts(const LowBitParts& parts, const std::ve
     result.zeros.push_back(static_cast<int8_t>(z));
   }
   if (!zero_points) result.zeros.clear();
+  items->resize(q.size());
   for (size_t i = 0; i < q.size(); ++i) {
     const size_t c = channels.of(i);
     const double scale = (*scales)[c];
     if (!(scale > 0) || !std::isfinite(scale)) return std::nullopt;
     const double value = (static_cast<double>(q[i]) - (*zeros)[c]) * scale;
     if (std::fabs(value - w[i]) > kRounding * std::fabs(value)) return std::nullopt;
-    result.q.push_back(static_cast<int8_t>(q[i] - move));
-    result.wide |= result.q.back() == -128;
+    (*items)[i] = static_cast<int8_t>(q[i] - move);
+    result.wide |= (*items)[i] == -128;
   }
   result.scales = *scales;
   return result;
 }
 
-std::optional<IntegerWeights> from_values(const std::vector<double>& w, const Dims& dims, int64_t axis) {
+std::optional<IntegerWeights> from_values(const std::vector<double>& w, const Dims& dims, int64_t axis,
+                                          std::vector<int8_t>* integers) {
   const Channels channels(dims, axis);
   if (!std::all_of(w.begin(), w.end(), [](double x) { return std::isfinite(x); })) return std::nullopt;
   IntegerWeights result;
-  result.q.resize(w.size());
+  integers->assign(w.size(), 0);
   result.scales.resize(channels.count());
   result.zeros.resize(channels.count());
   bool zero_points = false;
@@ -97,7 +100,7 @@ std::optional<IntegerWeights> from_values(const std::vector<double>& w, const Di
     }
     channels.each(c, w.size(), [&](size_t i) {
       const auto q = static_cast<int8_t>(nearest_whole(w[i] / scale) + zero);
-      result.q[i] = q;
+      (*integers)[i] = q;
       result.wide |= q == -128;
     });
   }
@@ -105,13 +108,13 @@ std::optional<IntegerWeights> from_values(const std::vector<double>& w, const Di
   return result;
 }
 
-void add_magnitudes(IntegerWeights& w, const Dims& dims, int64_t axis) {
+void add_magnitudes(IntegerWeights& w, const std::vector<int8_t>& q, const Dims& dims, int64_t axis) {
   const Channels channels(dims, axis);
   w.magnitudes.assign(channels.count(), 0);
   for (size_t c = 0; c < channels.count(); ++c) {
     const int zero = w.zeros.empty() ? 0 : w.zeros[c];
     int64_t sum = 0;
-    channels.each(c, w.q.size(), [&](size_t i) { sum += std::abs(w.q[i] - zero); });
+    channels.each(c, q.size(), [&](size_t i) { sum += std::abs(q[i] - zero); });
     w.magnitudes[c] = static_cast<double>(sum);
   }
 }
@@ -120,7 +123,7 @@ void add_magnitudes(IntegerWeights& w, const Dims& dims, int64_t axis) {
 struct FoundIntegers {
   static constexpr int kKind = 0;
   std::shared_ptr<const IntegerWeights> weights;  // null: it has none
-  size_t bytes() const { return weights ? weights->q.size() + weights->scales.size() * 17 : 0; }
+  size_t bytes() const { return weights ? weights->q->byte_size() + weights->scales.size() * 17 : 0; }
 };
 
 struct FoundSteps {
@@ -159,12 +162,15 @@ std::shared_ptr<const IntegerWeights> integer_weights(const ConstantPtr& constan
              constant, axis,
              [&] {
                const std::vector<double> w = constant->as_doubles();
+               const Dims& dims = constant->dims();
                std::optional<IntegerWeights> found;
+               std::vector<int8_t> q;
                for (const LowBitParts& parts : low_bit_parts(constant))
-                 if (found = from_parts(parts, w, constant->dims(), axis); found) break;
-               if (!found) found = from_values(w, constant->dims(), axis);
+                 if (found = from_parts(parts, w, dims, axis, &q); found) break;
+               if (!found) found = from_values(w, dims, axis, &q);
                if (!found) return FoundIntegers{};
-               add_magnitudes(*found, constant->dims(), axis);
+               add_magnitudes(*found, q, dims, axis);
+               found->q = Constant::of<int8_t>(DType::kInt8, dims, q);
                return FoundIntegers{std::make_shared<const IntegerWeights>(std::move(*found))};
              })
       ->weights;

@@ -37,7 +37,7 @@ inline double nearest_whole(double x) {
 }
 
 struct IntegerWeights {
-  std::vector<int8_t> q;           // in the constant's order
+  ConstantPtr q;                   // int8, with the constant's dims
   std::vector<double> scales;      // one for each channel; 0: all weights of the channel are 0
   std::vector<int8_t> zeros;       // empty, or one for each channel
   bool wide = false;               // some q is -128

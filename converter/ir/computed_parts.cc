@@ -1,0 +1,222 @@
+#include "converter/ir/computed_parts.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+
+#include "converter/ir/builder.h"
+#include "converter/ir/large_bytes.h"
+#include "converter/ir/op_traits.h"
+
+namespace sinter::convert {
+namespace {
+
+// Elements of a piece, of a few operands together as many bytes as a second-level cache has.
+constexpr int64_t kPieceElements = 1 << 16;
+// Pieces begin at multiples of this many rows, so that they end between the words that hold several numbers.
+constexpr int64_t kPieceRows = 32;
+// Operands that every piece reads whole are computed once if they take no more than this, at once.
+constexpr size_t kWholeBytes = 8 << 20;
+
+// Indices of one axis of a constant.
+struct AxisRange {
+  int axis = 0;
+  int64_t first = 0, count = 0;
+  auto operator<=>(const AxisRange&) const = default;
+};
+
+int64_t product(const Dims& dims, size_t first, size_t end) {
+  return std::accumulate(dims.begin() + static_cast<std::ptrdiff_t>(first),
+                         dims.begin() + static_cast<std::ptrdiff_t>(end), int64_t{1}, std::multiplies<>());
+}
+
+// The range of `from` that holds the same elements as a range of `to`, of which it is a view.
+std::optional<AxisRange> viewed(const Dims& from, const Dims& to, const AxisRange& range) {
+  const auto axis = static_cast<size_t>(range.axis);
+  const int64_t before = product(to, 0, axis), after = product(to, axis + 1, to.size());
+  for (size_t k = 0; k < from.size(); ++k) {
+    if (product(from, 0, k) != before || from[k] == 1) continue;
+    const int64_t own = product(from, k + 1, from.size());
+    // Elements in both units.
+    const int64_t first = range.first * after, count = range.count * after;
+    if (own > 0 && first % own == 0 && count % own == 0)
+      return AxisRange{static_cast<int>(k), first / own, count / own};
+  }
+  return std::nullopt;
+}
+
+class Parts {
+ public:
+  // A part of what is computed; null: that cannot be done in parts.
+  ConstantPtr computed(const Recipe& recipe, const Dims& dims, const AxisRange& range) {
+    std::vector<ConstantPtr> inputs = recipe.inputs;
+    OpAttrs attrs = recipe.attrs;
+    const int rank = static_cast<int>(dims.size());
+    const auto replace = [&](size_t i, std::optional<AxisRange> of) {
+      if (inputs[i]) inputs[i] = of ? part(inputs[i], *of) : whole(inputs[i]);
+      return inputs[i] != nullptr;
+    };
+    if (is_elementwise(op_of(attrs)) || std::holds_alternative<BroadcastAttrs>(attrs)) {
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (!inputs[i]) return nullptr;
+        const Dims& own = inputs[i]->dims();
+        const int axis = range.axis - (rank - static_cast<int>(own.size()));
+        const bool spread = axis < 0 || own[static_cast<size_t>(axis)] == 1;
+        if (!replace(i, spread ? std::nullopt : std::optional(AxisRange{axis, range.first, range.count})))
+          return nullptr;
+      }
+      if (auto* broadcast = std::get_if<BroadcastAttrs>(&attrs))
+        broadcast->dims[static_cast<size_t>(range.axis)] = range.count;
+    } else if (auto* view = std::get_if<ViewAttrs>(&attrs)) {
+      const auto of = view->dtype < 0 ? viewed(inputs[0]->dims(), dims, range) : std::nullopt;
+      if (!of || !replace(0, of)) return nullptr;
+      view->dims[static_cast<size_t>(range.axis)] = range.count;
+    } else if (const auto* transpose = std::get_if<TransposeAttrs>(&attrs)) {
+      const auto axis = static_cast<int>(transpose->perm[static_cast<size_t>(range.axis)]);
+      if (!replace(0, AxisRange{axis, range.first, range.count})) return nullptr;
+    } else if (const auto* gather = std::get_if<GatherAttrs>(&attrs)) {
+      const int picks = static_cast<int>(inputs[1]->dims().size()), axis = static_cast<int>(gather->axis);
+      const bool picked = range.axis >= axis && range.axis < axis + picks;
+      const int table_axis = range.axis < axis ? range.axis : range.axis - picks + 1;
+      if (!replace(0,
+                   picked ? std::nullopt : std::optional(AxisRange{table_axis, range.first, range.count})) ||
+          !replace(1, picked ? std::optional(AxisRange{range.axis - axis, range.first, range.count})
+                             : std::nullopt))
+        return nullptr;
+    } else if (const auto* nd = std::get_if<GatherNdAttrs>(&attrs)) {
+      const Dims& index = inputs[1]->dims();
+      const int picks = static_cast<int>(index.size()) - 1;
+      if (nd->batch_dims != 0) return nullptr;
+      const bool picked = range.axis < picks;
+      const int table_axis = range.axis - picks + static_cast<int>(index.back());
+      if (!replace(0,
+                   picked ? std::nullopt : std::optional(AxisRange{table_axis, range.first, range.count})) ||
+          !replace(1, picked ? std::optional(range) : std::nullopt))
+        return nullptr;
+    } else if (const auto* concat = std::get_if<ConcatAttrs>(&attrs)) {
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (concat->axis == range.axis || !replace(i, range)) return nullptr;
+    } else {
+      return nullptr;
+    }
+    return evaluated(attrs, inputs);
+  }
+
+  // All of what is computed.
+  static ConstantPtr evaluated(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
+    std::vector<ConstantPtr> results;
+    return evaluate(attrs, inputs, 1, &results, false).ok() ? results[0] : nullptr;
+  }
+
+  ConstantPtr whole(const ConstantPtr& c) {
+    const auto [at, fresh] = whole_.emplace(c.get(), nullptr);
+    if (!fresh) return at->second;
+    ConstantPtr result;
+    if (const Recipe* r = c->computed_by().get(); r != nullptr && c->byte_size() <= kWholeBytes) {
+      std::vector<ConstantPtr> inputs = r->inputs;
+      for (ConstantPtr& input : inputs)
+        if (input) input = whole(input);
+      result = evaluated(r->attrs, inputs);
+    }
+    if (!result) {
+      const LoadedBytes loaded = c->load();
+      result = Constant::mapped(c->dtype(), c->dims(), loaded.owner, loaded.bytes);
+    }
+    return whole_[c.get()] = result;
+  }
+
+  // What was made for one piece is of no use for the next one.
+  void forget_parts() { parts_.clear(); }
+
+ private:
+  ConstantPtr part(const ConstantPtr& c, const AxisRange& range) {
+    if (range.first == 0 && range.count == c->dims()[static_cast<size_t>(range.axis)] && !c->computed_by())
+      return whole(c);
+    const auto [at, fresh] = parts_.emplace(std::pair(c.get(), range), nullptr);
+    if (!fresh) return at->second;
+    ConstantPtr result = c->computed_by() ? computed(*c->computed_by(), c->dims(), range) : nullptr;
+    if (!result) result = slice(whole(c), range);
+    return parts_[std::pair(c.get(), range)] = result;
+  }
+
+  static ConstantPtr slice(const ConstantPtr& c, const AxisRange& range) {
+    if (!c) return nullptr;
+    const auto axis = static_cast<size_t>(range.axis);
+    Dims dims = c->dims();
+    const int64_t run = product(dims, axis + 1, dims.size());
+    const bool together = product(dims, 0, axis) == 1;
+    const int width = bit_width(c->dtype());
+    if (together && run * width % 8 == 0) {
+      dims[axis] = range.count;
+      const auto each = static_cast<size_t>(run * width / 8);
+      const LoadedBytes loaded = c->load();
+      return Constant::mapped(c->dtype(), std::move(dims), loaded.owner,
+                              loaded.bytes.subspan(static_cast<size_t>(range.first) * each,
+                                                   static_cast<size_t>(range.count) * each));
+    }
+    SliceAttrs attrs;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      attrs.starts.push(i == axis ? range.first : 0);
+      attrs.steps.push(1);
+      attrs.sizes.push(i == axis ? range.count : dims[i]);
+    }
+    return evaluated(attrs, {c});
+  }
+
+  std::map<const Constant*, ConstantPtr> whole_;
+  std::map<std::pair<const Constant*, AxisRange>, ConstantPtr> parts_;
+};
+
+}  // namespace
+
+Bytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims) {
+  const InMemoryScope scope;
+  const size_t bytes = dense_bytes(dtype, dims);
+  const int64_t rows = dims.empty() ? 1 : dims[0], elements = element_count(dims);
+  Parts parts;
+  if (elements > kPieceElements && rows > kPieceRows) {
+    const int64_t each = elements / rows;
+    const int64_t step = std::max<int64_t>(1, kPieceElements / each / kPieceRows) * kPieceRows;
+    Bytes result;
+    result.reserve(bytes);
+    for (int64_t row = 0; row < rows; row += step, parts.forget_parts()) {
+      const ConstantPtr part = parts.computed(recipe, dims, {0, row, std::min(step, rows - row)});
+      if (!part) break;
+      const LoadedBytes loaded = part->load();  // whole bytes, but for the last piece
+      result.insert(result.end(), loaded.bytes.begin(), loaded.bytes.end());
+    }
+    if (result.size() == bytes) return result;
+  }
+  std::vector<ConstantPtr> inputs = recipe.inputs;
+  for (ConstantPtr& c : inputs)
+    if (c) c = parts.whole(c);
+  const ConstantPtr result = Parts::evaluated(recipe.attrs, inputs);
+  if (!result) throw std::logic_error("a constant that can be computed cannot be computed");
+  const LoadedBytes loaded = result->load();
+  return Bytes(loaded.bytes.begin(), loaded.bytes.end());
+}
+
+bool can_wait(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType result) {
+  const Op op = op_of(attrs);
+  if (is_sub_byte(result) || std::any_of(inputs.begin(), inputs.end(), [](const ConstantPtr& c) {
+        return !c || is_sub_byte(c->dtype()) || c->wide();
+      }))
+    return false;
+  if (op == Op::kGather || op == Op::kGatherNd) {
+    // Not where looking at the indices takes as long as the operation.
+    constexpr int64_t kMostLookedAt = 1 << 20;
+    const auto* nd = std::get_if<GatherNdAttrs>(&attrs);
+    const Dims &table = inputs[0]->dims(), &index = inputs[1]->dims();
+    if (inputs[1]->size() > kMostLookedAt || inputs[1]->size() == 0) return false;
+    if (nd != nullptr && (nd->batch_dims != 0 || index.back() != 1)) return false;
+    const int64_t length = table[nd != nullptr ? 0 : static_cast<size_t>(std::get<GatherAttrs>(attrs).axis)];
+    const std::vector<int64_t> items = inputs[1]->as_int64s();
+    const auto [low, high] = std::minmax_element(items.begin(), items.end());
+    return *low >= -length && *high < length;
+  }
+  return is_elementwise(op) || op == Op::kBroadcast ||
+         (op == Op::kView && std::get<ViewAttrs>(attrs).dtype < 0) || op == Op::kTranspose;
+}
+
+}  // namespace sinter::convert

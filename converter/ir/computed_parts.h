@@ -1,0 +1,23 @@
+// Computes a constant from others a piece at a time, so that what lies in between stays in a processor's
+// cache and takes no memory: exporters unpack weights by dozens of operations, each of which would be a whole
+// tensor.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "converter/ir/recipe.h"
+
+namespace sinter::convert {
+
+// The bytes of a constant of this type and these dims that `recipe` computes. Throws std::logic_error where
+// it cannot be computed: whoever makes a constant that is computed later proves before that it can
+// (can_wait()).
+Bytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims);
+
+// Whether no number in the operands can make the operation fail, so that it may be computed when its result
+// is read.
+bool can_wait(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType result);
+
+}  // namespace sinter::convert

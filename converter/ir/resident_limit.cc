@@ -1,0 +1,71 @@
+#include "converter/ir/resident_limit.h"
+
+#include <fcntl.h>
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "converter/ir/large_bytes.h"
+
+namespace sinter::convert {
+namespace {
+
+// A processor reads a few MB in this time.
+constexpr std::chrono::milliseconds kBetweenLooks{2};
+// Looks between two at the heap: what is freed is often asked for again at once.
+constexpr int kLooksOfHeap = 50;
+
+// Gives back what the heap has kept of what was freed, where this is more than `most_bytes`: weights of many
+// sizes in turn leave holes in it.
+void trim_heap(size_t most_bytes) {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || (__GLIBC__ == 2 && __GLIBC_MINOR__ >= 33))
+  if (::mallinfo2().fordblks > most_bytes) ::malloc_trim(0);
+#else
+  (void)most_bytes;
+#endif
+}
+
+}  // namespace
+
+size_t resident_file_bytes() {
+  const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[128] = {};
+  const ssize_t n = ::read(fd, text, sizeof(text) - 1);
+  ::close(fd);
+  unsigned long long all = 0, resident = 0, shared = 0;
+  if (n <= 0 || std::sscanf(text, "%llu %llu %llu", &all, &resident, &shared) != 3) return 0;
+  return static_cast<size_t>(shared) * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+ResidentLimit::ResidentLimit(size_t most_bytes) : thread_([this, most_bytes] { watch(most_bytes); }) {}
+
+ResidentLimit::~ResidentLimit() {
+  {
+    const std::lock_guard lock(mutex_);
+    end_ = true;
+  }
+  ends_.notify_one();
+  thread_.join();
+}
+
+void ResidentLimit::watch(size_t most_bytes) {
+  // What remains when all is released: the program and its libraries.
+  size_t always = 0;
+  const auto release = [&] {
+    release_all_file_pages();
+    always = resident_file_bytes();
+  };
+  release();
+  std::unique_lock lock(mutex_);
+  for (int look = 1; !ends_.wait_for(lock, kBetweenLooks, [this] { return end_; }); ++look) {
+    if (resident_file_bytes() > always + most_bytes) release();
+    if (look % kLooksOfHeap == 0) trim_heap(most_bytes);
+  }
+}
+
+}  // namespace sinter::convert

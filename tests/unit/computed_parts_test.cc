@@ -1,0 +1,134 @@
+// What is computed piece by piece is what the operations give on whole tensors.
+#include "converter/ir/computed_parts.h"
+
+#include <gtest/gtest.h>
+
+#include "converter/ir/builder.h"
+#include "converter/ir/spread_axis.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr int64_t kRows = 520, kColumns = 384;  // several pieces, the last one shorter
+
+CastAttrs to(DType t) { return {static_cast<int64_t>(t), 1}; }
+IntList list(const Dims& dims) { return IntList(std::span<const int64_t>(dims)); }
+
+ConstantPtr numbers(const Dims& dims, int64_t period = 1 << 30, DType dtype = DType::kInt32) {
+  std::vector<int64_t> items(static_cast<size_t>(element_count(dims)));
+  for (size_t i = 0; i < items.size(); ++i)
+    items[i] = static_cast<int64_t>((i * 2654435761u + 12345) >> 5 & 0x7fffffff) % period;
+  std::vector<ConstantPtr> cast;
+  EXPECT_TRUE(evaluate(to(dtype), {Constant::of<int64_t>(DType::kInt64, dims, items)}, 1, &cast, false).ok());
+  return cast[0];
+}
+
+Bytes bytes_of(const Constant& c) {
+  const LoadedBytes loaded = c.load();
+  return {loaded.bytes.begin(), loaded.bytes.end()};
+}
+
+// The same twice: computed when it is read, and at once.
+struct Twice {
+  ConstantPtr later, now;
+};
+Twice same(const ConstantPtr& c) { return {c, c}; }
+Twice apply(const OpAttrs& attrs, const std::vector<Twice>& inputs) {
+  std::vector<ConstantPtr> later, now, results;
+  for (const Twice& t : inputs) later.push_back(t.later), now.push_back(t.now);
+  EXPECT_TRUE(evaluate(attrs, now, 1, &results, false).ok());
+  return {computed_later(results[0]->dtype(), results[0]->dims(), attrs, later), results[0]};
+}
+void expect_same(const Twice& t) {
+  EXPECT_EQ(t.later->dtype(), t.now->dtype());
+  EXPECT_EQ(bytes_of(*t.later), bytes_of(*t.now));
+}
+
+// Words [rows / 8, columns] as rows of numbers, one of each word's eight.
+Twice unpacked(int64_t rows, int64_t columns) {
+  const Twice words = same(numbers({rows / 8, 1, columns}));
+  const Twice shifts = same(numbers({1, 8, 1}, 28));
+  const Twice shifted = apply(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kShiftRight)}, {words, shifts});
+  const Twice low = apply(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)},
+                          {shifted, same(Constant::scalar_int(DType::kInt32, 15))});
+  return apply(ViewAttrs{list({rows, columns})}, {low});
+}
+
+TEST(ComputedParts, WordsUnpackedAndTurned) {
+  const Twice q = unpacked(kRows, kColumns);
+  expect_same(q);
+  expect_same(apply(TransposeAttrs{IntList{1, 0}}, {q}));
+}
+
+TEST(ComputedParts, OperandsOfGroups) {
+  const Twice q = unpacked(kRows, kColumns);
+  const Twice index = same(numbers({kRows}, 7, DType::kInt64));
+  const Twice table = apply(AddAttrs{}, {same(numbers({7, kColumns}, 16)), same(numbers({kColumns}, 3))});
+  const Twice rows = apply(ViewAttrs{list({kRows, 1})}, {index});
+  for (const Twice& spread :
+       {apply(GatherAttrs{0}, {table, index}), apply(GatherNdAttrs{0}, {table, rows})}) {
+    const Twice difference = apply(SubAttrs{}, {q, spread});
+    expect_same(difference);
+    expect_same(apply(to(DType::kFloat16), {difference}));
+    expect_same(apply(TransposeAttrs{IntList{1, 0}}, {apply(to(DType::kFloat32), {difference})}));
+  }
+  const Twice along = same(numbers({kColumns}, 9, DType::kInt64));
+  expect_same(apply(GatherAttrs{1},
+                    {apply(MulAttrs{}, {same(numbers({kRows, 9}, 16)), same(numbers({9}, 3))}), along}));
+}
+
+TEST(ComputedParts, NumbersOfFewBits) {
+  const Twice q = unpacked(kRows, kColumns);
+  expect_same(apply(to(DType::kUint4), {q}));
+  expect_same(apply(to(DType::kUint8), {apply(to(DType::kUint4), {q})}));
+  const Twice odd = unpacked(64 * 8, 2 * 8 + 515);  // rows of half bytes
+  expect_same(apply(to(DType::kUint4), {odd}));
+}
+
+TEST(ComputedParts, WhatIsNotDoneInPartsIsDoneWhole) {
+  const Twice q = unpacked(kRows, kColumns), other = unpacked(kRows, kColumns);
+  ConcatAttrs below, beside;
+  beside.axis = 1;
+  expect_same(apply(below, {q, other}));
+  expect_same(apply(beside, {q, other}));
+  expect_same(apply(SliceAttrs{IntList{8, 3}, IntList{1, 2}, IntList{kRows - 8, kColumns / 2 - 2}}, {q}));
+  // Rows that begin within words.
+  expect_same(apply(ViewAttrs{list({kRows * kColumns / 24, 24})}, {q}));
+  expect_same(apply(ViewAttrs{list({kRows * kColumns})}, {q}));
+  expect_same(apply(BroadcastAttrs{list({3, kRows, kColumns})}, {q}));
+  expect_same(apply(BroadcastAttrs{list({kRows, kColumns})}, {same(numbers({kColumns}))}));
+}
+
+TEST(ComputedParts, OperationsThatNumbersCanFail) {
+  const ConstantPtr table = numbers({7, 4}), inside = numbers({9}, 7, DType::kInt64),
+                    outside = numbers({9}, 8, DType::kInt64);
+  EXPECT_TRUE(can_wait(GatherAttrs{0}, {table, inside}, DType::kInt32));
+  EXPECT_FALSE(
+      can_wait(GatherAttrs{0}, {table, Constant::int64s(std::vector<int64_t>{0, 7})}, DType::kInt32));
+  EXPECT_TRUE(
+      can_wait(GatherAttrs{0}, {table, Constant::int64s(std::vector<int64_t>{6, -7})}, DType::kInt32));
+  EXPECT_FALSE(can_wait(GatherAttrs{0}, {table, Constant::int64s(std::vector<int64_t>{-8})}, DType::kInt32));
+  EXPECT_TRUE(can_wait(AddAttrs{}, {table, table}, DType::kInt32));
+  EXPECT_FALSE(can_wait(ConcatAttrs{}, {table, table}, DType::kInt32));
+}
+
+TEST(SpreadAxis, FindsTheTableBehindTurnsAndCasts) {
+  const ConstantPtr table = numbers({7, kColumns}, 16), index = numbers({kRows}, 7, DType::kInt64);
+  const Twice spread = apply(GatherAttrs{0}, {same(table), same(index)});
+  const Twice turned = apply(to(DType::kFloat32), {apply(TransposeAttrs{IntList{1, 0}}, {spread})});
+  const auto found = spread_along(turned.later, 1);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->index, index->as_int64s());
+  EXPECT_EQ(found->table->dims(), (Dims{kColumns, 7}));
+  EXPECT_EQ(found->table->dtype(), DType::kFloat32);
+  const std::vector<double> all = turned.now->as_doubles(), few = found->table->as_doubles();
+  for (size_t n = 0; n < kColumns; ++n)
+    for (size_t k = 0; k < kRows; ++k)
+      ASSERT_EQ(all[n * kRows + k], few[n * 7 + static_cast<size_t>(found->index[k])]);
+  EXPECT_FALSE(spread_along(turned.later, 0));
+  EXPECT_FALSE(spread_along(table, 0));
+}
+
+}  // namespace
+}  // namespace sinter::convert
