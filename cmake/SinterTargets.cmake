@@ -106,11 +106,17 @@ function(sinter_highway_unity target)
 endfunction()
 
 # sinter_source_digest(TARGET FILE...): TARGET's sources may include "source_digest.h", where kSourceDigest is a number for the
-# contents of these files and of the headers beside them, the same on every machine.
+# contents of these files, of the headers beside them, of what they use of the runtime, and of the libraries' versions, the same on
+# every machine.
 function(sinter_source_digest target)
-  set(files ${ARGN})
+  set(files ${ARGN} "${PROJECT_SOURCE_DIR}/scripts/deps.sha256")
+  set(folders "${PROJECT_SOURCE_DIR}/runtime/core" "${PROJECT_SOURCE_DIR}/runtime/backend")
   foreach(source IN LISTS ARGN)
     cmake_path(GET source PARENT_PATH folder)
+    list(APPEND folders "${folder}")
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder IN LISTS folders)
     file(GLOB headers CONFIGURE_DEPENDS "${folder}/*.h" "${folder}/*.def")
     list(APPEND files ${headers})
   endforeach()
