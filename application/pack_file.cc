@@ -2,18 +2,14 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
 
 #include "application/runner_state.h"
-#include "sinter/backends.h"
 
 namespace sinter {
 namespace {
-
-constexpr Status kNoMemory = error(Code::kOutOfMemory, "memory for packing cannot be allocated");
 
 Status cannot_write() { return invalid("the file cannot be written (error %a)", errno); }
 
@@ -61,75 +57,29 @@ class NewFile {
   bool kept_ = false;
 };
 
-// A model that is open, and what its sessions read packed.
-struct PackedModel {
-  FileMap map;
-  detail::Memory memory, block;
-  Model model;
-  PackedWeights packed;
-
-  Status open(const char* path, const RunnerOptions& options) {
-    Result<FileMap> opened = FileMap::open(path);
-    SINTER_RETURN_IF_ERROR(opened.status());
-    map = std::move(opened.value());
-    const OpenOptions open{.kernels = reference_kernels(),
-                           .check_digests = options.check_digests,
-                           .public_key = options.public_key,
-                           .custom_ops = options.custom_ops};
-    const Result<size_t> bytes = Model::open_bytes(map.bytes(), open);
-    SINTER_RETURN_IF_ERROR(bytes.status());
-    SINTER_RETURN_IF_ERROR(memory.allocate(*bytes));
-    const Result<Model> read = Model::open(map.bytes(), memory.span(), open);
-    SINTER_RETURN_IF_ERROR(read.status());
-    model = *read;
-    return ok_status();
-  }
-  Status pack(const SessionOptions& options) {
-    const Result<Requirements> needs = PackedWeights::requirements(model, options);
-    SINTER_RETURN_IF_ERROR(needs.status());
-    SINTER_RETURN_IF_ERROR(block.allocate(needs->bytes));
-    const Result<PackedWeights> made = PackedWeights::create(model, block.span(), options);
-    SINTER_RETURN_IF_ERROR(made.status());
-    packed = *made;
-    return ok_status();
-  }
-};
-
 struct Paths {
   const char* from;
   const char* to;
   const char* at;  // the one that an error is about
 };
 
-Status pack_into(Paths* paths, const RunnerOptions& options, PackedModel* model, PackReport* report) {
+Status pack_into(Paths* paths, const RunnerOptions& options, detail::SharedModel* model, PackReport* report) {
   SINTER_RETURN_IF_ERROR(model->open(paths->from, options));
-  SINTER_RETURN_UNLESS(
-      options.threads >= 0,
-      invalid("weights cannot be packed on %a threads; give 0 for all processors", options.threads));
-  SessionOptions with{.backends = options.backends.empty() ? default_backends() : options.backends,
-                      .threads = options.pool,
-                      .profile = options.profile,
-                      .backend = options.backend,
-                      .entry = options.entry};
+  SessionOptions with;
   std::unique_ptr<PthreadPool> pool;
-  if (options.pool == nullptr && options.threads != 1) {
-    pool.reset(new (std::nothrow) PthreadPool(options.threads, options.thread_settings));
-    SINTER_RETURN_UNLESS(pool != nullptr, kNoMemory);
-    SINTER_RETURN_IF_ERROR(pool->status());
-    with.threads = pool.get();
-  }
+  SINTER_RETURN_IF_ERROR(detail::session_options(options, &pool, &with));
   SINTER_RETURN_IF_ERROR(model->pack(with));
   report->added = model->packed.missing();
   report->count = model->packed.stored() + report->added;
   report->file_bytes = model->map.bytes().size();
   if (report->added == 0 && std::strcmp(paths->from, paths->to) == 0) return ok_status();
   NewFile file(paths->to);
-  SINTER_RETURN_UNLESS(file.path() != nullptr, kNoMemory);
+  SINTER_RETURN_UNLESS(file.path() != nullptr, detail::kNoMemory);
   paths->at = paths->to;
   SINTER_RETURN_UNLESS(file.opened(), cannot_write());
   SINTER_RETURN_IF_ERROR(model->packed.write_file(NewFile::put, &file));
   SINTER_RETURN_IF_ERROR(file.close());
-  PackedModel written;
+  detail::SharedModel written;
   RunnerOptions sound = options;
   sound.check_digests = true;
   SINTER_RETURN_IF_ERROR(written.open(file.path(), sound));
@@ -149,7 +99,7 @@ Status pack_into(Paths* paths, const RunnerOptions& options, PackedModel* model,
 
 PackReport pack_file(const char* from, const char* to, const RunnerOptions& options) {
   PackReport report;
-  PackedModel model;
+  detail::SharedModel model;
   Paths paths{from, to, from};
   const Status status = from != nullptr && to != nullptr ? pack_into(&paths, options, &model, &report)
                                                          : invalid("a path is missing");

@@ -27,13 +27,7 @@ Runner::~Runner() { delete state_; }
 Runner Runner::open(const char* path, const RunnerOptions& options) {
   Runner runner = with_state();
   if (!runner.ok()) return runner;
-  Result<FileMap> map =
-      FileMap::open(path, options.copy_file ? FileMap::Mode::kCopied : FileMap::Mode::kMapped);
-  Status status = map.status();
-  if (status.ok()) {
-    runner.state_->shared->map = std::move(map.value());
-    status = runner.state_->open_model(runner.state_->shared->map.bytes(), options);
-  }
+  Status status = runner.state_->shared->open(path, options);
   if (status.ok()) status = runner.state_->create(options, true);
   if (!status.ok()) runner.state_->fail(status, path);
   return runner;
@@ -42,7 +36,7 @@ Runner Runner::open(const char* path, const RunnerOptions& options) {
 Runner Runner::open(std::span<const std::byte> file, const RunnerOptions& options) {
   Runner runner = with_state();
   if (!runner.ok()) return runner;
-  Status status = runner.state_->open_model(file, options);
+  Status status = runner.state_->shared->open(file, options);
   if (status.ok()) status = runner.state_->create(options, true);
   if (!status.ok()) runner.state_->fail(status);
   return runner;

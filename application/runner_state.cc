@@ -132,18 +132,53 @@ void Runner::State::switch_to(uint32_t other, uint32_t replaced) {
   sessions.use(other);
 }
 
-Status Runner::State::open_model(std::span<const std::byte> file, const RunnerOptions& options) {
+Status detail::SharedModel::open(std::span<const std::byte> file, const RunnerOptions& options) {
   const OpenOptions open{.kernels = reference_kernels(),
                          .check_digests = options.check_digests,
                          .public_key = options.public_key,
                          .custom_ops = options.custom_ops};
   const Result<size_t> bytes = Model::open_bytes(file, open);
   SINTER_RETURN_IF_ERROR(bytes.status());
-  SINTER_RETURN_IF_ERROR(shared->memory.allocate(*bytes));
-  const Result<Model> opened = Model::open(file, shared->memory.span(), open);
+  SINTER_RETURN_IF_ERROR(memory.allocate(*bytes));
+  const Result<Model> opened = Model::open(file, memory.span(), open);
   SINTER_RETURN_IF_ERROR(opened.status());
-  shared->model = *opened;
+  model = *opened;
   return ok_status();
+}
+
+Status detail::SharedModel::open(const char* path, const RunnerOptions& options) {
+  Result<FileMap> opened =
+      FileMap::open(path, options.copy_file ? FileMap::Mode::kCopied : FileMap::Mode::kMapped);
+  SINTER_RETURN_IF_ERROR(opened.status());
+  map = std::move(opened.value());
+  return open(map.bytes(), options);
+}
+
+Status detail::SharedModel::pack(const SessionOptions& options) {
+  const Result<Requirements> needs = PackedWeights::requirements(model, options);
+  SINTER_RETURN_IF_ERROR(needs.status());
+  SINTER_RETURN_IF_ERROR(packed_memory.allocate(needs->bytes));
+  const Result<PackedWeights> made = PackedWeights::create(model, packed_memory.span(), options);
+  SINTER_RETURN_IF_ERROR(made.status());
+  packed = *made;
+  return ok_status();
+}
+
+Status detail::session_options(const RunnerOptions& options, std::unique_ptr<PthreadPool>* pool,
+                               SessionOptions* result) {
+  SINTER_RETURN_UNLESS(
+      options.threads >= 0,
+      invalid("a Runner cannot have %a threads; give 0 for all processors", options.threads));
+  *result = {.backends = options.backends.empty() ? default_backends() : options.backends,
+             .threads = options.pool,
+             .profile = options.profile,
+             .backend = options.backend,
+             .entry = options.entry};
+  if (options.pool != nullptr || options.threads == 1) return ok_status();
+  pool->reset(new (std::nothrow) PthreadPool(options.threads, options.thread_settings));
+  SINTER_RETURN_UNLESS(*pool != nullptr, kNoMemory);
+  result->threads = pool->get();
+  return (*pool)->status();
 }
 
 Status Runner::State::create(const RunnerOptions& options, bool packs) {
@@ -151,32 +186,12 @@ Status Runner::State::create(const RunnerOptions& options, bool packs) {
   const bool every = options.entry == kEveryEntry;
   SINTER_RETURN_UNLESS(every || options.entry < of.entry_count(),
                        invalid("the model has no entry %a; it has %b", options.entry, of.entry_count()));
-  SINTER_RETURN_UNLESS(
-      options.threads >= 0,
-      invalid("a Runner cannot have %a threads; give 0 for all processors", options.threads));
-  SessionOptions with{.backends = options.backends.empty() ? default_backends() : options.backends,
-                      .threads = options.pool,
-                      .profile = options.profile,
-                      .backend = options.backend,
-                      .entry = options.entry,
-                      .bindings = options.bindings,
-                      .require_planned = options.require_planned};
+  SessionOptions with;
+  SINTER_RETURN_IF_ERROR(detail::session_options(options, &own_pool, &with));
+  with.bindings = options.bindings;
+  with.require_planned = options.require_planned;
   with.arena = options.arena;
-  if (options.pool == nullptr && options.threads != 1) {
-    own_pool = new (std::nothrow) PthreadPool(options.threads, options.thread_settings);
-    SINTER_RETURN_UNLESS(own_pool != nullptr, detail::kNoMemory);
-    SINTER_RETURN_IF_ERROR(own_pool->status());
-    with.threads = own_pool;
-  }
-  if (packs) {
-    const Result<Requirements> needs = PackedWeights::requirements(shared->model, with);
-    SINTER_RETURN_IF_ERROR(needs.status());
-    SINTER_RETURN_IF_ERROR(shared->packed_memory.allocate(needs.value().bytes));
-    const Result<PackedWeights> packed =
-        PackedWeights::create(shared->model, shared->packed_memory.span(), with);
-    SINTER_RETURN_IF_ERROR(packed.status());
-    shared->packed = packed.value();
-  }
+  if (packs) SINTER_RETURN_IF_ERROR(shared->pack(with));
   with.packed_weights = &shared->packed;
   with.packed_in_file = packed_in_file();
   const Result<Requirements> needs = EntrySessions::requirements(of, with);

@@ -36,7 +36,7 @@ class Memory {
   size_t bytes_ = 0;
 };
 
-// What the Runners of one model share.
+// A model with packed weights, which Runners of one model share.
 struct SharedModel {
   std::atomic<int> owners{1};
   FileMap map;
@@ -44,10 +44,20 @@ struct SharedModel {
   Model model;
   PackedWeights packed;
 
+  // Of a file in memory; maps a file and opens it.
+  Status open(std::span<const std::byte> file, const RunnerOptions& options);
+  Status open(const char* path, const RunnerOptions& options);
+  Status pack(const SessionOptions& options);
+
   void release() {
     if (owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 };
+
+// The options that sessions and packed weights have in common. `pool`, a pool of its own if the caller has
+// not given one and wants several threads, outlives what is created with the result.
+Status session_options(const RunnerOptions& options, std::unique_ptr<PthreadPool>* pool,
+                       SessionOptions* result);
 
 inline const Model kNoModel;
 inline constexpr Status kNoMemory = error(Code::kOutOfMemory, "memory for the Runner cannot be allocated");
@@ -58,7 +68,7 @@ struct Runner::State {
   static constexpr size_t kErrorText = 512;
 
   detail::SharedModel* shared = nullptr;
-  PthreadPool* own_pool = nullptr;
+  std::unique_ptr<PthreadPool> own_pool;
   detail::Memory memory;  // of the sessions
   detail::Memory moving;  // for inputs that move along to another shape set
   EntrySessions sessions;
@@ -69,7 +79,7 @@ struct Runner::State {
 
   ~State() {
     sessions.destroy();
-    delete own_pool;
+    own_pool.reset();
     if (shared != nullptr) shared->release();
   }
   bool opened() const { return sessions.count() > 0; }
@@ -96,7 +106,6 @@ struct Runner::State {
   std::span<const int64_t> shape_of(uint32_t i, int64_t* room) const;
   void switch_to(uint32_t other, uint32_t replaced);
   void forget_given() { std::fill_n(given.get(), model().input_count(entry()), false); }
-  Status open_model(std::span<const std::byte> file, const RunnerOptions& options);
   // Takes threads and memory; `packs`: the model's packed weights as well, for all its Runners.
   Status create(const RunnerOptions& options, bool packs);
 };

@@ -4,9 +4,10 @@
 //   if (!packed.ok()) std::fprintf(stderr, "%s\n", packed.text);
 //
 // Kernels read constant weights in a form that depends on the backend and on the processor. A session makes
-// that form when it is created; a Runner and a session with PackedWeights find it in a packed file and read
-// it where it is, in pages that all processes share. Call this once on the device, such as when a model is
-// installed; or pack on the workstation, if its processor has the device's features (`sinter convert
+// that form when it is created; from a packed file Runners, C sessions and C++ sessions with
+// SessionOptions::packed_in_file read it where it is, in pages that all processes share. Call this once on
+// the device, such as when a model is installed; or pack on the workstation, if its processor has the
+// device's features (`sinter convert
 // --pack`).
 //
 // The file keeps everything that it had: on another machine, or with another version of Sinter, sessions pack
