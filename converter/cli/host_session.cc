@@ -118,6 +118,16 @@ LoadedModel::LoadedModel(const std::filesystem::path& path, const std::optional<
   model_ = *opened;
 }
 
+Status HostPackedWeights::pack(const Model& model, const SessionOptions& options) {
+  const Result<Requirements> needs = PackedWeights::requirements(model, options);
+  SINTER_RETURN_IF_ERROR(needs.status());
+  memory = AlignedMemory(needs->bytes);
+  const Result<PackedWeights> made = PackedWeights::create(model, memory.span(), options);
+  SINTER_RETURN_IF_ERROR(made.status());
+  packed = *made;
+  return ok_status();
+}
+
 std::string port_type(const PortInfo& port) {
   return to_string(port.dtype, Dims(port.dims.begin(), port.dims.end()));
 }
@@ -226,16 +236,13 @@ void HostSession::fail(const Status& status) const {
 HostSession::Sharing HostSession::sharing() const {
   SessionOptions options = session_options();
   options.entry = kEveryEntry;
-  const Result<Requirements> needs = PackedWeights::requirements(loaded_.model(), options);
-  if (!needs.ok()) fail(needs.status());
-  const AlignedMemory memory(needs.value().bytes);
-  const Result<PackedWeights> packed = PackedWeights::create(loaded_.model(), memory.span(), options);
-  if (!packed.ok()) fail(packed.status());
-  options.packed_weights = &packed.value();
+  HostPackedWeights shared;
+  if (const Status status = shared.pack(loaded_.model(), options); !status.ok()) fail(status);
+  options.packed_weights = &shared.packed;
   options.entry = entry_;
   const Result<Requirements> need = Session::requirements(loaded_.model(), options);
   if (!need.ok()) fail(need.status());
-  return {needs.value().bytes, need.value().bytes, packed->count(), packed->stored()};
+  return {shared.packed.bytes(), need.value().bytes, shared.packed.count(), shared.packed.stored()};
 }
 
 const FallbackStep* HostSession::fallback(uint32_t program, uint32_t step) const {

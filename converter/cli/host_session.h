@@ -60,6 +60,14 @@ class LoadedModel {
   Model model_;
 };
 
+// Packed weights in memory of their own.
+struct HostPackedWeights {
+  AlignedMemory memory;
+  PackedWeights packed;
+
+  Status pack(const Model& model, const SessionOptions& options);
+};
+
 // The backends that this program has, best first. `name` empty: all. Throws UsageError for a name that it
 // lacks.
 std::vector<Backend*> host_backends(const std::string& name);

@@ -58,14 +58,9 @@ class Packing {
     with.backend = options.backend.empty() ? nullptr : options.backend.c_str();
     with.threads = &pool_;
     with.entry = kEveryEntry;
-    const Result<Requirements> needs = PackedWeights::requirements(loaded_.model(), with);
-    check(needs.status());
-    memory_ = AlignedMemory(needs->bytes);
-    const Result<PackedWeights> packed = PackedWeights::create(loaded_.model(), memory_.span(), with);
-    check(packed.status());
-    packed_ = *packed;
+    check(packed_.pack(loaded_.model(), with));
   }
-  const PackedWeights& packed() const { return packed_; }
+  const PackedWeights& packed() const { return packed_.packed; }
   uint64_t file_bytes() const { return loaded_.file().size(); }
 
   void write(PendingFile* file) const {
@@ -73,7 +68,7 @@ class Packing {
       static_cast<PendingFile*>(to)->write(piece.data(), piece.size());
       return ok_status();
     };
-    check(packed_.write_file(put, file));
+    check(packed().write_file(put, file));
   }
 
  private:
@@ -86,8 +81,7 @@ class Packing {
   LoadedModel loaded_;
   std::vector<Backend*> backends_;
   PthreadPool pool_;
-  AlignedMemory memory_;
-  PackedWeights packed_;
+  HostPackedWeights packed_;
 };
 
 }  // namespace
