@@ -25,7 +25,8 @@ import warnings
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / 'tests' / 'common'), str(HERE.parent / 'examples' / 'diffusion')]
+sys.path[:0] = [str(HERE), str(HERE.parent / 'tests' / 'common'), str(HERE.parent / 'examples'), str(HERE.parent / 'examples' / 'diffusion')]
+from exported import drop_notes  # noqa: E402
 from markdown_table import replace_table  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 
@@ -170,12 +171,7 @@ def export(module, inputs, names, exporter, path):
             stack.enter_context(unittest.mock.patch('torch.rms_norm', rms_norm))
         torch.onnx.export(module, tuple(inputs), str(path), dynamo=not script, input_names=names, output_names=['out'], external_data=False,
                           **(dict(opset_version=18, do_constant_folding=False) if script else {}))
-    proto = onnx.load(path)
-    for noted in (proto, proto.graph, *proto.functions, *proto.graph.node, *proto.graph.value_info, *proto.graph.input, *proto.graph.output,
-                  *proto.graph.initializer):
-        del noted.metadata_props[:]
-        noted.doc_string = ''
-    onnx.save(proto, path)
+    drop_notes(path)
 
 
 def has_float64(path):

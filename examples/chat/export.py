@@ -11,12 +11,13 @@ import pathlib
 import sys
 
 import numpy as np
-import onnx
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 import gptq  # noqa: E402
 from decoder import Decoder, Shape  # noqa: E402
+from exported import drop_notes  # noqa: E402
 
 CALIBRATION = 64  # pieces of text
 
@@ -53,13 +54,7 @@ def export(model, path):
         output_names=['logits', *['present' + n for n in names]],
         dynamic_shapes=({1: length}, {1: length}, tuple({2: before} for _ in past)))
     program.save(str(path), external_data=False)
-    # The exporter notes for each node where in the sources it comes from, which takes more bytes than the packed weights.
-    proto = onnx.load(path)
-    for noted in (proto, proto.graph, *proto.functions, *proto.graph.node, *proto.graph.value_info, *proto.graph.input, *proto.graph.output,
-                  *proto.graph.initializer):
-        del noted.metadata_props[:]
-        noted.doc_string = ''
-    onnx.save(proto, path)
+    drop_notes(path)
     print(path, path.stat().st_size, 'bytes')
 
 

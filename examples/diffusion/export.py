@@ -10,11 +10,12 @@ import pathlib
 import sys
 
 import numpy as np
-import onnx
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 from denoiser import Denoiser, Shape, Step  # noqa: E402
+from exported import drop_notes  # noqa: E402
 
 
 def load(folder):
@@ -31,13 +32,7 @@ def export(model, path):
         verbose=False, optimize=False, input_names=['latent', 'step', 'label', 'steps', 'guidance'],
         output_names=['latent_next', 'step_next'])
     program.save(str(path), external_data=False)
-    # The exporter notes for each node where in the sources it comes from, which takes more bytes than the weights.
-    proto = onnx.load(path)
-    for noted in (proto, proto.graph, *proto.functions, *proto.graph.node, *proto.graph.value_info, *proto.graph.input, *proto.graph.output,
-                  *proto.graph.initializer):
-        del noted.metadata_props[:]
-        noted.doc_string = ''
-    onnx.save(proto, path)
+    drop_notes(path)
     print(path, path.stat().st_size, 'bytes')
 
 
