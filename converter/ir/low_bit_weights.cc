@@ -230,24 +230,24 @@ Bytes packed(const std::vector<uint8_t>& items, int bits) {
   return bytes;
 }
 
-// Rows of whole bytes.
-Bytes packed_weights(const Matrix& m, const Coding& c, const std::vector<int32_t>& order) {
-  const int64_t columns = m.columns + c.padding(m.columns), row = bit_row_bytes(c.bits, columns);
-  Bytes bytes(static_cast<size_t>(m.rows * row));
-  auto* at = reinterpret_cast<uint8_t*>(bytes.data());
-  const auto mask = (1 << c.bits) - 1;
-  // Of a byte, where they are not spread over planes: 1, 2 or 4 weights.
-  const int shift = c.bits == 2 ? 2 : c.bits == 4 ? 1 : 0;
-  const int64_t within = (1 << shift) - 1;
-  for (int64_t n = 0; n < m.rows; ++n, at += row)
+// With a constant width, divisions become shifts.
+template <int kBits>
+void set_rows(const Matrix& m, const Coding& c, const std::vector<int32_t>& order, int64_t columns,
+              uint8_t* at) {
+  for (int64_t n = 0; n < m.rows; ++n, at += bit_row_bytes(kBits, columns))
     for (int64_t k = 0; k < m.columns; ++k) {
       const int64_t q = m.q(n, order.empty() ? k : order[static_cast<size_t>(k)]) - c.offset;
-      const auto code = static_cast<uint8_t>(q & mask);
-      if (c.planes())
-        set_bit_row_item(at, c.bits, columns, k, code);
-      else
-        at[k >> shift] |= static_cast<uint8_t>(code << ((k & within) * c.bits));
+      set_bit_row_item(at, kBits, columns, k, static_cast<uint8_t>(q & ((1 << kBits) - 1)));
     }
+}
+
+// Rows of whole bytes.
+Bytes packed_weights(const Matrix& m, const Coding& c, const std::vector<int32_t>& order) {
+  constexpr decltype(&set_rows<8>) kOfWidth[] = {set_rows<2>, set_rows<3>, set_rows<4>, set_rows<5>,
+                                                 set_rows<6>, set_rows<7>, set_rows<8>};
+  const int64_t columns = m.columns + c.padding(m.columns);
+  Bytes bytes(static_cast<size_t>(m.rows * bit_row_bytes(c.bits, columns)));
+  kOfWidth[c.bits - 2](m, c, order, columns, reinterpret_cast<uint8_t*>(bytes.data()));
   return bytes;
 }
 
