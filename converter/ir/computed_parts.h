@@ -1,5 +1,5 @@
-// Computes a constant from others a piece at a time, so that what lies in between stays in a processor's
-// cache and takes no memory: exporters unpack weights by dozens of operations, each of which would be a whole
+// Computes a constant from others a piece at a time, so that intermediate results stay in a processor's
+// cache and take no memory: exporters unpack weights by dozens of operations, each of which would be a whole
 // tensor.
 #pragma once
 

@@ -6,9 +6,9 @@
 namespace sinter::convert {
 
 // Weights of a layer from which reading narrow ones takes less time than reading wide ones: fewer of them
-// stay in a cache, packed, unless the model's layers together have so many that each run reads all of them
-// from memory. A convolution has more pixels, so that packing, and Winograd's algorithm, save time; it reads
-// narrow filters where packed ones would take much memory.
+// stay in a cache, packed, unless the model's layers together exceed a cache, so that each run reads all
+// weights from memory. A convolution has more pixels, so that packing, and Winograd's algorithm, save time;
+// it reads narrow filters where packed ones would take much memory.
 inline constexpr int64_t kNarrowLayerElements = 1 << 20, kNarrowFilterElements = 1 << 22;
 inline constexpr int64_t kManyElements = 1 << 22, kNarrowOfManyElements = 1 << 14;
 

@@ -15,9 +15,9 @@ namespace sinter::convert {
 namespace {
 
 // A processor reads a few MB in this time.
-constexpr std::chrono::milliseconds kBetweenLooks{2};
-// Looks between two at the heap: what is freed is often asked for again at once.
-constexpr int kLooksOfHeap = 50;
+constexpr std::chrono::milliseconds kInterval{2};
+// The heap is measured every kIntervalsOfHeap intervals: what is freed is often asked for again at once.
+constexpr int kIntervalsOfHeap = 50;
 
 // Gives back what the heap has kept of what was freed, where this is more than `most_bytes`: weights of many
 // sizes in turn leave holes in it.
@@ -62,9 +62,9 @@ void ResidentLimit::watch(size_t most_bytes) {
   };
   release();
   std::unique_lock lock(mutex_);
-  for (int look = 1; !ends_.wait_for(lock, kBetweenLooks, [this] { return end_; }); ++look) {
+  for (int n = 1; !ends_.wait_for(lock, kInterval, [this] { return end_; }); ++n) {
     if (resident_file_bytes() > always + most_bytes) release();
-    if (look % kLooksOfHeap == 0) trim_heap(most_bytes);
+    if (n % kIntervalsOfHeap == 0) trim_heap(most_bytes);
   }
 }
 

@@ -1,9 +1,9 @@
 // Bounds the memory that mapped files take while a model with more weights is run and quantized.
 //
 // A run reads all weights, packed ones too, and would keep all of them resident. They are in mappings whose
-// pages may be released at any time (large_bytes.h), and each is read once in a run: a thread looks at what
-// is resident and releases all pages when it is more than the limit. What runs computes does not change; the
-// next reader of a page finds it in the system's cache, or on the disk where the machine is too small for
+// pages may be released at any time (large_bytes.h), and each is read once in a run: a thread measures
+// what is resident and releases all pages when it is more than the limit. What runs computes does not change;
+// the next reader of a page finds it in the system's cache, or on the disk where the machine is too small for
 // that. What the heap keeps of freed memory is limited, too.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace sinter::convert {
 
-// Bytes of mapped files that are left in memory, but for what is read between two looks of the thread.
+// Bytes of mapped files that are left in memory, but for what is read between two measurements.
 inline constexpr size_t kResidentFileBytes = size_t{256} << 20;
 
 class ResidentLimit {

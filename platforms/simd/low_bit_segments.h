@@ -30,7 +30,7 @@ struct LowBitSegments {
   }
   // The first weight of segment s.
   int64_t first(int64_t s) const { return s / parts * block_ + s % parts * length; }
-  // Those of a row of `depth` that segment s has, 0 where it lies behind its end.
+  // Those of a row of `depth` that segment s has; 0 if it begins behind the row's end.
   int64_t weights(int64_t s, int64_t depth) const {
     const int64_t left = std::min(block_ - s % parts * length, depth - first(s));
     return std::clamp<int64_t>(left, 0, length);

@@ -6,7 +6,7 @@
 namespace sinter::detail {
 namespace {
 
-// A record or the head, which may lie at any address.
+// A record or the head, which may be at any address.
 template <class T>
 T read(std::span<const std::byte> segment, uint64_t offset) {
   T value;
@@ -35,7 +35,7 @@ bool is_packed(const format::Segment& segment) {
 }
 
 Status verify_record(const StoredPacking& record, uint64_t begin, uint64_t end) {
-  // A name, then zeros, of which there is one.
+  // A name, then at least one zero, and zeros alone.
   constexpr size_t kName = sizeof(record.backend);
   size_t length = 0;
   while (length < kName && record.backend[length] != 0) ++length;
