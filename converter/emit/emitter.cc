@@ -32,20 +32,13 @@ class Builder : public flatbuffers::FlatBufferBuilder {
   Offset<flatbuffers::Vector<T>> list(const std::vector<T>& items) {
     static_assert(std::is_integral_v<T> || std::is_floating_point_v<T>);
     const std::string_view bytes(reinterpret_cast<const char*>(items.data()), items.size() * sizeof(T));
-    return once<flatbuffers::Vector<T>>(fmt::format("{} {}", sizeof(T), bytes),
-                                        [&] { return CreateVector(items); });
+    const auto [at, fresh] = written_.emplace(fmt::format("{} {}", sizeof(T), bytes), 0);
+    if (fresh) at->second = CreateVector(items).o;
+    return at->second;
   }
   template <class T>
   Offset<flatbuffers::Vector<T>> list_or_none(const std::vector<T>& items) {
     return items.empty() ? 0 : list(items);
-  }
-  // What `write` wrote for the same key.
-  template <class T, class Write>
-  Offset<T> once(const std::string& key, const Write& write) {
-    if (const auto it = written_.find(key); it != written_.end()) return Offset<T>(it->second);
-    const Offset<T> offset = write();
-    written_.emplace(key, offset.o);
-    return offset;
   }
 
  private:
