@@ -87,6 +87,15 @@ Status Lowering::launch(Kernel kernel, const LaunchShape& shape, const void* arg
   return ok_status();
 }
 
+Status Lowering::check_dense() const {
+  for (size_t i = 0; i < call_.inputs.size(); ++i)
+    SINTER_RETURN_UNLESS(!has_input(i) || is_constant(i) || call_.in(i).dense(),
+                         unsupported("an operand is not dense"));
+  for (size_t i = 0; i < call_.outputs.size(); ++i)
+    SINTER_RETURN_UNLESS(!has_output(i) || out(i).dense(), unsupported("a result is not dense"));
+  return ok_status();
+}
+
 Status Lowering::fill(std::byte* to, size_t bytes, uint8_t value) {
   if (bytes == 0) return ok_status();
   Linked* linked = add_action(0);

@@ -98,6 +98,8 @@ class Lowering {
   bool has_input(size_t i) const { return call_.has_input(i); }
   bool has_output(size_t i) const { return call_.has_output(i); }
   bool is_constant(size_t i) const { return i < 32 && call_.has_input(i) && call_.in(i).constant; }
+  // Refuses operands and results that are strided. Constants are brought to the device dense.
+  Status check_dense() const;
   const DeviceFacts& facts() const { return facts_; }
 
   // An operand in device memory. A constant is brought there, dense, if this is called for it.

@@ -35,9 +35,7 @@ Status launch_floats(Lowering& l, const Experts& experts) {
 Status lower_ExpertFullyConnected(Lowering& l) {
   const OpCall& call = l.call();
   const TensorView &x = call.in(0), &w = call.in(2);
-  for (size_t i = 0; i < call.inputs.size(); ++i)
-    SINTER_RETURN_UNLESS(!call.has_input(i) || call.in(i).constant || call.in(i).dense(),
-                         unsupported("an operand is not dense"));
+  SINTER_RETURN_IF_ERROR(l.check_dense());
   const int64_t rows = x.dims[0], columns = w.dims[1];
   SINTER_RETURN_UNLESS(rows < INT32_MAX, unsupported("an operand has an axis of 2^31 elements or more"));
   if (rows == 0 || columns == 0 || w.dims[0] == 0)

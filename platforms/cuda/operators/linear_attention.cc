@@ -9,11 +9,7 @@ Status lower_LinearAttention(Lowering& l) {
   const auto& attrs = l.attrs<LinearAttentionAttrs>();
   const OpCall& call = l.call();
   const TensorView &q = call.in(0), &v = call.in(2);
-  for (size_t i = 0; i < call.inputs.size(); ++i)
-    SINTER_RETURN_UNLESS(!call.has_input(i) || call.in(i).constant || call.in(i).dense(),
-                         unsupported("an operand is not dense"));
-  for (size_t i = 0; i < 2; ++i)
-    SINTER_RETURN_UNLESS(!call.has_output(i) || l.out(i).dense(), unsupported("a result is not dense"));
+  SINTER_RETURN_IF_ERROR(l.check_dense());
   const int64_t batch = q.dims[0], tokens = q.dims[1], heads = v.dims[2];
   const int64_t key_size = q.dims[3], value_size = v.dims[3];
   const int64_t tiles = (value_size + kLinearColumns - 1) / kLinearColumns;

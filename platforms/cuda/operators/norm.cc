@@ -6,19 +6,10 @@
 namespace sinter::cuda {
 namespace {
 
-Status check_dense(Lowering& l) {
-  for (size_t i = 0; i < l.call().inputs.size(); ++i)
-    SINTER_RETURN_UNLESS(!l.has_input(i) || l.is_constant(i) || l.call().in(i).dense(),
-                         unsupported("an operand is not dense"));
-  for (size_t i = 0; i < l.call().outputs.size(); ++i)
-    SINTER_RETURN_UNLESS(!l.has_output(i) || l.out(i).dense(), unsupported("a result is not dense"));
-  return ok_status();
-}
-
 Kernel either(DType t, Kernel floats, Kernel doubles) { return t == DType::kFloat64 ? doubles : floats; }
 
 Status lower_rows(Lowering& l, int64_t axis, double epsilon, bool centre) {
-  SINTER_RETURN_IF_ERROR(check_dense(l));
+  SINTER_RETURN_IF_ERROR(l.check_dense());
   const TensorView& x = l.in(0);
   LayerNormArguments a;
   SINTER_RETURN_IF_ERROR(box_of(x.shape(), &a.box));
@@ -65,7 +56,7 @@ Status lower_RmsNorm(Lowering& l) {
 
 Status lower_GroupNorm(Lowering& l) {
   const auto& attrs = l.attrs<GroupNormAttrs>();
-  SINTER_RETURN_IF_ERROR(check_dense(l));
+  SINTER_RETURN_IF_ERROR(l.check_dense());
   const TensorView& x = l.in(0);
   Box box;
   SINTER_RETURN_IF_ERROR(box_of(x.shape(), &box));
@@ -106,7 +97,7 @@ Status lower_GroupNorm(Lowering& l) {
 
 Status lower_Lrn(Lowering& l) {
   const auto& attrs = l.attrs<LrnAttrs>();
-  SINTER_RETURN_IF_ERROR(check_dense(l));
+  SINTER_RETURN_IF_ERROR(l.check_dense());
   const TensorView& x = l.in(0);
   Box box;
   SINTER_RETURN_IF_ERROR(box_of(x.shape(), &box));

@@ -50,20 +50,11 @@ void set_activations(const A& attrs, std::span<const RnnActivation> defaults, Re
   }
 }
 
-Status check_dense(Lowering& l) {
-  for (size_t i = 0; i < l.call().inputs.size(); ++i)
-    SINTER_RETURN_UNLESS(!l.has_input(i) || l.is_constant(i) || l.call().in(i).dense(),
-                         unsupported("an operand is not dense"));
-  for (size_t i = 0; i < l.call().outputs.size(); ++i)
-    SINTER_RETURN_UNLESS(!l.has_output(i) || l.out(i).dense(), unsupported("a result is not dense"));
-  return ok_status();
-}
-
 // What the three operations have in common; `gates`: rows of W and R for a hidden unit.
 template <class A>
 Status set_operands(Lowering& l, const A& attrs, int gates, std::span<const RnnActivation> defaults,
                     RecurrentArguments* a) {
-  SINTER_RETURN_IF_ERROR(check_dense(l));
+  SINTER_RETURN_IF_ERROR(l.check_dense());
   const TensorView& x = l.in(0);
   a->batch_first = attrs.layout == 1 ? 1 : 0;
   const int64_t steps = x.dims[attrs.layout == 1 ? 1 : 0], batch = x.dims[attrs.layout == 1 ? 0 : 1];
