@@ -66,11 +66,11 @@ bool widen_floats(const TensorView& x, const TensorView& y) {
 
 // encode_float of a float32 number, by its fields. What becomes infinite or NaN takes the general way.
 uint16_t narrow_half(float x) {
-  constexpr uint32_t kLeastNormal = 0x38800000, kTooLarge = 0x477ff000, kHalf = 0x3f000000;
+  constexpr uint32_t kSmallestNormal = 0x38800000, kTooLarge = 0x477ff000, kHalf = 0x3f000000;
   const uint32_t bits = std::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
   if (magnitude >= kTooLarge) return float16_bits(static_cast<double>(x));
   // Added to 1/2, a subnormal number is rounded to its unit.
-  if (magnitude < kLeastNormal)
+  if (magnitude < kSmallestNormal)
     return static_cast<uint16_t>(sign |
                                  (std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - kHalf));
   const uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
