@@ -9,6 +9,7 @@
 #endif
 
 #include <cstring>
+#include <type_traits>
 
 #include "platforms/simd/float_formats-inl.h"
 #include "platforms/simd/low_bit_groups.h"
@@ -85,13 +86,39 @@ inline HWY_NOINLINE void read_zeros(const LowBit& g, int64_t at, int64_t count, 
   for (; i < count; ++i) to[i] = one(at + i);
 }
 
-// Those of kColumns rows (1 or 4), as many blocks at a time as there is room for.
-template <int kColumns>
+// Whether float16 scales take an instruction to widen.
+#undef SINTER_WIDENS_SCALES
+#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_ARCH_ARM_A64
+#define SINTER_WIDENS_SCALES 1
+#else
+#define SINTER_WIDENS_SCALES 0
+#endif
+
+// Scales of a group of at most this many are widened where they are used; others before, a row at a time.
+constexpr int64_t kFewScales = 4;
+HWY_INLINE bool reads_half_scales(const LowBit& g) {
+  return SINTER_WIDENS_SCALES != 0 && g.scale_type == DType::kFloat16 &&
+         LowBitGroups(g, static_cast<int64_t>(hn::Lanes(F()))).scales <= kFewScales;
+}
+
+// Scales of a group.
+HWY_INLINE V load_scales(const float* at) { return hn::LoadU(F(), at); }
+#if SINTER_WIDENS_SCALES
+HWY_INLINE V load_scales(const hwy::float16_t* at) {
+  const hn::CappedTag<float, kFewScales> d;
+  const hn::Rebind<hwy::float16_t, decltype(d)> half;
+  return hn::ResizeBitCast(F(), hn::PromoteTo(d, hn::LoadU(half, at)));
+}
+#endif
+
+// Those of kColumns rows (1 or 4), as many blocks at a time as there is room for. Scale: what scales are read
+// as, float, or float16_t if reads_half_scales.
+template <int kColumns, class Scale>
 class RowNumbers {
  public:
   HWY_INLINE RowNumbers(const LowBit& g, const LowBitGroups& groups) : g_(g), groups_(groups) {
     // Numbers behind those of a row are read, and must not be those of another block where its x is 0.
-    in_place_ = g.scale_type == DType::kFloat32 && g.depth % groups.group == 0;
+    in_place_ = (g.scale_type == DType::kFloat32 || kHalf) && g.depth % groups.group == 0;
   }
   // From `group` of these rows on. Returns the end of the groups whose numbers are there now.
   HWY_INLINE int64_t read(int64_t n, int64_t n1, int64_t n2, int64_t n3, int64_t group) {
@@ -101,15 +128,16 @@ class RowNumbers {
         in_place_ && (rows[kColumns - 1] + 1) * g_.blocks + kMostLanes <= g_.columns * g_.blocks;
     if (in_place)
       for (int c = 0; c < kColumns; ++c)
-        scale_[c] = static_cast<const float*>(g_.scales) + rows[c] * g_.blocks + group * groups_.scales;
+        scale_[c] = static_cast<const Scale*>(g_.scales) + rows[c] * g_.blocks + group * groups_.scales;
     return in_place && g_.zeros == nullptr ? groups_.groups : copy(rows, group, !in_place);
   }
   // Of the first of these groups; as many as a vector has lanes can be read from each of them on.
-  HWY_INLINE const float* scales(int c) const { return scale_[c < kColumns ? c : 0]; }
+  HWY_INLINE const Scale* scales(int c) const { return scale_[c < kColumns ? c : 0]; }
   HWY_INLINE const float* zeros(int c) const { return zeros_[c < kColumns ? c : 0]; }
 
  private:
   static constexpr int64_t kRoom = 192 / kColumns;
+  static constexpr bool kHalf = !std::is_same_v<Scale, float>;
 
   HWY_NOINLINE int64_t copy(const int64_t* rows, int64_t group, bool with_scales) {
     const int64_t room = kRoom / groups_.scales;
@@ -120,8 +148,12 @@ class RowNumbers {
       const int64_t at = rows[c] * g_.blocks + group * groups_.scales;
       if (with_scales) {
         scale_[c] = scales_[c];
-        read_scales(g_, at, count, scales_[c]);
-        for (int64_t i = count; i < most + kMostLanes; ++i) scales_[c][i] = 0;
+        if constexpr (kHalf)
+          std::memcpy(scales_[c], static_cast<const Scale*>(g_.scales) + at,
+                      static_cast<size_t>(count) * sizeof(Scale));
+        else
+          read_scales(g_, at, count, scales_[c]);
+        std::memset(scales_[c] + count, 0, static_cast<size_t>(most + kMostLanes - count) * sizeof(Scale));
       }
       if (g_.zeros == nullptr) continue;
       read_zeros(g_, at, count, zeros_[c]);
@@ -133,8 +165,9 @@ class RowNumbers {
   const LowBit& g_;
   const LowBitGroups& groups_;
   bool in_place_ = false;
-  const float* scale_[kColumns];
-  float scales_[kColumns][kRoom + kMostLanes], zeros_[kColumns][kRoom + kMostLanes];
+  const Scale* scale_[kColumns];
+  Scale scales_[kColumns][kRoom + kMostLanes];
+  float zeros_[kColumns][kRoom + kMostLanes];
 };
 
 // Which of a group's blocks each lane belongs to.

@@ -59,7 +59,7 @@ class ReadAhead {
 
 // y of up to kRows (1 or 4) rows of x for columns first .. last - 1. What is missing of four is the last one
 // again.
-template <int kBits, int kRows, bool kRounded>
+template <int kBits, int kRows, bool kRounded, class Scale>
 HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                            int64_t first, int64_t last, const float* bias, float min, float max, float* y,
                            int64_t y_stride) {
@@ -81,7 +81,7 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
   const bool with_zeros = g.zeros != nullptr;
   const float* begin = arranged + kArrangedHead;
   const int64_t r1 = rows > 1 ? stride : 0, r2 = rows > 2 ? 2 * stride : r1, r3 = rows > 3 ? 3 * stride : r2;
-  RowNumbers<kColumns> of_blocks(g, groups);
+  RowNumbers<kColumns, Scale> of_blocks(g, groups);
   for (int64_t n = first; n < last; n += kColumns) {
     const int64_t n1 = n + 1 < last ? n + 1 : n, n2 = n + 2 < last ? n + 2 : n1,
                   n3 = n + 3 < last ? n + 3 : n2;
@@ -92,7 +92,7 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
     int64_t k = 0;
     for (int64_t group = 0; group < count;) {
       const int64_t end = of_blocks.read(n, n1, n2, n3, group);
-      const float *scale0 = of_blocks.scales(0), *scale1 = of_blocks.scales(1), *scale2 = of_blocks.scales(2),
+      const Scale *scale0 = of_blocks.scales(0), *scale1 = of_blocks.scales(1), *scale2 = of_blocks.scales(2),
                   *scale3 = of_blocks.scales(3);
       const float *zero0 = of_blocks.zeros(0), *zero1 = of_blocks.zeros(1), *zero2 = of_blocks.zeros(2),
                   *zero3 = of_blocks.zeros(3);
@@ -176,9 +176,9 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
 #undef SINTER_END
         }
         ahead.scales(kColumns);
-        V scale = hn::TableLookupLanes(hn::LoadU(d, scale0 + at), lane_block);
-#define SINTER_SCALE(i)                                                                             \
-  if (i > 0 && i < kColumns) scale = hn::TableLookupLanes(hn::LoadU(d, scale##i + at), lane_block); \
+        V scale = hn::TableLookupLanes(load_scales(scale0 + at), lane_block);
+#define SINTER_SCALE(i)                                                                            \
+  if (i > 0 && i < kColumns) scale = hn::TableLookupLanes(load_scales(scale##i + at), lane_block); \
   s##i = hn::MulAdd(a##i, kRounded ? hn::Mul(scale, hn::LoadU(d, x##i + numbers + 2 * lanes)) : scale, s##i);
         SINTER_FOUR(SINTER_SCALE)
 #undef SINTER_SCALE
@@ -196,18 +196,32 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
   }
 }
 
+template <int kBits, bool kRounded, class Scale>
+HWY_INLINE void products_of_scales(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
+                                   int64_t first, int64_t last, const float* bias, float min, float max,
+                                   float* y, int64_t y_stride) {
+  // Of the usual widths only, for the size of the code: others are unpacked for each row again.
+  if constexpr (kBits == 4 || kBits == 8)
+    if (rows > 1)
+      return products<kBits, 4, kRounded, Scale>(g, arranged, stride, rows, first, last, bias, min, max, y,
+                                                 y_stride);
+  for (int64_t r = 0; r < rows; ++r)
+    products<kBits, 1, kRounded, Scale>(g, arranged + r * stride, stride, 1, first, last, bias, min, max,
+                                        y + r * y_stride, y_stride);
+}
+
 template <int kBits, bool kRounded>
 HWY_INLINE void products_of(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                             int64_t first, int64_t last, const float* bias, float min, float max, float* y,
                             int64_t y_stride) {
-  // Of the usual widths only, for the size of the code: others are unpacked for each row again.
-  if constexpr (kBits == 4 || kBits == 8)
-    if (rows > 1)
-      return products<kBits, 4, kRounded>(g, arranged, stride, rows, first, last, bias, min, max, y,
-                                          y_stride);
-  for (int64_t r = 0; r < rows; ++r)
-    products<kBits, 1, kRounded>(g, arranged + r * stride, stride, 1, first, last, bias, min, max,
-                                 y + r * y_stride, y_stride);
+#if SINTER_WIDENS_SCALES
+  if constexpr (kBits == 4 || kBits == 8)  // as above
+    if (reads_half_scales(g))
+      return products_of_scales<kBits, kRounded, hwy::float16_t>(g, arranged, stride, rows, first, last, bias,
+                                                                 min, max, y, y_stride);
+#endif
+  products_of_scales<kBits, kRounded, float>(g, arranged, stride, rows, first, last, bias, min, max, y,
+                                             y_stride);
 }
 
 void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
