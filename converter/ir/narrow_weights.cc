@@ -7,14 +7,18 @@ namespace sinter::convert {
 namespace {
 
 // Whatever their number.
-ConstantPtr any_narrow(const Graph& graph, const Node& node) {
-  if (node.op() != Op::kFullyConnected && node.op() != Op::kConv) return nullptr;
-  const ConstantPtr& wide = graph.value(node.inputs[1]).constant;
+ConstantPtr narrow_form(const Graph& graph, ValueId operand) {
+  if (operand == kAbsent) return nullptr;
+  const ConstantPtr& wide = graph.value(operand).constant;
   if (!wide || wide->dtype() != DType::kFloat32 || !wide->recipe() ||
       !std::holds_alternative<CastAttrs>(wide->recipe()->attrs))
     return nullptr;
   const ConstantPtr& narrow = wide->recipe()->inputs[0];
   return !narrow->recipe() && is_narrow_weight(narrow->dtype()) ? narrow : nullptr;
+}
+ConstantPtr any_narrow(const Graph& graph, const Node& node) {
+  const bool reads = node.op() == Op::kFullyConnected || node.op() == Op::kConv;
+  return reads ? narrow_form(graph, node.inputs[1]) : nullptr;
 }
 
 }  // namespace
@@ -31,6 +35,17 @@ ConstantPtr NarrowWeights::of(const Node& node) const {
   const int64_t fewest = node.op() == Op::kConv ? kNarrowFilterElements : fewest_;
   ConstantPtr narrow = any_narrow(graph_, node);
   return narrow && narrow->size() >= fewest ? narrow : nullptr;
+}
+
+NarrowWeights::Operand NarrowWeights::operand_of(const Node& node) const {
+  switch (node.op()) {
+    case Op::kLowBitFullyConnected:
+      return {2, narrow_form(graph_, node.inputs[2])};
+    case Op::kExpertFullyConnected:
+      return {3, node.inputs.size() > 3 ? narrow_form(graph_, node.inputs[3]) : nullptr};
+    default:
+      return {1, of(node)};
+  }
 }
 
 }  // namespace sinter::convert

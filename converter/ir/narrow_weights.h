@@ -24,6 +24,12 @@ class NarrowWeights {
   // The float16, bfloat16 or float8 numbers that the weights of a FullyConnected or Conv are, if there are
   // enough of them; null: none.
   ConstantPtr of(const Node& node) const;
+  // As `of`, and with which operand it belongs to: also the scales of weights of few bits, however many.
+  struct Operand {
+    size_t index = 0;
+    ConstantPtr narrow;
+  };
+  Operand operand_of(const Node& node) const;
 
  private:
   const Graph& graph_;

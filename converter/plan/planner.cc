@@ -387,14 +387,14 @@ class ModelPlanner {
 
 namespace {
 
-// Some platform computes the product with narrow weights, in host memory, and none with memory of its own
-// takes the wide ones.
-bool reads_narrow(const PlanOptions& options, const OpCall& narrow) {
+// Some platform computes the product with the narrow operand, in host memory, and none with memory of its own
+// takes the wide one.
+bool reads_narrow(const PlanOptions& options, const OpCall& narrow, size_t operand) {
   const std::vector<Accepted> accepted = accepted_by(options, narrow, 1);
   if (accepted.empty() || options.platforms[accepted[0].platform]->own_memory) return !accepted.empty();
   std::vector<TensorView> wide(narrow.inputs.begin(), narrow.inputs.end());
-  wide[1].dtype = wide[0].dtype;
-  wide[1].set_shape(narrow.in(1).shape());
+  wide[operand].dtype = wide[0].dtype;
+  wide[operand].set_shape(narrow.in(operand).shape());
   const OpCall call{narrow.op, narrow.attributes, wide, narrow.outputs};
   size_t workspace = 0;
   return std::none_of(options.platforms.begin(), options.platforms.end(), [&](const Platform* p) {
@@ -430,7 +430,8 @@ PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options
   advance(*graph, Stage::kPlanned);
   limit_operands(*graph);
   if (options.stored_weights)
-    store_weights(*graph, [&](const OpCall& narrow) { return reads_narrow(options, narrow); });
+    store_weights(
+        *graph, [&](const OpCall& narrow, size_t operand) { return reads_narrow(options, narrow, operand); });
   place_memories(*graph, options);
   read_states_early(*graph);
   const size_t inputs = graph->inputs.size();

@@ -106,19 +106,19 @@ class Storing {
     return fewer && !narrow->recipe() && !is_sub_byte(narrow->dtype()) ? narrow : nullptr;
   }
 
-  // Products read large weights in their narrow form: widened ones would take more memory, and more time to
-  // read than to widen in registers.
+  // Products read large weights, and the scales of weights of few bits, in their narrow form: widened ones
+  // would take more memory, and more time to read than to widen in registers.
   void multiply_narrow() {
     const NarrowWeights weights(graph_);
     for (Node& node : graph_.nodes) {
-      const ConstantPtr narrow = weights.of(node);
+      const auto [operand, narrow] = weights.operand_of(node);
       if (!narrow) continue;
-      const ValueId wide = node.inputs[1];
+      const ValueId wide = node.inputs[operand];
       ValueId& leaf = leaf_value(narrow);
       if (leaf == kAbsent) leaf = graph_.add_constant(narrow, graph_.value(wide).name);
-      node.inputs[1] = leaf;
+      node.inputs[operand] = leaf;
       const CallView view(graph_, node);
-      if (!reads_narrow_(view.call)) node.inputs[1] = wide;
+      if (!reads_narrow_(view.call, operand)) node.inputs[operand] = wide;
     }
   }
 

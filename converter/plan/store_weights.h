@@ -10,9 +10,9 @@
 
 namespace sinter::convert {
 
-// Whether some platform of the plan computes `narrow`, a product whose weights are narrower floats than its
-// other operands, and nothing speaks for computing it with wide ones.
-using ReadsNarrow = std::function<bool(const OpCall& narrow)>;
+// Whether some platform of the plan computes `narrow`, a product of which one operand (weights or scales) is
+// of a narrower float than the others, and nothing speaks for computing it with a wide one.
+using ReadsNarrow = std::function<bool(const OpCall& narrow, size_t operand)>;
 
 // Fills graph.prepare and renumbers values; what the steps read keeps its constant, so that planning goes on
 // as before. Values that are public, captured, or the length of a bounded dimension stay as they are.

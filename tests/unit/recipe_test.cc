@@ -260,7 +260,7 @@ TEST(StoreWeights, EqualWeightsArePreparedOnce) {
   }
   g.outputs = products;
   advance(g, Stage::kPlanned);
-  store_weights(g, [](const OpCall&) { return false; });
+  store_weights(g, [](const OpCall&, size_t) { return false; });
   EXPECT_EQ(check(g), "");
   ASSERT_EQ(g.prepare.size(), 2u);
   EXPECT_EQ(g.nodes[0].inputs[1], g.prepare[0].outputs[0]);
@@ -282,7 +282,7 @@ TEST(StoreWeights, TablesAreReadNarrow) {
   ASSERT_TRUE(b.emit(GatherAttrs{0}, {w[0], ids}, 1, &y).ok());
   g.outputs = {y[0]};
   advance(g, Stage::kPlanned);
-  store_weights(g, [](const OpCall&) { return false; });
+  store_weights(g, [](const OpCall&, size_t) { return false; });
   EXPECT_EQ(check(g), "");
   EXPECT_TRUE(g.prepare.empty());
   ASSERT_EQ(g.nodes.size(), 2u);
@@ -304,7 +304,7 @@ TEST(StoreWeights, LargeProductsReadNarrow) {
     EXPECT_TRUE(b.emit(FullyConnectedAttrs{}, {x, w[0]}, 1, &y).ok());
     g.outputs = {y[0]};
     advance(g, Stage::kPlanned);
-    store_weights(g, [&](const OpCall& call) {
+    store_weights(g, [&](const OpCall& call, size_t) {
       EXPECT_EQ(call.in(1).dtype, type);
       EXPECT_TRUE(call.in(1).constant);
       return reads;
@@ -320,6 +320,35 @@ TEST(StoreWeights, LargeProductsReadNarrow) {
   EXPECT_EQ(weights_of(DType::kInt8, 1024, true), DType::kFloat32);
 }
 
+// Scales of weights of few bits, however many; zero points beside them are widened.
+TEST(StoreWeights, ScalesReadNarrow) {
+  for (const bool reads : {true, false}) {
+    Graph g;
+    const ValueId x = g.add_value("x", DType::kFloat32, {3, 2048});
+    g.inputs = {x};
+    Builder b(g);
+    std::vector<ValueId> scales, zeros, y;
+    const ValueId weights = g.add_constant(random(DType::kUint4, {80, 2048}), "w");
+    EXPECT_TRUE(
+        b.emit(to(DType::kFloat32), {g.add_constant(random(DType::kFloat16, {80, 64}))}, 1, &scales).ok());
+    EXPECT_TRUE(
+        b.emit(to(DType::kFloat32), {g.add_constant(random(DType::kFloat16, {80, 64}, 2u))}, 1, &zeros).ok());
+    EXPECT_TRUE(b.emit(LowBitFullyConnectedAttrs{32}, {x, weights, scales[0], zeros[0]}, 1, &y).ok());
+    g.outputs = {y[0]};
+    advance(g, Stage::kPlanned);
+    store_weights(g, [&](const OpCall& call, size_t operand) {
+      EXPECT_EQ(operand, 2u);
+      EXPECT_EQ(call.in(2).dtype, DType::kFloat16);
+      return reads;
+    });
+    EXPECT_EQ(check(g), "");
+    const Node& product = g.nodes[0];
+    EXPECT_EQ(g.value(product.inputs[2]).dtype, reads ? DType::kFloat16 : DType::kFloat32);
+    EXPECT_EQ(g.value(product.inputs[3]).dtype, DType::kFloat32);
+    EXPECT_EQ(g.prepare.size(), reads ? 1u : 2u);
+  }
+}
+
 TEST(StoreWeights, PublicConstantsStayAsTheyAre) {
   Graph g;
   const ValueId x = g.add_value("x", DType::kFloat32, {40, 30});
@@ -330,7 +359,7 @@ TEST(StoreWeights, PublicConstantsStayAsTheyAre) {
   ASSERT_TRUE(b.emit(MulAttrs{}, {x, w[0]}, 1, &y).ok());
   g.outputs = {y[0], w[0]};
   advance(g, Stage::kPlanned);
-  store_weights(g, [](const OpCall&) { return false; });
+  store_weights(g, [](const OpCall&, size_t) { return false; });
   EXPECT_TRUE(g.prepare.empty());
 }
 
