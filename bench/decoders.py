@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What a decoder of any size costs: to convert, to open, to keep in memory, and for each token; beside ONNX Runtime.
+"""What a decoder of any size costs: to convert, to open, to keep in memory, and for each token; beside ONNX Runtime and ggml.
 
     bench/decoders.py --sinter build/release/bin/sinter [--only "NAME;..."] [--gigabytes 0.5,2.5,6] [--threads 1,2]
-                      [--folder FOLDER] [--json FILE] [--markdown FILE]
+                      [--ggml FOLDER] [--folder FOLDER] [--json FILE] [--markdown FILE]
     bench/decoders.py --write FOLDER [--only "NAME;..."] [--gigabytes 0.5]
 
 The models are made here, with the same bytes every time: blocks as LLaMA's with onnxruntime's operators for norms and attention
@@ -10,7 +10,9 @@ The models are made here, with the same bytes every time: blocks as LLaMA's with
 Of Sinter: processor seconds and peak resident memory of the conversion (VmHWM, pages of mapped files included), bytes of the
 file, milliseconds to open it and to the first token after that (the file in the page cache, its digests checked), resident
 memory then, and tokens per second, one by one, at positions from 0 on: the fastest token and the median. Of ONNX Runtime the
-same for the ONNX file, in one process each, one after the other. FOLDER (the temporary folder by default) needs room for the
+same for the ONNX file, in one process each, one after the other. With --ggml, the same blocks also run on ggml, the library of
+tensors in llama.cpp, in ggml's type with the same bits for each weight (rivals/ggml_model.cc): its "open" is the time in which it
+puts weights that are in memory into its own form. FOLDER (the temporary folder by default) needs room for the
 model and the result. With --write, the models are left in folders of their own, for another machine: their weights repeat every
 16 KiB, so that an archive of them is small; `flags` has the flags of convert, and `read` the bytes of weights that a token reads.
 Other programs on the machine change what is measured: the table states their share of it.
@@ -30,6 +32,7 @@ from onnx import TensorProto, helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from large_models import Model, convert, peak_of  # noqa: E402
+import ggml  # noqa: E402
 import markdown_table  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 
@@ -60,7 +63,7 @@ class Decoder(Model):
         if not self.few_bits:
             return self.add('MatMul', [x, self.weight(name + '.w', [rows, columns], self.float_type, lambda n: self.draw(self, n))], name)
         packed = self.weight(name + '.w', [columns, rows // BLOCK, BLOCK // 2], TensorProto.UINT8, self.bytes)
-        scales = self.weight(name + '.s', [columns * rows // BLOCK], self.float_type, self.scales)
+        scales = self.weight(name + '.s', [columns * rows // BLOCK], self.float_type, lambda n: self.of_numbers(self.scales(n)))
         return self.add('MatMulNBits', [x, packed, scales], name, domain='com.microsoft', K=rows, N=columns, bits=4, block_size=BLOCK,
                         accuracy_level=4)
 
@@ -125,13 +128,15 @@ class Decoder(Model):
         return blocks
 
 
-# Name: type of the floats, whether matrices are MatMulNBits of 4 bits, flags of convert.
+# Name: type of the floats, whether matrices are MatMulNBits of 4 bits, flags of convert, ggml's type with the same arithmetic.
+# Scales of q4_0 are float16, and of MatMulNBits of the type of the floats.
 KINDS = {
-    'float16': ('float16', False, []),
-    'bfloat16': ('bfloat16', False, []),
-    'int4': ('float32', True, []),
-    'int4, int8 activations': ('float32', True, ['--activations', 'int8']),
-    'float32, int4w': ('float32', False, ['--quantize', 'int4w']),
+    'float16': ('float16', False, [], 'f16'),
+    'bfloat16': ('bfloat16', False, [], 'bf16'),
+    'int4': ('float32', True, [], None),
+    'int4, int8 activations': ('float32', True, ['--activations', 'int8'], 'q4_0'),
+    'int4, float16 scales, int8 activations': ('float16', True, ['--activations', 'int8'], 'q4_0'),
+    'float32, int4w': ('float32', False, ['--quantize', 'int4w'], None),
 }
 
 CONVERT = ['--max-context', str(CONTEXT), '--shape', 'input_ids=1,1']
@@ -139,7 +144,7 @@ CONVERT = ['--max-context', str(CONTEXT), '--shape', 'input_ids=1,1']
 
 def write(folder, names, gigabytes):
     for name in names:
-        float_type, few_bits, flags = KINDS[name]
+        float_type, few_bits, flags, _ = KINDS[name]
         place = pathlib.Path(folder) / f'{name.replace(", ", "-").replace(" ", "-")}-{gigabytes:g}GB'
         place.mkdir(parents=True)
         model = Decoder(place, float_type, few_bits, repeats=True)
@@ -192,7 +197,10 @@ def of_rival(model, threads):
                           text=True)
     if done.returncode:
         return dict(refused=(done.stderr.strip().splitlines() or ['it was killed'])[-1][:200])
-    facts = json.loads(done.stdout)
+    return of_times(json.loads(done.stdout))
+
+
+def of_times(facts):
     return dict(load_ms=facts['load_ms'], first_ms=facts['first_ms'], resident=facts['resident'], median_ms=1e3 * statistics.median(facts['times']),
                 min_ms=1e3 * min(facts['times']))
 
@@ -226,6 +234,7 @@ def main():
     parser.add_argument('--only', help='names, separated by semicolons: ' + '; '.join(KINDS))
     parser.add_argument('--gigabytes', default='0.5,2.5,6')
     parser.add_argument('--threads', default='1,2')
+    parser.add_argument('--ggml', type=pathlib.Path, help=ggml.HELP)
     parser.add_argument('--folder', help='where the models are put while they are needed')
     parser.add_argument('--write', help='a folder for the models, which are not run')
     parser.add_argument('--json')
@@ -239,12 +248,13 @@ def main():
             write(args.write, names, float(size))
         return 0
     sinter = cli.find_sinter(args.sinter)
+    rival = ggml.build(args.ggml) if args.ggml else None
     rows, failed = [], False
     lines = ['| model, GB | | threads | CPU s | peak, MB | file, MB | open, ms | first token, ms | resident, MB | tokens per second | GB/s |',
              '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |']
     for size in map(float, args.gigabytes.split(',')):
         for name in names:
-            float_type, few_bits, flags = KINDS[name]
+            float_type, few_bits, flags, ggml_type = KINDS[name]
             with tempfile.TemporaryDirectory(dir=args.folder) as place:
                 folder = pathlib.Path(place)
                 model = Decoder(folder, float_type, few_bits)
@@ -267,7 +277,14 @@ def main():
                     lines.append(first + ' ' + ' | '.join(cells(row['sinter'][threads], read)) + ' |')
                     lines.append(f'| | ONNX Runtime | {threads} | – | – | {weights / 1e6:,.0f} | '
                                  + ' | '.join(cells(row['onnxruntime'][threads], read)) + ' |')
-                    print('\n'.join(lines[-2:]), flush=True)
+                    printed = 2
+                    if rival and ggml_type:
+                        facts = rival.run('decoder', ggml_type, blocks, threads, SECONDS)
+                        row.setdefault('ggml', {})[threads] = of_times(facts) | dict(weight_bytes=facts['weight_bytes'])
+                        lines.append(f'| | ggml, {ggml_type} | {threads} | – | – | {facts["weight_bytes"] / 1e6:,.0f} | '
+                                     + ' | '.join(cells(row['ggml'][threads], facts['weight_bytes'])) + ' |')
+                        printed = 3
+                    print('\n'.join(lines[-printed:]), flush=True)
             rows.append(row)
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + '\n')

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""The time of products of many rows with weights of few bits, as when a decoder reads a prompt; beside ONNX Runtime.
+"""The time of products of many rows with weights of few bits, as when a decoder reads a prompt; beside ONNX Runtime and ggml.
 
     bench/prefill.py --sinter build/release/bin/sinter [--rows 128,512] [--threads 1,2] [--only "4 bits, blocks of 32;..."]
-                     [--cap avx2] [--rounds 3] [--markdown FILE]
+                     [--cap avx2] [--ggml FOLDER] [--rounds 3] [--markdown FILE]
     bench/prefill.py --sinter build/release/bin/sinter --runner build/aarch64/bench/device/sinter_run_model [--cpus cortex-a53,max]
                      [--rows 32] [--only ...] [--markdown FILE]
 
 A model is two MatMulNBits, 2048 to 5632 and back (KINDS describes their weights), with accuracy_level 4 for ONNX Runtime. Sinter
 runs it with --activations int8, and in float. Each round runs every program once for a second; the fastest run of all rounds
 counts. Before, the results are compared with the product in float64: the SQNR of each program is in the table. ONNX Runtime
-has kernels for 2, 4 and 8 bits. With --cap avx2 both run as on a machine without AVX-512 (race/cap).
+has kernels for 2, 4 and 8 bits. With --cap avx2 both run as on a machine without AVX-512 (race/cap). With --ggml, products of the same sizes
+also run on ggml, the library of tensors in llama.cpp, in its type with the same blocks (rivals/ggml_model.cc; built for this
+machine, so not with --cap).
 
 With --runner, Sinter's instructions on 64-bit ARM are counted under qemu instead (arm_instructions.py has the needs): cortex-a53
 has neither dot products of bytes nor i8mm, cortex-a76 has the former, max has both. Instructions are not cycles.
@@ -31,6 +33,7 @@ from onnx import TensorProto, helper
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / 'race'), str(HERE.parent / 'tests' / 'common')]
 import arm_instructions  # noqa: E402
+import ggml  # noqa: E402
 import markdown_table  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 from cap import patch  # noqa: E402
@@ -47,6 +50,7 @@ KINDS = {
     '8 bits, blocks of 32, zero points': (8, 32, True),
     '2 bits, blocks of 32': (2, 32, False),
 }
+GGML_TYPES = {(4, 32, False): 'q4_0', (4, 32, True): 'q4_1', (8, 32, False): 'q8_0'}
 
 # ONNX model, input, output, threads, seconds -> milliseconds of the fastest run.
 RIVAL = '''
@@ -172,8 +176,10 @@ def sqnr(found, exact):
 
 def race_rivals(args, sinter, names):
     """Lines of a table: milliseconds of a run, and the SQNR of the result."""
-    lines = [f'| weights{", " + args.cap if args.cap else ""} | rows | threads | Sinter, int8, ms | ONNX Runtime, ms | ratio | Sinter, float, ms | SQNR, dB: int8 | ONNX Runtime |',
-             '| --- | --- | --- | --- | --- | --- | --- | --- | --- |']
+    llama = ggml.build(args.ggml) if args.ggml else None
+    lines = [f'| weights{", " + args.cap if args.cap else ""} | rows | threads | Sinter, int8, ms | ONNX Runtime, ms | ratio | '
+             + ('ggml, ms | ratio | ' if llama else '') + 'Sinter, float, ms | SQNR, dB: int8 | ONNX Runtime |',
+             '| --- | --- | --- | --- | --- | --- | --- | --- | --- |' + (' --- | --- |' if llama else '')]
     print('\n'.join(lines), flush=True)
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
@@ -200,7 +206,12 @@ def race_rivals(args, sinter, names):
                                          ('rival', lambda: race.of_rival(threads))):
                             if key != 'rival' or rival_quality:
                                 best[key] = min(best.get(key, 1e9), run())
+                        if llama and KINDS[name] in GGML_TYPES:
+                            times = llama.run('products', GGML_TYPES[KINDS[name]], rows, threads, SECONDS)['times']
+                            best['ggml'] = min(best.get('ggml', 1e9), 1e3 * min(times))
                     rival = [f'{best["rival"]:.1f}', f'{best["rival"] / best["int8"]:.2f}'] if rival_quality else ['no kernel', '']
+                    if llama:
+                        rival += [f'{best["ggml"]:.1f}', f'{best["ggml"] / best["int8"]:.2f}'] if 'ggml' in best else ['', '']
                     lines.append('| ' + ' | '.join([name, str(rows), str(threads), f'{best["int8"]:.1f}', *rival, f'{best["float"]:.1f}', f'{quality:.1f}',
                                                     rival_quality or '']) + ' |')
                     print(lines[-1], flush=True)
@@ -216,11 +227,14 @@ def main():
     parser.add_argument('--threads', default='1,2')
     parser.add_argument('--only', help='names, separated by semicolons: ' + '; '.join(KINDS))
     parser.add_argument('--cap', choices=['avx2'])
+    parser.add_argument('--ggml', type=pathlib.Path, help=ggml.HELP)
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--markdown', type=pathlib.Path, help='a page whose table with the same first columns is replaced, below "## Prompts"')
     args = parser.parse_args()
     sinter = cli.find_sinter(args.sinter)
     names = args.only.split(';') if args.only else list(KINDS)
+    if args.ggml and (args.cap or args.runner):
+        parser.error('--ggml runs on this machine as it is: leave out --cap and --runner')
     if unknown := [n for n in names if n not in KINDS]:
         parser.error(f'{unknown[0]} is not a kind of weights; the kinds are {"; ".join(KINDS)}')
     lines = count_instructions(args, sinter, names) if args.runner else race_rivals(args, sinter, names)
