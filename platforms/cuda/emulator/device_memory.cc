@@ -59,8 +59,15 @@ bool reserve_range() {
 }
 
 // Not libc's functions, which tests count as what a session does.
-void protect(const Block& b, int protection) {
-  if (syscall(SYS_mprotect, device_range.begin + b.begin, b.end - b.begin, protection) != 0) std::abort();
+void protect(size_t begin, size_t end, int protection) {
+  if (syscall(SYS_mprotect, device_range.begin + begin, end - begin, protection) != 0) std::abort();
+}
+void protect(const Block& b, int protection) { protect(b.begin, b.end, protection); }
+// One call for all where marks report what a kernel does between blocks.
+void protect_all(const std::map<std::byte*, Block>& all, int protection) {
+  if (all.empty()) return;
+  if (kReportsAccesses) return protect(all.begin()->second.begin, all.rbegin()->second.end, protection);
+  for (const auto& [at, block] : all) protect(block, protection);
 }
 void discard(void* at, size_t bytes) {
   if (syscall(SYS_madvise, at, bytes, MADV_DONTNEED) != 0) std::abort();
@@ -142,7 +149,7 @@ void open_device_memory(bool open) {
   const std::lock_guard<std::mutex> lock(b.mutex);
   b.working += open ? 1 : -1;
   if (!open && b.working > 0) return;
-  for (const auto& [at, block] : b.all) protect(block, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+  protect_all(b.all, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 // ---- marks
