@@ -11,6 +11,7 @@
 #include "converter/import/reader.h"
 #include "converter/import/states.h"
 #include "converter/ir/deep_copy.h"
+#include "converter/ir/resident_limit.h"
 #include "converter/passes/follow_nodes.h"
 #include "converter/plan_entries.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
@@ -287,6 +288,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   const auto stage = [&](const char* name) {
     if (options.progress) options.progress(name);
   };
+  const ResidentLimit limit;  // of what is read, run, planned, written and read back
   ConversionReport report;
   stage("reading");
   const std::optional<ImportedModel> imported =

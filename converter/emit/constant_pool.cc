@@ -1,14 +1,15 @@
 #include "converter/emit/constant_pool.h"
 
 #include <cstring>
-#include <optional>
 
+#include "converter/ir/large_bytes.h"
 #include "runtime/core/checked.h"
 
 namespace sinter::convert {
 
 int32_t ConstantPool::add(const ConstantPtr& constant) {
   if (const auto it = by_address_.find(constant.get()); it != by_address_.end()) return it->second;
+  if (layout_ == Layout::kPages) return add_entry(constant, std::nullopt);
   const LoadedBytes loaded = constant->load();
   const format::Digest digest = format::digest_of(loaded.bytes);
   uint64_t key = 0;
@@ -26,13 +27,20 @@ int32_t ConstantPool::add(const ConstantPtr& constant) {
     by_address_.emplace(constant.get(), it->second);
     return it->second;
   }
-  const auto index = static_cast<int32_t>(entries_.size());
-  const uint64_t offset = there ? *there : align_up(end_, format::kAlignment);
-  // Every constant is followed by readable padding before the next one's bytes end.
-  if (!there) end_ = offset + loaded.bytes.size();
-  entries_.push_back({constant, offset, there.has_value()});
-  by_address_.emplace(constant.get(), index);
+  const int32_t index = add_entry(constant, there);
   by_digest_.emplace(key, index);
+  return index;
+}
+
+int32_t ConstantPool::add_entry(const ConstantPtr& constant, std::optional<uint64_t> shared) {
+  const auto index = static_cast<int32_t>(entries_.size());
+  const uint64_t bytes = constant->byte_size();
+  const bool pages = layout_ == Layout::kPages && bytes >= kLargeConstantBytes;
+  const uint64_t offset = shared ? *shared : align_up(end_, pages ? page_bytes() : format::kAlignment);
+  // Every constant is followed by readable padding before the next one's bytes end.
+  if (!shared) end_ = pages ? align_up(offset + bytes, page_bytes()) : offset + bytes;
+  entries_.push_back({constant, offset, shared.has_value()});
+  by_address_.emplace(constant.get(), index);
   return index;
 }
 

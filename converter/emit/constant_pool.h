@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "converter/ir/constant.h"
@@ -17,13 +18,22 @@ class ConstantPool {
     uint64_t offset = 0;
     bool shared = false;  // an earlier entry's bytes, as another type or under other dims
   };
-  // Index of the constant; equal bytes are in the file once, under equal type and dims as one entry.
+  enum class Layout {
+    kDense,  // equal bytes are in the segment once, under equal type and dims as one entry
+    kPages,  // large constants (large_bytes.h) have whole pages to themselves, and none is read
+  };
+  explicit ConstantPool(Layout layout = Layout::kDense) : layout_(layout) {}
+
+  // Index of the constant.
   int32_t add(const ConstantPtr& constant);
   const std::vector<Entry>& entries() const { return entries_; }
   // Padding after the last constant included; 0 if there are none.
   uint64_t segment_bytes() const { return entries_.empty() ? 0 : end_ + format::kSegmentPadding; }
 
  private:
+  int32_t add_entry(const ConstantPtr& constant, std::optional<uint64_t> shared);
+
+  Layout layout_;
   std::vector<Entry> entries_;
   std::map<const Constant*, int32_t> by_address_;
   std::multimap<uint64_t, int32_t> by_digest_;

@@ -3,286 +3,17 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
-#include <memory>
-#include <optional>
 #include <stdexcept>
-#include <string_view>
-#include <type_traits>
 
-#include "converter/diagnostics/errors.h"
-#include "converter/emit/constant_pool.h"
+#include "converter/emit/model_writer.h"
 #include "converter/files/pending_file.h"
-#include "runtime/core/custom_definition.h"
 #include "runtime/model/format.h"
-#include "runtime/model/verify.h"
-#include "schemas/generated/model_generated.h"
+#include "runtime/model/model_state.h"
 
 namespace sinter::convert {
 namespace {
-
-using flatbuffers::Offset;
-
-// A builder that writes equal lists once: dims and attributes repeat in almost every step.
-class Builder : public flatbuffers::FlatBufferBuilder {
- public:
-  template <class T>
-  Offset<flatbuffers::Vector<T>> list(const std::vector<T>& items) {
-    static_assert(std::is_integral_v<T> || std::is_floating_point_v<T>);
-    const std::string_view bytes(reinterpret_cast<const char*>(items.data()), items.size() * sizeof(T));
-    const auto [at, fresh] = written_.emplace(fmt::format("{} {}", sizeof(T), bytes), 0);
-    if (fresh) at->second = CreateVector(items).o;
-    return at->second;
-  }
-  template <class T>
-  Offset<flatbuffers::Vector<T>> list_or_none(const std::vector<T>& items) {
-    return items.empty() ? 0 : list(items);
-  }
-
- private:
-  std::map<std::string, flatbuffers::uoffset_t> written_;
-};
-
-// Names of values and steps, each once.
-class NameTable {
- public:
-  explicit NameTable(bool strip) : strip_(strip) {}
-  int32_t add(const std::string& name, const std::string& origin, const std::vector<int>& order = {}) {
-    if (strip_ || name.empty()) return -1;
-    const auto [it, fresh] = index_.emplace(Entry{name, origin, fmt::format("{}", fmt::join(order, " "))},
-                                            static_cast<int32_t>(entries_.size()));
-    if (fresh) entries_.push_back(&it->first);
-    return it->second;
-  }
-  Offset<fb::Debug> write(Builder& builder) const {
-    const auto column = [&](size_t field) -> Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> {
-      size_t count = entries_.size();
-      while (count > 0 && (*entries_[count - 1])[field].empty()) --count;
-      if (count == 0) return 0;
-      std::vector<Offset<flatbuffers::String>> strings;
-      for (size_t i = 0; i < count; ++i) strings.push_back(builder.CreateSharedString((*entries_[i])[field]));
-      return builder.CreateVector(strings);
-    };
-    const auto names = column(0), origins = column(1), orders = column(2);
-    return fb::CreateDebug(builder, names, origins, orders);
-  }
-
- private:
-  using Entry = std::array<std::string, 3>;  // name, origin, order
-  bool strip_;
-  std::map<Entry, int32_t> index_;
-  std::vector<const Entry*> entries_;
-};
-
-// Subprograms of a program are counted from 0 within its PlannedModel; in the file from `base`.
-class ModelWriter {
- public:
-  ModelWriter(std::span<const PlannedModel> profiles, const EmitOptions& options)
-      : profiles_(profiles), options_(options), names_(options.strip_names) {
-    for (const PlannedModel& model : profiles) entries_.push_back(entries(model));
-  }
-
-  // Builds the FlatBuffer; the pool lists what the weights segment holds.
-  std::vector<uint8_t> build() {
-    std::vector<Offset<fb::Program>> programs;
-    std::vector<uint32_t> bases;  // the first program of each profile
-    for (size_t p = 0; p < profiles_.size(); ++p) {
-      bases.push_back(shared_base(p, bases).value_or(static_cast<uint32_t>(programs.size())));
-      if (bases.back() < programs.size()) continue;
-      for (size_t i = 0; i < profiles_[p].programs.size(); ++i)
-        programs.push_back(program(builder_, p, i, bases.back()));
-    }
-    std::vector<Offset<fb::Constant>> constants;
-    for (const ConstantPool::Entry& e : pool_.entries())
-      constants.push_back(fb::CreateConstant(builder_, static_cast<uint8_t>(e.constant->dtype()),
-                                             builder_.list(e.constant->dims()), 0, e.offset));
-    std::vector<Offset<fb::Profile>> profiles;
-    for (size_t p = 0; p < profiles_.size(); ++p) profiles.push_back(profile(p, bases[p]));
-    const auto root = fb::CreateModel(builder_, builder_.CreateString(options_.producer),
-                                      builder_.CreateVector(programs), builder_.CreateVector(constants),
-                                      builder_.CreateVector(profiles), names_.write(builder_));
-    fb::FinishModelBuffer(builder_, root);
-    return {builder_.GetBufferPointer(), builder_.GetBufferPointer() + builder_.GetSize()};
-  }
-  const ConstantPool& pool() const { return pool_; }
-
- private:
-  // Programs that are not a part of another one.
-  static std::vector<bool> entries(const PlannedModel& model) {
-    std::vector<bool> entry(model.programs.size(), true);
-    for (const PlannedProgram& p : model.programs)
-      for (const PlannedStep& s : p.steps)
-        for (const uint32_t sub : s.subprograms) entry[sub] = false;
-    return entry;
-  }
-
-  // Where an earlier profile's programs begin that are all the same as this one's.
-  std::optional<uint32_t> shared_base(size_t profile, const std::vector<uint32_t>& bases) {
-    if (profiles_.size() == 1) return std::nullopt;
-    std::vector<std::vector<uint8_t>> mine;
-    for (size_t i = 0; i < profiles_[profile].programs.size(); ++i) {
-      Builder alone;
-      alone.Finish(program(alone, profile, i, 0));
-      mine.emplace_back(alone.GetBufferPointer(), alone.GetBufferPointer() + alone.GetSize());
-    }
-    const auto same = static_cast<size_t>(std::find(forms_.begin(), forms_.end(), mine) - forms_.begin());
-    forms_.push_back(std::move(mine));
-    return same < bases.size() ? std::optional(bases[same]) : std::nullopt;
-  }
-
-  Offset<fb::Program> program(Builder& b, size_t profile, size_t index, uint32_t base) {
-    const PlannedProgram& planned = profiles_[profile].programs[index];
-    const bool entry = entries_[profile][index];
-    const Graph& graph = *planned.graph;
-    std::vector<bool> prepared(graph.values.size());
-    for (const Node& node : graph.prepare) prepared[static_cast<size_t>(node.outputs[0])] = true;
-    // Names that have an order, then those with an origin: the two lists end with the last that has one.
-    for (const Value& v : graph.values)
-      if (!v.order.empty()) names_.add(v.name, {}, v.order);
-    std::vector<Offset<fb::Step>> steps, prepare;
-    for (size_t n = 0; n < graph.nodes.size(); ++n) {
-      std::vector<uint32_t> subprograms = planned.steps[n].subprograms;
-      for (uint32_t& sub : subprograms) sub += base;
-      steps.push_back(step(b, graph.nodes[n], subprograms));
-    }
-    for (const Node& node : graph.prepare) prepare.push_back(step(b, node, {}));
-    std::vector<Offset<fb::Value>> values;
-    for (size_t i = 0; i < graph.values.size(); ++i)
-      values.push_back(value(b, graph, static_cast<ValueId>(i), prepared[i]));
-    const auto ports = [&](const std::vector<ValueId>& ids) {
-      std::vector<Offset<fb::Port>> list;
-      for (const ValueId id : ids) {
-        const auto name = entry ? b.CreateString(graph.value(id).name) : 0;
-        list.push_back(fb::CreatePort(b, static_cast<uint32_t>(id), name));
-      }
-      return b.CreateVector(list);
-    };
-    const auto value_list = b.CreateVector(values);
-    const auto step_list = b.CreateVector(steps);
-    const auto prepare_list = prepare.empty() ? 0 : b.CreateVector(prepare);
-    std::vector<ValueId> given = graph.inputs, read = graph.outputs;
-    std::erase_if(given, [&](ValueId id) {
-      return graph.state_read(id) != nullptr || graph.given_length(id) != nullptr;
-    });
-    std::erase_if(read, [&](ValueId id) { return graph.state_written(id) != nullptr; });
-    const auto inputs = ports(given), outputs = ports(read);
-    const auto states = graph.states.empty() ? 0 : state_ports(b, graph);
-    const auto lengths = graph.lengths.empty() ? 0 : given_lengths(b, graph);
-    return fb::CreateProgram(b, value_list, step_list, prepare_list, inputs, outputs, states, lengths);
-  }
-
-  static Offset<flatbuffers::Vector<Offset<fb::Length>>> given_lengths(Builder& b, const Graph& graph) {
-    std::vector<Offset<fb::Length>> list;
-    for (const GraphLength& length : graph.lengths) {
-      const auto name = b.CreateString(length.name);
-      list.push_back(fb::CreateLength(b, static_cast<uint32_t>(graph.inputs[length.input]), length.minimum,
-                                      length.maximum, name));
-    }
-    return b.CreateVector(list);
-  }
-
-  static Offset<flatbuffers::Vector<Offset<fb::StatePort>>> state_ports(Builder& b, const Graph& graph) {
-    std::vector<const GraphState*> states;
-    for (const GraphState& s : graph.states) states.push_back(&s);
-    std::sort(states.begin(), states.end(), [&](const GraphState* x, const GraphState* y) {
-      return graph.inputs[x->input] < graph.inputs[y->input];
-    });
-    std::vector<Offset<fb::StatePort>> list;
-    for (const GraphState* s : states) {
-      const auto input = b.CreateString(s->input_name), output = b.CreateString(s->output_name);
-      list.push_back(fb::CreateStatePort(b, static_cast<uint32_t>(graph.inputs[s->input]), input, output));
-    }
-    return b.CreateVector(list);
-  }
-
-  Offset<fb::Value> value(Builder& b, const Graph& graph, ValueId id, bool prepared) {
-    const Value& v = graph.value(id);
-    const auto dims = b.list(v.dims);
-    std::vector<fb::BoundedDim> bounded;
-    for (const auto& [axis, count] : v.bounded_dims) bounded.emplace_back(axis, count);
-    const auto bounded_dims = bounded.empty() ? 0 : b.CreateVectorOfStructs(bounded);
-    const GraphState* state = graph.state_read(id);
-    const fb::ValueKind kind = prepared             ? fb::ValueKind::Prepared
-                               : state != nullptr   ? fb::ValueKind::State
-                               : v.constant         ? fb::ValueKind::Constant
-                               : graph.is_input(id) ? fb::ValueKind::Input
-                                                    : fb::ValueKind::Temporary;
-    const int32_t constant = v.constant && !prepared ? pool_.add(v.constant) : -1;
-    const int32_t initial = state != nullptr && state->initial ? pool_.add(state->initial) : -1;
-    const int32_t update = state != nullptr ? graph.outputs[state->output] : -1;
-    return fb::CreateValue(b, static_cast<uint8_t>(v.dtype), dims, kind, constant, initial, update,
-                           bounded_dims, names_.add(v.name, {}, v.order), static_cast<float>(v.scale),
-                           static_cast<int32_t>(v.zero_point));
-  }
-
-  Offset<fb::Step> step(Builder& b, const Node& node, const std::vector<uint32_t>& subprograms) {
-    const EncodedAttrs attrs = encode_attrs(node.attrs);
-    const auto inputs = b.list(node.inputs), outputs = b.list(node.outputs);
-    const auto ints = b.list_or_none(attrs.ints);
-    const auto floats = b.list_or_none(attrs.floats);
-    if (node.op() == Op::kCustom && !attrs.bytes.empty())
-      b.ForceVectorAlignment(attrs.bytes.size(), 1, kDefinitionAlignment);
-    const auto bytes = attrs.bytes.empty() ? 0 : b.CreateVector(attrs.bytes);
-    const auto subs = b.list_or_none(subprograms);
-    return fb::CreateStep(b, static_cast<uint16_t>(node.op()), op_info(node.op())->version, inputs, outputs,
-                          ints, floats, bytes, subs, names_.add(node.name, node.origin));
-  }
-
-  Offset<fb::Profile> profile(size_t index, uint32_t base) {
-    const PlannedModel& model = profiles_[index];
-    std::vector<Offset<fb::ProgramPlan>> plans;
-    for (size_t i = 0; i < model.programs.size(); ++i)
-      plans.push_back(plan(model.programs[i], base + static_cast<uint32_t>(i)));
-    std::vector<uint32_t> entry_programs;
-    for (size_t i = 0; i < model.programs.size(); ++i)
-      if (entries_[index][i]) entry_programs.push_back(base + static_cast<uint32_t>(i));
-    const auto name = builder_.CreateSharedString(model.target);
-    const auto backends = builder_.CreateVectorOfStrings(model.backends);
-    const auto entry_list = builder_.CreateVector(entry_programs);
-    return fb::CreateProfile(builder_, name, name, static_cast<uint8_t>(model.architecture), backends,
-                             entry_list, builder_.CreateVector(plans));
-  }
-
-  Offset<fb::ProgramPlan> plan(const PlannedProgram& planned, uint32_t index) {
-    std::vector<Offset<fb::StepPlan>> steps;
-    for (const PlannedStep& s : planned.steps) {
-      const auto candidates = builder_.CreateVector(s.candidates);  // each step's own: sinter tune changes it
-      Offset<flatbuffers::Vector<Offset<fb::DeviceWorkspace>>> there = 0;
-      if (!s.device_workspaces.empty()) {
-        std::vector<Offset<fb::DeviceWorkspace>> list;
-        for (const PlannedDeviceWorkspace& w : s.device_workspaces)
-          list.push_back(fb::CreateDeviceWorkspace(builder_, w.region, w.offset, w.bytes));
-        there = builder_.CreateVector(list);
-      }
-      steps.push_back(fb::CreateStepPlan(builder_, candidates, s.workspace_region, s.workspace_offset,
-                                         s.workspace_bytes, s.max_threads, s.elided, s.in_order, there));
-    }
-    std::vector<Offset<fb::Placement>> placements;
-    for (size_t i = 0; i < planned.values.size(); ++i) {
-      const PlannedValue& v = planned.values[i];
-      if (!v.placed) continue;
-      const auto strides = builder_.list_or_none(v.strides);
-      placements.push_back(fb::CreatePlacement(builder_, static_cast<uint32_t>(i), v.region, v.offset,
-                                               v.bytes, v.first_step, v.last_step, v.alias_of, strides));
-    }
-    std::vector<Offset<fb::Region>> regions;
-    for (const PlannedRegion& r : planned.regions)
-      regions.push_back(fb::CreateRegion(builder_, r.bytes, r.memory));
-    const auto step_list = builder_.CreateVector(steps);
-    const auto placement_list = builder_.CreateVector(placements);
-    return fb::CreateProgramPlan(builder_, index, step_list, placement_list, builder_.CreateVector(regions));
-  }
-
-  const std::span<const PlannedModel> profiles_;
-  const EmitOptions& options_;
-  Builder builder_;
-  ConstantPool pool_;
-  NameTable names_;
-  std::vector<std::vector<bool>> entries_;                // by profile and program
-  std::vector<std::vector<std::vector<uint8_t>>> forms_;  // of the profiles' programs
-};
 
 // 8 bytes of the text's length, then a zlib stream.
 Bytes deflated(const std::string& text) {
@@ -314,17 +45,8 @@ void check_profiles(std::span<const PlannedModel> profiles) {
 EmitSummary emit_model(std::span<const PlannedModel> profiles, const std::filesystem::path& path,
                        const EmitOptions& options) {
   check_profiles(profiles);
-  ModelWriter writer(profiles, options);
-  const std::vector<uint8_t> buffer = writer.build();
-  const ConstantPool& pool = writer.pool();
-
-  std::vector<format::Segment> segments;
-  if (pool.segment_bytes() > 0) {
-    format::Segment weights{};
-    weights.bytes = pool.segment_bytes();
-    weights.kind = static_cast<uint32_t>(format::SegmentKind::kWeights);
-    segments.push_back(weights);
-  }
+  const auto [buffer, pool] = write_model(profiles, options, ConstantPool::Layout::kDense);
+  std::vector<format::Segment> segments = weights_segment(pool);
   const Bytes debug = deflated(options.strip_names ? std::string() : options.debug_text);
   if (!debug.empty()) {
     format::Segment segment{};
@@ -332,14 +54,9 @@ EmitSummary emit_model(std::span<const PlannedModel> profiles, const std::filesy
     segment.kind = static_cast<uint32_t>(format::SegmentKind::kDebug);
     segments.push_back(segment);
   }
-  format::Header header{};
-  header.flatbuffer_bytes = buffer.size();
   const bool sign = options.signer != nullptr;
   const auto algorithm = sign ? format::DigestAlgorithm::kBlake2b : format::DigestAlgorithm::kXxh3;
-  if (!format::lay_out(header, segments, sign).ok())
-    throw std::length_error("the model is too large for one file");
-  header.scratch_bytes = detail::open_scratch_bytes(fb::GetModel(buffer.data()));
-  header.flatbuffer_digest = format::digest_of(std::as_bytes(std::span(buffer)), algorithm);
+  format::Header header = header_of(buffer, segments, algorithm);
 
   PendingFile file(path);
   file.pad_to(header.flatbuffer_offset);  // the header comes last, when its digests are known

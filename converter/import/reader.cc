@@ -32,7 +32,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   auto file = std::make_shared<MappedFile>();
   const auto size = static_cast<size_t>(info.st_size);
   if (size > 0) {
-    void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    void* memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);  // shared: map_pages_again()
     if (memory == MAP_FAILED) {
       const FileError error = failed(nullptr);
       ::close(fd);

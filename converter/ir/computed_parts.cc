@@ -1,9 +1,11 @@
 #include "converter/ir/computed_parts.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
-#include <span>
+#include <optional>
 #include <stdexcept>
+#include <tuple>
 
 #include "converter/ir/builder.h"
 #include "converter/ir/large_bytes.h"
@@ -126,6 +128,17 @@ class Parts {
     return whole_[c.get()] = result;
   }
 
+  // Some rows of a constant, from a multiple of kPieceRows on.
+  LoadedBytes rows(const ConstantPtr& c, int64_t first, int64_t count) {
+    if (const ConstantPtr some = part(c, {0, first, count})) return some->load();
+    const LoadedBytes all = whole(c)->load();
+    const auto at = [&](int64_t row) {  // in whole bytes, but for the last row's end
+      const int64_t bits = row * product(c->dims(), 1, c->dims().size()) * bit_width(c->dtype());
+      return static_cast<size_t>((bits + 7) / 8);
+    };
+    return {all.owner, all.bytes.subspan(at(first), at(first + count) - at(first))};
+  }
+
   // What was made for one piece is of no use for the next one.
   void forget_parts() { parts_.clear(); }
 
@@ -170,14 +183,37 @@ class Parts {
 
 }  // namespace
 
+namespace {
+
+// All of them where a constant is small, or has few rows.
+int64_t rows_of_piece(const Dims& dims) {
+  const int64_t rows = dims.empty() ? 1 : dims[0], elements = element_count(dims);
+  if (elements <= kPieceElements || rows <= kPieceRows) return rows;
+  return std::max<int64_t>(1, kPieceElements / (elements / rows) / kPieceRows) * kPieceRows;
+}
+
+}  // namespace
+
+bool in_pieces(const std::vector<ConstantPtr>& constants,
+               const std::function<bool(int64_t, std::span<const LoadedBytes>)>& use) {
+  const InMemoryScope scope;
+  const Dims& dims = constants.at(0)->dims();
+  const int64_t rows = dims[0], step = rows_of_piece(dims);
+  Parts parts;
+  for (int64_t row = 0; row < rows; row += step, parts.forget_parts()) {
+    std::vector<LoadedBytes> pieces;
+    for (const ConstantPtr& c : constants) pieces.push_back(parts.rows(c, row, std::min(step, rows - row)));
+    if (!use(row, pieces)) return false;
+  }
+  return true;
+}
+
 Bytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims) {
   const InMemoryScope scope;
   const size_t bytes = dense_bytes(dtype, dims);
-  const int64_t rows = dims.empty() ? 1 : dims[0], elements = element_count(dims);
+  const int64_t rows = dims.empty() ? 1 : dims[0], step = rows_of_piece(dims);
   Parts parts;
-  if (elements > kPieceElements && rows > kPieceRows) {
-    const int64_t each = elements / rows;
-    const int64_t step = std::max<int64_t>(1, kPieceElements / each / kPieceRows) * kPieceRows;
+  if (step < rows) {
     Bytes result;
     result.reserve(bytes);
     for (int64_t row = 0; row < rows; row += step, parts.forget_parts()) {

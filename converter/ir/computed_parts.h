@@ -3,9 +3,9 @@
 // tensor.
 #pragma once
 
-#include <map>
-#include <optional>
-#include <tuple>
+#include <functional>
+#include <span>
+#include <vector>
 
 #include "converter/ir/recipe.h"
 
@@ -15,6 +15,13 @@ namespace sinter::convert {
 // it cannot be computed: whoever makes a constant that is computed later proves before that it can
 // (can_wait()).
 Bytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims);
+
+// Computes constants of the same dims (of rank 1 at least) together, a few rows of each at a time: what they
+// have in common is computed once, and none of them is in memory as a whole. `use` gets the number of the
+// first row and the bytes of these rows, in the order of `constants`; false ends it. Whether `use` took all
+// rows.
+bool in_pieces(const std::vector<ConstantPtr>& constants,
+               const std::function<bool(int64_t row, std::span<const LoadedBytes> pieces)>& use);
 
 // Whether no number in the operands can make the operation fail, so that it may be computed when its result
 // is read.

@@ -22,11 +22,6 @@ namespace {
 
 uintptr_t address(const std::byte* p) { return reinterpret_cast<uintptr_t>(p); }
 
-uintptr_t page_bytes() {
-  static const auto bytes = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  return bytes;
-}
-
 struct FilePages {
   std::mutex mutex;
   std::map<uintptr_t, uintptr_t> ranges;  // first address to the one behind the last
@@ -62,21 +57,22 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
   return true;
 }
 
-// Mapped with a page of zeros behind the bytes, so that reading on past the last one is harmless.
-std::optional<HeldBytes> hold_in_file(std::span<const std::byte> bytes) {
+// Mapped with a page of zeros behind the bytes, so that reading on past the last one is harmless. `gone` is
+// called when the mapping ends.
+template <class Gone>
+std::optional<HeldBytes> hold_in_file(std::span<const std::byte> bytes, const Gone& gone) {
   const int fd = open_nameless();
   if (fd < 0) return std::nullopt;
   const size_t mapped = bytes.size() + page_bytes();
   void* memory = MAP_FAILED;
   if (write_all(fd, bytes) && ::ftruncate(fd, static_cast<off_t>(mapped)) == 0)
-    memory = ::mmap(nullptr, mapped, PROT_READ, MAP_PRIVATE, fd, 0);
+    memory = ::mmap(nullptr, mapped, PROT_READ, MAP_SHARED, fd, 0);  // shared: map_pages_again()
   ::close(fd);
   if (memory == MAP_FAILED) return std::nullopt;
   const std::span<const std::byte> mapping(static_cast<const std::byte*>(memory), mapped);
   register_file_pages(mapping);
-  bytes_in_files += bytes.size();
-  std::shared_ptr<const void> owner(memory, [mapping, size = bytes.size()](const void* p) {
-    bytes_in_files -= size;
+  std::shared_ptr<const void> owner(memory, [mapping, gone](const void* p) {
+    gone();
     forget_file_pages(mapping);
     ::munmap(const_cast<void*>(p), mapping.size());
   });
@@ -98,6 +94,12 @@ std::span<std::byte> map_nameless(size_t bytes) {
 
 void release_pages(uintptr_t from, uintptr_t end) {
   ::madvise(reinterpret_cast<void*>(from), end - from, MADV_DONTNEED);
+}
+
+// Whether the bytes are in a registered mapping; `pages` are locked.
+bool holds(const FilePages& pages, std::span<const std::byte> bytes) {
+  const auto at = pages.ranges.upper_bound(address(bytes.data()));
+  return at != pages.ranges.begin() && address(bytes.data()) + bytes.size() <= std::prev(at)->second;
 }
 
 }  // namespace
@@ -129,10 +131,37 @@ void release_file_pages(std::span<const std::byte> bytes) {
   const uintptr_t first = address(bytes.data()), end = first + bytes.size();
   FilePages& pages = file_pages();
   const std::lock_guard lock(pages.mutex);  // the mapping stays until the pages are released
-  auto at = pages.ranges.upper_bound(first);
-  if (at == pages.ranges.begin() || end > (--at)->second) return;
+  if (!holds(pages, bytes)) return;
   const uintptr_t from = first / page_bytes() * page_bytes();
   release_pages(from, end);
+}
+
+size_t page_bytes() {
+  static const auto bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+bool begins_at_page(std::span<const std::byte> bytes) {
+  FilePages& pages = file_pages();
+  const std::lock_guard lock(pages.mutex);
+  return address(bytes.data()) % page_bytes() == 0 && holds(pages, bytes);
+}
+
+bool map_pages_again(std::span<const std::byte> bytes, std::byte* at) {
+#ifdef MREMAP_FIXED
+  if (!begins_at_page(bytes)) return false;
+  // Of no bytes, it leaves the pages where they are as well.
+  void* const there =
+      ::mremap(const_cast<std::byte*>(bytes.data()), 0, bytes.size(), MREMAP_MAYMOVE | MREMAP_FIXED, at);
+  return there != MAP_FAILED;
+#else
+  (void)bytes, (void)at;
+  return false;
+#endif
+}
+
+std::optional<HeldBytes> copy_to_pages(std::span<const std::byte> bytes) {
+  return hold_in_file(bytes, [] {});
 }
 
 void release_all_file_pages() {
@@ -146,8 +175,7 @@ std::shared_ptr<const void> reader_of(std::shared_ptr<const void> owner, std::sp
   {
     FilePages& pages = file_pages();
     const std::lock_guard lock(pages.mutex);
-    auto at = pages.ranges.upper_bound(address(bytes.data()));
-    if (at == pages.ranges.begin() || address(bytes.data()) >= (--at)->second) return owner;
+    if (!holds(pages, bytes)) return owner;
   }
   return std::shared_ptr<const void>(bytes.data(), [owner = std::move(owner), bytes](const void*) mutable {
     release_file_pages(bytes);
@@ -159,7 +187,10 @@ HeldBytes hold_bytes(std::vector<std::byte> bytes) {
   const size_t size = bytes.size();
   bytes_computed += size;
   if (size >= kLargeConstantBytes && in_memory_scopes == 0 && bytes_in_memory + size > kHeldBytes)
-    if (auto in_file = hold_in_file(bytes)) return *std::move(in_file);
+    if (auto in_file = hold_in_file(bytes, [size] { bytes_in_files -= size; })) {
+      bytes_in_files += size;
+      return *std::move(in_file);
+    }
   bytes_in_memory += size;
   const std::shared_ptr<const std::vector<std::byte>> kept(new std::vector<std::byte>(std::move(bytes)),
                                                            [size](const std::vector<std::byte>* p) {

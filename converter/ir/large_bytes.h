@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,15 @@ void forget_file_pages(std::span<const std::byte> mapping);
 // Releases the pages of these bytes; does nothing where they are not in a registered mapping.
 void release_file_pages(std::span<const std::byte> bytes);
 
+// Of the system, in bytes: a power of 2.
+size_t page_bytes();
+// Whether these bytes begin at a page of a registered mapping.
+bool begins_at_page(std::span<const std::byte> bytes);
+// Maps the pages of such bytes at `at`, a page of an address range that is the caller's, in place of what is
+// there: a second view of the file, which outlives the first one and is to be registered by itself. False:
+// the system cannot, and nothing is changed.
+bool map_pages_again(std::span<const std::byte> bytes, std::byte* at);
+
 // `owner`, or, for large bytes in a registered mapping, an owner that releases their pages when it goes.
 std::shared_ptr<const void> reader_of(std::shared_ptr<const void> owner, std::span<const std::byte> bytes);
 
@@ -38,6 +48,9 @@ struct HeldBytes {
 };
 // Takes the bytes over, in memory or in a file.
 HeldBytes hold_bytes(std::vector<std::byte> bytes);
+
+// A copy of the bytes that begins at a page of a file; nullopt: the temporary folder has no room for it.
+std::optional<HeldBytes> copy_to_pages(std::span<const std::byte> bytes);
 
 // Memory behind which is a file without a name: its pages may be released as well, and are read again. For
 // what a run needs in turn, such as packed weights.

@@ -22,13 +22,6 @@ ConstantPtr evaluated_parts(const OpAttrs& attrs, std::vector<ConstantPtr> input
   return evaluate(attrs, inputs, 1, &results, false).ok() ? results[0] : nullptr;
 }
 
-// c under the dims of what it broadcasts to.
-ConstantPtr broadcast_later(const ConstantPtr& c, const Dims& dims) {
-  return c->dims() == dims
-             ? c
-             : computed_later(c->dtype(), dims, BroadcastAttrs{IntList(std::span<const int64_t>(dims))}, {c});
-}
-
 template <class A>
 bool plain(const A& a) {
   return a.act_min == -kInfinity && a.act_max == kInfinity;

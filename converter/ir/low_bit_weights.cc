@@ -2,156 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
-#include <set>
-#include <unordered_map>
 
 #include "converter/ir/builder.h"
-#include "converter/ir/low_bit_parts.h"
+#include "converter/ir/low_bit_matrix.h"
 #include "converter/ir/packed_integers.h"
 #include "converter/ir/recipe.h"
-#include "converter/ir/spread_axis.h"
 #include "runtime/core/bit_rows.h"
 
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kLeastBlock = 16;     // shorter ones cost more than they save
 constexpr size_t kLazyBytes = 1 << 20;  // packed weights that are moved when they are read
-
-// q, z and s over a matrix, broadcast by strides; `block` columns may share an item, or any that `index` has
-// the same number for.
-template <class T>
-struct Operand {
-  LoadedBytes loaded;
-  std::span<const T> items;
-  int64_t row = 0, column = 0, block = 1;
-  std::vector<int64_t> index;
-
-  // Of a row, the item that column k has.
-  int64_t at(int64_t k) const {
-    return column * (!index.empty() ? index[static_cast<size_t>(k)] : block == 1 ? k : k / block);
-  }
-  T operator()(int64_t n, int64_t k) const { return items[static_cast<size_t>(n * row + at(k))]; }
-};
-
-template <class T>
-bool read(ConstantPtr c, DType as, Dims dims, T absent, Operand<T>* out, int64_t block = 0) {
-  if (!c) c = Constant::of<T>(as, {}, std::span(&absent, 1));
-  if (auto spread = block == 0 && c->dims() == dims ? spread_along(c, 1) : std::nullopt;
-      spread && std::set(spread->index.begin(), spread->index.end()).size() ==
-                    static_cast<size_t>(spread->table->dims()[1])) {
-    c = spread->table, dims[1] = c->dims()[1];
-    out->index = std::move(spread->index);
-  }
-  std::vector<ConstantPtr> cast{c};
-  if (c->dtype() != as && !evaluate(CastAttrs{static_cast<int64_t>(as), 1}, {c}, 1, &cast, false).ok())
-    return false;
-  if (block > 0) dims[1] = (dims[1] + block - 1) / block, out->block = block;
-  const Dims& own = c->dims();
-  const auto axis = [&](size_t from_end) {
-    return own.size() >= from_end ? own[own.size() - from_end] : int64_t{1};
-  };
-  if (axis(1) * axis(2) != c->size() || (axis(1) != 1 && axis(1) != dims[1]) ||
-      (axis(2) != 1 && axis(2) != dims[0]))
-    return false;
-  out->column = axis(1) == 1 ? 0 : 1;
-  out->row = axis(2) == 1 ? 0 : axis(1);
-  out->loaded = cast[0]->load();
-  if (reinterpret_cast<uintptr_t>(out->loaded.bytes.data()) % alignof(T) != 0) {  // inside a model file
-    auto copy = std::make_shared<const Bytes>(out->loaded.bytes.begin(), out->loaded.bytes.end());
-    out->loaded = {copy, *copy};
-  }
-  out->items = {reinterpret_cast<const T*>(out->loaded.bytes.data()), out->loaded.bytes.size() / sizeof(T)};
-  return true;
-}
-
-struct Matrix {
-  int64_t rows = 0, columns = 0;
-  int64_t block = 1;   // z and s have one item for this many columns
-  Operand<int32_t> q;  // empty where the integers are used as they are stored
-  Operand<float> z, s;
-};
-
-bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
-
-// Columns in an order in which all rows' zero points and scales stay the same for `block` of them.
-struct Blocks {
-  int64_t block = 0;
-  std::vector<int32_t> order;
-};
-
-bool block_suits(int64_t block, int64_t columns) { return block >= std::min(columns, kLeastBlock); }
-
-// Of a column, which items of the zero points and scales it has.
-std::pair<int64_t, int64_t> shared_by(const Matrix& m, int64_t k) { return {m.z.at(k), m.s.at(k)}; }
-
-int64_t block_in_place(const Matrix& m) {
-  std::vector<int64_t> open;  // columns that may differ from the one before
-  for (int64_t k = 1; k < m.columns; ++k)
-    if (shared_by(m, k) != shared_by(m, k - 1)) open.push_back(k);
-  std::vector<bool> changes(static_cast<size_t>(m.columns));
-  for (int64_t n = 0; n < m.rows; ++n)
-    for (const int64_t k : open)
-      if (!same_bits(m.z(n, k), m.z(n, k - 1)) || !same_bits(m.s(n, k), m.s(n, k - 1)))
-        changes[static_cast<size_t>(k)] = true;
-  int64_t block = 0;
-  for (int64_t k = 1; k < m.columns; ++k)
-    if (changes[static_cast<size_t>(k)]) block = std::gcd(block, k);
-  return block == 0 ? m.columns : block;
-}
-
-// Of every column, a hash of its zero points and scales.
-std::vector<uint64_t> hashes(const Matrix& m) {
-  std::map<std::pair<int64_t, int64_t>, size_t> known;
-  std::vector<int64_t> different;  // a column of each kind
-  std::vector<size_t> kind(static_cast<size_t>(m.columns));
-  for (int64_t k = 0; k < m.columns; ++k) {
-    const auto [at, fresh] = known.emplace(shared_by(m, k), different.size());
-    if (fresh) different.push_back(k);
-    kind[static_cast<size_t>(k)] = at->second;
-  }
-  std::vector<uint64_t> of_kind(different.size(), 0x9e3779b97f4a7c15u);
-  for (int64_t n = 0; n < m.rows; ++n)
-    for (size_t i = 0; i < different.size(); ++i)
-      for (const float f : {m.z(n, different[i]), m.s(n, different[i])}) {
-        uint32_t bits = 0;
-        std::memcpy(&bits, &f, sizeof bits);
-        uint64_t& h = of_kind[i];
-        h = (h ^ bits) * 0xff51afd7ed558ccdu;
-        h ^= h >> 29;
-      }
-  std::vector<uint64_t> result;
-  for (const size_t i : kind) result.push_back(of_kind[i]);
-  return result;
-}
-
-// Columns that agree in all rows together, in the order in which the groups begin; one group whose size does
-// not fit the others' is last.
-std::optional<Blocks> sorted_blocks(const Matrix& m) {
-  const std::vector<uint64_t> hash = hashes(m);
-  std::unordered_map<uint64_t, size_t> known;
-  std::vector<std::vector<int32_t>> groups;
-  for (int64_t k = 0; k < m.columns; ++k) {
-    const auto [at, fresh] = known.emplace(hash[static_cast<size_t>(k)], groups.size());
-    if (fresh) groups.emplace_back();
-    if (static_cast<int64_t>(groups.size()) > m.columns / kLeastBlock + 1) return std::nullopt;
-    groups[at->second].push_back(static_cast<int32_t>(k));
-  }
-  for (size_t last = groups.size(); last-- > 0;) {
-    int64_t block = 0;
-    for (size_t i = 0; i < groups.size(); ++i)
-      if (i != last) block = std::gcd(block, static_cast<int64_t>(groups[i].size()));
-    if (!block_suits(block, m.columns)) continue;
-    std::rotate(groups.begin() + static_cast<std::ptrdiff_t>(last),
-                groups.begin() + static_cast<std::ptrdiff_t>(last) + 1, groups.end());
-    Blocks b{block, {}};
-    for (const auto& group : groups) b.order.insert(b.order.end(), group.begin(), group.end());
-    return b;
-  }
-  return std::nullopt;
-}
 
 // The form of the integers: `offset` is subtracted from both q and z.
 struct Coding {
@@ -182,7 +43,7 @@ DType integer_type(int bits, bool with_sign) {
 constexpr int kAllWidths[] = {2, 3, 4, 5, 6, 8};
 constexpr int kPlainWidths[] = {4, 8};
 
-std::optional<Coding> coding(const Matrix& m, std::pair<int64_t, int64_t> range_of_q, DType stored,
+std::optional<Coding> coding(const LowBitMatrix& m, std::pair<int64_t, int64_t> range_of_q, DType stored,
                              std::span<const int> widths) {
   const auto [low, high] = range_of_q;
   const auto [z_low, z_high] = std::minmax_element(m.z.items.begin(), m.z.items.end());
@@ -232,17 +93,18 @@ Bytes packed(const std::vector<uint8_t>& items, int bits) {
 
 // With a constant width, divisions become shifts.
 template <int kBits>
-void set_rows(const Matrix& m, const Coding& c, const std::vector<int32_t>& order, int64_t columns,
+void set_rows(const LowBitMatrix& m, const Coding& c, const std::vector<int32_t>& order, int64_t columns,
               uint8_t* at) {
   for (int64_t n = 0; n < m.rows; ++n, at += bit_row_bytes(kBits, columns))
     for (int64_t k = 0; k < m.columns; ++k) {
-      const int64_t q = m.q(n, order.empty() ? k : order[static_cast<size_t>(k)]) - c.offset;
+      const int64_t column = order.empty() ? k : order[static_cast<size_t>(k)];
+      const int64_t q = m.q[static_cast<size_t>(n * m.columns + column)] - c.offset;
       set_bit_row_item(at, kBits, columns, k, static_cast<uint8_t>(q & ((1 << kBits) - 1)));
     }
 }
 
 // Rows of whole bytes.
-Bytes packed_weights(const Matrix& m, const Coding& c, const std::vector<int32_t>& order) {
+Bytes packed_weights(const LowBitMatrix& m, const Coding& c, const std::vector<int32_t>& order) {
   constexpr decltype(&set_rows<8>) kOfWidth[] = {set_rows<2>, set_rows<3>, set_rows<4>, set_rows<5>,
                                                  set_rows<6>, set_rows<7>, set_rows<8>};
   const int64_t columns = m.columns + c.padding(m.columns);
@@ -278,7 +140,8 @@ bool holds(DType narrow, std::span<const float> items) {
 ConstantPtr stored_floats(const Dims& dims, const std::vector<float>& items) {
   const ConstantPtr whole = Constant::of<float>(DType::kFloat32, dims, items);
   if (whole->byte_size() < kRecipeBytes) return whole;
-  if (std::all_of(items.begin(), items.end(), [&](float f) { return same_bits(f, items[0]); })) {
+  if (std::all_of(items.begin(), items.end(),
+                  [&](float f) { return std::memcmp(&f, &items[0], sizeof f) == 0; })) {
     const ConstantPtr one = Constant::of<float>(DType::kFloat32, {1}, std::span(items).first(1));
     return Constant::made(whole, std::make_shared<const Recipe>(Recipe{
                                      BroadcastAttrs{IntList(std::span<const int64_t>(dims))}, {one}, 4, 1}));
@@ -305,53 +168,8 @@ ConstantPtr stored_zeros(const Dims& dims, const std::vector<float>& items) {
   return wide && stored_bytes(wide) < stored_bytes(plain) ? wide : plain;
 }
 
-// Is this what the constant holds?
-bool same_values(const Matrix& m, const Blocks& b, const Constant& constant, const LowBitParts& parts) {
-  const DType rounded_to = parts.rounded_to;
-  const LoadedBytes loaded = constant.load();
-  const double relative = rounded_to == DType::kFloat16    ? 0x1p-10
-                          : rounded_to == DType::kBFloat16 ? 0x1p-7
-                                                           : 0;
-  const double absolute = rounded_to == DType::kFloat16 ? 0x1p-24 : 0;
-  const double divided = std::max(relative, 0x1p-23);
-  for (int64_t n = 0; n < m.rows; ++n)
-    for (int64_t first = 0; first < m.columns; first += b.block) {
-      const int64_t of = b.order.empty() ? first : b.order[static_cast<size_t>(first)];
-      const float z = m.z(n, of), s = m.s(n, of);
-      for (int64_t k = first; k < std::min(first + b.block, m.columns); ++k) {
-        const int64_t column = b.order.empty() ? k : b.order[static_cast<size_t>(k)];
-        float want = 0;
-        std::memcpy(&want, loaded.bytes.data() + static_cast<size_t>(n * m.columns + column) * sizeof want,
-                    sizeof want);
-        const auto q = static_cast<float>(m.q(n, column));
-        const float got = (q - z) * s;
-        // The model rounds q * s and z * s before their difference.
-        const float terms = parts.divided ? (std::fabs(q) + std::fabs(z)) * std::fabs(s) : 0;
-        if (!(std::fabs(static_cast<double>(got) - static_cast<double>(want)) <=
-              relative * std::fabs(static_cast<double>(want)) + static_cast<double>(terms) * divided +
-                  absolute))
-          return false;
-      }
-    }
-  return true;
-}
-
-std::optional<Matrix> matrix_of(const LowBitParts& parts, const Dims& dims, bool with_q) {
-  Matrix m{dims[0], dims[1], std::max<int64_t>(parts.block, 1), {}, {}, {}};
-  if ((with_q && !read(parts.q, DType::kInt32, dims, 0, &m.q)) ||
-      !read(parts.z, DType::kFloat32, dims, 0.0f, &m.z, parts.block) ||
-      !read(parts.s, DType::kFloat32, dims, 1.0f, &m.s, parts.block))
-    return std::nullopt;
-  return m;
-}
-
-std::pair<int64_t, int64_t> range_of(std::span<const int32_t> items) {
-  const auto [low, high] = std::minmax_element(items.begin(), items.end());
-  return {*low, *high};
-}
-
 // Whether direct parts need no comparison with the constant: what it rounds neither overflows nor vanishes.
-bool is_certain(const Matrix& m, std::pair<int64_t, int64_t> range_of_q, DType rounded_to) {
+bool is_certain(const LowBitMatrix& m, std::pair<int64_t, int64_t> range_of_q, DType rounded_to) {
   const double low = static_cast<double>(range_of_q.first), high = static_cast<double>(range_of_q.second);
   double most = 0, most_s = 0, least_s = 1;
   for (const float z : m.z.items)
@@ -377,29 +195,28 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, const LowBi
     return spread_blocks(spread) ? from_parts(constant, spread, widths) : std::nullopt;
   };
   if (!stored && parts.block > 0) return by_element();
-  const auto m = matrix_of(parts, dims, !stored);
+  auto m = low_bit_matrix(parts, dims);
   if (!m) return std::nullopt;
   // A Cast that the model wrote keeps its effect, unless the scales are numbers of that type already: then it
   // only names the type that the model computes in.
   if (parts.written && !(holds(parts.rounded_to, m->s.items) && holds(parts.rounded_to, m->z.items)))
     return std::nullopt;
-  const std::pair<int64_t, int64_t> range = stored ? stored->range() : range_of(m->q.items);
-  const auto c = coding(*m, range, parts.q->dtype(), widths);
-  if (!c) return std::nullopt;
-  if (stored &&
-      (c->bits != stored->bits() || c->padding(m->columns) > 0 || !is_certain(*m, range, parts.rounded_to)))
-    return by_element();
-  Blocks b{block_in_place(*m), {}};
+  ColumnBlocks b{block_in_place(*m), {}};
   if (!block_suits(b.block, m->columns)) {
     if (stored) return by_element();
     auto sorted = sorted_blocks(*m);
     if (!sorted) return std::nullopt;
     b = std::move(*sorted);
   }
+  const auto range = stored ? stored->range() : read_integers(constant, parts, b, &*m);
+  if (!range) return std::nullopt;
+  const auto c = coding(*m, *range, parts.q->dtype(), widths);
+  if (!c) return std::nullopt;
+  if (stored &&
+      (c->bits != stored->bits() || c->padding(m->columns) > 0 || !is_certain(*m, *range, parts.rounded_to)))
+    return by_element();
   // Blocks begin at whole bytes.
   if (b.block < m->columns && b.block % c->unit() != 0) return std::nullopt;
-  if (!stored && !same_values(*m, b, *constant, parts)) return std::nullopt;
-
   const int64_t blocks = (m->columns + b.block - 1) / b.block;
   std::vector<float> scales, zeros;
   std::vector<uint8_t> zero_bits;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,12 @@ struct Recipe {
 inline ConstantPtr computed_later(DType dtype, Dims dims, OpAttrs attrs, std::vector<ConstantPtr> inputs) {
   return Constant::computed(dtype, std::move(dims),
                             std::make_shared<const Recipe>(Recipe{std::move(attrs), std::move(inputs)}));
+}
+
+// c under the dims that it broadcasts to.
+inline ConstantPtr broadcast_later(const ConstantPtr& c, const Dims& dims) {
+  if (c->dims() == dims) return c;
+  return computed_later(c->dtype(), dims, BroadcastAttrs{IntList(std::span<const int64_t>(dims))}, {c});
 }
 
 // Results smaller than this are stored as they are.

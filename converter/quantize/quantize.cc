@@ -296,11 +296,11 @@ QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const Quanti
           "--quantize with several --shapes: the sets do not have the same operations, so that they "
           "cannot share ranges: {}; convert each set into a file of its own",
           difference));
-  // Rounded weights and their integers take 5 bytes for 4; those of a plan, and of some of another. Large
-  // ones are in files (large_bytes.h).
+  // Rounded weights and their integers take 5 bytes for 4; those of a plan, and of some of another; and
+  // copies that runs map. Large ones are in files (large_bytes.h).
   size_t bytes = 0;
   for (const Value& v : graph.values) bytes += v.constant ? v.constant->byte_size() : 0;
-  const WeightMemory memory(std::max(bytes + bytes / 2, size_t{8} << 20));
+  const WeightMemory memory(std::max(3 * bytes, size_t{8} << 20));
   std::optional<ResidentLimit> limit;
   if (bytes > options.runner.most_resident) limit.emplace(options.runner.most_resident);
   return Quantizer(graph, samples, options, others).run();

@@ -16,23 +16,40 @@ Status infer_cast(OpCall& call) {
   return give_output(call, 0, static_cast<DType>(a.to), call.in(0).shape());
 }
 
+// Elements that are converted by one loop without a branch if none of them is rare.
+constexpr int64_t kBatch = 32;
+
+template <class X, class Y, class Rare, class General, class Usual>
+void convert_batches(const X* x, Y* y, int64_t n, const Rare& rare, const General& general,
+                     const Usual& usual) {
+  for (int64_t first = 0; first < n; first += kBatch, x += kBatch, y += kBatch) {
+    const int64_t count = std::min(kBatch, n - first);
+    uint32_t any = count < kBatch;
+    if (any == 0)
+      for (int64_t i = 0; i < kBatch; ++i) any |= static_cast<uint32_t>(rare(x[i]));
+    if (any == 0)
+      for (int64_t i = 0; i < kBatch; ++i) y[i] = usual(x[i]);
+    else
+      for (int64_t i = 0; i < count; ++i) y[i] = rare(x[i]) ? general(x[i]) : usual(x[i]);
+  }
+}
+
 // Dense narrow floats to float32, which holds all their numbers: what weights go through when a session is
 // created. Infinities and NaNs take the general way, so that their bits are the same.
 template <FloatFormat F>
 void widen_halves(const uint16_t* x, float* y, int64_t n) {
-  constexpr uint32_t kExponent = F.inf_code, kSign = F.sign_bit();
-  for (int64_t i = 0; i < n; ++i) {
-    const uint32_t code = x[i], magnitude = code & (kSign - 1);
-    if (magnitude >= kExponent) {
-      y[i] = static_cast<float>(decode_float<F>(code));
-      continue;
-    }
-    // As float32 fields with the narrow bias, subnormal numbers included; the product, by a power of two, is
-    // exact.
-    const auto scaled = std::bit_cast<float>(magnitude << (23 - F.mantissa_bits));
-    const float value = F.bias == 127 ? scaled : scaled * static_cast<float>(power_of_two(127 - F.bias));
-    y[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(value) | (code & kSign) << 16);
-  }
+  constexpr uint32_t kSign = F.sign_bit();
+  // As float32 fields with the narrow bias, subnormal numbers included; the product, by a power of two, is
+  // exact.
+  const auto factor = F.bias == 127 ? 1.0f : static_cast<float>(power_of_two(127 - F.bias));
+  const auto usual = [factor](uint16_t half) {
+    const uint32_t code = half;
+    const float value = std::bit_cast<float>((code & (kSign - 1)) << (23 - F.mantissa_bits)) * factor;
+    return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | (code & kSign) << 16);
+  };
+  convert_batches(
+      x, y, n, [](uint16_t code) { return (code & (kSign - 1)) >= F.inf_code; },
+      [](uint16_t code) { return static_cast<float>(decode_float<F>(code)); }, usual);
 }
 
 constexpr int64_t kTabled = 1024;  // float8 elements for which a table of all codes pays off
@@ -64,36 +81,37 @@ bool widen_floats(const TensorView& x, const TensorView& y) {
   return true;
 }
 
-// encode_float of a float32 number, by its fields. What becomes infinite or NaN takes the general way.
+// encode_float of a float32 number below kTooLargeHalf, by its fields. What becomes infinite or NaN takes the
+// general way.
+constexpr float kTooLargeHalf = 65520;
 uint16_t narrow_half(float x) {
-  constexpr uint32_t kSmallestNormal = 0x38800000, kTooLarge = 0x477ff000, kHalf = 0x3f000000;
+  constexpr uint32_t kSmallestNormal = 0x38800000, kHalf = 0x3f000000;
   const uint32_t bits = std::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
-  if (magnitude >= kTooLarge) return float16_bits(static_cast<double>(x));
   // Added to 1/2, a subnormal number is rounded to its unit.
-  if (magnitude < kSmallestNormal)
-    return static_cast<uint16_t>(sign |
-                                 (std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - kHalf));
+  const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - kHalf;
   const uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
-  return static_cast<uint16_t>(sign | (rounded - ((127u - 15u) << 23)) >> 13);
+  const uint32_t normal = (rounded - ((127u - 15u) << 23)) >> 13;
+  return static_cast<uint16_t>(sign | (magnitude < kSmallestNormal ? subnormal : normal));
 }
 
-// Dense float32, and int32 that float32 holds, to float16: what unpacked weights go through when they are
-// folded.
-bool narrow_halves(const TensorView& x, const TensorView& y) {
+// Dense float32 and int32 to float16: what unpacked weights go through when they are folded.
+template <class X>
+void narrow_halves(const X* x, uint16_t* y, int64_t n) {
+  constexpr auto kMost = static_cast<X>(kTooLargeHalf);
+  convert_batches(
+      x, y, n, [](X v) { return !(v > -kMost && v < kMost); },
+      [](X v) { return float16_bits(static_cast<double>(v)); },
+      [](X v) { return narrow_half(static_cast<float>(v)); });
+}
+
+bool narrow_to_halves(const TensorView& x, const TensorView& y) {
   if (y.dtype != DType::kFloat16 || !x.dense() || !y.dense()) return false;
-  const int64_t n = x.size();
-  auto* const to = y.as<uint16_t>();
-  if (x.dtype == DType::kFloat32) {
-    const auto* const from = x.as<const float>();
-    for (int64_t i = 0; i < n; ++i) to[i] = narrow_half(from[i]);
-    return true;
-  }
-  if (x.dtype != DType::kInt32) return false;
-  constexpr int32_t kExact = 1 << 24;
-  const auto* const from = x.as<const int32_t>();
-  for (int64_t i = 0; i < n; ++i)
-    to[i] = from[i] > -kExact && from[i] < kExact ? narrow_half(static_cast<float>(from[i]))
-                                                  : float16_bits(static_cast<double>(from[i]));
+  if (x.dtype == DType::kFloat32)
+    narrow_halves(x.as<const float>(), y.as<uint16_t>(), x.size());
+  else if (x.dtype == DType::kInt32)
+    narrow_halves(x.as<const int32_t>(), y.as<uint16_t>(), x.size());
+  else
+    return false;
   return true;
 }
 
@@ -102,7 +120,7 @@ Status run_cast(const OpCall& call, RunContext&) {
   if (x.dtype == y.dtype && !is_sub_byte(x.dtype) && x.dtype != DType::kBool) return copy_elements(y, x);
   if (is_integer(x.dtype) && is_integer(y.dtype) && byte_width(x.dtype) == byte_width(y.dtype))
     return copy_elements(y, x);
-  if (widen_floats(x, y) || narrow_halves(x, y)) return ok_status();
+  if (widen_floats(x, y) || narrow_to_halves(x, y)) return ok_status();
   // The bits of packed outputs are or-ed in.
   if (is_sub_byte(y.dtype) && y.dense_bytes() > 0)
     std::memset(y.data, 0, static_cast<size_t>(y.dense_bytes()));

@@ -100,6 +100,52 @@ TEST(ComputedParts, WhatIsNotDoneInPartsIsDoneWhole) {
   expect_same(apply(BroadcastAttrs{list({kRows, kColumns})}, {same(numbers({kColumns}))}));
 }
 
+// Rows of both, joined again.
+void expect_together(const Twice& a, const Twice& b) {
+  const auto rows = static_cast<size_t>(a.now->dims()[0]);
+  Bytes joined[2];
+  int64_t next = 0;
+  const auto add = [&](int64_t row, std::span<const LoadedBytes> pieces) {
+    EXPECT_EQ(row, next);
+    for (const size_t i : {0u, 1u})
+      joined[i].insert(joined[i].end(), pieces[i].bytes.begin(), pieces[i].bytes.end());
+    next = static_cast<int64_t>(joined[0].size() * rows / a.now->byte_size());
+    return true;
+  };
+  EXPECT_TRUE(in_pieces({a.later, b.later}, add));
+  EXPECT_EQ(joined[0], bytes_of(*a.now));
+  EXPECT_EQ(joined[1], bytes_of(*b.now));
+}
+
+TEST(ComputedParts, ConstantsInPiecesTogether) {
+  const Twice q = unpacked(kRows, kColumns);
+  const Twice wide = apply(to(DType::kFloat32), {q});
+  const Twice turned = apply(TransposeAttrs{IntList{1, 0}}, {q});
+  expect_together(q, wide);
+  expect_together(apply(to(DType::kUint4), {q}), same(wide.now));
+  expect_together(turned, apply(TransposeAttrs{IntList{1, 0}}, {wide}));
+  expect_together(apply(SliceAttrs{IntList{0, 0}, IntList{1, 1}, IntList{kRows, kColumns}}, {q}),
+                  wide);  // whole
+  const Twice small = same(numbers({3, 5}));
+  expect_together(small, apply(to(DType::kInt8), {small}));
+  int calls = 0;
+  EXPECT_FALSE(
+      in_pieces({q.later, wide.later}, [&](int64_t, std::span<const LoadedBytes>) { return ++calls < 2; }));
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(ComputedParts, WhatTheyShareIsComputedOnce) {
+  int loads = 0;
+  const ConstantPtr leaf = Constant::lazy(DType::kInt32, {kRows, kColumns}, [&] {
+    ++loads;
+    return Bytes(static_cast<size_t>(kRows * kColumns) * 4);
+  });
+  const auto later = [&](DType t) { return computed_later(t, leaf->dims(), to(t), {leaf}); };
+  const auto all = [](int64_t, std::span<const LoadedBytes>) { return true; };
+  EXPECT_TRUE(in_pieces({later(DType::kFloat32), later(DType::kInt8)}, all));
+  EXPECT_EQ(loads, 1);
+}
+
 TEST(ComputedParts, OperationsThatNumbersCanFail) {
   const ConstantPtr table = numbers({7, 4}), inside = numbers({9}, 7, DType::kInt64),
                     outside = numbers({9}, 8, DType::kInt64);

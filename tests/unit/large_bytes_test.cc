@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "converter/ir/assembled_bytes.h"
 #include "converter/ir/constant.h"
+#include "converter/ir/resident_limit.h"
 
 namespace sinter::convert {
 namespace {
@@ -42,6 +44,29 @@ TEST(LargeBytes, OnlyPagesOfRegisteredFilesAreGivenBack) {
   EXPECT_EQ(bytes, numbered(3));
   const auto owner = std::make_shared<int>(1);
   EXPECT_EQ(reader_of(owner, bytes), owner);
+}
+
+TEST(LargeBytes, PagesAreMappedAgain) {
+  const Bytes bytes = numbered(5);
+  std::optional<HeldBytes> held = copy_to_pages(bytes);
+  ASSERT_TRUE(held);
+  EXPECT_TRUE(begins_at_page(held->bytes));
+  EXPECT_FALSE(begins_at_page(held->bytes.subspan(64)));
+  EXPECT_FALSE(begins_at_page(bytes));
+  AssembledBytes assembled(3 * kBytes);
+  assembled.put_pages(0, bytes);
+  const size_t before = resident_file_bytes();
+  assembled.put_pages(kBytes, held->bytes);
+  const std::span<std::byte> rest = assembled.write(2 * kBytes + 100, 7);
+  std::fill(rest.begin(), rest.end(), std::byte{9});
+  EXPECT_LT(resident_file_bytes(), before + kBytes / 2);  // nothing was read for it
+  held.reset();
+  for (int again = 0; again < 2; ++again, release_all_file_pages())
+    for (const size_t at : {size_t{0}, kBytes})
+      EXPECT_TRUE(
+          std::equal(bytes.begin(), bytes.end(), assembled.span().begin() + static_cast<std::ptrdiff_t>(at)));
+  EXPECT_EQ(assembled.span()[2 * kBytes + 100], std::byte{9});
+  EXPECT_EQ(assembled.span()[2 * kBytes + 107], std::byte{0});
 }
 
 }  // namespace

@@ -1,21 +1,20 @@
-// GraphRunner: plan, write, open, run.
+// GraphRunner: plan, map, open, run.
 #include <fmt/format.h>
 #include <stdlib.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <stdexcept>
 
 #include "converter/diagnostics/errors.h"
-#include "converter/emit/emitter.h"
-#include "converter/import/reader.h"
+#include "converter/emit/mapped_model.h"
 #include "converter/ir/custom_operators.h"
 #include "converter/ir/deep_copy.h"
 #include "converter/ir/large_bytes.h"
 #include "converter/plan/planner.h"
 #include "converter/quantize/ranges/observe.h"
+#include "converter/quantize/weights/weight_memory.h"
 #include "converter/target/target_names.h"
 #include "converter/target/target_platforms.h"
 #include "sinter/sinter.h"
@@ -41,21 +40,24 @@ std::string said(const Status& status) {
   return text;
 }
 
-// The plan as a mapped file that is already removed from its folder.
-std::shared_ptr<const MappedFile> write_and_map(const PlannedModel& plan) {
-  std::string folder = (std::filesystem::temp_directory_path() / "sinter-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr)
-    throw FileError(fmt::format("{}: cannot be created: {}", folder, std::strerror(errno)));
-  struct Remove {
-    const std::string& path;
-    ~Remove() {
-      std::error_code ignored;
-      std::filesystem::remove_all(path, ignored);
-    }
-  } const remove{folder};
-  const std::filesystem::path file = std::filesystem::path(folder) / "model.sinter";
-  emit_model(plan, file);
-  return MappedFile::open(file);
+// A copy of a constant that is not at a page of a file, for all runs of graphs that have the constant.
+struct PagedBytes {
+  static constexpr int kKind = 2;  // after those of integer_weights.cc
+  HeldBytes held;
+  size_t bytes() const { return held.bytes.size(); }
+};
+
+HeldBytes at_page(const ConstantPtr& constant) {
+  if (!constant->is_lazy())
+    if (const LoadedBytes loaded = constant->load(); begins_at_page(loaded.bytes))
+      return {loaded.owner, loaded.bytes};
+  return WeightMemory::of<PagedBytes>(constant, 0,
+                                      [&] {
+                                        const LoadedBytes loaded = constant->load();
+                                        if (auto copy = copy_to_pages(loaded.bytes)) return PagedBytes{*copy};
+                                        return PagedBytes{{loaded.owner, loaded.bytes}};
+                                      })
+      ->held;
 }
 
 // Planning renumbers values; their names carry the numbers that they had.
@@ -77,7 +79,7 @@ struct GraphRunner::Impl {
     uint64_t offset;  // in the arena
   };
 
-  std::shared_ptr<const MappedFile> file;
+  MappedModel file;
   Memory model_memory, memory;
   FileMemory released_memory;  // in place of `memory`, with the limit
   std::optional<ResidentLimit> limit;
@@ -93,7 +95,7 @@ struct GraphRunner::Impl {
   StepObserver observer;
 
   std::span<std::byte> session_memory(size_t bytes, size_t most_resident) {
-    if (file->bytes.size() + bytes > most_resident) {
+    if (file.bytes().size() + bytes > most_resident) {
       if (!limit) limit.emplace(most_resident);
       released_memory = FileMemory(bytes);
       if (!released_memory.span().empty()) return released_memory.span();
@@ -147,15 +149,16 @@ GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : imp
   plan_options.platforms = platforms_for(plan_options.target);
   plan_options.strides = options.strides;
   PlannedModel plan = plan_model(std::move(copy), plan_options);
-  impl_->file = write_and_map(plan);
-  if (impl_->file->bytes.size() > options.most_resident) impl_->limit.emplace(options.most_resident);
+  impl_->file = MappedModel(plan, at_page);
+  if (impl_->file.bytes().size() > options.most_resident) impl_->limit.emplace(options.most_resident);
   impl_->program = std::move(plan.programs.front());
   impl_->custom_ops = custom_ops_of(graph);
-  const OpenOptions open{.kernels = reference_kernels(), .custom_ops = impl_->custom_ops};
-  Result<size_t> need = Model::open_bytes(impl_->file->bytes, open);
+  const OpenOptions open{
+      .kernels = reference_kernels(), .check_digests = false, .custom_ops = impl_->custom_ops};
+  Result<size_t> need = Model::open_bytes(impl_->file.bytes(), open);
   if (!need.ok()) throw std::logic_error("a planned graph cannot be opened: " + said(need.status()));
   impl_->model_memory = aligned(*need);
-  Result<Model> model = Model::open(impl_->file->bytes, {impl_->model_memory.get(), *need}, open);
+  Result<Model> model = Model::open(impl_->file.bytes(), {impl_->model_memory.get(), *need}, open);
   if (!model.ok()) throw std::logic_error("a planned graph cannot be opened: " + said(model.status()));
   impl_->model = *model;
   SessionOptions session_options;

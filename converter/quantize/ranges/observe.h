@@ -38,8 +38,8 @@ struct RunnerOptions {
 // A graph that can be run in this process. The graph is copied; ids are those of the original.
 class GraphRunner {
  public:
-  // Throws FileError where the temporary file does not fit on the disk, DataError where memory is short or
-  // may not be taken.
+  // Large constants stay where they are, or are copied to the temporary folder once (mapped_model.h). Throws
+  // DataError where memory is short or may not be taken.
   GraphRunner(const Graph& graph, const RunnerOptions& options);
   ~GraphRunner();
   GraphRunner(const GraphRunner&) = delete;

@@ -89,10 +89,14 @@ void ChannelBalance::read(const Graph& graph, const Node& node, const Observatio
   for (const int g : own)
     place.push_back(static_cast<size_t>(std::lower_bound(once.begin(), once.end(), g) - once.begin()));
   const auto looked = static_cast<double>((p->rows + stride - 1) / stride);
+  struct Entry {
+    double largest, squares, power;  // of the weights; number of weights times the input's mean square
+  };
   std::vector<Entry> entries(once.size());
   std::vector<bool> there(once.size());
-  for (int64_t row = 0; row < p->rows; row += stride) {
-    for (size_t k = 0; k < once.size(); ++k) entries[k] = {once[k], 0, 0, 0}, there[k] = false;
+  const Columns* columns = nullptr;  // of the rows so far that begin at the same one
+  for (int64_t row = 0, before = -1; row < p->rows; row += stride) {
+    for (size_t k = 0; k < once.size(); ++k) entries[k] = {}, there[k] = false;
     double signal = 0;
     const int64_t first = p->depthwise ? p->column(row) : row / p->per_group * p->each;
     int64_t column = first;
@@ -109,18 +113,27 @@ void ChannelBalance::read(const Graph& graph, const Node& node, const Observatio
       if (!p->depthwise && ++column == first + p->each) column = first;
     }
     if (!(signal > 0)) continue;
-    Row result{1 / (signal * looked), {}};
+    if (columns == nullptr || first != before) {
+      Columns own_columns;
+      for (size_t k = 0; k < once.size(); ++k)
+        if (there[k]) own_columns.push_back({once[k], entries[k].power});
+      columns = columns_.emplace_back(std::make_unique<const Columns>(std::move(own_columns))).get();
+      before = first;
+    }
+    Row result{1 / (signal * looked), columns, {}};
+    result.largest.reserve(columns->size());
     double largest = 0;
     for (size_t k = 0; k < once.size(); ++k) {
       const Entry& e = entries[k];
       if (!there[k]) continue;
-      result.entries.push_back(e);
+      result.largest.push_back(static_cast<float>(e.largest));
       largest = std::max(largest, e.largest);
-      importance_[static_cast<size_t>(e.group)] += e.squares * result.share;
+      importance_[static_cast<size_t>(once[k])] += e.squares * result.share;
     }
-    if (!p->depthwise)
-      for (const Entry& e : result.entries)
-        groups_[static_cast<size_t>(e.group)].column += e.largest * e.largest / (largest * largest * looked);
+    for (size_t k = 0; k < once.size() && !p->depthwise; ++k)
+      if (const double own_largest = entries[k].largest; there[k])
+        groups_[static_cast<size_t>(once[k])].column +=
+            own_largest * own_largest / (largest * largest * looked);
     rows_.push_back(std::move(result));
   }
   for (const int g : once) {
@@ -148,12 +161,12 @@ std::vector<ChannelBalance::Part> ChannelBalance::parts() const {
     return first;
   };
   for (const Tensor& t : tensors_) join(t);
-  for (const Row& r : rows_) join(r.entries);
+  for (const auto& columns : columns_) join(*columns);
   std::map<int, Part> found;
   for (const Tensor& t : tensors_)
     if (const int g = join(t); g != 0) found[root(g)].tensors.push_back(&t);
   for (const Row& r : rows_)
-    if (const int g = join(r.entries); g != 0) found[root(g)].rows.push_back(&r);
+    if (const int g = join(*r.columns); g != 0) found[root(g)].rows.push_back(&r);
   for (size_t g = 1; g < groups_.size(); ++g)
     if (const auto at = found.find(root(static_cast<int>(g))); at != found.end())
       at->second.groups.push_back(static_cast<int>(g));
@@ -175,10 +188,11 @@ double ChannelBalance::noise(const Part& part, const std::vector<double>& scales
   }
   for (const Row* r : part.rows) {
     double largest = 0, power = 0;
-    for (const Entry& e : r->entries) {
-      const double s = scales[static_cast<size_t>(e.group)];
-      largest = std::max(largest, e.largest * s);
-      power += e.power / (s * s);
+    for (size_t k = 0; k < r->largest.size(); ++k) {
+      const Column& c = (*r->columns)[k];
+      const double s = scales[static_cast<size_t>(c.group)];
+      largest = std::max(largest, static_cast<double>(r->largest[k]) * s);
+      power += c.power / (s * s);
     }
     total += kWeight * largest * largest * power * r->share;
   }
@@ -203,7 +217,7 @@ std::vector<double> ChannelBalance::best(const std::vector<bool>& may_change,
       return std::any_of(list.begin(), list.end(), [](const auto& item) { return item.group == 0; });
     };
     for (const Tensor* t : part.tensors) limited |= fixed(*t);
-    for (const Row* r : part.rows) limited |= fixed(r->entries);
+    for (const Row* r : part.rows) limited |= fixed(*r->columns);
     if (groups.size() < 2 && !limited) continue;
     if (groups.empty() || !(widest > 0)) continue;
     const double before = noise(part, scales);

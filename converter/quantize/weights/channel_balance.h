@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "converter/quantize/weights/channel_scales.h"
@@ -38,13 +39,17 @@ class ChannelBalance {
     double low, high;
   };
   using Tensor = std::vector<Channel>;
-  struct Entry {
+  // A group of the columns that a row has, and the number of its weights times the input's mean square.
+  struct Column {
     int group;
-    double largest, squares, power;  // of the weights; number of weights times the input's mean square
+    double power;
   };
+  using Columns = std::vector<Column>;
+  // Thousands for each product: what its rows have in common is not in each.
   struct Row {
     double share;  // over what it gives
-    std::vector<Entry> entries;
+    const Columns* columns;
+    std::vector<float> largest;  // of the weights, which are float32, by column
   };
   // Groups that depend on each other's scales.
   struct Part {
@@ -61,6 +66,7 @@ class ChannelBalance {
   std::vector<Group> groups_;
   std::vector<double> importance_;
   std::vector<Tensor> tensors_;
+  std::vector<std::unique_ptr<const Columns>> columns_;
   std::vector<Row> rows_;
 };
 

@@ -81,9 +81,7 @@ void ChannelScales::apply(Graph& graph, const std::vector<double>& scales) const
     return false;
   };
   const auto rescaled = [&](ValueId id, const std::vector<double>& items) {
-    return graph.add_constant(Constant::of<float>(DType::kFloat32, graph.value(id).dims,
-                                                  std::vector<float>(items.begin(), items.end())),
-                              graph.value(id).name);
+    return graph.add_constant(float_constant(graph.value(id).dims, items), graph.value(id).name);
   };
   for (Node& node : graph.nodes) {
     if (node.outputs.empty()) continue;

@@ -135,12 +135,13 @@ struct FoundSteps {
 
 ConstantPtr rounded_to(const std::vector<double>& w, const Dims& dims, const Channels& channels,
                        const std::vector<double>& steps) {
-  std::vector<float> rounded(w.size());
+  Bytes bytes(w.size() * sizeof(float));
+  float* const rounded = reinterpret_cast<float*>(bytes.data());
   for (size_t c = 0; c < channels.count(); ++c)
     if (const double step = steps[c]; step > 0)
       channels.each(c, w.size(),
                     [&](size_t i) { rounded[i] = static_cast<float>(nearest_whole(w[i] / step) * step); });
-  return Constant::of<float>(DType::kFloat32, dims, rounded);
+  return Constant::owned(DType::kFloat32, dims, std::move(bytes));
 }
 
 }  // namespace

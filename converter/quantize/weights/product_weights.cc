@@ -1,5 +1,7 @@
 #include "converter/quantize/weights/product_weights.h"
 
+#include <algorithm>
+
 namespace sinter::convert {
 
 std::optional<ProductWeights> product_weights(const Graph& graph, const Node& node) {
@@ -35,14 +37,20 @@ std::optional<ProductWeights> product_weights(const Graph& graph, const Node& no
   return p;
 }
 
+ConstantPtr float_constant(const Dims& dims, const std::vector<double>& numbers) {
+  Bytes bytes(numbers.size() * sizeof(float));
+  std::transform(numbers.begin(), numbers.end(), reinterpret_cast<float*>(bytes.data()),
+                 [](double x) { return static_cast<float>(x); });
+  return Constant::owned(DType::kFloat32, dims, std::move(bytes));
+}
+
 void set_weights(Graph& graph, Node& node, const std::vector<double>* weights,
                  const std::vector<double>* bias) {
   const auto put = [&](size_t operand, const Dims& dims, const std::vector<double>& items) {
     if (node.inputs.size() <= operand) node.inputs.resize(operand + 1, kAbsent);
     ValueId& id = node.inputs[operand];
     const std::string name = id >= 0 ? graph.value(id).name : std::string();
-    id = graph.add_constant(
-        Constant::of<float>(DType::kFloat32, dims, std::vector<float>(items.begin(), items.end())), name);
+    id = graph.add_constant(float_constant(dims, items), name);
   };
   if (weights != nullptr) put(1, Dims(graph.value(node.inputs[1]).dims), *weights);
   if (bias != nullptr) put(2, {static_cast<int64_t>(bias->size())}, *bias);

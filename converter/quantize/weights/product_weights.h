@@ -30,6 +30,9 @@ struct ProductWeights {
 };
 std::optional<ProductWeights> product_weights(const Graph& graph, const Node& node);
 
+// The numbers as float32, without a copy in between: weights are large.
+ConstantPtr float_constant(const Dims& dims, const std::vector<double>& numbers);
+
 // New operands for a product (null: stays as it is), under the old ones' names.
 void set_weights(Graph& graph, Node& node, const std::vector<double>* weights,
                  const std::vector<double>* bias);

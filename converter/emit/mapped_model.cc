@@ -1,0 +1,38 @@
+#include "converter/emit/mapped_model.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "converter/emit/model_writer.h"
+#include "runtime/core/checked.h"
+
+namespace sinter::convert {
+
+MappedModel::MappedModel(const PlannedModel& plan, const BytesAtPage& at_page) {
+  const auto [flatbuffer, pool] = write_model(std::span(&plan, 1), {}, ConstantPool::Layout::kPages);
+  std::vector<format::Segment> segments = weights_segment(pool);
+  format::Header header = header_of(flatbuffer, segments, format::DigestAlgorithm::kXxh3);
+  format::seal(header, segments);
+  // The segment of the weights begins at a page, and the file within the one before.
+  const size_t head = segments.empty() ? header.file_bytes : segments[0].offset,
+               weights = align_up(head, page_bytes()), first = segments.empty() ? 0 : weights - head;
+  memory_ = std::make_unique<AssembledBytes>(first + header.file_bytes);
+  bytes_ = memory_->span().subspan(first);
+  std::byte* const start = memory_->write(first, head).data();
+  std::memcpy(start, &header, sizeof(header));
+  std::memcpy(start + sizeof(header), segments.data(), segments.size() * sizeof(format::Segment));
+  std::memcpy(start + header.flatbuffer_offset, flatbuffer.data(), flatbuffer.size());
+  for (const ConstantPool::Entry& e : pool.entries()) {
+    const size_t at = weights + e.offset, bytes = e.constant->byte_size();
+    if (bytes >= kLargeConstantBytes) {
+      memory_->put_pages(at, at_page(e.constant).bytes);
+      continue;
+    }
+    const LoadedBytes loaded = e.constant->load();
+    std::copy(loaded.bytes.begin(), loaded.bytes.end(), memory_->write(at, bytes).begin());
+  }
+  if (!segments.empty())
+    memory_->write(first + header.file_bytes - format::kSegmentPadding, format::kSegmentPadding);
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,61 @@
+// (q - z) * s as a matrix: its integers, and its zero points and scales, which blocks of a row share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "converter/ir/low_bit_parts.h"
+
+namespace sinter::convert {
+
+struct LowBitMatrix {
+  // z or s, broadcast by strides; `block` columns may share an item, or any that `index` has the same number
+  // for.
+  struct Operand {
+    LoadedBytes loaded;
+    std::span<const float> items;
+    int64_t row = 0, column = 0, block = 1;
+    std::vector<int64_t> index;
+
+    // Of a row, the item that column k has.
+    int64_t at(int64_t k) const {
+      return column * (!index.empty() ? index[static_cast<size_t>(k)] : block == 1 ? k : k / block);
+    }
+    float operator()(int64_t n, int64_t k) const { return items[static_cast<size_t>(n * row + at(k))]; }
+  };
+
+  int64_t rows = 0, columns = 0;
+  std::vector<int32_t> q;  // [rows, columns], or empty: they are not read
+  Operand z, s;
+};
+
+// Columns in an order in which all rows' zero points and scales stay the same for `block` of them; empty: as
+// they are.
+struct ColumnBlocks {
+  int64_t block = 0;
+  std::vector<int32_t> order;
+};
+
+// Whether blocks are so long that their scales are worth storing.
+bool block_suits(int64_t block, int64_t columns);
+
+// Zero points and scales of a constant with these two dims; nullopt: they do not broadcast to these.
+std::optional<LowBitMatrix> low_bit_matrix(const LowBitParts& parts, const Dims& dims);
+
+// The length of the blocks where columns stay in place.
+int64_t block_in_place(const LowBitMatrix& m);
+// Columns that agree in all rows together, in the order in which the groups begin; one group whose size does
+// not fit the others' is last. nullopt: the blocks do not suit.
+std::optional<ColumnBlocks> sorted_blocks(const LowBitMatrix& m);
+
+// Reads the integers, compares (q - z) * s with the constant, element by element, and returns the smallest
+// and the largest integer. nullopt: they take more than 8 bits, or are not what the constant comes from.
+// Both are computed together, because the integers are most of the work.
+std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& constant,
+                                                         const LowBitParts& parts, const ColumnBlocks& b,
+                                                         LowBitMatrix* m);
+
+}  // namespace sinter::convert
