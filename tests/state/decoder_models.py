@@ -2,7 +2,8 @@
 
 with_group_query(): as ONNX Runtime's model builder (onnxruntime-genai) writes them: GroupQueryAttention, whose lengths are
 sums of the attention mask. with_concat(): as torch exports of transformers are (optimum): new keys are joined to the past ones,
-and the mask is computed from the lengths.
+and the mask is computed from the lengths; with rounded=True keys and values are rounded to 255 steps of their row's largest
+magnitude before that.
 """
 import dataclasses
 
@@ -108,7 +109,7 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, **attributes):
     return g.model(*g.ports(shape, "total_sequence_length", "past_sequence_length", "total_sequence_length", False))
 
 
-def with_concat(kind=np.float32, seed=1, shape=SMALL):
+def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -136,12 +137,19 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL):
             y = g.add("MatMul", x, g.weight(shape.hidden, count * shape.size))
             return g.add("Transpose", g.add("Reshape", y, g.integers(0, 0, count, shape.size)), perm=[0, 2, 1, 3])
 
+        def kept(rows):
+            if not rounded:
+                return rows
+            step = g.add("Div", g.add("ReduceMax", g.add("Abs", rows), g.integers(3)), g.constant(127, kind))
+            return g.add("Mul", g.add("Round", g.add("Div", rows, step)), step)
+
         def repeated(rows):
             if shape.groups == shape.heads:
                 return rows
             each = g.add("Expand", g.add("Unsqueeze", rows, g.integers(2)), g.integers(1, 1, shape.heads // shape.groups, 1, 1))
             return g.add("Reshape", each, g.integers(0, shape.heads, -1, shape.size))
         q, k, v = turned(heads(shape.heads)), turned(heads(shape.groups)), heads(shape.groups)
+        k, v = kept(k), kept(v)
         k = g.add("Concat", f"past_key_values.{layer}.key", k, name=f"present.{layer}.key", axis=2)
         v = g.add("Concat", f"past_key_values.{layer}.value", v, name=f"present.{layer}.value", axis=-2)
         k, v = repeated(k), repeated(v)
