@@ -178,6 +178,23 @@ class Decoders(ProgramCase):
         with open(plain, "rb") as a, open(self.path("kept.sinter"), "rb") as b:
             self.assertEqual(a.read(), b.read())
 
+    def test_models_that_quantize_their_caches(self):
+        for how in ("PER_TENSOR", "PER_CHANNEL"):
+            for bits, elements in ((8, 1), (4, 2)):
+                model = models.with_group_query(quantized=(how, bits))
+                wanted = self.answers(model)
+                for target in ("x86_64", "portable"):
+                    with self.subTest(how=how, bits=bits, target=target):
+                        file = self.convert(model, "--target", target)
+                        states = json.loads(self.call("inspect", file, "--json").out)["states"][:-1]
+                        self.assertEqual({s["bytes"] for s in states}, {models.SMALL.groups * BOUND * models.SMALL.size // elements})
+                        self.assertTrue(all(s["in_place"] for s in states))
+                        # A key that is near the middle of two steps may be rounded to the other one.
+                        self.assertGreater(snr(self.decode(file, *RUNS), wanted), 60 if bits == 8 else 40)
+        half = models.with_group_query(np.float16, quantized=("PER_CHANNEL", 8))
+        self.assertGreater(snr(self.decode(self.convert(half), *RUNS), self.answers(half)), 30)
+        self.convert(models.with_group_query(quantized=("PER_TENSOR", 8)), "--kv-cache", "float16", words=("takes no more bytes",))
+
     def test_commands_take_decoders(self):
         tokens = self.path("tokens.npz")
         cli.save_npz(tokens, {"input_ids": np.random.default_rng(1).integers(0, models.SMALL.vocabulary, (BOUND, 1, 1))})
@@ -198,6 +215,7 @@ class Decoders(ProgramCase):
                                       (models.with_concat(), (), 90), (models.with_group_query(np.float16), (), 40),
                                       (models.with_group_query(), ("--kv-cache", "int8"), 38),
                                       (models.with_concat(), ("--kv-cache", "int8"), 36),
+                                      (models.with_group_query(quantized=("PER_CHANNEL", 8)), (), 60),
                                       (models.with_group_query(), ("--kv-cache", "float8", "--quantize", "int4w"), 10)):
             with self.subTest(flags=flags):
                 file = self.convert(model, *flags, "--target", "cuda", "--backends", "cuda-emulated", sets="sequence_length=1")
