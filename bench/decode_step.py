@@ -21,7 +21,9 @@ import onnx  # noqa: E402
 
 SHAPE = models.Shape(layers=4, hidden=512, heads=8, groups=4, vocabulary=256, positions=16384)
 BOUNDS, LIVE = (2048, 16384), (16, 1024)
-TYPES = (None, "float16", "bfloat16", "float8", "int8")
+# Label, what differs in the model, flags of the conversion.
+FORMS = (("float32", {}, ()), *((kind, {}, ("--kv-cache", kind)) for kind in ("float16", "bfloat16", "float8", "int8")),
+         *((f"{bits} bits, by the model", dict(quantized=("PER_CHANNEL", bits)), ()) for bits in (8, 4)))
 
 
 def main():
@@ -33,10 +35,9 @@ def main():
     rows, exact = [], None
     with tempfile.TemporaryDirectory() as folder:
         source, file, logits = (os.path.join(folder, name) for name in ("net.onnx", "net.sinter", "logits.bin"))
-        onnx.save(models.with_group_query(shape=SHAPE), source)
-        for kind in TYPES:
+        for kind, form, flags in FORMS:
+            onnx.save(models.with_group_query(shape=SHAPE, **form), source)
             for bound in BOUNDS:
-                flags = ["--kv-cache", kind] if kind else []
                 subprocess.run([a.sinter, "convert", source, "-o", file, "--shapes", "sequence_length=1", "--max-context", str(bound),
                                 "--quiet", *flags], check=True)
                 commands = [word for live in LIVE for word in (f"at={live - 1}", "time=200")]
@@ -46,7 +47,7 @@ def main():
                 exact = found if exact is None else exact
                 noise = np.sum((found - exact) ** 2)
                 snr = f"{10 * np.log10(np.sum(exact ** 2) / noise):.0f} dB" if noise > 0 else "exact"
-                rows.append([kind or "float32", str(bound), *out.split(), snr])
+                rows.append([kind, str(bound), *out.split(), snr])
     head = ["keys and values", "bound", *(f"{live} tokens" for live in LIVE), "logits"]
     for row in [head, ["---"] * len(head), *rows]:
         print("| " + " | ".join(row) + " |")

@@ -55,7 +55,9 @@ bool Context::computes(const ImportedValueInfo& input) const {
 
 void Context::find_caches() {
   for (const ImportedValueInfo& input : model_.graph.inputs) {
-    if (input.dims.size() != 4 || !is_float(input.dtype) || options_.constants.count(input.name) != 0)
+    const bool quantized = input.dtype == DType::kInt8 || input.dtype == DType::kUint8;
+    if (input.dims.size() != 4 || !(is_float(input.dtype) || quantized) ||
+        options_.constants.count(input.name) != 0)
       continue;
     if (input.dims[kLengthAxis].value >= 0) continue;
     const std::vector<std::string> stem = state_stem(input.name, true);

@@ -30,7 +30,6 @@ class NarrowCaches {
     const ValueId rows = graph_.nodes[*update].inputs[1], at = graph_.nodes[*update].inputs[2];
     if (state->initial != nullptr)
       return refuse(*state, "it begins with an array", "leave out --state-init, or --kv-cache");
-    if (!widen_for_others(*state, *update, present, model)) return false;
     std::vector<Node> fresh;
     graph_.value(past).dtype = graph_.value(present).dtype = type_;
     graph_.value(past).model_dtype = graph_.value(present).model_dtype = model;
@@ -68,13 +67,7 @@ class NarrowCaches {
       add(CastAttrs{static_cast<int64_t>(type_), 1}, {rows}, {narrow});
     }
     graph_.nodes[*update].inputs[1] = narrow;
-    for (Node& node : graph_.nodes)
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (!attends(node, i) || node.inputs[i] != present || scales == kAbsent) continue;
-        const size_t place = kKeyScales + (i - kKeys);
-        if (node.inputs.size() <= place) node.inputs.resize(place + 1, kAbsent);
-        node.inputs[place] = scales;
-      }
+    read_narrow(*update, present, scales, model);
     graph_.nodes.insert(graph_.nodes.begin() + static_cast<ptrdiff_t>(*update), fresh.begin(), fresh.end());
     return true;
   }
@@ -114,27 +107,41 @@ class NarrowCaches {
   static bool attends(const Node& node, size_t input) {
     return node.op() == Op::kAttention && (input == kKeys || input == kKeys + 1);
   }
-  // Readers of the new cache that are not Attention get it in the model's type; behind their recognition as
-  // Attention (recognise-attention), nobody does.
-  bool widen_for_others(const GraphState& state, size_t update, ValueId present, DType model) {
+  // Attention reads the new cache, with its scales; others get it in the model's type.
+  void read_narrow(size_t update, ValueId present, ValueId scales, DType model) {
     ValueId wide = kAbsent;
-    for (size_t n = update + 1; n < graph_.nodes.size(); ++n)
-      for (size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i) {
-        Node& node = graph_.nodes[n];
-        if (node.inputs[i] != present || attends(node, i)) continue;
-        if (type_ == DType::kInt8)
-          return refuse(state,
-                        fmt::format("node '{}' ({}) reads it in the model's type", node.name, node.origin),
-                        "give --kv-cache float16, bfloat16 or float8");
-        if (wide == kAbsent) wide = graph_.add_value("", model, graph_.value(present).dims);
-        node.inputs[i] = wide;
+    for (size_t n = update + 1; n < graph_.nodes.size(); ++n) {
+      Node& node = graph_.nodes[n];
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] != present) continue;
+        if (!attends(node, i)) {
+          if (wide == kAbsent) wide = graph_.add_value("", model, graph_.value(present).dims);
+          node.inputs[i] = wide;
+        } else if (scales != kAbsent) {
+          const size_t place = kKeyScales + (i - kKeys);
+          if (node.inputs.size() <= place) node.inputs.resize(place + 1, kAbsent);
+          node.inputs[place] = scales;
+        }
       }
-    if (wide == kAbsent) return true;
-    const Node& from = graph_.nodes[update];
-    graph_.nodes.insert(
-        graph_.nodes.begin() + static_cast<ptrdiff_t>(update) + 1,
-        {CastAttrs{static_cast<int64_t>(model), 1}, {present}, {wide}, from.name, from.origin, {}});
-    return true;
+    }
+    if (wide != kAbsent) widen(update, present, scales, wide);
+  }
+  void widen(size_t update, ValueId present, ValueId scales, ValueId wide) {
+    const auto to = static_cast<int64_t>(graph_.value(wide).dtype);
+    const Node from = graph_.nodes[update];
+    std::vector<Node> nodes;
+    if (scales == kAbsent) {
+      nodes.push_back({CastAttrs{to, 1}, {present}, {wide}, from.name, from.origin, {}});
+    } else {
+      Dims dims = graph_.value(present).dims;
+      const int64_t row = dims.back();
+      dims.back() = 1;
+      const ValueId blocks = graph_.add_value("", DType::kFloat32, dims);
+      nodes.push_back({ViewAttrs{IntList(dims), -1}, {scales}, {blocks}, from.name, from.origin, {}});
+      nodes.push_back({DequantizeAttrs{3, row, to}, {present, blocks}, {wide}, from.name, from.origin, {}});
+    }
+    graph_.nodes.insert(graph_.nodes.begin() + static_cast<ptrdiff_t>(update) + 1, nodes.begin(),
+                        nodes.end());
   }
 
   DType type_;

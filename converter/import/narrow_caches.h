@@ -15,9 +15,9 @@ inline constexpr std::string_view kCacheScales = ".scales";
 
 // Retypes the states of the caches (names of inputs), whose new rows enter by CacheUpdate: rows are cast, or
 // with int8 rounded with a scale each (QuantizeRows), for which a state `NAME.scales` is added. Attention
-// reads the narrow cache, other operations a Cast of it. A cache whose type is as narrow keeps it, with a
-// warning. False: a cache is not of this form, or with int8,
-// anything but Attention reads it; refused with the node's name.
+// reads the narrow cache, other operations a Cast or Dequantize of it, which goes where they are recognised
+// as Attention (recognise-attention). A cache whose type is as narrow keeps it, with a warning. False: a
+// cache is not of this form; refused with the node's name.
 bool narrow_caches(const std::vector<std::string>& caches, DType type, Graph& graph,
                    Diagnostics& diagnostics);
 

@@ -5,16 +5,12 @@
 namespace sinter::convert {
 namespace {
 
-constexpr std::string_view kBeforeWebGpu = "use the model from before onnxruntime optimized it for WebGPU";
-
 constexpr RefusedOperator kRefused[] = {
     {kMicrosoft, "PagedAttention",
      "its cache is made of pages of many sequences, which a server hands out between runs",
      "export the decoder with GroupQueryAttention or Attention, whose caches belong to one sequence"},
     {kMicrosoft, "SparseAttention", "its blocks of hidden keys are lists that the run reads",
      "export the decoder with GroupQueryAttention, or with Attention and a mask"},
-    {kMicrosoft, "MatMulNBitsMlp", "it exists for one kernel of WebGPU", kBeforeWebGpu},
-    {kMicrosoft, "MatMulNBitsQkv", "it exists for one kernel of WebGPU", kBeforeWebGpu},
     {kMicrosoft, "MatMulBnb4", "weights in the number formats FP4 and NF4 have no kernel",
      "export the model with float weights, and convert it with --quantize int4w"},
 };

@@ -170,13 +170,31 @@ void share_rows(Editor& e, Scores* s, ValueId* v) {
   s->k = keys, s->k_is_transposed = false, *v = values;
 }
 
-// Keys or values that are widened from 16 or 8 bits: Attention widens those that exist by itself.
-ValueId narrow_rows(Editor& e, ValueId id) {
-  const int cast = e.made_by<CastAttrs>(id);
-  if (cast < 0 || e.value(id).dtype != DType::kFloat32) return id;
-  const ValueId rows = e.node(cast).inputs[0];
-  const DType t = e.value(rows).dtype;
-  return t == DType::kFloat16 || t == DType::kBFloat16 || t == DType::kFloat8E4M3FN ? rows : id;
+// Keys or values, and the scales of their rows where they are int8.
+struct Rows {
+  ValueId rows, scales = kAbsent;
+};
+// Those that are widened from 16 or 8 bits: Attention widens the ones that exist by itself.
+Rows narrow_rows(Editor& e, ValueId id) {
+  if (e.value(id).dtype != DType::kFloat32) return {id};
+  if (const int cast = e.made_by<CastAttrs>(id); cast >= 0) {
+    const ValueId rows = e.node(cast).inputs[0];
+    const DType t = e.value(rows).dtype;
+    return {t == DType::kFloat16 || t == DType::kBFloat16 || t == DType::kFloat8E4M3FN ? rows : id};
+  }
+  const int dequantize = e.made_by<DequantizeAttrs>(id);
+  if (dequantize < 0 || e.node(dequantize).inputs.size() != 2) return {id};
+  const auto& a = *e.node(dequantize).as<DequantizeAttrs>();
+  const ValueId rows = e.node(dequantize).inputs[0];
+  const int view = e.made_by<ViewAttrs>(e.node(dequantize).inputs[1]);
+  const Dims& d = e.value(rows).dims;
+  if (view < 0 || e.value(rows).dtype != DType::kInt8 || a.axis != 3 || a.block_size < 1 ||
+      a.block_size < d[3])
+    return {id};
+  const ValueId scales = e.node(view).inputs[0];
+  const bool fits =
+      e.value(scales).dtype == DType::kFloat32 && e.value(scales).dims == Dims{d[0], d[1], d[2]};
+  return fits ? Rows{rows, scales} : Rows{id};
 }
 
 // The softmax over keys behind the weights, and what is done to them on their way. -1: something else.
@@ -258,10 +276,15 @@ void match(Editor& e, int n) {
   // Without keys, products give zeros; without a bias, no rule differs.
   if (e.value(p).dims[3] == 0) return;
   if (s->bias == kAbsent && rule == AttentionRule::kAdds) rule = AttentionRule::kHides;
-  if (s->k_is_transposed) s->k = e.insert(n, TransposeAttrs{{0, 1, 3, 2}}, {s->k});
+  if (s->k_is_transposed) {
+    const ValueId rows = untransposed(e, s->k);
+    s->k = rows >= 0 && e.value(rows).dims.size() == 4 ? rows
+                                                       : e.insert(n, TransposeAttrs{{0, 1, 3, 2}}, {s->k});
+  }
   if (s->k < 0) return;
-  if (length >= 0) s->k = narrow_rows(e, s->k), v = narrow_rows(e, v);
-  std::vector<ValueId> inputs{s->q, s->k, v};
+  Rows key_rows{s->k}, value_rows{v};
+  if (length >= 0) key_rows = narrow_rows(e, s->k), value_rows = narrow_rows(e, v);
+  std::vector<ValueId> inputs{s->q, key_rows.rows, value_rows.rows};
   if (s->bias >= 0 || length >= 0) inputs.push_back(s->bias);
   if (length >= 0) {
     const auto number = [&](int64_t i) { return e.constant(Constant::scalar_int(DType::kInt64, i)); };
@@ -270,6 +293,11 @@ void match(Editor& e, int n) {
     if (one >= 0) one = e.insert(n, ViewAttrs{IntList{1}, -1}, {one});
     inputs.push_back(one < 0 ? one : e.insert(n, BroadcastAttrs{IntList{e.value(p).dims[0]}}, {one}));
     if (inputs.back() < 0) return;
+  }
+  if (key_rows.scales != kAbsent || value_rows.scales != kAbsent) {
+    inputs.resize(6, kAbsent);
+    inputs.insert(inputs.end(), {key_rows.scales, value_rows.scales});
+    if (inputs.back() == kAbsent) inputs.pop_back();
   }
   e.replace(n, AttentionAttrs{s->scale, 0, static_cast<int64_t>(rule)}, inputs);
 }

@@ -257,13 +257,13 @@ class ProgramCheck {
     return kernel->lead != nullptr && kernel->lead(view.call, &lead).ok() &&
            earlier.begin - later.begin >= lead;
   }
-  // `later` is output 0 of an in-place step that reads `earlier` for the last time.
+  // `later` is a result that a step may place on `earlier`, which it reads for the last time.
   bool in_place(const Interval& earlier, const Interval& later) const {
     if (later.first < 0 || later.first != earlier.last || later.begin != earlier.begin ||
         later.end != earlier.end)
       return false;
     const Node& node = graph_.nodes[static_cast<size_t>(later.first)];
-    return works_in_place(node, earlier.value) && node.outputs[0] == later.value &&
+    return works_in_place(node, earlier.value) == later.value &&
            graph_.value(earlier.value).dims == graph_.value(later.value).dims &&
            program_.values[static_cast<size_t>(earlier.value)].strides ==
                program_.values[static_cast<size_t>(later.value)].strides;

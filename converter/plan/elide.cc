@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/core/in_place.h"
+
 namespace sinter::convert {
 
 bool contiguous(const SliceAttrs& slice, const Value& in, uint64_t* distance) {
@@ -256,19 +258,26 @@ void Storage::place_window(size_t n) {
   strided_.push_back(n);
 }
 
-bool works_in_place(const Node& node, ValueId operand) {
-  const uint32_t traits = op_info(node.op())->traits;
-  if (operand < 0) return false;
-  if ((traits & kInPlace) != 0) return std::count(node.inputs.begin(), node.inputs.end(), operand) > 0;
-  return (traits & kInPlaceFirst) != 0 && node.inputs[0] == operand &&
-         std::count(node.inputs.begin(), node.inputs.end(), operand) == 1;
+ValueId works_in_place(const Node& node, ValueId operand) {
+  if (operand < 0) return kAbsent;
+  for (size_t o = 0; o < node.outputs.size(); ++o) {
+    bool reads = false, all = true;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != operand) continue;
+      reads = true, all = all && may_be_in_place(node.op(), o, i);
+    }
+    if (reads && all) return node.outputs[o];
+  }
+  return kAbsent;
 }
 
-bool Storage::fits_in_place(const Node& node, ValueId operand) const {
-  if (!works_in_place(node, operand) || node.outputs.empty() || node.outputs[0] < 0) return false;
-  const Value &in = graph_.value(operand), &out = graph_.value(node.outputs[0]);
-  return in.dims == out.dims && byte_width(in.dtype) == byte_width(out.dtype) && in.memory == out.memory &&
-         strides(operand) == strides(node.outputs[0]);
+ValueId Storage::fits_in_place(const Node& node, ValueId operand) const {
+  const ValueId result = works_in_place(node, operand);
+  if (result < 0) return kAbsent;
+  const Value &in = graph_.value(operand), &out = graph_.value(result);
+  const bool fits = in.dims == out.dims && byte_width(in.dtype) == byte_width(out.dtype) &&
+                    in.memory == out.memory && strides(operand) == strides(result);
+  return fits ? result : kAbsent;
 }
 
 }  // namespace sinter::convert

@@ -40,9 +40,9 @@ class Storage {
   // Steps that are elided with strides.
   const std::vector<size_t>& strided() const { return strided_; }
   const std::vector<PartialJoin>& partial() const { return partial_; }
-  // Whether output 0 of `node` may be placed on `operand`, if that dies there: the op allows it, and dims,
-  // strides and element sizes agree.
-  bool fits_in_place(const Node& node, ValueId operand) const;
+  // The result of `node` that may be placed on `operand`, if that dies there: the op allows it, and dims,
+  // strides and element sizes agree. kAbsent: none.
+  ValueId fits_in_place(const Node& node, ValueId operand) const;
   // Bytes from a block's start to its end.
   uint64_t reach(ValueId root) const;
   bool caller_writes(ValueId root) const { return caller_writes_[static_cast<size_t>(root)]; }
@@ -87,8 +87,9 @@ class Storage {
   std::vector<std::vector<size_t>> touching_;  // steps with the value among their operands
 };
 
-// Whether output 0 may share memory with this operand by the op's row: shapes are not compared.
-bool works_in_place(const Node& node, ValueId operand);
+// The result that may share memory with this operand by the op's row (runtime/core/in_place.h), or kAbsent:
+// shapes are not compared.
+ValueId works_in_place(const Node& node, ValueId operand);
 
 // Whether the slice's elements are contiguous in its operand, and how many bytes from its start.
 bool contiguous(const SliceAttrs& slice, const Value& in, uint64_t* distance);

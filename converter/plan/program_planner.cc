@@ -97,24 +97,23 @@ class ProgramPlanner {
     to.insert(to.end(), from.begin(), from.end());
     from.clear();
   }
-  // Output 0 has no place yet, and operand `in` dies here.
-  bool may_overwrite(int n, ValueId in) {
-    const ValueId out = graph_.nodes[static_cast<size_t>(n)].outputs[0];
+  // Result `out` of step n has no place yet, and operand `in` dies here.
+  bool may_overwrite(int n, ValueId in, ValueId out) {
     const ValueId root = blocks().root(in);
     return at(in).placed && dies(in) == n && bytes(in) > 0 && blocks().root(out) == out &&
            storage_.reach(out) <= bytes(out) && storage_.may_join(in, out) &&
            (!storage_.caller_writes(root) || storage_.keeps_state(root));
   }
 
-  // Puts output 0 on an operand of the same shape.
+  // Puts a result on an operand of the same shape.
   bool share_in_place(int n) {
     const Node& node = graph_.nodes[static_cast<size_t>(n)];
     for (const ValueId in : node.inputs) {
-      if (!storage_.fits_in_place(node, in) || !may_overwrite(n, in) ||
-          !storage_.fits_bindable(node.outputs[0], in, 0) ||
+      const ValueId out = storage_.fits_in_place(node, in);
+      if (out < 0 || !may_overwrite(n, in, out) || !storage_.fits_bindable(out, in, 0) ||
           !free_but_for(in, n, blocks().delta(in), blocks().delta(in) + bytes(in)))
         continue;
-      join(node.outputs[0], in, 0);
+      join(out, in, 0);
       return true;
     }
     return false;
@@ -135,7 +134,7 @@ class ProgramPlanner {
     const uint64_t from = blocks().delta(in) % kBufferAlignment;
     const uint64_t lead =
         align_up(step.lead + (kBufferAlignment - from), kBufferAlignment) - (kBufferAlignment - from);
-    if (lead >= bytes(out) || !may_overwrite(n, in)) return;
+    if (lead >= bytes(out) || !may_overwrite(n, in, out)) return;
     const uint64_t place = blocks().delta(in);
     const uint64_t begin = place - std::min(place, lead),
                    end = place + bytes(out) - std::min(place + bytes(out), lead);
@@ -157,8 +156,8 @@ class ProgramPlanner {
     const int n = at(result).first_step;
     if (n < 0 || n == end() || dies(old) != n || program_.steps[static_cast<size_t>(n)].elided) return false;
     const Node& node = graph_.nodes[static_cast<size_t>(n)];
-    if (node.outputs.empty() || node.outputs[0] != result) return false;
-    return (behind == 0 && storage_.fits_in_place(node, old)) || shifts(n, old);
+    if (behind == 0 && storage_.fits_in_place(node, old) == result) return true;
+    return node.outputs[0] == result && shifts(n, old);
   }
   // A Concat whose operand 0 is a later part of the result's own bytes: it moves that to the front.
   bool shifts(int n, ValueId old) const {
@@ -189,7 +188,7 @@ class ProgramPlanner {
           const uint64_t begin = blocks().delta(m), there = blocks().delta(old);
           if (!lives_with(m, old) || !overlaps(m, begin, old, there)) continue;
           if (there < begin || !replaces(m, old, there - begin)) free = false;
-          if (free && !storage_.fits_in_place(graph_.nodes[static_cast<size_t>(at(m).first_step)], old))
+          if (free && storage_.fits_in_place(graph_.nodes[static_cast<size_t>(at(m).first_step)], old) != m)
             shifted.push_back(at(m).first_step);
         }
       if (!free) continue;

@@ -157,21 +157,21 @@ class Search {
     return state;
   }
 
-  // v's block has no reader after step i, and was not put there by a caller.
-  bool leaves(const Words& done, int i, ValueId v) const {
+  // v's block has no reader after step i, was not put there by a caller, and `result` may join it.
+  bool leaves(const Words& done, int i, ValueId v, ValueId result) const {
     const ValueId root = storage_.blocks().root(v);
     return storage_.placed(v) && live(done, -1, v) && covered(done, i, root, -1) == 0 &&
-           storage_.may_join(v, graph_.nodes[static_cast<size_t>(i)].outputs[0]) &&
-           !storage_.caller_writes(root);
+           storage_.may_join(v, result) && !storage_.caller_writes(root);
   }
   // Bytes that the step saves by writing over an operand.
   uint64_t saved(const Words& done, int i) const {
     const Node& node = graph_.nodes[static_cast<size_t>(i)];
     if (storage_.elided()[static_cast<size_t>(i)]) return 0;
     for (const ValueId v : node.inputs)
-      if (v >= 0 && storage_.fits_in_place(node, v) && leaves(done, i, v)) return storage_.bytes(v);
+      if (const ValueId result = storage_.fits_in_place(node, v); result >= 0 && leaves(done, i, v, result))
+        return storage_.bytes(v);
     const uint64_t overlap = steps_[static_cast<size_t>(i)].overlap;
-    return overlap > 0 && leaves(done, i, node.inputs[0]) ? overlap : 0;
+    return overlap > 0 && leaves(done, i, node.inputs[0], node.outputs[0]) ? overlap : 0;
   }
 
   // The state's figures after step i.
@@ -226,7 +226,7 @@ class Search {
           if (std::find(seen.begin(), seen.end(), root) != seen.end()) continue;
           seen.push_back(root);
           sum[memory(v)] += storage_.bytes(v);
-          if (list == &node.inputs && storage_.fits_in_place(node, v))
+          if (list == &node.inputs && storage_.fits_in_place(node, v) >= 0)
             credit = std::max(credit, storage_.bytes(v));
         }
       sum[touch(i).memory] -= std::min(sum[touch(i).memory], credit);

@@ -50,6 +50,9 @@ class Solver {
         case 'm':
           if (facts_[i].dtype != DType::kBool) followers_.push_back(i);
           break;
+        case 'q':
+          if (facts_[i].dtype != DType::kInt8 && facts_[i].dtype != DType::kUint8) lead(i, 'F');
+          break;
         case 'p':
           parameters_.push_back(i);
           break;

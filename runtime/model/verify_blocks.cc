@@ -2,6 +2,7 @@
 // is live.
 #include <algorithm>
 
+#include "runtime/core/in_place.h"
 #include "runtime/model/plan_view.h"
 
 namespace sinter::detail {
@@ -53,14 +54,13 @@ bool in_place(const PlanView& view, const Place& a, const Place& b) {
   const int32_t s = view.facts.lives[vb].first;
   if (s < 0 || static_cast<uint32_t>(s) >= view.steps() || view.facts.lives[va].last != s) return false;
   const fb::Step& step = *view.facts.program->steps()->Get(static_cast<uint32_t>(s));
-  const uint32_t traits = op_info(step_op(step))->traits;
-  if ((traits & (kInPlace | kInPlaceFirst)) == 0) return false;
-  if (items(step.outputs())[0] != static_cast<int32_t>(vb)) return false;
+  const auto ins = items(step.inputs()), outs = items(step.outputs());
+  const auto result = std::find(outs.begin(), outs.end(), static_cast<int32_t>(vb));
+  if (result == outs.end()) return false;
   bool operand = false;
-  const auto ins = items(step.inputs());
   for (size_t i = 0; i < ins.size(); ++i) {
     if (ins[i] != static_cast<int32_t>(va)) continue;
-    if (i > 0 && (traits & kInPlace) == 0) return false;
+    if (!may_be_in_place(step_op(step), static_cast<size_t>(result - outs.begin()), i)) return false;
     operand = true;
   }
   if (!operand || a.begin != b.begin || byte_width(a.view.dtype) != byte_width(b.view.dtype)) return false;

@@ -116,6 +116,32 @@ TEST(States, OnlyTheFirstOperandOfAScatterIsOverwritten) {
   EXPECT_REFUSED(scatter(true), "overwritten");
 }
 
+// The state is operand 3 and result 1.
+struct Recurrence {
+  ModelBuilder b;
+  int q = b.input("q", kF32, {1, 2, 2, 2}), s = b.state(kF32, {1, 2, 2, 2}, -1, -1);
+  int y = b.value(kF32, {1, 2, 2, 2}), u = b.value(kF32, {1, 2, 2, 2});
+  explicit Recurrence(bool keys_too = false, bool over_result = false) {
+    b.step(LinearAttentionAttrs{}, {q, keys_too ? s : q, q, s}, {y, u});
+    b.output("y", q);
+    b.program().values[static_cast<size_t>(s)].update = u;
+    b.place(over_result ? y : u).alias_of = s, b.place(over_result ? y : u).first = 0;
+  }
+  AlignedBytes build() { return b.build(); }
+};
+
+TEST(States, LinearAttentionWritesItsStateInPlace) {
+  Recurrence m;
+  EXPECT_TRUE(opened(m).ok());
+  Recurrence keys(true);
+  EXPECT_REFUSED(keys, "overwritten");
+  Recurrence result(false, true);
+  EXPECT_REFUSED(result, "overwritten");
+  Recurrence moved;
+  moved.b.place(moved.u).alias_offset = 4;
+  EXPECT_REFUSED(moved, "");
+}
+
 // The last four numbers: u = concat(s[1:], x).
 struct Shift {
   ModelBuilder b;

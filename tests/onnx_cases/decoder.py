@@ -169,12 +169,92 @@ def group_query():
     uneven = {**operands(1), **caches(8), "n": np.array([3], np.int32), "t": np.array(4, np.int32)}
     uneven["pv"] = uneven["pv"][:, :, :6]
     yield refused("gqa_uneven_caches", model(graph([ms("GroupQueryAttention", "q k v pk pv n t", "y nk nv", name="here",
-                                                       **attrs)], uneven, "y")), "here", "past_value", "one shape")
-    for name, words, extra in (("quantized", ("quantized",), dict(k_quant_type="PER_TENSOR")),
-                               ("evicting", ("sliding_window_cache",), dict(sliding_window_cache=1, local_window_size=4))):
-        m = model(graph([ms("GroupQueryAttention", "q k v pk pv n t", "y nk nv", name="here", **attrs, **extra)],
-                        {**operands(1), **caches(8), "n": np.array([3], np.int32), "t": np.array(4, np.int32)}, "y"))
-        yield refused(f"gqa_{name}", m, "here", *words)
+                                                       **attrs)], uneven, "y")), "here", "past_value", "as many rows")
+    m = model(graph([ms("GroupQueryAttention", "q k v pk pv n t", "y nk nv", name="here", sliding_window_cache=1, local_window_size=4,
+                        **attrs)], {**operands(1), **caches(8), "n": np.array([3], np.int32), "t": np.array(4, np.int32)}, "y"))
+    yield refused("gqa_evicting", m, "here", "sliding_window_cache")
+
+
+def quantized_caches():
+    """Caches of 8 and 4 bits: onnxruntime computes them where keys and values are quantized alike, NumPy the others."""
+    heads, groups, size, room = 4, 2, 16, 8
+    names = ["q", "k", "v", "pk", "pv", "n", "t", "c", "s", "", "", "", "ks", "vs"]
+
+    def stored(x, scale, bits):
+        q = np.clip(np.rint(x / scale), -2 ** (bits - 1), 2 ** (bits - 1) - 1).astype(np.int8)
+        return q if bits == 8 else ((q[..., ::2] + 8) + 16 * (q[..., 1::2] + 8)).astype(np.uint8)
+
+    def read(q, scale, bits):
+        if bits == 4:
+            q = np.stack([q % 16, q // 16], -1).reshape(*q.shape[:-1], -1).astype(np.int8) - 8
+        return q * scale.astype(np.float64)
+
+    def operands(tokens, bits, how, batch=1):
+        tag = f"gqq {tokens}{bits}{how}{batch}"
+        count = dict(PER_TENSOR=(1,), PER_CHANNEL=(1, groups, 1, size))[how]
+        feeds = {n: floats(f"{tag} {n}", batch, tokens, h * size) for n, h in (("q", heads), ("k", groups), ("v", groups))}
+        scales = {n: np.abs(floats(f"{tag} {n}", *count)) / 2 ** (bits - 2) + np.float32(0.3 / 2 ** (bits - 1)) for n in ("ks", "vs")}
+        wide = {n: floats(f"{tag} {n}", batch, groups, room, size) for n in ("pk", "pv")}
+        return feeds, scales, {n: stored(wide[n], scales[s].reshape(-1, groups, 1, size) if how == "PER_CHANNEL" else scales[s], bits)
+                               for n, s in (("pk", "ks"), ("pv", "vs"))}
+
+    angle = np.arange(16)[:, None] / 100.0 ** (np.arange(8)[None] / 8)
+    tables = {"c": np.cos(angle).astype(np.float32), "s": np.sin(angle).astype(np.float32)}
+
+    def kinds(keys, values):
+        return "y " + " ".join(f"{n}:{ {8: 'c', 4: 'B', 0: 'f'}[b] }" for n, b in (("nk", keys), ("nv", values)))
+
+    def attributes(keys, values, bits):
+        return dict(num_heads=heads, kv_num_heads=groups, k_quant_type=keys, v_quant_type=values, kv_cache_bit_width=bits)
+
+    for how in ("PER_TENSOR", "PER_CHANNEL"):
+        for bits in (8, 4):
+            for name, tokens, past, batch, extra in (("token", 1, 3, 1, {}), ("tokens", 3, 4, 1, dict(do_rotary=1)),
+                                                     ("ragged", 1, 5, 2, {}), ("window", 1, 6, 1, dict(local_window_size=3, softcap=1.5))):
+                feeds, scales, caches = operands(tokens, bits, how, batch)
+                feeds = {**feeds, **caches, "n": np.array([past + tokens - 1, 1][:batch], np.int32), "t": np.array(past + tokens, np.int32)}
+                constants = {**scales, **(tables if extra.get("do_rotary") else {})}
+                yield simple(f"gqa_{how.lower()}_{bits}_{name}",
+                             ms("GroupQueryAttention", [n if n in feeds or n in constants else "" for n in names], "y nk nv",
+                                **attributes(how, how, bits), **extra), feeds, "y", constants, rtol=1e-3, atol=1e-4)
+            feeds, scales, caches = operands(5, bits, how)
+            feeds.update({n: a[:, :, :0] for n, a in caches.items()}, n=np.array([4], np.int32))
+            yield simple(f"gqa_{how.lower()}_{bits}_prompt",
+                         ms("GroupQueryAttention", [n if n in feeds or n in scales or n == "t" else "" for n in names], "y nk nv",
+                            **attributes(how, how, bits)), feeds, kinds(bits, bits),
+                         {**scales, "t": np.array(5, np.int32)}, rtol=1e-3, atol=1e-4)
+    # Keys for each channel, values with one scale; and keys alone.
+    for bits in (8, 4):
+        for values in ("PER_TENSOR", "NONE"):
+            feeds, scales, caches = operands(1, bits, "PER_CHANNEL")
+            ks, vs = scales["ks"].reshape(groups, 1, size), np.float32([0.4 / 2 ** (bits - 1)])
+            keys, rows = caches["pk"].copy(), {n: apart(feeds[n], groups) for n in "kv"}
+            keys[:, :, 3:4] = stored(rows["k"].astype(np.float32), ks, bits)
+            wide = floats("gqq wide", 1, groups, room, size)
+            old = wide if values == "NONE" else stored(wide, vs, bits)
+            after = old.copy()
+            after[:, :, 3:4] = rows["v"] if values == "NONE" else stored(rows["v"].astype(np.float32), vs, bits)
+            known = after if values == "NONE" else read(after, vs, bits)
+            k, v = (np.repeat(a[:, :, :4], heads // groups, 1) for a in (read(keys, ks, bits), known))
+            constants = {"ks": scales["ks"], **({} if values == "NONE" else {"vs": vs})}
+            yield simple(f"gqa_keys_{bits}_{values.lower()}",
+                         ms("GroupQueryAttention", [n if n not in "cs" and (n != "vs" or n in constants) else "" for n in names],
+                            "y nk nv", **attributes("PER_CHANNEL", values, bits)),
+                         {**feeds, "pk": caches["pk"], "pv": old, "n": np.array([3], np.int32), "t": np.array(4, np.int32)},
+                         kinds(bits, 0 if values == "NONE" else bits), constants, expect="given", rtol=1e-3, atol=1e-4,
+                         given={"y": together(weighted(apart(feeds["q"], heads), k, v, True)).astype(np.float32), "nk": keys, "nv": after})
+    feeds, scales, caches = operands(1, 8, "PER_TENSOR")
+    feeds = {**feeds, **caches, "n": np.array([3], np.int32), "t": np.array(4, np.int32)}
+    for name, words, changed, given in (
+            ("kind", "PER_ROW", dict(k_quant_type="PER_ROW"), scales), ("bits", "kv_cache_bit_width is 2", dict(kv_cache_bit_width=2), scales),
+            ("channels", "do not fit k_quant_type PER_CHANNEL", dict(k_quant_type="PER_CHANNEL"), scales),
+            ("scales", "whose v_quant_type is NONE", dict(v_quant_type="NONE"), scales),
+            ("missing", "needs scales", {}, {"ks": scales["ks"]}),
+            ("cache", "a cache of uint8 for int8", {}, scales)):
+        inputs = [n if n in feeds or n in given else "" for n in names]
+        m = model(graph([ms("GroupQueryAttention", inputs, "y nk nv", name="here", **{**attributes("PER_TENSOR", "PER_TENSOR", 8), **changed})],
+                        {n: a.view(np.uint8) if name == "cache" and n in ("pk", "pv") else a for n, a in feeds.items()}, "y", given))
+        yield refused(f"gqa_quantized_{name}", m, "here", words)
 
 
 def normed(x, weight):
@@ -183,5 +263,5 @@ def normed(x, weight):
 
 
 def cases():
-    for make in (one_token, self_attention, group_query):
+    for make in (one_token, self_attention, group_query, quantized_caches):
         yield from make()

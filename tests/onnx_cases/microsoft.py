@@ -1,6 +1,6 @@
 """com.microsoft ops that optimized files hold; onnxruntime gives the expected outputs."""
 import numpy as np
-from case import floats, ints, ms, node, simple
+from case import floats, graph, ints, model, ms, node, refused, simple
 
 
 def fused():
@@ -155,6 +155,7 @@ def quantized():
     yield simple("matmulnbits_4_zero", ms("MatMulNBits", "x w s z", "y", K=64, N=6, bits=4, block_size=32),
                  {"x": floats("nb", 3, 64)}, constants={"w": packed, "s": scales, "z": ints("z", 6, high=255, dtype=u)},
                  wanted=True, rtol=1e-3, atol=1e-3)
+    yield from joined_products()
     ids = np.array([[3, 0, 171], [-1, 3, 64]])
     for bits in (2, 4, 8):
         table = {"t": ints(f"gbq{bits}", 300, 64 * bits // 8, high=255, dtype=u),
@@ -165,6 +166,47 @@ def quantized():
                      constants=table)
         yield simple(f"gatherblockquantized_{bits}_zero", ms("GatherBlockQuantized", "t i s z", "y", **attrs),
                      {"i": ids}, constants=table | zeros)
+
+
+def joined_products():
+    """MatMulNBitsMlp and MatMulNBitsQkv, which onnxruntime computes on WebGPU alone: their formulas in float64."""
+    size, attrs = 64, dict(K=64, bits=4, block_size=32)
+    sizes = {"g": 6, "u": 6, "q": 8, "k": 4, "v": 4}
+    constants = {"n": floats("joined n", size)}
+    for name, columns in sizes.items():
+        constants |= {name + "w": ints(f"joined {name}", columns, 2, 16, high=255, dtype=np.uint8),
+                      name + "s": floats(f"joined {name}s", columns * 2, low=0.01, high=0.1), name + "b": floats(f"joined {name}b", columns)}
+    feeds = {"x": floats("joined x", 2, 3, size), "s": floats("joined skip", 2, 3, size)}
+
+    def product(x, name, biased):
+        w, s = constants[name + "w"].astype(np.int64), constants[name + "s"].astype(np.float64)
+        q = np.stack([w % 16, w // 16], -1).reshape(sizes[name], 2, 32) - 8
+        return x @ (q * s.reshape(sizes[name], 2, 1)).reshape(sizes[name], size).T + (constants[name + "b"] if biased else 0)
+
+    for form, norm, skip, biased in (("plain", False, False, False), ("norm", True, False, True), ("skip", True, True, True)):
+        x = feeds["x"].astype(np.float64) + (feeds["s"] if skip else 0)
+        y = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-3) * constants["n"] if norm else x
+        gate = product(y, "g", biased)
+        given = {"y": gate / (1 + np.exp(-gate)) * product(y, "u", biased), "t": x,
+                 **{n: product(y, n[1], biased) for n in ("oq", "ok", "ov")}}
+        for op, names, outputs, more in (("Mlp", "gu", ["y"], dict(N=6, activation="silu")), ("Qkv", "qkv", ["oq", "ok", "ov"], dict(Nq=8, Nkv=4))):
+            if op == "Qkv" and not norm:
+                continue
+            inputs = ["x", "s" if skip else "", "n" if norm else ""]
+            for name in names:
+                inputs += [name + "w", name + "s", name + "b" if biased else ""]
+            wanted = outputs + (["t"] if skip else [])
+            yield simple(f"matmulnbits{op.lower()}_{form}", ms("MatMulNBits" + op, inputs, wanted, epsilon=1e-3, **attrs, **more),
+                         {n: feeds[n] for n in inputs if n in feeds}, " ".join(wanted), {n: constants[n] for n in inputs if n in constants},
+                         expect="given", given={n: given[n].astype(np.float32) for n in wanted}, rtol=1e-3, atol=1e-3)
+    inputs = ["x", "", "", "gw", "gs", "", "uw", "us", ""]
+    used = {n: constants[n] for n in inputs if n in constants}
+    for name, words, changed in (("activation", "activation 'gelu'", dict(activation="gelu")), ("sizes", "do not fit", dict(N=5)),
+                                 ("sum", "needs a skip", dict(outputs=["y", "t"]))):
+        more = dict(N=6, activation="silu", outputs=["y"]) | changed
+        outputs = more.pop("outputs")
+        m = model(graph([ms("MatMulNBitsMlp", inputs, outputs, name="here", **attrs, **more)], {"x": feeds["x"]}, " ".join(outputs), used))
+        yield refused(f"matmulnbitsmlp_{name}", m, "here", words)
 
 
 def others():

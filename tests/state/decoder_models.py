@@ -1,8 +1,9 @@
 """Small decoders in the forms that exporters write, with random weights.
 
 with_group_query(): as ONNX Runtime's model builder (onnxruntime-genai) writes them: GroupQueryAttention, whose lengths are
-sums of the attention mask. with_concat(): as torch exports of transformers are (optimum): new keys are joined to the past ones,
-and the mask is computed from the lengths.
+sums of the attention mask; with quantized=(PER_TENSOR or PER_CHANNEL, bits) the caches hold integers. with_concat(): as torch
+exports of transformers are (optimum): new keys are joined to the past ones, and the mask is computed from the lengths; with
+rounded=True keys and values are rounded to 255 steps of their row's largest magnitude before that.
 """
 import dataclasses
 
@@ -33,7 +34,8 @@ class Graph:
 
     def __init__(self, seed, kind):
         self.rng, self.kind, self.nodes, self.constants, self.count = np.random.default_rng(seed), kind, [], [], 0
-        self.onnx_kind = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+        self.onnx_kind = self.cache_kind = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+        self.per_byte = 1  # elements of a cache that a byte holds
 
     def constant(self, a, kind=None):
         name = f"c{len(self.constants)}"
@@ -70,7 +72,7 @@ class Graph:
         self.add("Cast", self.add("MatMul", x, self.weight(shape.hidden, shape.vocabulary)), name="logits", to=TensorProto.FLOAT)
 
     def caches(self, shape, when, length):
-        return [value(f"{when}.{layer}.{what}", self.onnx_kind, ["batch_size", shape.groups, length, shape.size])
+        return [value(f"{when}.{layer}.{what}", self.cache_kind, ["batch_size", shape.groups, length, shape.size // self.per_byte])
                 for layer in range(shape.layers) for what in ("key", "value")]
 
     def ports(self, shape, mask_length, past, total, positions):
@@ -88,8 +90,19 @@ def angles(shape):
     return np.arange(shape.positions)[:, None] / 100.0 ** (np.arange(pairs)[None] / pairs)
 
 
-def with_group_query(kind=np.float32, seed=1, shape=SMALL, **attributes):
+def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **attributes):
     g = Graph(seed, kind)
+    if quantized:
+        how, bits = quantized
+        g.cache_kind, g.per_byte = (TensorProto.INT8, 1) if bits == 8 else (TensorProto.UINT8, 2)
+        attributes = dict(attributes, k_quant_type=how, v_quant_type=how, kv_cache_bit_width=bits)
+
+    drawn = np.random.default_rng(seed + 100)  # apart from the weights, which are those of the model without
+
+    def scales():
+        count = 1 if how == "PER_TENSOR" else shape.groups * shape.size
+        return g.constant(drawn.uniform(3, 5, count) / (2 ** (bits - 1) - 1), np.float32)
+
     counts = g.add("Sub", g.add("ReduceSum", "attention_mask", g.integers(1), keepdims=0), g.constant(1, np.int64))
     last = g.add("Cast", counts, to=TensorProto.INT32)
     total = g.add("Cast", g.add("Gather", g.add("Shape", "attention_mask"), g.constant(1, np.int64)), to=TensorProto.INT32)
@@ -99,7 +112,8 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, **attributes):
         packed = g.add("MatMul", x, g.weight(shape.hidden, (shape.heads + 2 * shape.groups) * shape.size))
         past, present = f"past_key_values.{layer}", f"present.{layer}"
         g.nodes.append(helper.make_node(
-            "GroupQueryAttention", [packed, "", "", f"{past}.key", f"{past}.value", last, total, cos, sin],
+            "GroupQueryAttention", [packed, "", "", f"{past}.key", f"{past}.value", last, total, cos, sin] +
+            (["", "", "", scales(), scales()] if quantized else []),
             [f"mixed{layer}", f"{present}.key", f"{present}.value"], name=f"attention_{layer}", domain="com.microsoft",
             num_heads=shape.heads, kv_num_heads=shape.groups, do_rotary=1, **attributes))
         return f"mixed{layer}"
@@ -108,7 +122,7 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, **attributes):
     return g.model(*g.ports(shape, "total_sequence_length", "past_sequence_length", "total_sequence_length", False))
 
 
-def with_concat(kind=np.float32, seed=1, shape=SMALL):
+def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -136,12 +150,19 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL):
             y = g.add("MatMul", x, g.weight(shape.hidden, count * shape.size))
             return g.add("Transpose", g.add("Reshape", y, g.integers(0, 0, count, shape.size)), perm=[0, 2, 1, 3])
 
+        def kept(rows):
+            if not rounded:
+                return rows
+            step = g.add("Div", g.add("ReduceMax", g.add("Abs", rows), g.integers(3)), g.constant(127, kind))
+            return g.add("Mul", g.add("Round", g.add("Div", rows, step)), step)
+
         def repeated(rows):
             if shape.groups == shape.heads:
                 return rows
             each = g.add("Expand", g.add("Unsqueeze", rows, g.integers(2)), g.integers(1, 1, shape.heads // shape.groups, 1, 1))
             return g.add("Reshape", each, g.integers(0, shape.heads, -1, shape.size))
         q, k, v = turned(heads(shape.heads)), turned(heads(shape.groups)), heads(shape.groups)
+        k, v = kept(k), kept(v)
         k = g.add("Concat", f"past_key_values.{layer}.key", k, name=f"present.{layer}.key", axis=2)
         v = g.add("Concat", f"past_key_values.{layer}.value", v, name=f"present.{layer}.value", axis=-2)
         k, v = repeated(k), repeated(v)
@@ -169,7 +190,8 @@ class Growing:
         self.session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         inputs = self.session.get_inputs()
         self.names = [i.name for i in inputs]
-        self.caches = {i.name: np.zeros((1, i.shape[1], 0, i.shape[3]), np.float16 if "float16" in i.type else np.float32)
+        kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int8)": np.int8, "tensor(uint8)": np.uint8}
+        self.caches = {i.name: np.zeros((1, i.shape[1], 0, i.shape[3]), kinds[i.type])
                        for i in inputs if i.name.startswith("past_key_values")}
 
     def __call__(self, ids):

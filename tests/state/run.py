@@ -3,8 +3,8 @@
 
     run.py [--sinter PROGRAM] [unittest options]
 
-Builds a recurrent network, a key-value cache written at a position, a line that is shifted, and a delay; needs numpy, onnx and
-onnxruntime.
+Builds a recurrent network, a key-value cache written at a position, a line that is shifted, a delay, and a linear attention; needs
+numpy, onnx and onnxruntime.
 """
 import json
 import os
@@ -31,7 +31,8 @@ def value(name, shape, kind=TensorProto.FLOAT):
 
 def model_of(nodes, inputs, outputs, initializers=(), opset=18):
     graph = helper.make_graph(nodes, "g", inputs, outputs, [numpy_helper.from_array(a, n) for n, a in initializers])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)],
+                              ir_version=10)
     onnx.checker.check_model(model)
     return model
 
@@ -70,8 +71,20 @@ def line(rng):
                     [value("y", [2, 4]), value("line_out", [20, 4]), value("d1_out", [2, 4]), value("d2_out", [2, 4])], weights)
 
 
+def linear(rng):
+    """Two heads of linear attention, two tokens a run; decay and rate are computed from these."""
+    edges = [(f"c{n}", np.array([n], np.int64)) for n in (0, 2, 4)]
+    nodes = [helper.make_node("Slice", ["x", "c0", "c2", "c2"], ["a"]), helper.make_node("Slice", ["x", "c2", "c4", "c2"], ["b"]),
+             helper.make_node("Abs", ["a"], ["size"]), helper.make_node("Neg", ["size"], ["decay"]), helper.make_node("Sigmoid", ["b"], ["rate"]),
+             helper.make_node("Tanh", ["x"], ["k"]),
+             helper.make_node("LinearAttention", ["x", "k", "x", "s_in", "decay", "rate"], ["y", "s_out"], name="attention",
+                              domain="com.microsoft", q_num_heads=2, kv_num_heads=2, update_rule="gated_delta")]
+    return model_of(nodes, [value("x", [1, 2, 16]), value("s_in", [1, 2, 8, 8])], [value("y", [1, 2, 16]), value("s_out", [1, 2, 8, 8])],
+                    edges)
+
+
 RECURRENT, CACHE = {"h_out": "h_in"}, {"present.key": "past.key", "present.value": "past.value"}
-LINE = {"line_out": "line", "d1_out": "d1", "d2_out": "d2"}
+LINE, LINEAR = {"line_out": "line", "d1_out": "d1", "d2_out": "d2"}, {"s_out": "s_in"}
 
 
 def by_hand(model, states, samples, initial=None, resets=()):
@@ -96,13 +109,14 @@ class States(ProgramCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.rng = np.random.default_rng(7)
-        cls.models = {"recurrent": (recurrent(cls.rng), RECURRENT), "cache": (cache(cls.rng), CACHE), "line": (line(cls.rng), LINE)}
+        cls.models = {"recurrent": (recurrent(cls.rng), RECURRENT), "cache": (cache(cls.rng), CACHE), "line": (line(cls.rng), LINE),
+                      "linear": (linear(cls.rng), LINEAR)}
         for name, (model, _) in cls.models.items():
             onnx.save(model, cls.path(name + ".onnx"))
 
     def samples(self, name, count=STEPS):
         rng = np.random.default_rng(3)
-        shape = {"recurrent": (1, 1, 8), "cache": (1, 8), "line": (2, 4)}[name]
+        shape = {"recurrent": (1, 1, 8), "cache": (1, 8), "line": (2, 4), "linear": (1, 2, 16)}[name]
         samples = {"x": rng.standard_normal((count, *shape)).astype(np.float32)}
         if name == "cache":
             samples["at"] = (np.arange(count) % 16).astype(np.int64).reshape(count, 1, 1)
@@ -153,7 +167,7 @@ class States(ProgramCase):
                         self.expect_same(self.outputs(file, data, *here), by_hand(model, states, samples, resets=range(STEPS)))
 
     def test_updates_in_place_where_it_can(self):
-        for name, copied in (("recurrent", {"h_in"}), ("cache", set()), ("line", {"d1"})):
+        for name, copied in (("recurrent", {"h_in"}), ("cache", set()), ("line", {"d1"}), ("linear", set())):
             for target in ("x86_64", "portable"):
                 _, report = self.convert(name, "--target", target)
                 self.assertEqual({s["input"] for s in report["states"] if s["copied_bytes"] > 0}, copied, (name, target))

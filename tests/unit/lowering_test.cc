@@ -112,7 +112,7 @@ TEST(Lowering, RowsOfOperatorsAreWhole) {
       // One letter and one space in turn; the last may be a plus instead of a space.
       const std::string_view words = op.operands;
       for (size_t i = 0; i < words.size(); ++i)
-        EXPECT_TRUE(i % 2 == 0 ? std::string_view("NFBIAnfaibmpe*").find(words[i]) != words.npos
+        EXPECT_TRUE(i % 2 == 0 ? std::string_view("NFBIAnfaibmpqe*").find(words[i]) != words.npos
                                : words[i] == ' ' || (words[i] == '+' && i + 1 == words.size()))
             << op.op_type;
       EXPECT_TRUE(!words.empty() || !(op.has(kDivides) || op.has(kGrows) || op.has(kSumsProducts) ||

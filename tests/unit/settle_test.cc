@@ -189,6 +189,20 @@ TEST(Settle, MasksAreTruthsOrNumbersOfTheGroup) {
 }
 
 // What is settled stays settled, whatever the operands were.
+TEST(Settle, QuantizedCachesStay) {
+  const OperandRules rules = find_operator(kMicrosoft, "GroupQueryAttention")->operand_rules();
+  const auto of = [&](DType query, DType cache) {
+    const std::vector<OperandFact> facts{active(query), active(query), active(query), active(cache),
+                                         active(cache)};
+    const Settlement s = settle(rules, facts);
+    EXPECT_EQ(s.refusal, "");
+    return std::pair(became(s, facts, 0), became(s, facts, 3));
+  };
+  for (const DType quantized : {DType::kInt8, DType::kUint8})
+    EXPECT_EQ(of(DType::kFloat16, quantized), std::pair(DType::kFloat16, quantized));
+  EXPECT_EQ(of(DType::kFloat16, DType::kFloat32), std::pair(DType::kFloat32, DType::kFloat32));
+}
+
 TEST(Settle, DecidesNothingTheSecondTime) {
   constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
                               DType::kInt8,    DType::kUint8,   DType::kInt16,   DType::kInt32,

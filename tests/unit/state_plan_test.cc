@@ -99,6 +99,12 @@ struct FileSession {
   }
 };
 
+ConstantPtr random_tensor(std::mt19937& random, const Dims& dims) {
+  std::vector<float> items(static_cast<size_t>(element_count(dims)));
+  for (float& x : items) x = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 1000.F;
+  return Constant::of<float>(DType::kFloat32, dims, items);
+}
+
 TEST(StatePlan, KeepsStatesInARegionOfTheirOwn) {
   StateGraph g;
   const ValueId x = g.input("x", {1, 32}), h = g.input("h", {1, 32});
@@ -156,6 +162,52 @@ TEST(StatePlan, WritesIntoCaches) {
     g.state(cache, now);
     EXPECT_EQ(g.plan().copied_state_bytes, 0u) << kind;
   }
+}
+
+// Of batch 2, 1 or 3 tokens, 4 query heads of 2 heads, keys of 3 and values of 5 elements.
+TEST(StatePlan, UpdatesTheStateOfALinearAttention) {
+  for (const int64_t tokens : {1, 3}) {
+    StateGraph g;
+    const ValueId q = g.input("q", {2, tokens, 4, 3}), k = g.input("k", {2, tokens, 2, 3}),
+                  v = g.input("v", {2, tokens, 2, 5}), decay = g.input("decay", {2, tokens, 2, 1}),
+                  beta = g.input("beta", {2, tokens, 2}), kept = g.input("state", {2, 2, 3, 5});
+    std::vector<ValueId> out;
+    const LinearAttentionAttrs attrs{0.5, static_cast<int64_t>(LinearAttentionRule::kGatedDelta), 0};
+    ASSERT_TRUE(g.builder.emit(attrs, {q, k, v, kept, decay, beta}, 2, &out).ok());
+    g.output(out[0], "y");
+    g.state(kept, out[1]);
+    const PlannedModel plan = plan_model(deep_copy(*g.graph), {});
+    EXPECT_EQ(plan.programs[0].copied_state_bytes, 0u);
+    FileSession opened(plan);
+    ASSERT_TRUE(opened.status.ok()) << opened.why();
+    StatefulRunner reference(*g.graph, {});
+    std::mt19937 random(5);
+    for (int run = 0; run < 4; ++run) {
+      Sample sample;
+      for (uint32_t i = 0; i < 5; ++i) {
+        sample.push_back(random_tensor(random, g.graph->value(g.graph->inputs[i]).dims));
+        std::memcpy(opened.session.input(i).data, sample.back()->load().bytes.data(),
+                    sample.back()->byte_size());
+      }
+      ASSERT_TRUE(opened.session.run().ok());
+      reference.run(sample);
+      const TensorView y = opened.session.output(0), s = opened.session.state(0);
+      EXPECT_EQ(std::memcmp(y.data, reference.output(0).data, static_cast<size_t>(y.dense_bytes())), 0);
+      EXPECT_EQ(std::memcmp(s.data, reference.output(1).data, static_cast<size_t>(s.dense_bytes())), 0);
+    }
+  }
+}
+
+TEST(StatePlan, CopiesTheStateOfALinearAttentionThatOthersRead) {
+  StateGraph g;
+  const Dims dims{1, 2, 2, 2};
+  const ValueId q = g.input("q", dims), kept = g.input("state", dims);
+  std::vector<ValueId> out;
+  // Its keys are the state, too.
+  ASSERT_TRUE(g.builder.emit(LinearAttentionAttrs{}, {q, kept, q, kept}, 2, &out).ok());
+  g.output(out[0], "y");
+  g.state(kept, out[1]);
+  EXPECT_EQ(g.plan().copied_state_bytes, 32u);
 }
 
 TEST(StatePlan, ShiftsALineByOneMove) {
@@ -221,12 +273,6 @@ TEST(StateNames, ArePairedByTheirWords) {
 }
 
 // ---- against runs whose caller carries the state
-
-ConstantPtr random_tensor(std::mt19937& random, const Dims& dims) {
-  std::vector<float> items(static_cast<size_t>(element_count(dims)));
-  for (float& x : items) x = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 1000.F;
-  return Constant::of<float>(DType::kFloat32, dims, items);
-}
 
 class RandomStates {
  public:

@@ -122,6 +122,13 @@ ValueId one_pass_attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, con
   // A bias is not rounded to 16 bits.
   if (form.bias != kAbsent) operands[3] = n.cast(form.bias, t == DType::kFloat64 ? t : DType::kFloat32);
   if (form.sink != kAbsent) operands[5] = n.cast(form.sink, t);
+  // One for each row: no scale.
+  const auto ones = [&](ValueId rows) {
+    const Dims d = n.dims(rows);
+    const ValueId one = n.reshape(n.scalar(DType::kFloat32, 1), {1, 1, 1});
+    return n.dtype(rows) == DType::kInt8 ? n.broadcast(one, {d[0], d[1], d[2]}) : kAbsent;
+  };
+  operands.insert(operands.end(), {ones(k), ones(v)});
   while (operands.back() == kAbsent) operands.pop_back();
   return n.emit(a, operands);
 }

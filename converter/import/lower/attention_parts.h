@@ -70,7 +70,7 @@ ValueId attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const Attent
                   AttentionScores* scores = nullptr);
 // Whether one pass gives the softmax and the cap as the form has them.
 bool fits_one_pass(const AttentionForm& form);
-// The same in one pass; the form fits it.
+// The same in one pass; the form fits it. k and v may be int8, numbers as they are.
 ValueId one_pass_attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const OnePassForm& form);
 
 }  // namespace sinter::convert

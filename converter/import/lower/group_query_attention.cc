@@ -5,11 +5,13 @@
 // before it (0 where the first prompt is padded behind its end). Query i has position past[b] + i and
 // attends to the keys up to it. The result's cache has max(P, total_sequence_length) rows, P of them given;
 // rows that are not valid keep what the given cache has there, as they do where both are one buffer.
+// Attention reads quantized caches (quantized_cache.h), those of a first prompt too.
 #include <algorithm>
 #include <cmath>
 
 #include "converter/import/lower/attention_parts.h"
 #include "converter/import/lower/common.h"
+#include "converter/import/lower/quantized_cache.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -21,6 +23,7 @@ struct GroupQuery {
   // Keys before this call in int64: [B], or where it is known, for all entries.
   ValueId past = kAbsent;
   bool first_prompt = false;  // there are none
+  QuantizedCache keys, values;
 };
 
 // An attribute that must be 0; false: refused.
@@ -124,23 +127,25 @@ ValueId cached(NodeLowering& n, const GroupQuery& g, ValueId now, ValueId cache,
 
 bool lower_group_query_attention(NodeLowering& n) {
   GroupQuery g;
-  if (!only_zero(n, "sliding_window_cache") || !only_zero(n, "kv_cache_bit_width")) return false;
-  for (const char* name : {"k_quant_type", "v_quant_type"})
-    if (const std::string type = n.attr_string(name, "NONE"); type != "NONE")
-      return n.refuse("{} {}: quantized caches are not supported", name, type);
-  if (n.has_input(12) || n.has_input(13)) return n.refuse("quantized caches are not supported");
+  if (!only_zero(n, "sliding_window_cache")) return false;
   const int64_t shown = n.attr_int("qk_output", 0), window = n.attr_int("local_window_size", -1);
   if (shown != 0 && n.wants_output(3)) return n.refuse("qk_output {} is not supported", shown);
   if (window == 0 || window < -1) return n.refuse("local_window_size {} is not a number of keys", window);
   const bool causal = n.attr_int("causal", 1) != 0;
   if (!causal && window > 0) return n.refuse("local_window_size needs causal attention");
   if (!read_operands(n, &g)) return false;
+  const DType t = n.dtype(g.q);
+  if (!read_quantized_cache(n, "k_quant_type", 12, g.groups, n.dims(g.k)[3], &g.keys) ||
+      !read_quantized_cache(n, "v_quant_type", 13, g.groups, n.dims(g.v)[3], &g.values))
+    return false;
   if (n.has_input(3) != n.has_input(4)) return n.refuse("past_key and past_value belong together");
 
   const int64_t queries = n.dims(g.q)[2];
   const ValueId past_key = n.input(3), past_value = n.input(4);
-  if (past_key != kAbsent && (n.rank(past_key) != 4 || n.dims(past_value) != n.dims(past_key)))
-    return n.refuse_shapes("past_key {} and past_value {} are not caches of one shape",
+  const auto but_last = [&](ValueId cache) { return std::span(n.dims(cache)).first(3); };
+  if (past_key != kAbsent && (n.rank(past_key) != 4 || n.rank(past_value) != 4 ||
+                              !std::ranges::equal(but_last(past_key), but_last(past_value))))
+    return n.refuse_shapes("past_key {} and past_value {} are not caches of as many rows",
                            to_string(n.dims(past_key)), to_string(n.dims(past_value)));
   const int64_t room = past_key == kAbsent ? 0 : n.dims(past_key)[2];
   std::optional<int64_t> total;
@@ -154,13 +159,15 @@ bool lower_group_query_attention(NodeLowering& n) {
   const int64_t rows = std::max(room, total.value_or(queries));
   if (rows < queries) return n.refuse_shapes("a cache of {} rows has no room for {} queries", rows, queries);
   if (!read_lengths(n, &g, total) || !rotate(n, &g)) return false;
+  g.q = attending_queries(n, g.keys, g.q, g.groups);
+  g.k = stored_rows(n, g.keys, g.k), g.v = stored_rows(n, g.values, g.v);
+  if (g.q < 0 || g.k < 0 || g.v < 0) return false;
   const ValueId k = cached(n, g, g.k, room == 0 ? kAbsent : past_key, rows),
                 v = cached(n, g, g.v, room == 0 ? kAbsent : past_value, rows);
   if (k < 0 || v < 0) return false;
   if (n.wants_output(1) && !n.output(1, k)) return false;
   if (n.wants_output(2) && !n.output(2, v)) return false;
 
-  const DType t = n.dtype(g.q);
   const Dims d = n.dims(g.q);
   OnePassForm form;
   form.scale = n.attr_float("scale", 0);
@@ -170,7 +177,9 @@ bool lower_group_query_attention(NodeLowering& n) {
   form.causal = causal;
   if (window > 0) form.window = window;
   // The first prompt reads only its own keys.
-  const ValueId keys = g.first_prompt ? g.k : k, values = g.first_prompt ? g.v : v;
+  const ValueId keys = attended_rows(n, g.keys, g.first_prompt ? g.k : k),
+                values = attended_rows(n, g.values, g.first_prompt ? g.v : v);
+  if (keys < 0 || values < 0) return false;
   if (!causal)
     form.lengths = n.add(n.reshape(n.cast(n.input(5), DType::kInt64), {d[0]}), n.scalar(DType::kInt64, 1));
   else if (!g.first_prompt)
@@ -192,14 +201,15 @@ bool lower_group_query_attention(NodeLowering& n) {
   } else if (n.attr_int("smooth_softmax", 0) > 0) {
     form.sink = n.broadcast(n.reshape(n.scalar(t, 0), {1}), {g.heads});
   }
-  return n.output(0, heads_together(n, one_pass_attention(n, g.q, keys, values, form)));
+  const ValueId y = attended_values(n, g.values, one_pass_attention(n, g.q, keys, values, form), g.groups);
+  return n.output(0, n.cast(heads_together(n, y), t));
 }
 
 }  // namespace
 
 std::span<const OnnxOperator> group_query_attention_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"GroupQueryAttention", 1, lower_group_query_attention, "F F F F F * * F F * F F * * F F",
+      {"GroupQueryAttention", 1, lower_group_query_attention, "F F F q q * * F F * F F * * F F",
        kSumsProducts, kMicrosoft},
   };
   return kRules;

@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
-#include "runtime/core/bit_rows.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -51,112 +49,6 @@ bool lower_fused_matmul_activation(NodeLowering& n) {
   return n.normalize_axis(&axis, n.rank(y)) && n.output(0, n.emit(SoftmaxAttrs{axis, 0}, {y}));
 }
 
-// Integer k of those of `bits` that follow each other, low bits first.
-uint8_t integer_at(std::span<const std::byte> bytes, int64_t bits, int64_t k) {
-  const auto bit = static_cast<size_t>(k * bits);
-  unsigned window = static_cast<unsigned>(bytes[bit / 8]);
-  if (bit / 8 + 1 < bytes.size()) window |= static_cast<unsigned>(bytes[bit / 8 + 1]) << 8;
-  return static_cast<uint8_t>(window >> (bit % 8) & ((1u << bits) - 1));
-}
-
-// Those of widths without an element type, as uint8.
-ConstantPtr as_bytes(const ConstantPtr& packed, int64_t bits, Dims dims) {
-  return Constant::lazy(DType::kUint8, dims, [packed, bits, dims] {
-    const LoadedBytes loaded = packed->load();
-    Bytes result(static_cast<size_t>(element_count(dims)));
-    for (size_t k = 0; k < result.size(); ++k)
-      result[k] = static_cast<std::byte>(integer_at(loaded.bytes, bits, static_cast<int64_t>(k)));
-    return result;
-  });
-}
-
-// Weights of 2 to 8 bits with a scale per block of K: [N, blocks, bytes].
-bool lower_matmul_nbits(NodeLowering& n) {
-  const int64_t k = n.attr_int("K", 0), columns = n.attr_int("N", 0), bits = n.attr_int("bits", 4),
-                block = n.attr_int("block_size", 0);
-  n.ignore_attr("accuracy_level");
-  const DType packed = bits == 2 ? DType::kUint2 : bits == 4 ? DType::kUint4 : DType::kUint8;
-  constexpr int64_t kMost = int64_t{1} << 28;
-  if (bits < 2 || bits > 8 || k < 1 || k > kMost || columns < 1 || columns > kMost || block < 1 ||
-      block > kMost || block % 8 * bits % 8 != 0 || !n.has_input(2))
-    return n.refuse_shapes("bits {}, K {}, N {} and block_size {} do not fit", bits, k, columns, block);
-  const int64_t blocks = (k + block - 1) / block, padded = blocks * block;
-  const ConstantPtr b = n.constant(n.input(1));
-  if (!b) return n.refuse("its weights must be constant");
-  if (static_cast<int64_t>(b->byte_size()) != columns * padded * bits / 8)
-    return n.refuse_shapes("weights {} do not fit N {} and {} blocks of {}", to_string(b->dims()), columns,
-                           blocks, block);
-  const LoadedBytes loaded = b->load();
-  const ValueId weights =
-      n.add_constant(has_planes(static_cast<int>(bits))
-                         ? as_bytes(b, bits, {columns, padded})
-                         : Constant::mapped(packed, {columns, padded}, loaded.owner, loaded.bytes));
-  const ValueId scale = n.reshape(n.input(2), {columns, blocks});
-  const DType t = n.dtype(n.input(0));
-  // Zero points: packed rows of whole bytes, or numbers of the scale's type, or the middle of the range.
-  const int64_t row_bytes = (blocks * bits + 7) / 8;
-  std::vector<uint8_t> zeros(static_cast<size_t>(columns * blocks), static_cast<uint8_t>(1 << (bits - 1)));
-  // A block of its own per row, or fractional zero points: element by element.
-  const bool float_zeros = n.has_input(3) && is_float(n.dtype(n.input(3)));
-  if (float_zeros && n.size(n.input(3)) != columns * blocks)
-    return n.refuse_shapes("its zero points {} do not fit N {} and {} blocks", to_string(n.dims(n.input(3))),
-                           columns, blocks);
-  if (n.has_input(4) && (!n.constant(n.input(4)) || n.size(n.input(4)) < k))
-    return n.refuse("its group index must be constant and have K elements");
-  if (n.has_input(3) && !float_zeros) {
-    const ConstantPtr z = n.constant(n.input(3));
-    if (!z || z->dtype() != DType::kUint8 || z->size() != columns * row_bytes)
-      return n.refuse("its zero points must be constant and packed");
-    const LoadedBytes zero_bytes = z->load();
-    for (int64_t row = 0; row < columns; ++row)
-      for (int64_t i = 0; i < blocks; ++i)
-        zeros[static_cast<size_t>(row * blocks + i)] = integer_at(
-            zero_bytes.bytes.subspan(static_cast<size_t>(row * row_bytes), static_cast<size_t>(row_bytes)),
-            bits, i);
-  }
-  ValueId zero;
-  if (packed == DType::kUint8) {
-    zero = n.add_constant(
-        Constant::of<uint8_t>(DType::kUint8, {columns, blocks}, std::span<const uint8_t>(zeros)));
-  } else {
-    Bytes bytes(static_cast<size_t>((columns * blocks * bits + 7) / 8));
-    for (size_t i = 0; i < zeros.size(); ++i) {
-      const size_t bit = i * static_cast<size_t>(bits);
-      bytes[bit / 8] |= static_cast<std::byte>(zeros[i] << (bit % 8));
-    }
-    zero = n.add_constant(Constant::owned(packed, {columns, blocks}, std::move(bytes)));
-  }
-  ValueId w;
-  if (float_zeros || n.has_input(4)) {
-    const auto plain = [&](ValueId v) {
-      return n.emit(DequantizeAttrs{0, 0, static_cast<int64_t>(DType::kFloat32)},
-                    {v, n.scalar(DType::kFloat32, 1)});
-    };
-    ValueId s = n.cast(scale, DType::kFloat32);
-    ValueId z = float_zeros ? n.cast(n.reshape(n.input(3), {columns, blocks}), DType::kFloat32) : plain(zero);
-    if (n.has_input(4)) {
-      const ValueId group =
-          n.slice(n.reshape(n.cast(n.input(4), DType::kInt64), {n.size(n.input(4))}), 0, 0, k);
-      const auto per_row = [&](ValueId v) { return n.emit(GatherAttrs{1}, {v, group}); };
-      w = n.mul(n.sub(n.slice(plain(weights), 1, 0, k), per_row(z)), per_row(s));
-    } else {
-      const auto per_block = [&](ValueId v) { return n.reshape(v, {columns, blocks, 1}); };
-      const ValueId q = n.reshape(plain(weights), {columns, blocks, block});
-      w = n.slice(n.reshape(n.mul(n.sub(q, per_block(z)), per_block(s)), {columns, padded}), 1, 0, k);
-    }
-    w = n.cast(w, t);
-  } else {
-    w = n.slice(dequantize(n, weights, scale, zero, 1, block, t), 1, 0, k);
-  }
-  if (w >= 0) {
-    Graph& graph = n.parent().graph();
-    if (graph.value(w).name.empty()) graph.value(w).name = graph.value(n.input(1)).name;
-  }
-  std::vector<ValueId> operands{n.input(0), w};
-  if (n.has_input(5)) operands.push_back(n.input(5));
-  return n.output(0, n.emit(FullyConnectedAttrs{}, operands));
-}
-
 // ids, segment ids?, words, positions, segments?, gamma, beta, mask?, position ids? -> y, mask lengths, the
 // sum
 bool lower_embed_layer_norm(NodeLowering& n) {
@@ -192,7 +84,6 @@ std::span<const OnnxOperator> microsoft_rules() {
       {"FusedMatMulActivation", 1, lower_fused_matmul_activation, "F F", kTakesBounded | kSumsProducts,
        kMicrosoft},
       {"TransposeMatMul", 1, lower_fused_matmul, "F F", kTakesBounded | kSumsProducts, kMicrosoft},
-      {"MatMulNBits", 1, lower_matmul_nbits, "F * * * * f", kTakesBounded, kMicrosoft},
       {"EmbedLayerNormalization", 1, lower_embed_layer_norm, "i i F F F F F * i", kSumsProducts, kMicrosoft},
   };
   return kRules;
