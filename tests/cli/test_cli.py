@@ -1347,6 +1347,13 @@ class Explain(Case):
             fates[name] = answer
         return fates
 
+    def test_of_an_earlier_build(self):
+        """Names as strings, reasons as lines."""
+        file = os.path.join(cli.REPO, "tests", "format", "corpus", "v3_names.sinter")
+        self.expect(0, "explain", file, "node_relu", words=("fused by pass fuse-clamp into node 'node_conv'", "(ONNX Conv)"))
+        self.expect(0, "explain", file, "relu", words=("float16 -> float32, widened [promote.float]",))
+        self.expect(0, "inspect", file, "--steps", words=("relu float32[1,4,4,3]", "# node_sqrt"))
+
     def test_digits(self):
         self.explained(DIGITS, self.path("d.sinter"))
 
