@@ -263,7 +263,8 @@ def main():
         args.json.write_text(json.dumps(rows, indent=1) + '\n')
     if args.markdown:
         replace_table(args.markdown, HEADING, lines)
-    return int(any('refused' in row or row['stripped_bytes'] > row['onnx_bytes'] or row['sinter'] < row['torch'] for row in rows))
+    return int(any('refused' in row or max(row['file_bytes'], row['stripped_bytes']) > row['onnx_bytes'] or row['sinter'] < row['torch']
+                   for row in rows))
 
 
 if __name__ == '__main__':

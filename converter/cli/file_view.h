@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "converter/ir/graph.h"
-#include "runtime/model/model_state.h"
+#include "runtime/model/names.h"
 
 namespace sinter::convert {
 
@@ -38,22 +38,16 @@ class FileView {
   const fb::Program& entry_program() const { return program(entry_); }
   const fb::ProgramPlan& entry_plan() const { return plan(entry_); }
 
-  std::string name(int32_t index) const {
-    const auto* names = root_.debug() != nullptr ? root_.debug()->names() : nullptr;
-    return names != nullptr && index >= 0 && static_cast<uint32_t>(index) < names->size()
-               ? names->Get(static_cast<uint32_t>(index))->str()
-               : "";
+  // `step` counts the prepare steps behind the others.
+  std::string step_name(const fb::Program& program, uint32_t step) const {
+    return detail::step_name(root_, program, step);
   }
-  std::string origin(int32_t index) const {
-    const auto* list = root_.debug() != nullptr ? root_.debug()->origins() : nullptr;
-    return list != nullptr && index >= 0 && static_cast<uint32_t>(index) < list->size()
-               ? list->Get(static_cast<uint32_t>(index))->str()
-               : "";
+  std::string step_origin(const fb::Program& program, uint32_t step) const {
+    return detail::step_origin(root_, program, step);
   }
   std::string value(const fb::Program& program, int32_t id) const {
     if (id < 0) return "-";
-    const fb::Value& v = *program.values()->Get(static_cast<uint32_t>(id));
-    const std::string n = name(v.name());
+    const std::string n = detail::value_name(root_, program, static_cast<uint32_t>(id));
     return n.empty() ? fmt::format("%{}", id) : n;
   }
   static std::string type(const fb::Value& v) {

@@ -4,11 +4,18 @@
 #include <functional>
 
 #include "converter/report/page.h"
+#include "runtime/model/lives.h"
 
 namespace sinter::convert {
 namespace {
 
 constexpr size_t kBar = 50;
+
+std::vector<detail::Life> lives_of(const fb::Program& program) {
+  std::vector<detail::Life> lives(detail::length(program.values()));
+  detail::find_lives(program, lives);
+  return lives;
+}
 
 // The fields of a conversion's report that memory_drawing() reads, from the file.
 nlohmann::json drawn(const FileView& view) {
@@ -20,7 +27,7 @@ nlohmann::json drawn(const FileView& view) {
     const fb::Step& step = *program.steps()->Get(s);
     const fb::StepPlan& chosen = *plan.steps()->Get(s);
     steps.push_back({{"op", detail::step_op_name(step)},
-                     {"node", view.name(step.name())},
+                     {"node", view.step_name(program, s)},
                      {"workspace_region", chosen.workspace_region()},
                      {"workspace_offset", chosen.workspace_offset()},
                      {"workspace_bytes", chosen.workspace_bytes()}});
@@ -37,14 +44,16 @@ nlohmann::json drawn(const FileView& view) {
                       {"type", dtype_name(static_cast<DType>(value.dtype()))},
                       {"shape", std::vector<int64_t>(dims.begin(), dims.end())}});
   }
+  const std::vector<detail::Life> lives = lives_of(program);
   for (uint32_t i = 0; i < detail::length(plan.placements()); ++i) {
     const fb::Placement& p = *plan.placements()->Get(i);
+    const detail::Life life = detail::stated_life(p, lives[p.value()]);
     placements.push_back({{"value", p.value()},
                           {"region", p.region()},
                           {"offset", p.offset()},
-                          {"bytes", p.bytes()},
-                          {"first_step", p.first_step()},
-                          {"last_step", p.last_step()},
+                          {"bytes", detail::placed_bytes(program, p)},
+                          {"first_step", life.first},
+                          {"last_step", life.last},
                           {"alias_of", p.alias_of()}});
   }
   nlohmann::json regions = nlohmann::json::array();
@@ -91,18 +100,20 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
   for (const uint32_t p : view.programs()) {
     const fb::Program& program = view.program(p);
     const fb::ProgramPlan& plan = view.plan(p);
+    const std::vector<detail::Life> lives = lives_of(program);
     for (uint32_t i = 0; i < detail::length(plan.placements()); ++i) {
       const fb::Placement& at = *plan.placements()->Get(i);
+      const detail::Life life = detail::stated_life(at, lives[at.value()]);
       placements.push_back(
           {{"program", p},
            {"value", view.value(program, static_cast<int32_t>(at.value()))},
            {"region", p == view.entry() ? nlohmann::json(at.region()) : nlohmann::json()},
            {"memory", view.memory(plan.regions()->Get(at.region())->memory_kind())},
            {"offset", at.offset()},
-           {"bytes", at.bytes()},
+           {"bytes", detail::placed_bytes(program, at)},
            {"state", p == view.entry() && static_cast<bool>(state[at.region()])},
-           {"first_step", at.first_step()},
-           {"last_step", at.last_step()},
+           {"first_step", life.first},
+           {"last_step", life.last},
            {"alias_of",
             at.alias_of() < 0 ? nlohmann::json() : nlohmann::json(view.value(program, at.alias_of()))}});
     }

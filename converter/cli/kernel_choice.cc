@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
-#include <set>
+#include <stdexcept>
 
 #include "converter/diagnostics/errors.h"
 #include "runtime/model/format.h"
@@ -19,6 +20,50 @@ const fb::StepPlan* plan_of(const fb::Profile& profile, uint32_t program, uint32
   return plan != nullptr && step < detail::length(plan->steps()) ? plan->steps()->Get(step) : nullptr;
 }
 
+// A FlatBuffer that grows at its end, which everything in it can refer to: references point forwards.
+class GrowingBuffer {
+ public:
+  explicit GrowingBuffer(std::span<const std::byte> buffer) : bytes_(buffer.begin(), buffer.end()) {}
+  const std::byte* data() const { return bytes_.data(); }
+  size_t place_of(const void* at) const {
+    return static_cast<size_t>(static_cast<const std::byte*>(at) - bytes_.data());
+  }
+  // A copy of the table at `from` whose list of bytes `field` is `list`. The table refers to no other list or
+  // table, which the copy, behind all of them, could not refer to.
+  size_t copy_with_list(size_t from, flatbuffers::voffset_t field, const std::vector<uint8_t>& list) {
+    const size_t vtable = from - static_cast<size_t>(read<flatbuffers::soffset_t>(from));
+    const size_t size = read<flatbuffers::voffset_t>(vtable + sizeof(flatbuffers::voffset_t));
+    constexpr size_t kAlignment = 8;  // of the widest number; the copy is as far behind a multiple
+    const size_t to = align_up(bytes_.size(), kAlignment) + from % kAlignment;
+    bytes_.resize(to + size);
+    std::copy_n(bytes_.begin() + static_cast<ptrdiff_t>(from), size,
+                bytes_.begin() + static_cast<ptrdiff_t>(to));
+    write(to,
+          static_cast<flatbuffers::soffset_t>(static_cast<ptrdiff_t>(to) - static_cast<ptrdiff_t>(vtable)));
+    const size_t items = align_up(bytes_.size(), sizeof(flatbuffers::uoffset_t));
+    bytes_.resize(align_up(items + sizeof(flatbuffers::uoffset_t) + list.size(), kAlignment));
+    write(items, static_cast<flatbuffers::uoffset_t>(list.size()));
+    std::memcpy(bytes_.data() + items + sizeof(flatbuffers::uoffset_t), list.data(), list.size());
+    refer(to + read<flatbuffers::voffset_t>(vtable + field), items);
+    return to;
+  }
+  void refer(size_t reference, size_t to) {
+    write(reference, static_cast<flatbuffers::uoffset_t>(to - reference));
+  }
+  std::vector<std::byte> bytes() && { return std::move(bytes_); }
+
+ private:
+  template <class T>
+  T read(size_t at) const {
+    return flatbuffers::ReadScalar<T>(bytes_.data() + at);
+  }
+  template <class T>
+  void write(size_t at, T value) {
+    flatbuffers::WriteScalar(bytes_.data() + at, value);
+  }
+  std::vector<std::byte> bytes_;
+};
+
 }  // namespace
 
 std::vector<KernelChoice> choose_kernels(const FileView& view, const std::vector<StepTime>& times) {
@@ -31,7 +76,9 @@ std::vector<KernelChoice> choose_kernels(const FileView& view, const std::vector
       throw DataError(
           fmt::format("the file has no step {} in program {}; measure this file", key.second, key.first));
     const std::vector<std::string> candidates = view.candidates(*plan);
-    if (candidates.size() < 2 || known.count(candidates[0]) == 0) continue;
+    // A control step is the session's own.
+    if (candidates.size() < 2 || plan->device_workspaces() != nullptr || known.count(candidates[0]) == 0)
+      continue;
     KernelChoice choice{key.first,
                         key.second,
                         candidates[0],
@@ -55,22 +102,26 @@ std::vector<std::byte> with_choices(const LoadedModel& loaded, uint32_t profile,
   const auto envelope =
       format::read_envelope(file, file.first(static_cast<size_t>(format::head_bytes(header.value()))));
   if (!envelope.ok()) throw ModelFileError(envelope.status().message);
-  const std::span<const std::byte> structure = envelope.value().flatbuffer;
-  std::vector<std::byte> bytes(structure.begin(), structure.end());
-  const fb::Profile& changed = *fb::GetModel(bytes.data())->profiles()->Get(profile);
-  std::set<const uint8_t*> done;  // lists, which a foreign writer may have shared between steps
+  GrowingBuffer buffer(envelope.value().flatbuffer);
+  std::map<std::pair<size_t, std::string>, size_t> copies;  // by original and first candidate
   for (const KernelChoice& choice : choices) {
+    const fb::Profile& changed = *fb::GetModel(buffer.data())->profiles()->Get(profile);
     const fb::StepPlan* plan = plan_of(changed, choice.program, choice.step);
-    const auto* list = plan != nullptr ? plan->candidates() : nullptr;
-    if (list == nullptr || !done.insert(list->data()).second) continue;
-    uint8_t* first = reinterpret_cast<uint8_t*>(bytes.data()) +
-                     (list->data() - reinterpret_cast<const uint8_t*>(bytes.data()));
-    uint8_t* chosen = std::find_if(first, first + list->size(), [&](uint8_t i) {
+    std::vector<uint8_t> order(plan->candidates()->begin(), plan->candidates()->end());
+    const auto chosen = std::find_if(order.begin(), order.end(), [&](uint8_t i) {
       return changed.backends()->Get(i)->str() == choice.chosen;
     });
-    if (chosen != first + list->size()) std::rotate(first, chosen, chosen + 1);
+    if (chosen == order.end())
+      throw std::logic_error(fmt::format("'{}' is not a candidate of the step", choice.chosen));
+    std::rotate(order.begin(), chosen, chosen + 1);
+    const size_t reference = buffer.place_of(detail::find_plan(changed, choice.program)->steps()->Data()) +
+                             4 * size_t{choice.step};
+    const size_t original = buffer.place_of(plan);
+    const auto [at, fresh] = copies.emplace(std::pair(original, choice.chosen), 0);
+    if (fresh) at->second = buffer.copy_with_list(original, fb::StepPlan::VT_CANDIDATES, order);
+    buffer.refer(reference, at->second);
   }
-  return bytes;
+  return std::move(buffer).bytes();
 }
 
 }  // namespace sinter::convert

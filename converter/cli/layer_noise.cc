@@ -7,7 +7,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
-#include "runtime/model/model_state.h"
+#include "runtime/model/names.h"
 
 namespace sinter::convert {
 namespace {
@@ -43,22 +43,17 @@ std::optional<QuantParams> params_of(const fb::Value& v) {
 std::vector<std::vector<StepValue>> step_values(const Model& model, uint32_t entry) {
   const fb::Model& root = *model.state()->root;
   const fb::Program& program = *root.programs()->Get(model.entry_program(entry, model.default_profile()));
-  const auto text = [](const auto* list, int32_t index) {
-    return list != nullptr && index >= 0 && static_cast<uint32_t>(index) < list->size()
-               ? list->Get(static_cast<uint32_t>(index))->str()
-               : std::string();
-  };
   std::vector<std::vector<StepValue>> result;
   for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
     result.emplace_back();
     for (const int32_t id : detail::items(program.steps()->Get(s)->outputs())) {
       StepValue value;
-      if (id >= 0 && root.debug() != nullptr) {
-        const fb::Value& v = *program.values()->Get(static_cast<uint32_t>(id));
-        value.name = text(root.debug()->names(), v.name());
+      if (id >= 0) {
+        const auto v = static_cast<uint32_t>(id);
+        value.name = detail::value_name(root, program, v);
         value.base = exact_name(value.name, &value.rescaled);
-        value.params = params_of(v);
-        std::istringstream axes(text(root.debug()->orders(), v.name()));
+        value.params = params_of(*program.values()->Get(v));
+        std::istringstream axes(detail::value_order(root, program, v));
         for (int64_t axis; axes >> axis;) value.order.push_back(axis);
       }
       result.back().push_back(std::move(value));

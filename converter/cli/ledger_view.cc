@@ -1,43 +1,28 @@
 #include "converter/cli/ledger_view.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
-#include <sstream>
 
-#include "converter/diagnostics/errors.h"
+#include "converter/emit/debug_lines.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {
 
 namespace {
 
-// The lines of the file's debug text, of any kind.
-nlohmann::json debug_lines(const Model& model) {
-  nlohmann::json entries = nlohmann::json::array();
-  constexpr uint64_t kMostText = uint64_t{1} << 30;
+// The objects of the file's debug segments, of any kind.
+nlohmann::json debug_objects_of(const Model& model) {
+  nlohmann::json all = nlohmann::json::array();
   for (const format::Segment& segment : model.state()->segments) {
-    if (segment.kind != static_cast<uint32_t>(format::SegmentKind::kDebug) || segment.bytes < 8) continue;
-    const std::byte* data = model.state()->file.data() + segment.offset;
-    uint64_t size = 0;
-    std::memcpy(&size, data, 8);
-    if (size > kMostText || size / 1100 > segment.bytes) throw DataError("the file's debug data is damaged");
-    std::string text(size, '\0');
-    uLongf length = size;
-    if (uncompress(reinterpret_cast<Bytef*>(text.data()), &length, reinterpret_cast<const Bytef*>(data + 8),
-                   segment.bytes - 8) != Z_OK ||
-        length != size)
-      throw DataError("the file's debug data is damaged");
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-      nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);
-      if (entry.is_object()) entries.push_back(std::move(entry));
-    }
+    if (segment.kind != static_cast<uint32_t>(format::SegmentKind::kDebug)) continue;
+    const auto bytes =
+        model.state()->file.subspan(static_cast<size_t>(segment.offset), static_cast<size_t>(segment.bytes));
+    for (nlohmann::json& object : debug_objects(bytes, *model.state()->root))
+      all.push_back(std::move(object));
   }
-  return entries;
+  return all;
 }
 
 bool about_node(const nlohmann::json& line) { return line.contains("onnx_node"); }
@@ -47,13 +32,13 @@ bool about_constant(const nlohmann::json& line) { return line.contains("onnx_con
 
 nlohmann::json ledger_of(const Model& model) {
   nlohmann::json entries = nlohmann::json::array();
-  for (nlohmann::json& line : debug_lines(model))
+  for (nlohmann::json& line : debug_objects_of(model))
     if (!about_node(line) && !about_constant(line)) entries.push_back(std::move(line));
   return entries;
 }
 
 nlohmann::json fates_of(const Model& model, const std::string& name) {
-  const nlohmann::json all = debug_lines(model);
+  const nlohmann::json all = debug_objects_of(model);
   nlohmann::json chain = nlohmann::json::array();
   std::set<std::string> visited;
   for (std::string next = name; !next.empty() && visited.insert(next).second;) {
@@ -80,7 +65,7 @@ nlohmann::json fates_of(const Model& model, const std::string& name) {
 }
 
 nlohmann::json constant_of(const Model& model, const std::string& name) {
-  for (nlohmann::json& line : debug_lines(model))
+  for (nlohmann::json& line : debug_objects_of(model))
     if (about_constant(line) && line.value("onnx_constant", std::string()) == name) return std::move(line);
   return nullptr;
 }

@@ -27,7 +27,7 @@ nlohmann::json states_json(const FileView& view) {
                     {"output", port.output()->str()},
                     {"type", dtype_name(static_cast<DType>(value.dtype()))},
                     {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
-                    {"bytes", at.bytes()},
+                    {"bytes", detail::placed_bytes(program, at)},
                     {"memory", view.region_memory(at.region())},
                     {"starts_at_zero", value.initial() < 0},
                     {"in_place", update != nullptr && update->region() == at.region() &&
@@ -56,7 +56,8 @@ bool is_bindable(const FileView& view, uint32_t value) {
     const fb::Placement& p = *plan.placements()->Get(i);
     if (root_of(view, p).value() != value) continue;
     const bool inside =
-        p.offset() >= port->offset() && p.offset() + p.bytes() <= port->offset() + port->bytes();
+        p.offset() >= port->offset() && p.offset() + detail::placed_bytes(program, p) <=
+                                            port->offset() + detail::placed_bytes(program, *port);
     if (!inside || program.values()->Get(p.value())->kind() == fb::ValueKind::State) return false;
   }
   if (program.values()->Get(value)->kind() != fb::ValueKind::Input) return true;

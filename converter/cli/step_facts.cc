@@ -52,8 +52,8 @@ std::string to_text(const nlohmann::json& form) {
   return text;
 }
 
-// Operands of a step by name; outputs with their types.
-void add_operands(const FileView& view, const fb::Program& program, const fb::Step& step,
+// Operands of a step by name; outputs with their types. `index`: as in FileView::step_name.
+void add_operands(const FileView& view, const fb::Program& program, const fb::Step& step, uint32_t index,
                   nlohmann::json* out) {
   nlohmann::json inputs = nlohmann::json::array(), outputs = nlohmann::json::array();
   for (const int32_t id : detail::items(step.inputs())) inputs.push_back(view.value(program, id));
@@ -64,7 +64,7 @@ void add_operands(const FileView& view, const fb::Program& program, const fb::St
                        FileView::type(*program.values()->Get(static_cast<uint32_t>(id)));
   }
   (*out)["op"] = detail::step_op_name(step);
-  (*out)["name"] = view.name(step.name());
+  (*out)["name"] = view.step_name(program, index);
   (*out)["inputs"] = inputs, (*out)["outputs"] = outputs;
 }
 
@@ -101,7 +101,7 @@ nlohmann::json prepare_json(const FileView& view) {
     for (uint32_t s = 0; s < detail::length(program.prepare()); ++s) {
       const fb::Step& step = *program.prepare()->Get(s);
       nlohmann::json entry{{"program", p}, {"step", s}};
-      add_operands(view, program, step, &entry);
+      add_operands(view, program, step, detail::length(program.steps()) + s, &entry);
       const int32_t in = detail::items(step.inputs())[0];
       if (in >= 0) entry["input_type"] = FileView::type(*program.values()->Get(static_cast<uint32_t>(in)));
       list.push_back(entry);
@@ -120,13 +120,13 @@ nlohmann::json steps_json(const FileView& view, const HostSession& host) {
       const fb::StepPlan& chosen = *plan.steps()->Get(s);
       nlohmann::json entry{{"program", p},
                            {"step", s},
-                           {"origin", view.origin(step.name())},
+                           {"origin", view.step_origin(program, s)},
                            {"candidates", view.candidates(chosen)},
                            {"elided", chosen.elided()},
                            {"workspace_bytes", chosen.workspace_bytes()},
                            {"multiply_adds", total(multiply_adds(view, p, s))},
                            {"max_threads", chosen.max_threads()}};
-      add_operands(view, program, step, &entry);
+      add_operands(view, program, step, s, &entry);
       if (const int64_t tile = winograd_tile(step); tile != 0) entry["winograd"] = tile;
       add_memories(view, p, step, chosen, &entry);
       entry["backend"] = host.step_backend(p, s);

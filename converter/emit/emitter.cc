@@ -1,12 +1,12 @@
 #include "converter/emit/emitter.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <array>
 #include <cstring>
 #include <stdexcept>
 
+#include "converter/emit/debug_lines.h"
 #include "converter/emit/model_writer.h"
 #include "converter/files/pending_file.h"
 #include "runtime/model/format.h"
@@ -14,20 +14,6 @@
 
 namespace sinter::convert {
 namespace {
-
-// 8 bytes of the text's length, then a zlib stream.
-Bytes deflated(const std::string& text) {
-  if (text.empty()) return {};
-  uLongf length = compressBound(text.size());
-  Bytes out(8 + length);
-  const uint64_t size = text.size();
-  std::memcpy(out.data(), &size, 8);
-  if (compress2(reinterpret_cast<Bytef*>(out.data() + 8), &length,
-                reinterpret_cast<const Bytef*>(text.data()), text.size(), Z_BEST_COMPRESSION) != Z_OK)
-    throw std::bad_alloc();
-  out.resize(8 + length);
-  return out;
-}
 
 // Files of other profiles than these would be refused when they are opened.
 void check_profiles(std::span<const PlannedModel> profiles) {
@@ -47,7 +33,8 @@ EmitSummary emit_model(std::span<const PlannedModel> profiles, const std::filesy
   check_profiles(profiles);
   const auto [buffer, pool] = write_model(profiles, options, ConstantPool::Layout::kDense);
   std::vector<format::Segment> segments = weights_segment(pool);
-  const Bytes debug = deflated(options.strip_names ? std::string() : options.debug_text);
+  const Bytes debug =
+      debug_segment(options.strip_names ? std::string() : options.debug_text, *fb::GetModel(buffer.data()));
   if (!debug.empty()) {
     format::Segment segment{};
     segment.bytes = debug.size();

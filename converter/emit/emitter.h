@@ -16,7 +16,7 @@ namespace sinter::convert {
 
 struct EmitOptions {
   bool strip_names = false;
-  // Readable text (the type ledger), deflated in a debug segment; omitted if empty.
+  // JSON objects, one a line (the type ledger), for the debug segment (debug_lines.h); omitted if empty.
   std::string debug_text;
   std::string producer = "sinter 0.1";
   // Signs the file, whose digests are BLAKE2b then.

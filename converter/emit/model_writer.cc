@@ -10,7 +10,9 @@
 #include <string_view>
 #include <type_traits>
 
+#include "converter/emit/text_table.h"
 #include "runtime/core/custom_definition.h"
+#include "runtime/model/lives.h"
 #include "runtime/model/verify.h"
 #include "schemas/generated/model_generated.h"
 
@@ -19,7 +21,7 @@ namespace {
 
 using flatbuffers::Offset;
 
-// A builder that writes equal lists once: dims and attributes repeat in almost every step.
+// A builder that writes equal lists and tables once: they repeat in almost every step.
 class Builder : public flatbuffers::FlatBufferBuilder {
  public:
   template <class T>
@@ -34,58 +36,48 @@ class Builder : public flatbuffers::FlatBufferBuilder {
   Offset<flatbuffers::Vector<T>> list_or_none(const std::vector<T>& items) {
     return items.empty() ? 0 : list(items);
   }
+  // A table of these fields, which are numbers and lists that are written once, by `create`: equal ones once.
+  template <class Table, class... Fields>
+  Offset<Table> table(Offset<Table> (*create)(flatbuffers::FlatBufferBuilder&, Fields...),
+                      std::type_identity_t<Fields>... fields) {
+    const auto number = [](auto field) {
+      if constexpr (requires { field.o; })
+        return fmt::format("@{}", field.o);
+      else if constexpr (std::is_enum_v<decltype(field)>)
+        return fmt::format("{}", static_cast<int64_t>(field));
+      else
+        return fmt::format("{}", field);
+    };
+    std::string key = fmt::format("{}", reinterpret_cast<uintptr_t>(create));
+    ((key += ' ', key += number(fields)), ...);
+    const auto [at, fresh] = written_.emplace(std::move(key), 0);
+    if (fresh) at->second = create(*this, fields...).o;
+    return at->second;
+  }
 
  private:
   std::map<std::string, flatbuffers::uoffset_t> written_;
-};
-
-// Names of values and steps, each once.
-class NameTable {
- public:
-  explicit NameTable(bool strip) : strip_(strip) {}
-  int32_t add(const std::string& name, const std::string& origin, const std::vector<int>& order = {}) {
-    if (strip_ || name.empty()) return -1;
-    const auto [it, fresh] = index_.emplace(Entry{name, origin, fmt::format("{}", fmt::join(order, " "))},
-                                            static_cast<int32_t>(entries_.size()));
-    if (fresh) entries_.push_back(&it->first);
-    return it->second;
-  }
-  Offset<fb::Debug> write(Builder& builder) const {
-    const auto column = [&](size_t field) -> Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> {
-      size_t count = entries_.size();
-      while (count > 0 && (*entries_[count - 1])[field].empty()) --count;
-      if (count == 0) return 0;
-      std::vector<Offset<flatbuffers::String>> strings;
-      for (size_t i = 0; i < count; ++i) strings.push_back(builder.CreateSharedString((*entries_[i])[field]));
-      return builder.CreateVector(strings);
-    };
-    const auto names = column(0), origins = column(1), orders = column(2);
-    return fb::CreateDebug(builder, names, origins, orders);
-  }
-
- private:
-  using Entry = std::array<std::string, 3>;  // name, origin, order
-  bool strip_;
-  std::map<Entry, int32_t> index_;
-  std::vector<const Entry*> entries_;
 };
 
 // Subprograms of a program are counted from 0 within its PlannedModel; in the file from `base`.
 class ModelWriter {
  public:
   ModelWriter(std::span<const PlannedModel> profiles, const EmitOptions& options, ConstantPool::Layout layout)
-      : profiles_(profiles), options_(options), pool_(layout), names_(options.strip_names) {
-    for (const PlannedModel& model : profiles) entries_.push_back(entries(model));
+      : profiles_(profiles), options_(options), pool_(layout) {
+    for (const PlannedModel& model : profiles) {
+      entries_.push_back(entries(model));
+      for (const PlannedProgram& planned : model.programs) add_texts(*planned.graph);
+    }
+    texts_.place();
   }
 
   WrittenModel build() {
-    std::vector<Offset<fb::Program>> programs;
     std::vector<uint32_t> bases;  // the first program of each profile
     for (size_t p = 0; p < profiles_.size(); ++p) {
-      bases.push_back(shared_base(p, bases).value_or(static_cast<uint32_t>(programs.size())));
-      if (bases.back() < programs.size()) continue;
+      bases.push_back(shared_base(p, bases).value_or(static_cast<uint32_t>(programs_.size())));
+      if (bases.back() < programs_.size()) continue;
       for (size_t i = 0; i < profiles_[p].programs.size(); ++i)
-        programs.push_back(program(builder_, p, i, bases.back()));
+        programs_.push_back(program(builder_, p, i, bases.back()));
     }
     std::vector<Offset<fb::Constant>> constants;
     for (const ConstantPool::Entry& e : pool_.entries())
@@ -93,9 +85,11 @@ class ModelWriter {
                                              builder_.list(e.constant->dims()), 0, e.offset));
     std::vector<Offset<fb::Profile>> profiles;
     for (size_t p = 0; p < profiles_.size(); ++p) profiles.push_back(profile(p, bases[p]));
-    const auto root = fb::CreateModel(builder_, builder_.CreateString(options_.producer),
-                                      builder_.CreateVector(programs), builder_.CreateVector(constants),
-                                      builder_.CreateVector(profiles), names_.write(builder_));
+    const auto debug =
+        options_.strip_names ? 0 : fb::CreateDebug(builder_, 0, 0, 0, builder_.CreateVector(texts_.bytes()));
+    const auto root =
+        fb::CreateModel(builder_, builder_.CreateString(options_.producer), builder_.CreateVector(programs_),
+                        builder_.CreateVector(constants), builder_.CreateVector(profiles), debug);
     fb::FinishModelBuffer(builder_, root);
     return {{builder_.GetBufferPointer(), builder_.GetBufferPointer() + builder_.GetSize()},
             std::move(pool_)};
@@ -131,9 +125,6 @@ class ModelWriter {
     const Graph& graph = *planned.graph;
     std::vector<bool> prepared(graph.values.size());
     for (const Node& node : graph.prepare) prepared[static_cast<size_t>(node.outputs[0])] = true;
-    // Names that have an order, then those with an origin: the two lists end with the last that has one.
-    for (const Value& v : graph.values)
-      if (!v.order.empty()) names_.add(v.name, {}, v.order);
     std::vector<Offset<fb::Step>> steps, prepare;
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       std::vector<uint32_t> subprograms = planned.steps[n].subprograms;
@@ -163,7 +154,37 @@ class ModelWriter {
     const auto inputs = ports(given), outputs = ports(read);
     const auto states = graph.states.empty() ? 0 : state_ports(b, graph);
     const auto lengths = graph.lengths.empty() ? 0 : given_lengths(b, graph);
-    return fb::CreateProgram(b, value_list, step_list, prepare_list, inputs, outputs, states, lengths);
+    const ProgramTexts texts = program_texts(b, graph);
+    return fb::CreateProgram(b, value_list, step_list, prepare_list, inputs, outputs, states, lengths,
+                             texts.values, texts.steps, texts.origins, texts.orders);
+  }
+
+  static std::string order_text(const Value& v) { return fmt::format("{}", fmt::join(v.order, " ")); }
+
+  void add_texts(const Graph& graph) {
+    for (const Value& v : graph.values) texts_.add(v.name), texts_.add(order_text(v));
+    for (const auto* nodes : {&graph.nodes, &graph.prepare})
+      for (const Node& node : *nodes) texts_.add(node.name), texts_.add(node.origin);
+  }
+
+  struct ProgramTexts {
+    Offset<flatbuffers::Vector<uint32_t>> values = 0, steps = 0, origins = 0;
+    Offset<flatbuffers::Vector<const fb::ValueOrder*>> orders = 0;
+  };
+  ProgramTexts program_texts(Builder& b, const Graph& graph) const {
+    if (options_.strip_names) return {};
+    std::vector<uint32_t> values, steps, origins;
+    std::vector<fb::ValueOrder> orders;
+    for (const Value& v : graph.values) {
+      if (!v.order.empty())
+        orders.emplace_back(static_cast<uint32_t>(values.size()), texts_.at(order_text(v)));
+      values.push_back(texts_.at(v.name));
+    }
+    for (const auto* nodes : {&graph.nodes, &graph.prepare})
+      for (const Node& node : *nodes)
+        steps.push_back(texts_.at(node.name)), origins.push_back(texts_.at(node.origin));
+    return {b.list(values), b.list(steps), b.list(origins),
+            orders.empty() ? 0 : b.CreateVectorOfStructs(orders)};
   }
 
   static Offset<flatbuffers::Vector<Offset<fb::Length>>> given_lengths(Builder& b, const Graph& graph) {
@@ -205,9 +226,8 @@ class ModelWriter {
     const int32_t constant = v.constant && !prepared ? pool_.add(v.constant) : -1;
     const int32_t initial = state != nullptr && state->initial ? pool_.add(state->initial) : -1;
     const int32_t update = state != nullptr ? graph.outputs[state->output] : -1;
-    return fb::CreateValue(b, static_cast<uint8_t>(v.dtype), dims, kind, constant, initial, update,
-                           bounded_dims, names_.add(v.name, {}, v.order), static_cast<float>(v.scale),
-                           static_cast<int32_t>(v.zero_point));
+    return b.table(&fb::CreateValue, static_cast<uint8_t>(v.dtype), dims, kind, constant, initial, update,
+                   bounded_dims, -1, static_cast<float>(v.scale), static_cast<int32_t>(v.zero_point));
   }
 
   Offset<fb::Step> step(Builder& b, const Node& node, const std::vector<uint32_t>& subprograms) {
@@ -220,7 +240,7 @@ class ModelWriter {
     const auto bytes = attrs.bytes.empty() ? 0 : b.CreateVector(attrs.bytes);
     const auto subs = b.list_or_none(subprograms);
     return fb::CreateStep(b, static_cast<uint16_t>(node.op()), op_info(node.op())->version, inputs, outputs,
-                          ints, floats, bytes, subs, names_.add(node.name, node.origin));
+                          ints, floats, bytes, subs);
   }
 
   Offset<fb::Profile> profile(size_t index, uint32_t base) {
@@ -241,7 +261,7 @@ class ModelWriter {
   Offset<fb::ProgramPlan> plan(const PlannedProgram& planned, uint32_t index) {
     std::vector<Offset<fb::StepPlan>> steps;
     for (const PlannedStep& s : planned.steps) {
-      const auto candidates = builder_.CreateVector(s.candidates);  // each step's own: sinter tune changes it
+      const auto candidates = builder_.list(s.candidates);
       Offset<flatbuffers::Vector<Offset<fb::DeviceWorkspace>>> there = 0;
       if (!s.device_workspaces.empty()) {
         std::vector<Offset<fb::DeviceWorkspace>> list;
@@ -249,16 +269,23 @@ class ModelWriter {
           list.push_back(fb::CreateDeviceWorkspace(builder_, w.region, w.offset, w.bytes));
         there = builder_.CreateVector(list);
       }
-      steps.push_back(fb::CreateStepPlan(builder_, candidates, s.workspace_region, s.workspace_offset,
-                                         s.workspace_bytes, s.max_threads, s.elided, s.in_order, there));
+      steps.push_back(builder_.table(&fb::CreateStepPlan, candidates, s.workspace_region, s.workspace_offset,
+                                     s.workspace_bytes, s.max_threads, s.elided, s.in_order, there));
     }
+    // Without bytes, which values define, and live ranges, where they are those that the steps define.
+    std::vector<detail::Life> lives(planned.values.size());
+    detail::find_lives(*flatbuffers::GetTemporaryPointer(builder_, programs_[index]), lives);
+    const auto stated = [](int planned_step, int32_t own) {
+      return planned_step != own ? planned_step : detail::Life::kNever;
+    };
     std::vector<Offset<fb::Placement>> placements;
     for (size_t i = 0; i < planned.values.size(); ++i) {
       const PlannedValue& v = planned.values[i];
       if (!v.placed) continue;
       const auto strides = builder_.list_or_none(v.strides);
-      placements.push_back(fb::CreatePlacement(builder_, static_cast<uint32_t>(i), v.region, v.offset,
-                                               v.bytes, v.first_step, v.last_step, v.alias_of, strides));
+      placements.push_back(fb::CreatePlacement(builder_, static_cast<uint32_t>(i), v.region, v.offset, 0,
+                                               stated(v.first_step, lives[i].first),
+                                               stated(v.last_step, lives[i].last), v.alias_of, strides));
     }
     std::vector<Offset<fb::Region>> regions;
     for (const PlannedRegion& r : planned.regions)
@@ -271,8 +298,9 @@ class ModelWriter {
   const std::span<const PlannedModel> profiles_;
   const EmitOptions& options_;
   Builder builder_;
+  std::vector<Offset<fb::Program>> programs_;
   ConstantPool pool_;
-  NameTable names_;
+  TextTable texts_;
   std::vector<std::vector<bool>> entries_;                // by profile and program
   std::vector<std::vector<std::vector<uint8_t>>> forms_;  // of the profiles' programs
 };

@@ -19,13 +19,13 @@ void rewrite_model(std::span<const std::byte> file, const Rewriting& rewriting,
 
   const std::span<const std::byte> structure =
       rewriting.structure.empty() ? e.flatbuffer : rewriting.structure;
-  if (structure.size() != e.flatbuffer.size()) throw ModelFileError("the structure has another size");
   const bool sign = rewriting.key != nullptr;
   const auto algorithm = sign ? format::DigestAlgorithm::kBlake2b : format::DigestAlgorithm::kXxh3;
   std::vector<format::Segment> from(e.header.segment_count);
   for (uint32_t i = 0; i < e.header.segment_count; ++i) from[i] = e.segment(i);
   std::vector<format::Segment> segments = from;
   format::Header header = e.header;
+  header.flatbuffer_bytes = structure.size();
   if (!format::lay_out(header, segments, sign).ok())
     throw ModelFileError("the model is too large for one file");
   header.flatbuffer_digest = format::digest_of(structure, algorithm);

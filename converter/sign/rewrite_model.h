@@ -10,8 +10,8 @@
 namespace sinter::convert {
 
 struct Rewriting {
-  std::span<const std::byte> structure =
-      {};                          // the FlatBuffer, of the same size and constants; empty: the file's own
+  // The FlatBuffer, with lists of the same lengths and the same constants; empty: the file's own.
+  std::span<const std::byte> structure = {};
   const SecretKey* key = nullptr;  // null: the new file is not signed
 };
 

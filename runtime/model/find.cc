@@ -17,6 +17,23 @@ const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value)
   return find_sorted(plan.placements(), value, [](const fb::Placement& p) { return p.value(); });
 }
 
+TensorView placed_view(const fb::Value& value, const fb::Placement& placement) {
+  TensorView view = value_view(value);
+  if (placement.strides() != nullptr)
+    for (int i = 0; i < view.rank; ++i) view.strides[i] = items(placement.strides())[static_cast<size_t>(i)];
+  return view;
+}
+
+uint64_t extent_bytes(const TensorView& placed) {
+  uint64_t extent = byte_width(placed.dtype);
+  for (int i = 0; i < placed.rank; ++i) {
+    if (placed.dims[i] == 0) return 0;
+    if (placed.dims[i] > 1)
+      extent += static_cast<uint64_t>(placed.dims[i] - 1) * static_cast<uint64_t>(placed.strides[i]);
+  }
+  return extent;
+}
+
 const fb::DeviceWorkspace* find_device_workspace(const fb::ProgramPlan& plan, const fb::StepPlan& step,
                                                  uint8_t kind) {
   for (uint32_t i = 0; i < length(step.device_workspaces()); ++i) {

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "runtime/backend/target.h"
-#include "runtime/model/model_state.h"
+#include "runtime/model/names.h"
 #include "runtime/model/structure_arena.h"
 #include "runtime/model/verify.h"
 #include "runtime/signature/signature.h"
@@ -84,12 +84,6 @@ Result<format::Header> plausible_header(std::span<const std::byte> file) {
 }
 
 const fb::Program* program_of(const ModelState* state, uint32_t i) { return state->root->programs()->Get(i); }
-
-const char* name_of(const ModelState* state, int32_t name) {
-  const fb::Debug* debug = state->root->debug();
-  if (debug == nullptr || name < 0 || static_cast<uint32_t>(name) >= length(debug->names())) return "";
-  return text(debug->names()->Get(static_cast<uint32_t>(name)));
-}
 
 // Of the first profile; the others' have the same inputs and outputs.
 const fb::Program* entry_of(const ModelState* state, uint32_t entry) {
@@ -280,7 +274,7 @@ const char* Model::step_op(uint32_t step, uint32_t program) const {
   return detail::step_op_name(*program_of(state_, program)->steps()->Get(step));
 }
 const char* Model::step_name(uint32_t step, uint32_t program) const {
-  return name_of(state_, program_of(state_, program)->steps()->Get(step)->name());
+  return detail::step_name(*state_->root, *program_of(state_, program), step);
 }
 
 size_t Model::format(const Status& status, std::span<char> buffer) const {

@@ -181,6 +181,14 @@ const T* find_sorted(const flatbuffers::Vector<flatbuffers::Offset<T>>* list, ui
 // The operation's name; of a custom operator's step, the operator's. The step is verified.
 const char* step_op_name(const fb::Step& step);
 const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value);
+// The value's dtype and dims with its strides there. Both are verified, as far as the placement goes.
+TensorView placed_view(const fb::Value& value, const fb::Placement& placement);
+// From the beginning of the first element to the end of the last one.
+uint64_t extent_bytes(const TensorView& placed);
+// Of a placement in a plan of the program.
+inline uint64_t placed_bytes(const fb::Program& program, const fb::Placement& placement) {
+  return extent_bytes(placed_view(*program.values()->Get(placement.value()), placement));
+}
 // What a control step of `plan` has of the device memory `kind` for its subprograms; null: nothing.
 const fb::DeviceWorkspace* find_device_workspace(const fb::ProgramPlan& plan, const fb::StepPlan& step,
                                                  uint8_t kind);

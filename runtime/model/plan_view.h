@@ -62,12 +62,9 @@ struct PlanView {
   Place place(const fb::Placement& p) const {
     Place out;
     out.placement = &p;
-    out.view = value_view(value(p.value()));
-    if (p.strides() != nullptr)
-      for (int i = 0; i < out.view.rank; ++i)
-        out.view.strides[i] = items(p.strides())[static_cast<size_t>(i)];
+    out.view = placed_view(value(p.value()), p);
     out.begin = base(p.region()) + p.offset();
-    out.end = out.begin + p.bytes();
+    out.end = out.begin + extent_bytes(out.view);
     return out;
   }
   // Place of a value, with a null placement if it has none.

@@ -42,8 +42,8 @@ struct Scratch {
   }
 };
 
-// A real file holds every list once; one that shares them to appear larger than it is (and cost time) is
-// refused.
+// Equal lists and tables can be shared. A file that shares them to appear much larger than it is (and cost
+// time) is refused: the items of all lists, counted wherever a list is referred to, exceed its bytes.
 Status check_total_lengths(const fb::Model& root, uint64_t flatbuffer_bytes) {
   uint64_t total = 0;
   const auto add = [&](uint64_t n) { total += n; };

@@ -44,9 +44,7 @@ bool disjoint(const Place& a, const Place& b) {
 
 // As disjoint(), for most of the pairs in a block with many values, at little cost.
 constexpr uint64_t kCheap = 16;
-bool far_apart(const fb::Placement& a, const fb::Placement& b) {
-  return a.offset() + a.bytes() <= b.offset() || b.offset() + b.bytes() <= a.offset();
-}
+bool far_apart(const Box& a, const Box& b) { return a.end <= b.begin || b.end <= a.begin; }
 
 // b is written over a by an operation that may do so.
 bool in_place(const PlanView& view, const Place& a, const Place& b) {
@@ -152,7 +150,7 @@ Status check_blocks(PlanView& view) {
         const uint32_t a = s.active[k];
         if (life(a).last < life(b).first) continue;
         s.active[kept++] = a;
-        if (far_apart(*list->Get(a), *list->Get(b)) && ++apart % kCheap != 0) continue;
+        if (far_apart(s.boxes[a], s.boxes[b]) && ++apart % kCheap != 0) continue;
         SINTER_RETURN_UNLESS(view.budget-- > 0, unsupported("the plan is too entangled to verify"));
         const bool together = life(a).first == life(b).first;
         if (!s.written[list->Get(b)->value()] && !(together && s.written[list->Get(a)->value()])) continue;

@@ -2,6 +2,7 @@
 // steps in place, and no byte shared by what lives at the same time. The rules are in schemas/FORMAT.md,
 // "Planned memory".
 #include "runtime/backend/validate.h"
+#include "runtime/model/lives.h"
 #include "runtime/model/plan_view.h"
 
 namespace sinter::detail {
@@ -156,22 +157,23 @@ class PlanVerifier : PlanView {
           corrupt("a placement's strides are impossible"));
     }
     if (empty) extent = 0;
-    SINTER_RETURN_UNLESS(p.bytes() == extent,
+    SINTER_RETURN_UNLESS(p.bytes() == 0 || p.bytes() == extent,
                          corrupt("a placement has %a bytes, not %b", static_cast<int64_t>(p.bytes()),
                                  static_cast<int64_t>(extent)));
     SINTER_RETURN_UNLESS(
         p.offset() % (p.alias_of() == -1 ? kBufferAlignment : static_cast<uint64_t>(width)) == 0,
         corrupt("a placement is not aligned"));
-    SINTER_RETURN_UNLESS(inside(p.region(), p.offset(), p.bytes()),
+    SINTER_RETURN_UNLESS(inside(p.region(), p.offset(), extent),
                          corrupt("a placement extends beyond its region"));
     // The bytes of a state belong to it all the time, also where its old content is not needed any more.
     const bool state = value(p.value()).kind() == fb::ValueKind::State;
     const Life life = state ? Life{-1, end} : f_.lives[p.value()];
-    SINTER_RETURN_UNLESS(p.first_step() >= -1 && p.first_step() <= life.first && p.last_step() >= life.last &&
-                             p.last_step() <= end && p.first_step() <= p.last_step(),
+    const Life stated = stated_life(p, life);
+    SINTER_RETURN_UNLESS(stated.first >= -1 && stated.first <= life.first && stated.last >= life.last &&
+                             stated.last <= end && stated.first <= stated.last,
                          corrupt("a placement does not cover the value's live range"));
     Box& box = s_.boxes[boxes_++];
-    box = {place(p).begin, place(p).end, p.first_step(), p.last_step(), 0, static_cast<int32_t>(p.value())};
+    box = {place(p).begin, place(p).end, stated.first, stated.last, 0, static_cast<int32_t>(p.value())};
     return ok_status();
   }
   [[gnu::noinline]] Status check_steps() {

@@ -47,10 +47,11 @@ Status Creator::resolve_binding(const Binding& b) {
       at(unsupported("this value cannot be bound: another value shares its planned memory")));
   SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(b.buffer.data()) % kBufferAlignment == 0,
                        at(invalid("a bound buffer must be aligned to %a bytes", kBufferAlignment)));
-  SINTER_RETURN_UNLESS(b.buffer.size() >= p->bytes(),
-                       at(invalid("a bound buffer needs %a bytes but has %b",
-                                  static_cast<int64_t>(p->bytes()), static_cast<int64_t>(b.buffer.size()))));
-  const ByteRange range(b.buffer.data(), static_cast<size_t>(p->bytes()));
+  const auto bytes = static_cast<size_t>(placed_bytes(program, *p));
+  SINTER_RETURN_UNLESS(b.buffer.size() >= bytes,
+                       at(invalid("a bound buffer needs %a bytes but has %b", static_cast<int64_t>(bytes),
+                                  static_cast<int64_t>(b.buffer.size()))));
+  const ByteRange range(b.buffer.data(), bytes);
   for (size_t k = 0; k < bound_count_; ++k) {
     const Binding& other = options_.bindings[k];
     SINTER_RETURN_UNLESS(
@@ -116,7 +117,7 @@ uint8_t Creator::memory_of(const Frame& frame, const fb::Placement& p) const {
 
 // Of the value that the kth binding is for.
 size_t Creator::bound_bytes(size_t k) const {
-  return static_cast<size_t>(find_placement(*plan_, bound_[k])->bytes());
+  return static_cast<size_t>(placed_bytes(*program_, *find_placement(*plan_, bound_[k])));
 }
 
 // Values that share a bound value's memory move with it: it must fit there, must not outlive a run, and must
@@ -133,8 +134,9 @@ Status Creator::check_blocks() const {
     const fb::Placement& p = *plan.placements()->Get(i);
     const fb::Placement& root = root_of(plan, p);
     if (!bound_at(root)) continue;
-    const bool inside = p.offset() >= root.offset() && p.offset() - root.offset() <= root.bytes() &&
-                        p.bytes() <= root.bytes() - (p.offset() - root.offset());
+    const uint64_t bytes = placed_bytes(program, root);
+    const bool inside = p.offset() >= root.offset() && p.offset() - root.offset() <= bytes &&
+                        placed_bytes(program, p) <= bytes - (p.offset() - root.offset());
     SINTER_RETURN_UNLESS(inside && program.values()->Get(p.value())->kind() != fb::ValueKind::State,
                          unsupported("a bound value cannot be bound: it shares its planned memory with value "
                                      "%a, which lives longer or is larger",

@@ -36,6 +36,8 @@ struct StatePortBuilder;
 struct Length;
 struct LengthBuilder;
 
+struct ValueOrder;
+
 struct Program;
 struct ProgramBuilder;
 
@@ -124,6 +126,29 @@ FLATBUFFERS_MANUALLY_ALIGNED_STRUCT(4) BoundedDim FLATBUFFERS_FINAL_CLASS {
   }
 };
 FLATBUFFERS_STRUCT_END(BoundedDim, 8);
+
+FLATBUFFERS_MANUALLY_ALIGNED_STRUCT(4) ValueOrder FLATBUFFERS_FINAL_CLASS {
+ private:
+  uint32_t value_;
+  uint32_t order_;
+
+ public:
+  ValueOrder()
+      : value_(0),
+        order_(0) {
+  }
+  ValueOrder(uint32_t _value, uint32_t _order)
+      : value_(::flatbuffers::EndianScalar(_value)),
+        order_(::flatbuffers::EndianScalar(_order)) {
+  }
+  uint32_t value() const {
+    return ::flatbuffers::EndianScalar(value_);
+  }
+  uint32_t order() const {
+    return ::flatbuffers::EndianScalar(order_);
+  }
+};
+FLATBUFFERS_STRUCT_END(ValueOrder, 8);
 
 struct Constant FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   typedef ConstantBuilder Builder;
@@ -780,7 +805,11 @@ struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_INPUTS = 10,
     VT_OUTPUTS = 12,
     VT_STATES = 14,
-    VT_LENGTHS = 16
+    VT_LENGTHS = 16,
+    VT_VALUE_NAMES = 18,
+    VT_STEP_NAMES = 20,
+    VT_STEP_ORIGINS = 22,
+    VT_VALUE_ORDERS = 24
   };
   const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Value>> *values() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Value>> *>(VT_VALUES);
@@ -802,6 +831,18 @@ struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   }
   const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Length>> *lengths() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Length>> *>(VT_LENGTHS);
+  }
+  const ::flatbuffers::Vector<uint32_t> *value_names() const {
+    return GetPointer<const ::flatbuffers::Vector<uint32_t> *>(VT_VALUE_NAMES);
+  }
+  const ::flatbuffers::Vector<uint32_t> *step_names() const {
+    return GetPointer<const ::flatbuffers::Vector<uint32_t> *>(VT_STEP_NAMES);
+  }
+  const ::flatbuffers::Vector<uint32_t> *step_origins() const {
+    return GetPointer<const ::flatbuffers::Vector<uint32_t> *>(VT_STEP_ORIGINS);
+  }
+  const ::flatbuffers::Vector<const sinter::fb::ValueOrder *> *value_orders() const {
+    return GetPointer<const ::flatbuffers::Vector<const sinter::fb::ValueOrder *> *>(VT_VALUE_ORDERS);
   }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
@@ -826,6 +867,14 @@ struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            VerifyOffset(verifier, VT_LENGTHS) &&
            verifier.VerifyVector(lengths()) &&
            verifier.VerifyVectorOfTables(lengths()) &&
+           VerifyOffset(verifier, VT_VALUE_NAMES) &&
+           verifier.VerifyVector(value_names()) &&
+           VerifyOffset(verifier, VT_STEP_NAMES) &&
+           verifier.VerifyVector(step_names()) &&
+           VerifyOffset(verifier, VT_STEP_ORIGINS) &&
+           verifier.VerifyVector(step_origins()) &&
+           VerifyOffset(verifier, VT_VALUE_ORDERS) &&
+           verifier.VerifyVector(value_orders()) &&
            verifier.EndTable();
   }
 };
@@ -855,6 +904,18 @@ struct ProgramBuilder {
   void add_lengths(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Length>>> lengths) {
     fbb_.AddOffset(Program::VT_LENGTHS, lengths);
   }
+  void add_value_names(::flatbuffers::Offset<::flatbuffers::Vector<uint32_t>> value_names) {
+    fbb_.AddOffset(Program::VT_VALUE_NAMES, value_names);
+  }
+  void add_step_names(::flatbuffers::Offset<::flatbuffers::Vector<uint32_t>> step_names) {
+    fbb_.AddOffset(Program::VT_STEP_NAMES, step_names);
+  }
+  void add_step_origins(::flatbuffers::Offset<::flatbuffers::Vector<uint32_t>> step_origins) {
+    fbb_.AddOffset(Program::VT_STEP_ORIGINS, step_origins);
+  }
+  void add_value_orders(::flatbuffers::Offset<::flatbuffers::Vector<const sinter::fb::ValueOrder *>> value_orders) {
+    fbb_.AddOffset(Program::VT_VALUE_ORDERS, value_orders);
+  }
   explicit ProgramBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -874,8 +935,16 @@ inline ::flatbuffers::Offset<Program> CreateProgram(
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Port>>> inputs = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Port>>> outputs = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::StatePort>>> states = 0,
-    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Length>>> lengths = 0) {
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Length>>> lengths = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<uint32_t>> value_names = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<uint32_t>> step_names = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<uint32_t>> step_origins = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<const sinter::fb::ValueOrder *>> value_orders = 0) {
   ProgramBuilder builder_(_fbb);
+  builder_.add_value_orders(value_orders);
+  builder_.add_step_origins(step_origins);
+  builder_.add_step_names(step_names);
+  builder_.add_value_names(value_names);
   builder_.add_lengths(lengths);
   builder_.add_states(states);
   builder_.add_outputs(outputs);
@@ -894,7 +963,11 @@ inline ::flatbuffers::Offset<Program> CreateProgramDirect(
     const std::vector<::flatbuffers::Offset<sinter::fb::Port>> *inputs = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Port>> *outputs = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::StatePort>> *states = nullptr,
-    const std::vector<::flatbuffers::Offset<sinter::fb::Length>> *lengths = nullptr) {
+    const std::vector<::flatbuffers::Offset<sinter::fb::Length>> *lengths = nullptr,
+    const std::vector<uint32_t> *value_names = nullptr,
+    const std::vector<uint32_t> *step_names = nullptr,
+    const std::vector<uint32_t> *step_origins = nullptr,
+    const std::vector<sinter::fb::ValueOrder> *value_orders = nullptr) {
   auto values__ = values ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Value>>(*values) : 0;
   auto steps__ = steps ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Step>>(*steps) : 0;
   auto prepare__ = prepare ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Step>>(*prepare) : 0;
@@ -902,6 +975,10 @@ inline ::flatbuffers::Offset<Program> CreateProgramDirect(
   auto outputs__ = outputs ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Port>>(*outputs) : 0;
   auto states__ = states ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::StatePort>>(*states) : 0;
   auto lengths__ = lengths ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Length>>(*lengths) : 0;
+  auto value_names__ = value_names ? _fbb.CreateVector<uint32_t>(*value_names) : 0;
+  auto step_names__ = step_names ? _fbb.CreateVector<uint32_t>(*step_names) : 0;
+  auto step_origins__ = step_origins ? _fbb.CreateVector<uint32_t>(*step_origins) : 0;
+  auto value_orders__ = value_orders ? _fbb.CreateVectorOfStructs<sinter::fb::ValueOrder>(*value_orders) : 0;
   return sinter::fb::CreateProgram(
       _fbb,
       values__,
@@ -910,7 +987,11 @@ inline ::flatbuffers::Offset<Program> CreateProgramDirect(
       inputs__,
       outputs__,
       states__,
-      lengths__);
+      lengths__,
+      value_names__,
+      step_names__,
+      step_origins__,
+      value_orders__);
 }
 
 struct Region FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
@@ -1188,10 +1269,10 @@ struct Placement FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     return GetField<uint64_t>(VT_BYTES, 0);
   }
   int32_t first_step() const {
-    return GetField<int32_t>(VT_FIRST_STEP, 0);
+    return GetField<int32_t>(VT_FIRST_STEP, -2);
   }
   int32_t last_step() const {
-    return GetField<int32_t>(VT_LAST_STEP, 0);
+    return GetField<int32_t>(VT_LAST_STEP, -2);
   }
   int32_t alias_of() const {
     return GetField<int32_t>(VT_ALIAS_OF, -1);
@@ -1231,10 +1312,10 @@ struct PlacementBuilder {
     fbb_.AddElement<uint64_t>(Placement::VT_BYTES, bytes, 0);
   }
   void add_first_step(int32_t first_step) {
-    fbb_.AddElement<int32_t>(Placement::VT_FIRST_STEP, first_step, 0);
+    fbb_.AddElement<int32_t>(Placement::VT_FIRST_STEP, first_step, -2);
   }
   void add_last_step(int32_t last_step) {
-    fbb_.AddElement<int32_t>(Placement::VT_LAST_STEP, last_step, 0);
+    fbb_.AddElement<int32_t>(Placement::VT_LAST_STEP, last_step, -2);
   }
   void add_alias_of(int32_t alias_of) {
     fbb_.AddElement<int32_t>(Placement::VT_ALIAS_OF, alias_of, -1);
@@ -1259,8 +1340,8 @@ inline ::flatbuffers::Offset<Placement> CreatePlacement(
     uint32_t region = 0,
     uint64_t offset = 0,
     uint64_t bytes = 0,
-    int32_t first_step = 0,
-    int32_t last_step = 0,
+    int32_t first_step = -2,
+    int32_t last_step = -2,
     int32_t alias_of = -1,
     ::flatbuffers::Offset<::flatbuffers::Vector<int64_t>> strides = 0) {
   PlacementBuilder builder_(_fbb);
@@ -1281,8 +1362,8 @@ inline ::flatbuffers::Offset<Placement> CreatePlacementDirect(
     uint32_t region = 0,
     uint64_t offset = 0,
     uint64_t bytes = 0,
-    int32_t first_step = 0,
-    int32_t last_step = 0,
+    int32_t first_step = -2,
+    int32_t last_step = -2,
     int32_t alias_of = -1,
     const std::vector<int64_t> *strides = nullptr) {
   auto strides__ = strides ? _fbb.CreateVector<int64_t>(*strides) : 0;
@@ -1518,7 +1599,8 @@ struct Debug FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
     VT_NAMES = 4,
     VT_ORIGINS = 6,
-    VT_ORDERS = 8
+    VT_ORDERS = 8,
+    VT_TEXTS = 10
   };
   const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *names() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *>(VT_NAMES);
@@ -1528,6 +1610,9 @@ struct Debug FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   }
   const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *orders() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *>(VT_ORDERS);
+  }
+  const ::flatbuffers::Vector<uint8_t> *texts() const {
+    return GetPointer<const ::flatbuffers::Vector<uint8_t> *>(VT_TEXTS);
   }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
@@ -1540,6 +1625,8 @@ struct Debug FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            VerifyOffset(verifier, VT_ORDERS) &&
            verifier.VerifyVector(orders()) &&
            verifier.VerifyVectorOfStrings(orders()) &&
+           VerifyOffset(verifier, VT_TEXTS) &&
+           verifier.VerifyVector(texts()) &&
            verifier.EndTable();
   }
 };
@@ -1557,6 +1644,9 @@ struct DebugBuilder {
   void add_orders(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> orders) {
     fbb_.AddOffset(Debug::VT_ORDERS, orders);
   }
+  void add_texts(::flatbuffers::Offset<::flatbuffers::Vector<uint8_t>> texts) {
+    fbb_.AddOffset(Debug::VT_TEXTS, texts);
+  }
   explicit DebugBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -1572,8 +1662,10 @@ inline ::flatbuffers::Offset<Debug> CreateDebug(
     ::flatbuffers::FlatBufferBuilder &_fbb,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> names = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> origins = 0,
-    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> orders = 0) {
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> orders = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<uint8_t>> texts = 0) {
   DebugBuilder builder_(_fbb);
+  builder_.add_texts(texts);
   builder_.add_orders(orders);
   builder_.add_origins(origins);
   builder_.add_names(names);
@@ -1584,15 +1676,18 @@ inline ::flatbuffers::Offset<Debug> CreateDebugDirect(
     ::flatbuffers::FlatBufferBuilder &_fbb,
     const std::vector<::flatbuffers::Offset<::flatbuffers::String>> *names = nullptr,
     const std::vector<::flatbuffers::Offset<::flatbuffers::String>> *origins = nullptr,
-    const std::vector<::flatbuffers::Offset<::flatbuffers::String>> *orders = nullptr) {
+    const std::vector<::flatbuffers::Offset<::flatbuffers::String>> *orders = nullptr,
+    const std::vector<uint8_t> *texts = nullptr) {
   auto names__ = names ? _fbb.CreateVector<::flatbuffers::Offset<::flatbuffers::String>>(*names) : 0;
   auto origins__ = origins ? _fbb.CreateVector<::flatbuffers::Offset<::flatbuffers::String>>(*origins) : 0;
   auto orders__ = orders ? _fbb.CreateVector<::flatbuffers::Offset<::flatbuffers::String>>(*orders) : 0;
+  auto texts__ = texts ? _fbb.CreateVector<uint8_t>(*texts) : 0;
   return sinter::fb::CreateDebug(
       _fbb,
       names__,
       origins__,
-      orders__);
+      orders__,
+      texts__);
 }
 
 struct Model FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {

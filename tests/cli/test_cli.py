@@ -677,6 +677,27 @@ class Tune(Case):
         self.expect(0, "compare", self.digits, out, "--inputs", self.path("x.npz"))
         self.expect(0, "run", out, "--inputs", self.path("x.npz"))
 
+    def test_steps_that_share_a_plan(self):
+        """Four equal steps, which have one plan in the file: a choice changes the steps that it names alone, again and again."""
+        nodes = [helper.make_node("Add", ["x" if i == 0 else f"v{i}", "y"], [f"v{i + 1}"]) for i in range(4)]
+        model, out = self.path("equal.sinter"), self.path("equal.tuned.sinter")
+        shape = [1, 64, 64]
+        self.expect(0, "convert", self.save("equal.onnx", model_of(nodes, [value("x", shape), value("y", shape)], [value("v4", shape)])),
+                    "-o", model)
+        planned = [s["candidates"] for s in self.steps(model)]
+        self.assertEqual(planned, [planned[0]] * 4)
+        self.assertGreater(len(planned[0]), 1)
+        rotated = [planned[0][-1], *planned[0][:-1]]
+        times = {n: [f"0 {step} {name} {1000 * (len(planned[0]) - k)}" for step in n for k, name in enumerate(planned[0])]
+                 for n in ((1, 2), (3,))}
+        self.expect(0, "tune", model, "-o", out, "--times", self.times("equal.txt", times[1, 2]), words=("changed    2 steps",))
+        self.assertEqual([s["candidates"] for s in self.steps(out)], [planned[0], rotated, rotated, planned[0]])
+        self.assertLess(os.path.getsize(out) - os.path.getsize(model), 128)
+        self.expect(0, "tune", out, "--times", self.times("equal.txt", times[3,]), words=("changed    1 steps",))
+        self.assertEqual([s["candidates"] for s in self.steps(out)], [planned[0], rotated, rotated, rotated])
+        cli.save_npz(self.path("equal.npz"), {n: np.ones(shape, np.float32) for n in "xy"})
+        self.expect(0, "compare", model, out, "--inputs", self.path("equal.npz"))
+
     def test_noise_decides_nothing(self):
         i, c, _ = self.slower()
         lines = [f"0 {i} {c[0]} 100000", f"0 {i} {c[1]} 96000"]
@@ -1346,6 +1367,13 @@ class Explain(Case):
             self.expect(0, "explain", target, name)
             fates[name] = answer
         return fates
+
+    def test_of_an_earlier_build(self):
+        """Names as strings, reasons as lines."""
+        file = os.path.join(cli.REPO, "tests", "format", "corpus", "v3_names.sinter")
+        self.expect(0, "explain", file, "node_relu", words=("fused by pass fuse-clamp into node 'node_conv'", "(ONNX Conv)"))
+        self.expect(0, "explain", file, "relu", words=("float16 -> float32, widened [promote.float]",))
+        self.expect(0, "inspect", file, "--steps", words=("relu float32[1,4,4,3]", "# node_sqrt"))
 
     def test_digits(self):
         self.explained(DIGITS, self.path("d.sinter"))

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "runtime/model/names.h"
 #include "runtime/signature/signature.h"
 #include "sinter/file_map.h"
 #include "tests/common/source_dir.h"
@@ -129,6 +130,23 @@ TEST(Corpus, ShapeSetsOfVersion3) {
   FromFile f("v3_shapes.sinter", shapes_model, {.entry = 1});
   ASSERT_TRUE(f.session.valid());
   EXPECT_EQ(f.session.input("x").size(), 4096);
+}
+
+// As the converter wrote it when names were strings, and placements had bytes and live ranges.
+TEST(Corpus, NamesOfVersion3) {
+  const auto map = FileMap::open(path_of("v3_names.sinter").c_str());
+  ASSERT_TRUE(map.ok());
+  const OpenOptions options{.kernels = reference_kernels()};
+  AlignedBytes memory(Model::open_bytes(map->bytes(), options).value());
+  const auto model = Model::open(map->bytes(), memory.span(), options);
+  ASSERT_TRUE(model.ok()) << model.status().message;
+  const fb::Model& root = *model->state()->root;
+  const fb::Program& program = *root.programs()->Get(0);
+  EXPECT_STREQ(model->step_name(2), "node_conv");
+  EXPECT_STREQ(detail::step_origin(root, program, 2), "Conv");
+  const auto result = static_cast<uint32_t>(program.steps()->Get(2)->outputs()->Get(0));
+  EXPECT_STREQ(detail::value_name(root, program, result), "relu");
+  EXPECT_STREQ(detail::value_order(root, program, result), "0 2 3 1");
 }
 
 // Nothing was released before version 3.

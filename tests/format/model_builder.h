@@ -246,6 +246,8 @@ class ModelBuilder {
   uint64_t padding = 64;               // of every region
   uint64_t scratch_less = 0;           // to state too little scratch
   bool write_strides_always = false;
+  bool bare_placements =
+      false;  // without bytes and live ranges that the test does not give, as the converter writes
 
  private:
   template <class A>
@@ -320,10 +322,14 @@ inline flatbuffers::Offset<fb::ProgramPlan> ModelBuilder::plan(flatbuffers::Flat
       for (size_t d = 0; d < s.strides.size(); ++d) bytes += (p.values[v].dims[d] - 1) * s.strides[d];
     }
     const auto strides = s.strides.empty() ? 0 : fbb.CreateVector(s.strides);
-    placements.push_back(fb::CreatePlacement(
-        fbb, static_cast<uint32_t>(v), s.region, offsets[v],
-        static_cast<uint64_t>(s.bytes >= 0 ? s.bytes : bytes), s.first != -2 ? s.first : -1,
-        s.last != -2 ? s.last : static_cast<int32_t>(p.steps.size()), s.alias_of, strides));
+    const auto whole = static_cast<int32_t>(p.steps.size());
+    placements.push_back(fb::CreatePlacement(fbb, static_cast<uint32_t>(v), s.region, offsets[v],
+                                             static_cast<uint64_t>(s.bytes >= 0      ? s.bytes
+                                                                   : bare_placements ? 0
+                                                                                     : bytes),
+                                             s.first != -2 || bare_placements ? s.first : -1,
+                                             s.last != -2 || bare_placements ? s.last : whole, s.alias_of,
+                                             strides));
   }
   std::vector<flatbuffers::Offset<fb::StepPlan>> steps;
   for (StepSpec& s : p.steps) {

@@ -1,4 +1,5 @@
 // Opening good files, and refusing every damaged one.
+#include "runtime/model/lives.h"
 #include "tests/format/refusal.h"
 
 namespace sinter::testing {
@@ -268,6 +269,38 @@ TEST(Plan, OverlapIsFound) {
   b.place(0).last = 0;
   b.place(3).first = 1;
   EXPECT_TRUE(open(b.build()).status.ok());
+}
+// Without bytes and live ranges in the file, the verifier takes those of the values.
+TEST(Plan, PlacementsWithoutBytesAndLiveRanges) {
+  ModelBuilder b = small_model();
+  b.bare_placements = true;
+  b.place(0).offset = b.place(3).offset = 0, b.place(2).offset = 64;  // x dies in step 0, y is born in step 1
+  const AlignedBytes file = b.build();
+  const Opened o = open(file);
+  ASSERT_TRUE(o.status.ok()) << explain(o.status);
+  const fb::Model& root = *o.model.state()->root;
+  const fb::Program& program = *root.programs()->Get(0);
+  const fb::ProgramPlan& plan = *root.profiles()->Get(0)->plans()->Get(0);
+  EXPECT_EQ(detail::placed_bytes(program, *detail::find_placement(plan, 2)), 24u);
+  std::vector<detail::Life> lives(4);
+  detail::find_lives(program, lives);
+  const auto life = [&](uint32_t v) {
+    const detail::Life at = detail::stated_life(*detail::find_placement(plan, v), lives[v]);
+    return std::pair(at.first, at.last);
+  };
+  EXPECT_EQ(life(0), std::pair(-1, 0));
+  EXPECT_EQ(life(2), std::pair(0, 1));
+  EXPECT_EQ(life(3), std::pair(1, 2));
+  b.place(2).offset = 0;
+  EXPECT_REFUSED(b, "share bytes");
+  b.place(2).offset = 64, b.place(2).bytes = 20;
+  EXPECT_REFUSED(b, "a placement has");
+  b.place(2).bytes = -1, b.place(0).last = 1;  // states more than x needs
+  EXPECT_REFUSED(b, "share bytes");
+  b = small_model();
+  b.bare_placements = true;
+  b.region_bytes = 64 * 2 + 64;
+  EXPECT_REFUSED(b, "a placement extends beyond its region");
 }
 TEST(Plan, LifeMustCoverUses) {
   ModelBuilder b = small_model();

@@ -17,7 +17,7 @@ const TableType kValue{"Value",
                         {"constant", Type::kI32},
                         {"initial", Type::kI32},
                         {"update", Type::kI32},
-                        {"bounded_dims", Type::kBoundedDim, true},
+                        {"bounded_dims", Type::kPair, true},
                         {"name", Type::kI32},
                         {"scale", Type::kF32},
                         {"zero_point", Type::kI32}}};
@@ -44,7 +44,11 @@ const TableType kProgram{"Program",
                           {"inputs", Type::kTable, true, &kPort},
                           {"outputs", Type::kTable, true, &kPort},
                           {"states", Type::kTable, true, &kStatePort},
-                          {"lengths", Type::kTable, true, &kLength}}};
+                          {"lengths", Type::kTable, true, &kLength},
+                          {"value_names", Type::kU32, true},
+                          {"step_names", Type::kU32, true},
+                          {"step_origins", Type::kU32, true},
+                          {"value_orders", Type::kPair, true}}};
 const TableType kRegion{"Region", {{"bytes", Type::kU64}, {"memory_kind", Type::kU8}}};
 const TableType kDeviceWorkspace{"DeviceWorkspace",
                                  {{"region", Type::kU32}, {"offset", Type::kU64}, {"bytes", Type::kU64}}};
@@ -78,9 +82,11 @@ const TableType kProfile{"Profile",
                           {"backends", Type::kString, true},
                           {"entries", Type::kU32, true},
                           {"plans", Type::kTable, true, &kProgramPlan}}};
-const TableType kDebug{
-    "Debug",
-    {{"names", Type::kString, true}, {"origins", Type::kString, true}, {"orders", Type::kString, true}}};
+const TableType kDebug{"Debug",
+                       {{"names", Type::kString, true},
+                        {"origins", Type::kString, true},
+                        {"orders", Type::kString, true},
+                        {"texts", Type::kU8, true}}};
 const TableType kModel{"Model",
                        {{"producer", Type::kString},
                         {"programs", Type::kTable, true, &kProgram},
@@ -97,7 +103,7 @@ uint64_t read(const uint8_t* at, size_t width) {
 int64_t extended(uint64_t bits, Type t) {
   return t == Type::kI32 ? static_cast<int32_t>(static_cast<uint32_t>(bits)) : static_cast<int64_t>(bits);
 }
-size_t alignment_of(Type t) { return t == Type::kBoundedDim ? 4 : width_of(t); }
+size_t alignment_of(Type t) { return t == Type::kPair ? 4 : width_of(t); }
 
 // The buffer has passed FlatBuffers' verifier: offsets need no checks.
 const uint8_t* target(const uint8_t* at) { return at + read(at, 4); }

@@ -11,20 +11,7 @@
 
 namespace sinter::fuzz {
 
-enum class Type : uint8_t {
-  kU8,
-  kBool,
-  kU16,
-  kI32,
-  kU32,
-  kI64,
-  kU64,
-  kF32,
-  kF64,
-  kBoundedDim,
-  kString,
-  kTable
-};
+enum class Type : uint8_t { kU8, kBool, kU16, kI32, kU32, kI64, kU64, kF32, kF64, kPair, kString, kTable };
 size_t width_of(Type type);
 
 struct TableType;

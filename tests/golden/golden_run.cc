@@ -21,7 +21,7 @@
 
 #include "application/memory.h"
 #include "runtime/kernels/reference.h"
-#include "runtime/model/model_state.h"
+#include "runtime/model/names.h"
 #include "sinter/backends.h"
 #include "sinter/file_map.h"
 #include "sinter/sinter.h"
@@ -123,14 +123,9 @@ struct Watcher {
 
   std::string name_of(uint32_t step, size_t output) const {
     const fb::Model& root = *model->state()->root;
-    const auto outputs =
-        detail::items(root.programs()->Get(model->entry_program())->steps()->Get(step)->outputs());
-    const fb::Value& v =
-        *root.programs()->Get(model->entry_program())->values()->Get(static_cast<uint32_t>(outputs[output]));
-    const auto* names = root.debug() != nullptr ? root.debug()->names() : nullptr;
-    std::string name = names != nullptr && v.name() >= 0 && static_cast<uint32_t>(v.name()) < names->size()
-                           ? names->Get(static_cast<uint32_t>(v.name()))->str()
-                           : std::string();
+    const fb::Program& program = *root.programs()->Get(model->entry_program());
+    const auto outputs = detail::items(program.steps()->Get(step)->outputs());
+    std::string name = detail::value_name(root, program, static_cast<uint32_t>(outputs[output]));
     // Values without a name of their own: where they come from, in what order.
     if (name.empty()) name = std::string("(") + model->step_op(step) + " " + model->step_name(step) + ")";
     return name;

@@ -38,7 +38,10 @@ DeadMemory::DeadMemory(const Model& model, const SessionOptions& options, std::b
 
 void DeadMemory::place(uint32_t p, std::byte* base, size_t bytes, std::vector<size_t> regions) {
   Home& home = homes_[p];
-  home = {base, bytes, model_.root->programs()->Get(p), detail::find_plan(*profile_, p), std::move(regions)};
+  home = {base, bytes, model_.root->programs()->Get(p), detail::find_plan(*profile_, p), std::move(regions),
+          {}};
+  home.lives.resize(length(home.program->values()));
+  detail::find_lives(*home.program, home.lives);
   for (uint32_t s = 0; s < length(home.program->steps()); ++s) {
     const auto& step = *home.program->steps()->Get(s);
     const auto& plan = *home.plan->steps()->Get(s);
@@ -62,11 +65,12 @@ void DeadMemory::poison_before(const StepInfo& info) {
   for (const auto* p : *home.plan->placements()) {
     const auto kind = home.program->values()->Get(p->value())->kind();
     const bool given = kind == fb::ValueKind::Input || kind == fb::ValueKind::State;
-    if (p->last_step() < step || (given ? p->first_step() > step : p->first_step() >= step)) continue;
+    const detail::Life life = detail::stated_life(*p, home.lives[p->value()]);
+    if (life.last < step || (given ? life.first > step : life.first >= step)) continue;
     if (!home.regions.empty() && home.regions[p->region()] == kElsewhere) continue;
     const size_t from =
         (home.regions.empty() ? 0 : home.regions[p->region()]) + static_cast<size_t>(p->offset());
-    live_.push_back({from, from + static_cast<size_t>(p->bytes())});
+    live_.push_back({from, from + static_cast<size_t>(detail::placed_bytes(*home.program, *p))});
   }
   std::sort(live_.begin(), live_.end(), [](const Part& a, const Part& b) { return a.from < b.from; });
   size_t at = 0;

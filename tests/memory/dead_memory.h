@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/model/model_state.h"
+#include "runtime/model/lives.h"
 #include "sinter/session.h"
 
 namespace sinter::test {
@@ -28,6 +28,7 @@ class DeadMemory {
     const fb::Program* program = nullptr;
     const fb::ProgramPlan* plan = nullptr;
     std::vector<size_t> regions;  // their offsets
+    std::vector<detail::Life> lives;
   };
   void place(uint32_t program, std::byte* base, size_t bytes, std::vector<size_t> regions);
   void poison_before(const StepInfo& info);
