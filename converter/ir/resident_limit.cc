@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <system_error>
 
 #include "converter/ir/large_bytes.h"
 
@@ -42,7 +43,12 @@ size_t resident_file_bytes() {
   return static_cast<size_t>(shared) * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-ResidentLimit::ResidentLimit(size_t most_bytes) : thread_([this, most_bytes] { watch(most_bytes); }) {}
+ResidentLimit::ResidentLimit(size_t most_bytes) {
+  try {
+    thread_ = std::thread([this, most_bytes] { watch(most_bytes); });
+  } catch (const std::system_error&) {  // no memory for its stack, say: what needs memory itself reports that
+  }
+}
 
 ResidentLimit::~ResidentLimit() {
   {
@@ -50,7 +56,7 @@ ResidentLimit::~ResidentLimit() {
     end_ = true;
   }
   ends_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void ResidentLimit::watch(size_t most_bytes) {

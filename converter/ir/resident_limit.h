@@ -19,6 +19,7 @@ inline constexpr size_t kResidentFileBytes = size_t{256} << 20;
 
 class ResidentLimit {
  public:
+  // Without effect where the system has no thread for it.
   explicit ResidentLimit(size_t most_bytes = kResidentFileBytes);
   ~ResidentLimit();
   ResidentLimit(const ResidentLimit&) = delete;
