@@ -51,6 +51,8 @@ OTHER = {
     "test_ai_onnx_ml_tree_ensemble_set_membership": "compares for equality, and each type rounds its numbers to others",
     "ml_ensemble_*": "compare for equality with the members of a set, which each type rounds to others",
     "mha_bias_of_lowest_*": "its bias is the lowest float32, beyond float16",
+    "gqa_per_*": "rounds keys and values to the steps of its cache, and each type rounds some to the next one",
+    "gqa_keys_*": "likewise",
 }
 
 

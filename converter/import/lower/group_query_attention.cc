@@ -177,9 +177,11 @@ bool lower_group_query_attention(NodeLowering& n) {
   form.causal = causal;
   if (window > 0) form.window = window;
   // The first prompt reads only its own keys.
-  const ValueId keys = attended_rows(n, g.keys, g.first_prompt ? g.k : k),
-                values = attended_rows(n, g.values, g.first_prompt ? g.v : v);
+  const ValueId keys = attended_rows(n, g.keys, g.first_prompt ? g.k : k);
+  ValueId values = attended_rows(n, g.values, g.first_prompt ? g.v : v);
   if (keys < 0 || values < 0) return false;
+  // Queries that were multiplied by scales are float32, and values are not wider.
+  if (g.keys && n.dtype(values) == DType::kFloat64) values = n.cast(values, DType::kFloat32);
   if (!causal)
     form.lengths = n.add(n.reshape(n.cast(n.input(5), DType::kInt64), {d[0]}), n.scalar(DType::kInt64, 1));
   else if (!g.first_prompt)
