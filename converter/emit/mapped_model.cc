@@ -20,7 +20,8 @@ MappedModel::MappedModel(const PlannedModel& plan, const BytesAtPage& at_page) {
   bytes_ = memory_->span().subspan(first);
   std::byte* const start = memory_->write(first, head).data();
   std::memcpy(start, &header, sizeof(header));
-  std::memcpy(start + sizeof(header), segments.data(), segments.size() * sizeof(format::Segment));
+  const auto table = std::as_bytes(std::span(segments));  // may be empty
+  std::copy(table.begin(), table.end(), start + sizeof(header));
   std::memcpy(start + header.flatbuffer_offset, flatbuffer.data(), flatbuffer.size());
   for (const ConstantPool::Entry& e : pool.entries()) {
     const size_t at = weights + e.offset, bytes = e.constant->byte_size();
