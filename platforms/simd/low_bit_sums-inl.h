@@ -14,17 +14,20 @@
 
 #include "platforms/simd/low_bit_dots-inl.h"
 
-// Whether four bytes are summed in int16 first.
+// Whether products of bytes are summed in int16 first: without dot products of bytes.
 #undef SINTER_BYTE_PAIRS
-#define SINTER_BYTE_PAIRS (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL)
+#define SINTER_BYTE_PAIRS \
+  (HWY_ARCH_X86 ? HWY_TARGET > HWY_AVX3_DL : HWY_TARGET_IS_NEON && HWY_TARGET != HWY_NEON)
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 // Rows of a block, as registers hold the sums of.
-#if HWY_ARCH_ARM_A64
+#if HWY_TARGET == HWY_NEON
 constexpr int kMostRows = 8;
+#elif HWY_ARCH_ARM_V7
+constexpr int kMostRows = 2;
 #elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 constexpr int kMostRows = 6;
 #else
@@ -35,8 +38,8 @@ constexpr int kMostRows = 4;
 #define SINTER_EACH_ROW(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7)
 
 enum class Dots {
-  kBytes,     // of unsigned bytes of weights on x86, else of signed ones
-  kSigned,    // of signed bytes on x86 without dot products of bytes
+  kBytes,     // of bytes of weights: unsigned ones on x86, else signed ones
+  kSigned,    // of signed bytes of weights of 8 bits, without dot products of bytes
   kMatrices,  // of pairs of rows and columns (i8mm)
 };
 
@@ -53,6 +56,64 @@ constexpr int64_t pairs_that_fit(int bits) {
   const int64_t pairs = 32767 / (2 * 127 * ((1 << bits) - 1));
   return pairs < 1 ? 1 : pairs;
 }
+
+#if HWY_ARCH_X86
+// Sums of pairs of products.
+using Products = V16;
+template <bool kSigned>
+HWY_INLINE Products products_of(V8 w, V8 x) {
+  return byte_pairs<kSigned>(w, x);
+}
+template <bool kSigned>
+HWY_INLINE Products add_products_of(V8 w, V8 x, Products sums) {
+  return hn::Add(sums, byte_pairs<kSigned>(w, x));
+}
+HWY_INLINE VI add_pairs_of(Products p, VI sum) { return add_pairs(p, hn::Set(D16(), int16_t{1}), sum); }
+#else
+// Sums of products of the lower and of the upper bytes of a vector; those of a pair are added last.
+struct Products {
+  int16x8_t low, high;
+};
+template <bool>
+HWY_INLINE Products products_of(V8 w, V8 x) {
+#if HWY_ARCH_ARM_A64
+  return {vmull_s8(vget_low_s8(w.raw), vget_low_s8(x.raw)), vmull_high_s8(w.raw, x.raw)};
+#else
+  return {vmull_s8(vget_low_s8(w.raw), vget_low_s8(x.raw)),
+          vmull_s8(vget_high_s8(w.raw), vget_low_s8(x.raw))};
+#endif
+}
+template <bool>
+HWY_INLINE Products add_products_of(V8 w, V8 x, Products sums) {
+  const int16x8_t low = vmlal_s8(sums.low, vget_low_s8(w.raw), vget_low_s8(x.raw));
+#if HWY_ARCH_ARM_A64
+  return {low, vmlal_high_s8(sums.high, w.raw, x.raw)};
+#else  // both halves of x are the same four bytes twice
+  return {low, vmlal_s8(sums.high, vget_high_s8(w.raw), vget_low_s8(x.raw))};
+#endif
+}
+#if HWY_ARCH_ARM_A64
+// Sums of the pairs of the lower and of the upper half of the columns; two of each column.
+struct PairSums {
+  int32x4_t low{}, high{};
+};
+HWY_INLINE PairSums add_pairs_apart(Products p, PairSums sums) {
+  return {vpadalq_s16(sums.low, p.low), vpadalq_s16(sums.high, p.high)};
+}
+HWY_INLINE VI add_pair_sums(PairSums of, VI sum) {
+  return VI(vaddq_s32(sum.raw, vpaddq_s32(of.low, of.high)));
+}
+#endif
+HWY_INLINE VI add_pairs_of(Products p, VI sum) {
+#if HWY_ARCH_ARM_A64
+  const int16x8_t pairs = vpaddq_s16(p.low, p.high);
+#else
+  const int16x8_t pairs = vcombine_s16(vpadd_s16(vget_low_s16(p.low), vget_high_s16(p.low)),
+                                       vpadd_s16(vget_low_s16(p.high), vget_high_s16(p.high)));
+#endif
+  return VI(vpadalq_s16(sum.raw, pairs));
+}
+#endif
 #endif
 
 #if HWY_TARGET == HWY_NEON
@@ -101,35 +162,62 @@ HWY_INLINE void add_products(const RowBytes& x, int64_t fours, [[maybe_unused]] 
   const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
 #if SINTER_BYTE_PAIRS
   constexpr bool kSigned = kDots == Dots::kSigned;
-  const V16 ones = hn::Set(D16(), int16_t{1});
+#if HWY_ARCH_ARM_A64
+  if constexpr (kSigned) {  // two products fit: 2 * 128 * 127
+#define SINTER_ROW(r) [[maybe_unused]] PairSums q##r##0, q##r##1;
+    SINTER_EACH_ROW(SINTER_ROW)
+#undef SINTER_ROW
+    for (int64_t four = 0; four < fours; four += 2, w += 4 * lanes) {
+      const V8 a0 = bytes_at(w), a1 = bytes_at(w + lanes), b0 = bytes_at(w + 2 * lanes),
+               b1 = bytes_at(w + 3 * lanes);
+#define SINTER_ROW(r)                                                                                      \
+  if constexpr (kRows > r) {                                                                               \
+    const float32x2_t v = vld1_f32(x.x##r + four);                                                         \
+    const V8 a(vreinterpretq_s8_f32(vdupq_lane_f32(v, 0))), b(vreinterpretq_s8_f32(vdupq_lane_f32(v, 1))); \
+    q##r##0 = add_pairs_apart(add_products_of<true>(b0, b, products_of<true>(a0, a)), q##r##0);            \
+    q##r##1 = add_pairs_apart(add_products_of<true>(b1, b, products_of<true>(a1, a)), q##r##1);            \
+  }
+      SINTER_EACH_ROW(SINTER_ROW)
+#undef SINTER_ROW
+    }
+#define SINTER_ROW(r)                                    \
+  if constexpr (kRows > r) {                             \
+    sums.c##r##0 = add_pair_sums(q##r##0, sums.c##r##0); \
+    sums.c##r##1 = add_pair_sums(q##r##1, sums.c##r##1); \
+  }
+    SINTER_EACH_ROW(SINTER_ROW)
+#undef SINTER_ROW
+    return;
+  }
+#endif
   const int64_t fit = kSigned ? 1 : pairs_that_fit(bits);
   for (int64_t four = 0; four < fours;) {
     const int64_t end = std::min(four + fit, fours);
     V8 w0 = bytes_at(w), w1 = bytes_at(w + lanes);
-#define SINTER_ROW(r)                     \
-  [[maybe_unused]] V16 p##r##0, p##r##1;  \
-  if constexpr (kRows > r) {              \
-    const V8 v = four_at(x.x##r + four);  \
-    p##r##0 = byte_pairs<kSigned>(w0, v); \
-    p##r##1 = byte_pairs<kSigned>(w1, v); \
+#define SINTER_ROW(r)                         \
+  [[maybe_unused]] Products p##r##0, p##r##1; \
+  if constexpr (kRows > r) {                  \
+    const V8 v = four_at(x.x##r + four);      \
+    p##r##0 = products_of<kSigned>(w0, v);    \
+    p##r##1 = products_of<kSigned>(w1, v);    \
   }
     SINTER_EACH_ROW(SINTER_ROW)
 #undef SINTER_ROW
     for (++four, w += 2 * lanes; four < end; ++four, w += 2 * lanes) {
       w0 = bytes_at(w), w1 = bytes_at(w + lanes);
-#define SINTER_ROW(r)                                       \
-  if constexpr (kRows > r) {                                \
-    const V8 v = four_at(x.x##r + four);                    \
-    p##r##0 = hn::Add(p##r##0, byte_pairs<kSigned>(w0, v)); \
-    p##r##1 = hn::Add(p##r##1, byte_pairs<kSigned>(w1, v)); \
+#define SINTER_ROW(r)                                   \
+  if constexpr (kRows > r) {                            \
+    const V8 v = four_at(x.x##r + four);                \
+    p##r##0 = add_products_of<kSigned>(w0, v, p##r##0); \
+    p##r##1 = add_products_of<kSigned>(w1, v, p##r##1); \
   }
       SINTER_EACH_ROW(SINTER_ROW)
 #undef SINTER_ROW
     }
-#define SINTER_ROW(r)                                      \
-  if constexpr (kRows > r) {                               \
-    sums.c##r##0 = add_pairs(p##r##0, ones, sums.c##r##0); \
-    sums.c##r##1 = add_pairs(p##r##1, ones, sums.c##r##1); \
+#define SINTER_ROW(r)                                   \
+  if constexpr (kRows > r) {                            \
+    sums.c##r##0 = add_pairs_of(p##r##0, sums.c##r##0); \
+    sums.c##r##1 = add_pairs_of(p##r##1, sums.c##r##1); \
   }
     SINTER_EACH_ROW(SINTER_ROW)
 #undef SINTER_ROW

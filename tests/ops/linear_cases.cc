@@ -97,6 +97,26 @@ TEST(LowBit, Sizes) {
   }
 }
 
+// All products of a sum have the largest magnitude, of either sign.
+TEST(LowBit, LargestSums) {
+  const LowBitWidth widths[] = {{0, DType::kUint2}, {3, DType::kUint8}, {0, DType::kUint4},
+                                {5, DType::kUint8}, {6, DType::kUint8}, {7, DType::kUint8},
+                                {0, DType::kUint8}, {0, DType::kInt8}};
+  constexpr int64_t kRows = 13, kColumns = 20, kDepth = 1024;
+  for (const LowBitWidth& width : widths)
+    for (const int64_t block : {32, 1024})
+      for (const int byte : {0, 127, 128, 255})
+        for (const float sign : {-1.0f, 1.0f}) {
+          SCOPED_TRACE(testing::Message() << dtype_name(width.type) << " " << width.bits << " by " << block
+                                          << ", bytes " << byte << ", sign " << sign);
+          Tensor w = width.weights(kColumns, kDepth);
+          w.bytes = full<uint8_t>({static_cast<int64_t>(w.bytes.size())}, static_cast<uint8_t>(byte)).bytes;
+          run_op(LowBitFullyConnectedAttrs{.block_size = block, .bits = width.bits, .activation_bits = 8},
+                 {full<float>({kRows, kDepth}, sign), w, full<float>({kColumns, kDepth / block}, 0.5f)},
+                 kLowBitTaken);
+        }
+}
+
 TEST(LowBit, NarrowScales) {
   const Tensor x = noise<float>({2, 320}, -1, 1, 1), s = noise<float>({9, 10}, 0.05, 0.1, 2);
   const LowBitWidth width{0, DType::kUint4};
