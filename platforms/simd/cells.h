@@ -74,8 +74,8 @@ inline int64_t narrow_kept_lines(const Geometry& g) { return (g.kernel[1] - 1) *
       !checked_mul(of_column, g.kernel[0], &of_column) || !checked_mul(of_column, g.stride[2], &of_column))
     return false;
   pixels = std::max(kBoxCells / of_column, kLeastPixels);
-  boxes->out_pixels = divide_up(g.out[2], divide_up(g.out[2], pixels));
-  boxes->out_lines = g.out[1];
+  boxes->out_pixels = even_piece(g.out[2], pixels);
+  boxes->out_lines = std::max<int64_t>(g.out[1], 1);
   boxes->share(g, threads);
   return boxes->measure(g, 1);
 }

@@ -26,6 +26,11 @@ const T* input_line(const Geometry& g, const QBox& box, const T* x, int64_t i0, 
   return x + ((box.batch * g.in[0] + i0) * g.in[1] + i1) * g.in[2] * g.in_channels;
 }
 
+// The length of pieces of `length` that are nearly equal and have at most `most`; 1 where there are none.
+inline int64_t even_piece(int64_t length, int64_t most) {
+  return length > 0 ? divide_up(length, divide_up(length, most)) : 1;
+}
+
 // The sizes of boxes, but for the last ones of a line or plane, which may be smaller.
 struct QBoxes {
   int64_t out_lines = 1, out_pixels = 1;
@@ -50,10 +55,10 @@ struct QBoxes {
     };
     int64_t n = std::clamp<int64_t>(g.out[2], 1, most_pixels);
     while (n > 8 && !fits(1, n)) n = divide_up(n, 2);
-    out_pixels = divide_up(g.out[2], divide_up(g.out[2], n));
+    out_pixels = even_piece(g.out[2], n);
     n = 1;
     while (out_pixels == g.out[2] && n < g.out[1] && fits(n + 1, out_pixels)) ++n;
-    out_lines = divide_up(g.out[1], divide_up(g.out[1], n));
+    out_lines = even_piece(g.out[1], n);
     return measure(g, channels);
   }
 
