@@ -61,7 +61,7 @@ ResidentLimit::~ResidentLimit() {
 
 void ResidentLimit::watch(size_t most_bytes) {
   // What remains when all is released: the program and its libraries. Runs go on meanwhile, so that more is
-  // measured: the least of all measurements counts, unless what a release leaves is beyond the limit.
+  // measured: the lowest of all measurements counts, unless what a release leaves is beyond the limit.
   size_t always = SIZE_MAX - most_bytes;
   const auto release = [&] {
     release_all_file_pages();

@@ -301,8 +301,6 @@ QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const Quanti
   size_t bytes = 0;
   for (const Value& v : graph.values) bytes += v.constant ? v.constant->byte_size() : 0;
   const WeightMemory memory(std::max(3 * bytes, size_t{8} << 20));
-  std::optional<ResidentLimit> limit;
-  if (bytes > options.runner.most_resident) limit.emplace(options.runner.most_resident);
   return Quantizer(graph, samples, options, others).run();
 }
 

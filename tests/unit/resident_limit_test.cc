@@ -79,6 +79,7 @@ std::string quantized(const Graph& exact, size_t most_resident) {
   QuantizeOptions options;
   options.runner.backends = {default_backends().begin(), default_backends().end()};
   options.runner.most_resident = most_resident;
+  const ResidentLimit limit(most_resident);
   quantize_graph(graph, list, options);
   const PlannedModel plan = plan_model(std::make_shared<Graph>(graph), {});
   const std::filesystem::path file =

@@ -81,8 +81,7 @@ struct GraphRunner::Impl {
 
   MappedModel file;
   Memory model_memory, memory;
-  FileMemory released_memory;  // in place of `memory`, with the limit
-  std::optional<ResidentLimit> limit;
+  FileMemory released_memory;  // in place of `memory`, of large sessions
   std::vector<const sinter_custom_op*> custom_ops;
   Model model;
   Session session;
@@ -96,7 +95,6 @@ struct GraphRunner::Impl {
 
   std::span<std::byte> session_memory(size_t bytes, size_t most_resident) {
     if (file.bytes().size() + bytes > most_resident) {
-      if (!limit) limit.emplace(most_resident);
       released_memory = FileMemory(bytes);
       if (!released_memory.span().empty()) return released_memory.span();
     }
@@ -150,7 +148,6 @@ GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : imp
   plan_options.strides = options.strides;
   PlannedModel plan = plan_model(std::move(copy), plan_options);
   impl_->file = MappedModel(plan, at_page);
-  if (impl_->file.bytes().size() > options.most_resident) impl_->limit.emplace(options.most_resident);
   impl_->program = std::move(plan.programs.front());
   impl_->custom_ops = custom_ops_of(graph);
   const OpenOptions open{

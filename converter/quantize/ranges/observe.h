@@ -31,7 +31,8 @@ struct RunnerOptions {
   // Plan as conversion does, with values inside others; watchers may then see nothing.
   bool strides = false;
   size_t most_bytes = SIZE_MAX;  // of memory that a session may take
-  // A file and a session of more bytes together have their pages released while they run (resident_limit.h).
+  // A file and a session of more bytes together are in pages that a ResidentLimit, which the caller has,
+  // releases while they run.
   size_t most_resident = kResidentFileBytes;
 };
 
