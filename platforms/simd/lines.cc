@@ -47,7 +47,7 @@ bool choose_line_tiles(const Geometry& g, int64_t floats, int64_t rows, int64_t 
     while (lines < g.out[1] && g.batch * divide_up(g.out[1], lines + 1) >= threads &&
            fits(lines + 1, columns))
       ++lines;
-    if (lines > 1) lines = divide_up(g.out[1], divide_up(g.out[1], lines));  // of nearly the same number
+    lines = even_piece(g.out[1], lines);
   }
   return fits(lines, columns) && (g.batch == 1 || tiles->pixels() >= rows / 4);
 }

@@ -99,7 +99,7 @@ struct LowBitScratch {
     if (!g.is_rounded) return true;
     // Bytes of rows that stay in a cache while they are multiplied, in parts of the same length.
     constexpr int64_t kMostRows = 512;
-    rows = divide_up(all_rows, divide_up(all_rows, kMostRows));
+    rows = even_piece(all_rows, kMostRows);
     const LowBitSegments segments(g);
     int64_t n = 0;
     if (!checked_mul(segments.count, segments.record(), &n) || !checked_add<int64_t>(n, 64, &n)) return false;

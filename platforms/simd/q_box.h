@@ -26,11 +26,6 @@ const T* input_line(const Geometry& g, const QBox& box, const T* x, int64_t i0, 
   return x + ((box.batch * g.in[0] + i0) * g.in[1] + i1) * g.in[2] * g.in_channels;
 }
 
-// The length of pieces of `length` that are nearly equal and have at most `most`; 1 where there are none.
-inline int64_t even_piece(int64_t length, int64_t most) {
-  return length > 0 ? divide_up(length, divide_up(length, most)) : 1;
-}
-
 // The sizes of boxes, but for the last ones of a line or plane, which may be smaller.
 struct QBoxes {
   int64_t out_lines = 1, out_pixels = 1;

@@ -54,5 +54,9 @@ inline Status accept_whole_bytes(const OpCall& call) {
 }
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+// The length of pieces of `length` that are nearly equal and have at most `most`; 1 where there are none.
+inline int64_t even_piece(int64_t length, int64_t most) {
+  return length > 0 ? divide_up(length, divide_up(length, most)) : 1;
+}
 
 }  // namespace sinter::simd

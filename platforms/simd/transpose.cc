@@ -271,7 +271,7 @@ void move_alternating(const Moves& m, int a, bool joins, const T* x, T* y, Threa
 }
 
 // An edge of tiles that divides n evenly, up to a multiple of 16.
-int64_t tile_edge(int64_t n, int64_t most) { return (divide_up(n, divide_up(n, most)) + 15) / 16 * 16; }
+int64_t tile_edge(int64_t n, int64_t most) { return (even_piece(n, most) + 15) / 16 * 16; }
 
 template <class T>
 void transpose(const OpCall& call, RunContext& context) {
