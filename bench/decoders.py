@@ -274,17 +274,16 @@ def main():
                     row['sinter'][threads] = of_sinter(sinter, out, threads)
                     row['onnxruntime'][threads] = of_rival(folder / 'model.onnx', threads)
                     first = f'| {name}, {size:g} | Sinter | {threads} | {seconds:.0f} | {peak / 1e6:,.0f} | {row["file_bytes"] / 1e6:,.0f} |'
-                    lines.append(first + ' ' + ' | '.join(cells(row['sinter'][threads], read)) + ' |')
-                    lines.append(f'| | ONNX Runtime | {threads} | – | – | {weights / 1e6:,.0f} | '
-                                 + ' | '.join(cells(row['onnxruntime'][threads], read)) + ' |')
-                    printed = 2
+                    fresh = [first + ' ' + ' | '.join(cells(row['sinter'][threads], read)) + ' |',
+                             f'| | ONNX Runtime | {threads} | – | – | {weights / 1e6:,.0f} | '
+                             + ' | '.join(cells(row['onnxruntime'][threads], read)) + ' |']
                     if rival and ggml_type:
                         facts = rival.run('decoder', ggml_type, blocks, threads, SECONDS)
                         row.setdefault('ggml', {})[threads] = of_times(facts) | dict(weight_bytes=facts['weight_bytes'])
-                        lines.append(f'| | ggml, {ggml_type} | {threads} | – | – | {facts["weight_bytes"] / 1e6:,.0f} | '
+                        fresh.append(f'| | ggml, {ggml_type} | {threads} | – | – | {facts["weight_bytes"] / 1e6:,.0f} | '
                                      + ' | '.join(cells(row['ggml'][threads], facts['weight_bytes'])) + ' |')
-                        printed = 3
-                    print('\n'.join(lines[-printed:]), flush=True)
+                    lines += fresh
+                    print('\n'.join(fresh), flush=True)
             rows.append(row)
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + '\n')
