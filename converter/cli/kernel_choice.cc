@@ -115,7 +115,7 @@ std::vector<std::byte> with_choices(const LoadedModel& loaded, uint32_t profile,
       throw std::logic_error(fmt::format("'{}' is not a candidate of the step", choice.chosen));
     std::rotate(order.begin(), chosen, chosen + 1);
     const size_t reference = buffer.place_of(detail::find_plan(changed, choice.program)->steps()->Data()) +
-                             4 * size_t{choice.step};
+                             sizeof(flatbuffers::uoffset_t) * choice.step;
     const size_t original = buffer.place_of(plan);
     const auto [at, fresh] = copies.emplace(std::pair(original, choice.chosen), 0);
     if (fresh) at->second = buffer.copy_with_list(original, fb::StepPlan::VT_CANDIDATES, order);

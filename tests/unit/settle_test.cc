@@ -188,7 +188,6 @@ TEST(Settle, MasksAreTruthsOrNumbersOfTheGroup) {
   EXPECT_EQ(mask(DType::kInt32), DType::kFloat16);
 }
 
-// What is settled stays settled, whatever the operands were.
 TEST(Settle, QuantizedCachesStay) {
   const OperandRules rules = find_operator(kMicrosoft, "GroupQueryAttention")->operand_rules();
   const auto of = [&](DType query, DType cache) {
@@ -203,6 +202,7 @@ TEST(Settle, QuantizedCachesStay) {
   EXPECT_EQ(of(DType::kFloat16, DType::kFloat32), std::pair(DType::kFloat32, DType::kFloat32));
 }
 
+// What is settled stays settled, whatever the operands were.
 TEST(Settle, DecidesNothingTheSecondTime) {
   constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
                               DType::kInt8,    DType::kUint8,   DType::kInt16,   DType::kInt32,
