@@ -139,7 +139,7 @@ TEST(States, LinearAttentionWritesItsStateInPlace) {
   EXPECT_REFUSED(result, "overwritten");
   Recurrence moved;
   moved.b.place(moved.u).alias_offset = 4;
-  EXPECT_REFUSED(moved, "");
+  EXPECT_REFUSED(moved, "overwritten");
 }
 
 // The last four numbers: u = concat(s[1:], x).
