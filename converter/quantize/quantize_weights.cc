@@ -114,8 +114,8 @@ void Quantizer::correct_by_means() {
     if (weight_axis(plan_.graph, node) >= 0) read.push_back(node.inputs[0]);
   if (read.empty()) return;
   const auto by_means = [this, read](Part part) -> Correction {
-    const auto seen = std::make_shared<const Observations>(trials_->observe(plan_.graph, read, true, part));
-    return [seen](Graph& rounded, const Graph& exact) { correct_biases(rounded, exact, *seen); };
+    const auto correction = std::make_shared<MeanCorrection>(trials_->observe(plan_.graph, read, true, part));
+    return [correction](Graph& rounded, const Graph& exact) { (*correction)(rounded, exact); };
   };
   QuantizationPlan plan = plan_;
   plan.correct = half_correct_ = by_means(Part::kEven);

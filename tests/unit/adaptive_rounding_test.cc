@@ -99,14 +99,14 @@ struct Product {
     const auto p = product_weights(graph, graph.nodes[0]);
     std::vector<double> w = p->weights->as_doubles();
     std::vector<double> largest(static_cast<size_t>(p->rows), 0);
-    for (size_t i = 0; i < w.size(); ++i) {
-      double& l = largest[static_cast<size_t>(p->row(static_cast<int64_t>(i)))];
-      l = std::max(l, std::fabs(w[i]));
-    }
-    for (size_t i = 0; i < w.size(); ++i) {
-      const double step = largest[static_cast<size_t>(p->row(static_cast<int64_t>(i)))] / 127;
-      w[i] = std::nearbyint(w[i] / step) * step;
-    }
+    p->for_each([&](int64_t i, int64_t row, int64_t) {
+      double& l = largest[static_cast<size_t>(row)];
+      l = std::max(l, std::fabs(w[static_cast<size_t>(i)]));
+    });
+    p->for_each([&](int64_t i, int64_t row, int64_t) {
+      const double step = largest[static_cast<size_t>(row)] / 127;
+      w[static_cast<size_t>(i)] = std::nearbyint(w[static_cast<size_t>(i)] / step) * step;
+    });
     set_weights(graph, graph.nodes[0], &w, nullptr);
     return graph;
   }

@@ -12,14 +12,14 @@ namespace {
 
 using testing::Sketch;
 
-// Weights lose what is below a step of 1/4: all in one direction, as bad luck has it.
-Graph coarse(const Graph& exact) {
+// Weights lose what is below a step: all in one direction, as bad luck has it.
+Graph coarse(const Graph& exact, double steps = 4) {
   Graph rounded = exact;
   for (Node& node : rounded.nodes) {
     const auto p = product_weights(rounded, node);
     if (!p) continue;
     std::vector<double> w = p->weights->as_doubles();
-    for (double& item : w) item = std::floor(item * 4) / 4;
+    for (double& item : w) item = std::floor(item * steps) / steps;
     set_weights(rounded, node, &w, nullptr);
   }
   return rounded;
@@ -72,12 +72,36 @@ TEST(BiasCorrection, FromWeightsAndMeansOfInputs) {
   const Observations seen = observe(exact, list, observable_values(exact), {});
   const double before = distance(channel_means(rounded, net.samples, net.results[0]),
                                  channel_means(exact, net.samples, net.results[0]));
-  EXPECT_EQ(correct_biases(rounded, exact, seen), 4);
+  MeanCorrection correct(seen);
+  EXPECT_EQ(correct(rounded, exact), 4);
   ASSERT_EQ(check(rounded), "");
   const auto after = channel_means(rounded, net.samples, net.results[0]);
   EXPECT_GT(before, 0.2);
   EXPECT_LT(distance(after, channel_means(exact, net.samples, net.results[0])), before / 4);
-  EXPECT_EQ(correct_biases(rounded, rounded, seen), 0);
+  EXPECT_EQ(correct(rounded, rounded), 0);
+}
+
+std::vector<std::vector<double>> biases(const Graph& graph) {
+  std::vector<std::vector<double>> result;
+  for (const Node& node : graph.nodes)
+    if (const auto p = product_weights(graph, node); p && p->bias) result.push_back(p->bias->as_doubles());
+  return result;
+}
+
+TEST(BiasCorrection, SameForWeightsThatItHasMet) {
+  const Net net;
+  const Graph& exact = net.s.graph;
+  SampleList list(net.samples);
+  const Observations seen = observe(exact, list, observable_values(exact), {});
+  MeanCorrection correct(seen);
+  const Graph coarser = coarse(exact), finer = coarse(exact, 16);
+  for (const Graph* graph : {&coarser, &coarser, &finer, &coarser}) {
+    Graph again = *graph, alone = *graph;
+    EXPECT_EQ(correct(again, exact), 4);
+    EXPECT_EQ(MeanCorrection(seen)(alone, exact), 4);
+    EXPECT_EQ(biases(again), biases(alone));
+    EXPECT_EQ(biases(again).size(), 4U);
+  }
 }
 
 // The bound comes after the bias, so means before it are what has to be equal.

@@ -155,7 +155,7 @@ int choose_weight_steps(Graph& graph, const Observations& seen) {
       for (int64_t i = 0; i < row_length(*p); ++i) {
         const int64_t k = element(*p, row, i);
         own.push_back(w[static_cast<size_t>(k)]);
-        importance.push_back(squares[static_cast<size_t>(p->column(k))]);
+        importance.push_back(squares[static_cast<size_t>(p->first_column(row) + i % p->each)]);
         largest = std::max(largest, std::fabs(own.back()));
       }
       const double step = best_step(own, importance);

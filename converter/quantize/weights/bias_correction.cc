@@ -130,7 +130,23 @@ std::vector<double> sure_shift(const std::vector<std::vector<double>>& want,
 
 }  // namespace
 
-int correct_biases(Graph& rounded, const Graph& exact, const Observations& seen) {
+const std::vector<double>& MeanCorrection::lost(const ProductWeights& exact, const ProductWeights& rounded,
+                                                const TensorSummary& input, ValueId output) {
+  Lost& own = lost_[output];
+  if (own.exact.lock() == exact.weights && own.rounded.lock() == rounded.weights) return own.sums;
+  own = {exact.weights, rounded.weights, std::vector<double>(static_cast<size_t>(rounded.rows), 0.0)};
+  const std::vector<double> mean = means(input);
+  const LoadedBytes before = exact.weights->load(), after = rounded.weights->load();
+  const auto* const w = reinterpret_cast<const float*>(before.bytes.data());
+  const auto* const q = reinterpret_cast<const float*>(after.bytes.data());
+  rounded.for_each([&](int64_t i, int64_t row, int64_t column) {
+    own.sums[static_cast<size_t>(row)] +=
+        (static_cast<double>(w[i]) - static_cast<double>(q[i])) * mean[static_cast<size_t>(column)];
+  });
+  return own.sums;
+}
+
+int MeanCorrection::operator()(Graph& rounded, const Graph& exact) {
   const auto originals = nodes_by_result(exact);
   int changed = 0;
   for (Node& node : rounded.nodes) {
@@ -141,10 +157,8 @@ int correct_biases(Graph& rounded, const Graph& exact, const Observations& seen)
     const auto original = product_weights(exact, *at->second);
     if (!original || original->weights == p->weights || original->weights->dims() != p->weights->dims())
       continue;
-    const TensorSummary* x = seen.find(at->second->inputs[0]);
+    const TensorSummary* x = seen_.find(at->second->inputs[0]);
     if (x == nullptr || x->not_finite > 0 || static_cast<int64_t>(x->channels.size()) != p->columns) continue;
-    const std::vector<double> mean = means(*x), w = original->weights->as_doubles(),
-                              q = p->weights->as_doubles();
     // Each result of a transposed convolution meets a part of the weights.
     double part = 1;
     if (const auto* back = node.as<ConvTransposeAttrs>())
@@ -153,11 +167,8 @@ int correct_biases(Graph& rounded, const Graph& exact, const Observations& seen)
     std::vector<double> shift(static_cast<size_t>(p->rows), 0.0);
     if (original->bias) shift = original->bias->as_doubles();
     const std::vector<double> now = p->bias ? p->bias->as_doubles() : std::vector<double>(shift.size(), 0.0);
-    for (size_t i = 0; i < shift.size(); ++i) shift[i] -= now[i];
-    for (size_t i = 0; i < w.size(); ++i) {
-      const auto k = static_cast<int64_t>(i);
-      shift[static_cast<size_t>(p->row(k))] += part * (w[i] - q[i]) * mean[static_cast<size_t>(p->column(k))];
-    }
+    const std::vector<double>& sums = lost(*original, *p, *x, node.outputs[0]);
+    for (size_t i = 0; i < shift.size(); ++i) shift[i] += part * sums[i] - now[i];
     changed += shift_bias(rounded, node, *p, shift) ? 1 : 0;
   }
   return changed;

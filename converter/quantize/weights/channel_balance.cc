@@ -98,7 +98,7 @@ void ChannelBalance::read(const Graph& graph, const Node& node, const Observatio
   for (int64_t row = 0, before = -1; row < p->rows; row += stride) {
     for (size_t k = 0; k < once.size(); ++k) entries[k] = {}, there[k] = false;
     double signal = 0;
-    const int64_t first = p->depthwise ? p->column(row) : row / p->per_group * p->each;
+    const int64_t first = p->first_column(row);
     int64_t column = first;
     for (int64_t i = 0; i < row_length(*p); ++i) {
       const double item = w[static_cast<size_t>(element(*p, row, i))],

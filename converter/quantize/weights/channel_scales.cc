@@ -89,10 +89,9 @@ void ChannelScales::apply(Graph& graph, const std::vector<double>& scales) const
     if (const auto p = product_weights(graph, node)) {
       if (!changed(node.inputs[0]) && !changed(y)) continue;
       std::vector<double> w = p->weights->as_doubles(), b;
-      for (size_t i = 0; i < w.size(); ++i) {
-        const auto k = static_cast<int64_t>(i);
-        w[i] *= scale(node.inputs[0], p->column(k)) / scale(y, p->row(k));
-      }
+      p->for_each([&](int64_t i, int64_t row, int64_t column) {
+        w[static_cast<size_t>(i)] *= scale(node.inputs[0], column) / scale(y, row);
+      });
       if (p->bias) b = p->bias->as_doubles();
       for (size_t i = 0; i < b.size(); ++i) b[i] /= scale(y, static_cast<int64_t>(i));
       set_weights(graph, node, &w, b.empty() ? nullptr : &b);

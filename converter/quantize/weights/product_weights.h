@@ -18,10 +18,20 @@ struct ProductWeights {
   bool depthwise = false;
   double act_min = -kInfinity, act_max = kInfinity;
 
-  // Of element i of the weights.
-  int64_t row(int64_t i) const { return depthwise ? i % rows : i / row_size; }
-  int64_t column(int64_t i) const {
-    return depthwise ? row(i) / per_column : row(i) / per_group * each + i % each;
+  // The first input channel of an output channel.
+  int64_t first_column(int64_t row) const { return depthwise ? row / per_column : row / per_group * each; }
+  // Calls f(element, output channel, input channel) for every weight, in the order in which they are stored.
+  template <class F>
+  void for_each(const F& f) const {
+    const int64_t count = row_size * rows;
+    if (depthwise) {
+      for (int64_t i = 0; i < count; i += rows)
+        for (int64_t row = 0; row < rows; ++row) f(i + row, row, first_column(row));
+      return;
+    }
+    for (int64_t row = 0, i = 0; row < rows; ++row)
+      for (const int64_t first = first_column(row), end = i + row_size; i < end;)
+        for (int64_t column = first; column < first + each; ++column, ++i) f(i, row, column);
   }
   int64_t row_size = 1;    // weights of one output channel
   int64_t each = 1;        // input channels of one output channel
