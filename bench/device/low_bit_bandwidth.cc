@@ -3,9 +3,9 @@
 //
 //     sinter_low_bit_bandwidth [MEGABYTES [ROWS]]      (default: 200, and one row of x)
 //
-// For each number of bits, block and path, on one thread and on two. The weights are larger than every cache.
-// Times are the lowest of several rounds. SINTER_CPU_CAP limits the instruction sets, as for the command
-// line.
+// For each number of bits or format, block and path, on one thread and on two. The weights are larger than
+// every cache. Times are the lowest of several rounds. SINTER_CPU_CAP limits the instruction sets, as for the
+// command line.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -65,17 +65,36 @@ int main(int argc, char** argv) {
   }
   const std::span<std::byte> weights = device::take(static_cast<size_t>(megabytes) << 20);
   uint32_t state = 1;
-  for (std::byte& b : weights) b = static_cast<std::byte>((state = state * 1664525 + 1013904223) >> 24);
+  // Every format takes these bytes for finite numbers.
+  for (std::byte& b : weights)
+    b = static_cast<std::byte>(((state = state * 1664525 + 1013904223) >> 24 & 0xbb) | 1);
   PthreadPool two(2);
-  std::printf("bits block path  threads  GB/s  of reading\n");
-  for (const int bits : {2, 3, 4, 5, 6, 8})
+  struct {
+    const char* name;
+    int bits;
+    DType format;
+  } const kinds[] = {{"2", 2, DType::kNone},
+                     {"3", 3, DType::kNone},
+                     {"4", 4, DType::kNone},
+                     {"5", 5, DType::kNone},
+                     {"6", 6, DType::kNone},
+                     {"8", 8, DType::kNone},
+                     {"float4e2m1", 4, DType::kFloat4E2M1},
+                     {"float8e4m3fn", 8, DType::kFloat8E4M3FN},
+                     {"float8e4m3fnuz", 8, DType::kFloat8E4M3FNUZ},
+                     {"float8e5m2", 8, DType::kFloat8E5M2},
+                     {"float8e5m2fnuz", 8, DType::kFloat8E5M2FNUZ}};
+  std::printf("bits           block path  threads  GB/s  of reading\n");
+  for (const auto& kind : kinds)
     for (const int64_t block : {int64_t{32}, int64_t{128}})
       for (const bool rounded : {false, true})
         for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), static_cast<ThreadPool*>(&two)}) {
           simd::LowBit g;
           g.weights = reinterpret_cast<const uint8_t*>(weights.data());
           g.end = g.weights + weights.size();
-          g.bits = bits, g.is_rounded = rounded, g.depth = kDepth, g.block = block, g.blocks = kDepth / block;
+          if (rounded && kind.format != DType::kNone) continue;
+          g.bits = kind.bits, g.format = kind.format, g.is_rounded = rounded, g.depth = kDepth,
+          g.block = block, g.blocks = kDepth / block;
           g.columns = static_cast<int64_t>(weights.size()) / g.row_bytes();
           const auto count = static_cast<size_t>(g.columns * g.blocks);
           const std::span<std::byte> scales = device::take(count * sizeof(float));
@@ -97,7 +116,7 @@ int main(int argc, char** argv) {
           });
           const double rate =
               static_cast<double>(g.columns * g.row_bytes() + g.columns * g.blocks * 4) / seconds;
-          std::printf("%4d %5ld %-7s %5d %5.1f  %5.0f %%\n", bits, static_cast<long>(block),
+          std::printf("%-14s %5ld %-7s %5d %5.1f  %5.0f %%\n", kind.name, static_cast<long>(block),
                       rounded ? "int8" : "float", static_cast<int>(threads_of(pool)), rate * 1e-9,
                       100 * rate / read_rate(weights, pool));
           std::fflush(stdout);

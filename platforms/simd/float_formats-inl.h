@@ -71,19 +71,20 @@ struct Float16 {
   static HWY_INLINE V load_some(const uint16_t* p, size_t n) { return of_bits(hn::LoadN(D(), p, n)); }
 };
 
-// The float8 kinds without infinities and a negative zero, by their fields. Normal numbers: the fields are
-// moved, and the exponent gets float32's bias. Others: the mantissa times the smallest number.
+// float8 and float4 without infinities, by their fields. Normal numbers: the fields are moved, and the
+// exponent gets float32's bias. Others: the mantissa times the smallest number.
 template <const FloatFormat& kFormat>
-struct Float8Uz {
-  static_assert(kFormat.unsigned_zero() && kFormat.inf_code == 0);
+struct SmallFloat {
+  static_assert(kFormat.inf_code == 0 && kFormat.bits() <= 8);
   using Bits = uint8_t;
   using D = hn::Rebind<uint8_t, F>;
   static HWY_INLINE V of_words(VU words) {
     const U u;
     const F d;
-    constexpr int kMantissa = kFormat.mantissa_bits;
-    const VU code = hn::And(words, hn::Set(u, 0x7f));
-    const VU sign = hn::ShiftLeft<24>(hn::And(words, hn::Set(u, 0x80)));
+    constexpr int kMantissa = kFormat.mantissa_bits, kBits = kFormat.bits();
+    constexpr uint32_t kSign = kFormat.sign_bit();
+    const VU code = hn::And(words, hn::Set(u, kSign - 1));
+    const VU sign = hn::ShiftLeft<32 - kBits>(hn::And(words, hn::Set(u, kSign)));
     const VU moved = hn::Add(hn::ShiftLeft<23 - kMantissa>(code),
                              hn::Set(u, static_cast<uint32_t>(127 - kFormat.bias) << 23));
     const V small = hn::Mul(hn::ConvertTo(d, hn::BitCast(I(), code)),
@@ -91,13 +92,27 @@ struct Float8Uz {
     const V normal = hn::BitCast(d, moved);
     const auto is_small = hn::RebindMask(d, hn::Lt(code, hn::Set(u, 1u << kMantissa)));
     V value = hn::IfThenElse(is_small, small, normal);
-    const auto is_nan = hn::Eq(hn::And(words, hn::Set(u, 0xff)), hn::Set(u, kFormat.nan_code));
-    value = hn::IfThenElse(hn::RebindMask(d, is_nan), hn::BitCast(d, hn::Set(u, 0x7fc00000u)), value);
+    if constexpr (kFormat.nan_code != 0) {
+      const VU of_nan = kFormat.unsigned_zero() ? hn::And(words, hn::Set(u, 2 * kSign - 1)) : code;
+      const auto is_nan = hn::Eq(of_nan, hn::Set(u, kFormat.nan_code));
+      value = hn::IfThenElse(hn::RebindMask(d, is_nan), hn::BitCast(d, hn::Set(u, 0x7fc00000u)), value);
+    }
     return hn::Or(value, hn::BitCast(d, sign));
   }
   static HWY_INLINE V load(const uint8_t* p) { return of_words(hn::PromoteTo(U(), hn::LoadU(D(), p))); }
   static HWY_INLINE V load_some(const uint8_t* p, size_t n) {
     return of_words(hn::PromoteTo(U(), hn::LoadN(D(), p, n)));
+  }
+};
+
+// float8e8m0, 2^(code - 127): the exponent of a float32, which has the lowest power as a subnormal number.
+struct Float8E8M0 {
+  static HWY_INLINE V of_words(VU words) {
+    const U u;
+    const VU code = hn::And(words, hn::Set(u, 0xff));
+    const VU power = hn::Max(hn::ShiftLeft<23>(code), hn::Set(u, 1u << 22));
+    return hn::BitCast(
+        F(), hn::Or(power, hn::IfThenElseZero(hn::Eq(code, hn::Set(u, 0xff)), hn::Set(u, 1u << 22))));
   }
 };
 
@@ -135,7 +150,22 @@ struct Float8E4M3FN {
   }
 };
 
-// f with a value of the format.
+// f with a value of the format, one of the float8 kinds with a mantissa.
+template <class Function>
+HWY_INLINE void for_float8(DType type, Function&& f) {
+  switch (type) {
+    case DType::kFloat8E4M3FN:
+      return f(Float8E4M3FN());
+    case DType::kFloat8E4M3FNUZ:
+      return f(SmallFloat<kFloat8E4M3FNUZFormat>());
+    case DType::kFloat8E5M2:
+      return f(Float8E5M2());
+    default:
+      return f(SmallFloat<kFloat8E5M2FNUZFormat>());
+  }
+}
+
+// The same of any format that is a narrow weight, or float32.
 template <class Function>
 HWY_INLINE void for_format(DType type, Function&& f) {
   switch (type) {
@@ -143,16 +173,10 @@ HWY_INLINE void for_format(DType type, Function&& f) {
       return f(Float16());
     case DType::kBFloat16:
       return f(BFloat16());
-    case DType::kFloat8E4M3FN:
-      return f(Float8E4M3FN());
-    case DType::kFloat8E4M3FNUZ:
-      return f(Float8Uz<kFloat8E4M3FNUZFormat>());
-    case DType::kFloat8E5M2:
-      return f(Float8E5M2());
-    case DType::kFloat8E5M2FNUZ:
-      return f(Float8Uz<kFloat8E5M2FNUZFormat>());
-    default:
+    case DType::kFloat32:
       return f(Float32());
+    default:
+      return for_float8(type, f);
   }
 }
 

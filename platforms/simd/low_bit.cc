@@ -12,6 +12,7 @@ LowBit low_bit_matrix(const TensorView& weights, const TensorView& scales, const
   LowBit g;
   g.weights = weights.as<const uint8_t>();
   g.bits = bits != 0 ? static_cast<int>(bits) : bit_width(weights.dtype);
+  if (is_float(weights.dtype)) g.format = weights.dtype;
   g.is_signed =
       weights.dtype == DType::kInt2 || weights.dtype == DType::kInt4 || weights.dtype == DType::kInt8;
   g.columns = weights.dims[0], g.depth = depth, g.blocks = scales.dims[1];
@@ -23,9 +24,9 @@ LowBit low_bit_matrix(const TensorView& weights, const TensorView& scales, const
 }
 
 Status check_low_bit(const LowBit& g) {
-  SINTER_RETURN_UNLESS(
-      g.scale_type == DType::kFloat32 || g.scale_type == DType::kFloat16 || g.scale_type == DType::kBFloat16,
-      unsupported("scales are float32, float16 or bfloat16 there"));
+  SINTER_RETURN_UNLESS(g.scale_type == DType::kFloat32 || g.scale_type == DType::kFloat16 ||
+                           g.scale_type == DType::kBFloat16 || is_float8(g.scale_type),
+                       unsupported("scales are float32, float16, bfloat16 or float8 there"));
   // Blocks of a plane of one bit, and of two, begin at whole bytes.
   const int64_t unit = g.bits == 8 ? 1 : g.bits == 4 ? 2 : 8;
   SINTER_RETURN_UNLESS((has_planes(g.bits) || g.depth % (8 / bit_planes(g.bits).bits) == 0) &&
@@ -38,11 +39,23 @@ Status check_low_bit(const LowBit& g) {
 }
 
 float low_bit_scale(const LowBit& g, int64_t at) {
+  const auto* bytes = static_cast<const uint8_t*>(g.scales);
+  const auto* halves = static_cast<const uint16_t*>(g.scales);
   switch (g.scale_type) {
     case DType::kFloat16:
-      return static_cast<float>(decode_float<kFloat16Format>(static_cast<const uint16_t*>(g.scales)[at]));
+      return float16_value(halves[at]);
     case DType::kBFloat16:
-      return bfloat16_value(static_cast<const uint16_t*>(g.scales)[at]);
+      return bfloat16_value(halves[at]);
+    case DType::kFloat8E4M3FN:
+      return static_cast<float>(decode_float<kFloat8E4M3FNFormat>(bytes[at]));
+    case DType::kFloat8E4M3FNUZ:
+      return static_cast<float>(decode_float<kFloat8E4M3FNUZFormat>(bytes[at]));
+    case DType::kFloat8E5M2:
+      return static_cast<float>(decode_float<kFloat8E5M2Format>(bytes[at]));
+    case DType::kFloat8E5M2FNUZ:
+      return static_cast<float>(decode_float<kFloat8E5M2FNUZFormat>(bytes[at]));
+    case DType::kFloat8E8M0:
+      return static_cast<float>(decode_e8m0(bytes[at]));
     default:
       return static_cast<const float*>(g.scales)[at];
   }
@@ -84,7 +97,6 @@ Status accept_low_bit(const OpCall& call) {
   if (call.has_input(4)) SINTER_RETURN_IF_ERROR(check_float_dense(call.in(4)));
   SINTER_RETURN_UNLESS(w.dense() && call.in(2).dense() && (!call.has_input(3) || call.in(3).dense()),
                        unsupported("the simd kernel takes dense operands"));
-  SINTER_RETURN_UNLESS(!is_float(w.dtype), unsupported("weights are integers there"));
   return check_low_bit(low_bit(call));
 }
 

@@ -1,5 +1,6 @@
-// Products with weights of 2 to 8 bits that stay as the file has them: few rows of x with rows of weights
-// that are widened in registers, and widening of pieces of panels for the product of gemm.h.
+// Products with weights of 2 to 8 bits, integers or floats, that stay as the file has them: few rows of x
+// with rows of weights that are widened in registers, and widening of pieces of panels for the product of
+// gemm.h.
 #pragma once
 
 #include "platforms/simd/table.h"
@@ -12,15 +13,16 @@ inline constexpr int64_t kMostLanes = 16;
 
 // One matrix. Rows of weights and blocks begin at whole bytes (check_low_bit).
 struct LowBit {
-  const uint8_t* weights = nullptr;  // `columns` rows of `depth` integers (bit_rows.h)
+  const uint8_t* weights = nullptr;  // `columns` rows of `depth` codes (bit_rows.h)
   const uint8_t* end = nullptr;      // of the weights' bytes
   const void* scales = nullptr;      // [columns, blocks]
   DType scale_type = DType::kFloat32;
   const std::byte* zeros = nullptr;  // [columns, blocks], or null: none
   DType zero_type = DType::kNone;
-  int bits = 8;             // 2 to 8
-  bool is_signed = false;   // two's complement; 2, 4 and 8 bits
-  bool is_rounded = false;  // blocks of x are rounded to int8 (activation_bits 8)
+  int bits = 8;                 // 2 to 8
+  DType format = DType::kNone;  // of floats, float8 or float4, which have no zero points; kNone: integers
+  bool is_signed = false;       // two's complement; 2, 4 and 8 bits
+  bool is_rounded = false;      // blocks of x are rounded to int8 (activation_bits 8)
   int64_t columns = 0, depth = 0, block = 0, blocks = 0;
 
   int64_t row_bytes() const { return bit_row_bytes(bits, depth); }

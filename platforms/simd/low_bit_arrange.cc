@@ -60,9 +60,10 @@ HWY_INLINE void round_numbers(const float* x, int64_t n, float scale, int8_t* q)
   for (; i < n; ++i) q[i] = static_cast<int8_t>(rounded_to_int8(x[i], scale));
 }
 
-// A chunk of `count` numbers and zeros; sums of each lane.
+// A chunk of `count` numbers and zeros, those of higher bytes of pairs times `higher`; sums of each lane.
 template <int kVectors>
-HWY_INLINE void arrange_floats(const float* x, int64_t count, int64_t lanes, float* to, float* sums) {
+HWY_INLINE void arrange_floats(const float* x, int64_t count, int64_t lanes, float higher, float* to,
+                               float* sums) {
   constexpr int kWord = 4 * kVectors;
   float padded[kWord];
   for (int64_t l = 0; l < lanes; ++l, x += kWord, count -= kWord) {
@@ -74,7 +75,7 @@ HWY_INLINE void arrange_floats(const float* x, int64_t count, int64_t lanes, flo
     float sum = 0;
     for (int m = 0; m < kWord; ++m) {
       const int byte = m / kVectors, vector = m % kVectors;
-      to[(vector * 4 + byte) * lanes + l] = from[m] * (byte % 2 != 0 ? 0x1p-8f : 1.0f);
+      to[(vector * 4 + byte) * lanes + l] = from[m] * (byte % 2 != 0 ? higher : 1.0f);
       sum += from[m];
     }
     sums[l] += sum;
@@ -109,11 +110,12 @@ HWY_INLINE void arrange_group(const LowBit& g, const LowBitGroups& groups, const
   const int64_t lanes = groups.lanes, word = groups.chunk / lanes;
   float *start = to + groups.numbers, *sums = start + lanes, *scales = sums + lanes;
   const float scale = g.is_rounded && !groups.spread ? scale_of(x, count) : 0;
+  const float higher = g.format == DType::kNone ? 0x1p-8f : 1.0f;  // low_bit_codes-inl.h
   for (int64_t l = 0; l < lanes; ++l) sums[l] = 0, scales[l] = scale;
   for (int64_t c = 0; c < groups.chunks; ++c, x += groups.chunk, count -= groups.chunk) {
     const int64_t n = count < groups.chunk ? count : groups.chunk;
     if (!g.is_rounded) {
-      arrange_floats<kVectors>(x, n, lanes, to + c * groups.chunk, sums);
+      arrange_floats<kVectors>(x, n, lanes, higher, to + c * groups.chunk, sums);
       continue;
     }
     int8_t q[kMostLanes * 4 * kVectors] = {};
@@ -131,7 +133,7 @@ HWY_INLINE void arrange_group(const LowBit& g, const LowBitGroups& groups, const
   }
   const int32_t known = known_zero(g);
   for (int64_t l = 0; l < lanes; ++l) {
-    start[l] = static_cast<float>(known) * sums[l];
+    start[l] = known != 0 ? static_cast<float>(known) * sums[l] : 0.0f;
     if (!g.is_rounded) continue;
     const int32_t whole = known * static_cast<int32_t>(sums[l]);
     std::memcpy(start + l, &whole, sizeof whole);

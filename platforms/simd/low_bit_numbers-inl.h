@@ -31,16 +31,31 @@ HWY_INLINE void widen_numbers(const T* from, int64_t count, float* to, const Loa
                static_cast<size_t>(count - i));
 }
 
+template <class Format, class T>
+HWY_INLINE void widen_words(const T* from, int64_t count, float* to) {
+  widen_numbers(from, count, to,
+                [&](auto v) SINTER_SIMD_LAMBDA { return Format::of_words(hn::PromoteTo(U(), v)); });
+}
+
 // Scales at .. at + count - 1.
 inline HWY_NOINLINE void read_scales(const LowBit& g, int64_t at, int64_t count, float* to) {
+  const auto* bytes = static_cast<const uint8_t*>(g.scales) + at;
+  const auto* halves = static_cast<const uint16_t*>(g.scales) + at;
   switch (g.scale_type) {
     case DType::kFloat16:
-      return widen_numbers(static_cast<const uint16_t*>(g.scales) + at, count, to,
-                           [&](auto v) SINTER_SIMD_LAMBDA { return Float16::of_bits(v); });
+      return widen_numbers(halves, count, to, [&](auto v) SINTER_SIMD_LAMBDA { return Float16::of_bits(v); });
     case DType::kBFloat16:
-      return widen_numbers(static_cast<const uint16_t*>(g.scales) + at, count, to,
-                           [&](auto v)
-                               SINTER_SIMD_LAMBDA { return BFloat16::of_words(hn::PromoteTo(U(), v)); });
+      return widen_words<BFloat16>(halves, count, to);
+    case DType::kFloat8E8M0:
+      return widen_words<Float8E8M0>(bytes, count, to);
+    case DType::kFloat8E4M3FN:
+      return widen_words<SmallFloat<kFloat8E4M3FNFormat>>(bytes, count, to);
+    case DType::kFloat8E4M3FNUZ:
+      return widen_words<SmallFloat<kFloat8E4M3FNUZFormat>>(bytes, count, to);
+    case DType::kFloat8E5M2:
+      return widen_words<Float8E5M2>(bytes, count, to);
+    case DType::kFloat8E5M2FNUZ:
+      return widen_words<SmallFloat<kFloat8E5M2FNUZFormat>>(bytes, count, to);
     default:
       std::memcpy(to, static_cast<const float*>(g.scales) + at, static_cast<size_t>(count) * sizeof(float));
   }

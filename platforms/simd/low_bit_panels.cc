@@ -7,7 +7,7 @@
 #define HWY_TARGET_INCLUDE "platforms/simd/low_bit_panels.cc"
 #include "hwy/foreach_target.h"
 // After it:
-#include "platforms/simd/math-inl.h"
+#include "platforms/simd/float_formats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -15,16 +15,19 @@ namespace HWY_NAMESPACE {
 
 using B = hn::Rebind<uint8_t, F>;
 
-// lo: even weights (4 bits) or all (8 bits); hi: odd weights.
-template <bool kNarrow>
-HWY_INLINE void widen_vector(VI v, V zero, V* lo, V* hi) {
-  if constexpr (kNarrow) {
-    *lo = hn::Sub(hn::ConvertTo(F(), hn::And(v, hn::Set(I(), 15))), zero);
-    *hi = hn::Sub(hn::ConvertTo(F(), hn::ShiftRight<4>(v)), zero);
-  } else {
-    *lo = hn::Sub(hn::ConvertTo(F(), v), zero);
-  }
-}
+// Numbers of codes, one in each lane of `v`; of two that are 4 bits wide the lower one is first.
+template <int kWidth>
+struct Integers {
+  static constexpr bool kNarrow = kWidth == 4;
+  static HWY_INLINE V first(VI v) { return hn::ConvertTo(F(), kNarrow ? hn::And(v, hn::Set(I(), 15)) : v); }
+  static HWY_INLINE V second(VI v) { return hn::ConvertTo(F(), hn::ShiftRight<4>(v)); }
+};
+template <class Format, int kWidth>
+struct Floats {
+  static constexpr bool kNarrow = kWidth == 4;
+  static HWY_INLINE V first(VI v) { return Format::of_words(hn::BitCast(U(), v)); }
+  static HWY_INLINE V second(VI v) { return first(hn::ShiftRight<4>(v)); }
+};
 
 constexpr int64_t kSquare = 16;  // bytes of as many columns that are transposed at a time
 
@@ -78,11 +81,12 @@ HWY_INLINE void unpack_sixteen(const LowBit& g, int64_t row, int64_t k, uint8_t*
   }
 }
 
-template <bool kNarrow>
+template <class Codes>
 HWY_NOINLINE void widen_square(const LowBit& g, int64_t column, int64_t count, int64_t k0, int64_t k1,
                                float* to, int64_t width) {
   const F d;
   const B bytes;
+  constexpr bool kNarrow = Codes::kNarrow;
   const hn::FixedTag<uint8_t, kSquare> q;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr int64_t kEach = kNarrow ? 2 : 1;
@@ -117,12 +121,10 @@ HWY_NOINLINE void widen_square(const LowBit& g, int64_t column, int64_t count, i
       for (int64_t i = 0; i < n; i += kEach) {
         float* row = to + (k - k0 + i) * width;
         for (int64_t l = 0; l < count; l += lanes) {
-          const auto v = hn::Xor(hn::LoadU(bytes, square + i / kEach * kSquare + l), flip);
-          const V s = hn::Load(d, scales + l);
-          V lo, hi;
-          widen_vector<kNarrow>(hn::PromoteTo(I(), v), hn::Load(d, zeros + l), &lo, &hi);
-          hn::StoreU(hn::Mul(lo, s), d, row + l);
-          if constexpr (kNarrow) hn::StoreU(hn::Mul(hi, s), d, row + width + l);
+          const VI v = hn::PromoteTo(I(), hn::Xor(hn::LoadU(bytes, square + i / kEach * kSquare + l), flip));
+          const V s = hn::Load(d, scales + l), zero = hn::Load(d, zeros + l);
+          hn::StoreU(hn::Mul(hn::Sub(Codes::first(v), zero), s), d, row + l);
+          if constexpr (kNarrow) hn::StoreU(hn::Mul(hn::Sub(Codes::second(v), zero), s), d, row + width + l);
         }
       }
     }
@@ -130,15 +132,21 @@ HWY_NOINLINE void widen_square(const LowBit& g, int64_t column, int64_t count, i
   }
 }
 
-void widen_panel(const LowBit& g, int64_t column, int64_t k0, int64_t k1, float* to) {
+template <class Codes>
+HWY_INLINE void widen_columns(const LowBit& g, int64_t column, int64_t k0, int64_t k1, float* to) {
   const auto width = static_cast<int64_t>(2 * hn::Lanes(F()));
-  for (int64_t i = 0; i < width; i += kSquare) {
-    const int64_t count = width - i < kSquare ? width - i : kSquare;
-    if (g.bits == 4)
-      widen_square<true>(g, column + i, count, k0, k1, to + i, width);
-    else
-      widen_square<false>(g, column + i, count, k0, k1, to + i, width);
-  }
+  for (int64_t i = 0; i < width; i += kSquare)
+    widen_square<Codes>(g, column + i, width - i < kSquare ? width - i : kSquare, k0, k1, to + i, width);
+}
+
+void widen_panel(const LowBit& g, int64_t column, int64_t k0, int64_t k1, float* to) {
+  if (g.format == DType::kFloat4E2M1)
+    return widen_columns<Floats<SmallFloat<kFloat4E2M1Format>, 4>>(g, column, k0, k1, to);
+  if (g.format != DType::kNone)
+    return for_float8(
+        g.format, [&](auto format) { widen_columns<Floats<decltype(format), 8>>(g, column, k0, k1, to); });
+  if (g.bits == 4) return widen_columns<Integers<4>>(g, column, k0, k1, to);
+  widen_columns<Integers<8>>(g, column, k0, k1, to);
 }
 
 }  // namespace HWY_NAMESPACE

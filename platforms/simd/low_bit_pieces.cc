@@ -90,7 +90,7 @@ HWY_INLINE void unpack_words(const WeightWords<kBits, Block>* columns, int64_t k
   const VI mask = Planes::each_byte((1 << kBits) - 1);
   for (; words > 0; words -= 4, k += kFourWords) {
     const FourVectors low =
-        four_words([&](int c) SINTER_SIMD_LAMBDA { return columns[c].load_low(k, flip); });
+        four_words([&](int c) SINTER_SIMD_LAMBDA { return hn::Xor(columns[c].load_low(k), flip); });
     FourVectors twos = low, singles = low;
     if constexpr (Planes::kPlanes.two)
       twos = four_words([&](int c) SINTER_SIMD_LAMBDA { return columns[c].load_twos(k); });

@@ -1,8 +1,9 @@
 // Few rows of x with rows of weights of few bits.
 //
-// Weights stay unsigned: the zero point's part of a block is the sum of its x, which is known before any
-// weight is read. Bytes of weights become floats where they are in their words (the higher one of a pair 256
-// times as large, for x that is as much smaller), or are multiplied as bytes with x that was rounded.
+// Integers stay unsigned: the zero point's part of a block is the sum of its x, which is known before any
+// weight is read. Bytes of weights become floats where they are in their words (low_bit_codes-inl.h; the
+// higher one of a pair of integers 256 times as large, for x that is as much smaller), or are multiplied as
+// bytes with x that was rounded.
 #define SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_BYTE_DOTS
 
@@ -14,6 +15,7 @@
 #include "hwy/foreach_target.h"
 // After it:
 #include "hwy/cache_control.h"
+#include "platforms/simd/low_bit_codes-inl.h"
 #include "platforms/simd/low_bit_dots-inl.h"
 #include "platforms/simd/low_bit_numbers-inl.h"
 #include "platforms/simd/low_bit_words-inl.h"
@@ -59,11 +61,12 @@ class ReadAhead {
 
 // y of up to kRows (1 or 4) rows of x for columns first .. last - 1. What is missing of four is the last one
 // again.
-template <int kBits, int kRows, bool kRounded, class Scale>
+template <class Codes, int kRows, bool kRounded, class Scale>
 HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                            int64_t first, int64_t last, const float* bias, float min, float max, float* y,
                            int64_t y_stride) {
   const F d;
+  constexpr int kBits = Codes::kBits;
   using Words = WeightWords<kBits>;
   constexpr int kVectors = Words::kVectors;
   constexpr int kColumns = 4 / kRows;
@@ -75,13 +78,14 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
   const int64_t step = groups.chunk, skip = groups.group - chunks * step;
   ReadAhead ahead(g, count, plane_bytes(kBits, step));
   const auto lane_block = lane_blocks(g, groups);
-  const VI flip = flip_of(g, kRounded && has_signed_bytes(kBits));
-  const VI mask = kRounded ? Words::each_byte((1 << kBits) - 1) : hn::Set(I(), (1 << kBits) - 1);
+  const VI flip = flip_of(g, has_signed_bytes(kBits));  // of rounded x
+  const VI mask = Words::each_byte((1 << kBits) - 1);   // of rounded x
   const V no_zero = hn::Set(d, middle_of(g));
   const bool with_zeros = g.zeros != nullptr;
   const float* begin = arranged + kArrangedHead;
   const int64_t r1 = rows > 1 ? stride : 0, r2 = rows > 2 ? 2 * stride : r1, r3 = rows > 3 ? 3 * stride : r2;
   RowNumbers<kColumns, Scale> of_blocks(g, groups);
+  Codes codes(g);
   for (int64_t n = first; n < last; n += kColumns) {
     const int64_t n1 = n + 1 < last ? n + 1 : n, n2 = n + 2 < last ? n + 2 : n1,
                   n3 = n + 3 < last ? n + 3 : n2;
@@ -113,8 +117,8 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
 #undef SINTER_START
           int64_t from = 0;
           for (int64_t c = 0; c < chunks; ++c, from += chunk_words, k += step) {
-#define SINTER_ADD(i)                                  \
-  if (i < kColumns) w##i.load(k, flip), ahead.words(); \
+#define SINTER_ADD(i)                                                                \
+  if (i < kColumns) w##i.load(k), w##i.low = hn::Xor(w##i.low, flip), ahead.words(); \
   q##i = add_dots<kBits>(kColumns > 1 ? w##i : w0, mask, x##i + from, lanes, q##i);
             SINTER_FOUR(SINTER_ADD)
 #undef SINTER_ADD
@@ -128,13 +132,24 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
 #define SINTER_START(i) a##i = hn::LoadU(d, x##i + numbers);
           SINTER_FOUR(SINTER_START)
 #undef SINTER_START
-          int64_t from = 0;
-          for (int64_t c = 0; c < chunks; ++c, from += chunk_words, k += step) {
-            w0.load(k, flip), ahead.words();
-            if constexpr (kColumns > 1) {
-              w1.load(k, flip), ahead.words(), w2.load(k, flip), ahead.words();
-              w3.load(k, flip), ahead.words();
+          int64_t from = 0, left = g.depth - k < groups.group ? g.depth - k : groups.group;
+          for (int64_t c = 0; c < chunks; ++c, from += chunk_words, k += step, left -= step) {
+#define SINTER_LOAD(i) \
+  if (i < kColumns) w##i.load(k), ahead.words();
+            SINTER_FOUR(SINTER_LOAD)
+#undef SINTER_LOAD
+            if (!Codes::kIntegers && HWY_UNLIKELY(left < step)) {
+              // What follows a block may be no number, which its x, 0, does not cancel.
+              const VI first = first_bytes(plane_bytes(kBits, left));
+#define SINTER_CLEAR(i) \
+  if (i < kColumns) w##i.low = hn::And(w##i.low, first);
+              SINTER_FOUR(SINTER_CLEAR)
+#undef SINTER_CLEAR
             }
+#define SINTER_ORDER(i) \
+  if (i < kColumns) w##i.low = codes.ordered(w##i.low);
+            SINTER_FOUR(SINTER_ORDER)
+#undef SINTER_ORDER
 #define SINTER_VECTOR(j)                                                                      \
   if constexpr (kVectors > j) {                                                               \
     const int64_t p = from + 4 * j * lanes;                                                   \
@@ -143,13 +158,13 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
               x_2 = hn::LoadU(d, x0 + p + 2 * lanes), x_3 = hn::LoadU(d, x0 + p + 3 * lanes); \
       SINTER_FOUR(SINTER_COLUMN##j)                                                           \
     } else {                                                                                  \
-      const FourFloats w = floats_of(w0.template bytes<j>(), mask);                           \
+      const FourFloats w = codes.floats(w0.template bytes<j>());                              \
       SINTER_FOUR(SINTER_ROW)                                                                 \
     }                                                                                         \
   }
 #define SINTER_COLUMN(i, j)                                                                                  \
   {                                                                                                          \
-    const FourFloats w = floats_of(w##i.template bytes<j>(), mask);                                          \
+    const FourFloats w = codes.floats(w##i.template bytes<j>());                                             \
     a##i = hn::MulAdd(w.v3, x_3, hn::MulAdd(w.v2, x_2, hn::MulAdd(w.v1, x_1, hn::MulAdd(w.v0, x_0, a##i)))); \
   }
 #define SINTER_COLUMN0(i) SINTER_COLUMN(i, 0)
@@ -188,6 +203,7 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
     const auto finish = [&](int64_t i, float sum) {
       const int64_t row = kRows > 1 ? i : 0, column = kRows > 1 ? n : n + i;
       if (row >= rows || column >= last) return;
+      sum = codes.sum_of(g, column, sum);
       if (bias != nullptr) sum += bias[column];
       y[row * y_stride + column] = sum < min ? min : sum > max ? max : sum;
     };
@@ -196,17 +212,17 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
   }
 }
 
-template <int kBits, bool kRounded, class Scale>
+template <class Codes, bool kRounded, class Scale>
 HWY_INLINE void products_of_scales(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                                    int64_t first, int64_t last, const float* bias, float min, float max,
                                    float* y, int64_t y_stride) {
   // Of the usual widths only, for the size of the code: others are unpacked for each row again.
-  if constexpr (kBits == 4 || kBits == 8)
+  if constexpr (Codes::kBits == 4 || Codes::kBits == 8)
     if (rows > 1)
-      return products<kBits, 4, kRounded, Scale>(g, arranged, stride, rows, first, last, bias, min, max, y,
+      return products<Codes, 4, kRounded, Scale>(g, arranged, stride, rows, first, last, bias, min, max, y,
                                                  y_stride);
   for (int64_t r = 0; r < rows; ++r)
-    products<kBits, 1, kRounded, Scale>(g, arranged + r * stride, stride, 1, first, last, bias, min, max,
+    products<Codes, 1, kRounded, Scale>(g, arranged + r * stride, stride, 1, first, last, bias, min, max,
                                         y + r * y_stride, y_stride);
 }
 
@@ -217,15 +233,20 @@ HWY_INLINE void products_of(const LowBit& g, const float* arranged, int64_t stri
 #if SINTER_WIDENS_SCALES
   if constexpr (kBits == 4 || kBits == 8)  // as above
     if (reads_half_scales(g))
-      return products_of_scales<kBits, kRounded, hwy::float16_t>(g, arranged, stride, rows, first, last, bias,
-                                                                 min, max, y, y_stride);
+      return products_of_scales<IntegerCodes<kBits>, kRounded, hwy::float16_t>(
+          g, arranged, stride, rows, first, last, bias, min, max, y, y_stride);
 #endif
-  products_of_scales<kBits, kRounded, float>(g, arranged, stride, rows, first, last, bias, min, max, y,
-                                             y_stride);
+  products_of_scales<IntegerCodes<kBits>, kRounded, float>(g, arranged, stride, rows, first, last, bias, min,
+                                                           max, y, y_stride);
 }
 
 void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
+  if (g.format != DType::kNone)
+    return for_float_codes(g.format, [&](auto tag) {
+      products_of_scales<typename decltype(tag)::Type, false, float>(g, arranged, stride, rows, first, last,
+                                                                     bias, min, max, y, y_stride);
+    });
   switch (g.bits) {
 #define SINTER_WIDTH(bits)                                                                                   \
   case bits:                                                                                                 \
@@ -250,7 +271,8 @@ HWY_EXPORT(low_bit_products);
 
 namespace {
 
-// Of one row of x that has numbers that are not finite: each is multiplied by its weight less the zero point.
+// Of one row of x that has numbers that are not finite, and integers: each number is multiplied by its weight
+// less the zero point.
 void centred_products(const LowBit& g, const float* arranged, int64_t first, int64_t last, const float* bias,
                       float min, float max, float* y) {
   const LowBitGroups groups(g, low_bit_lanes());
@@ -282,7 +304,7 @@ void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, in
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
   bool finite = true;
   for (int64_t r = 0; r < rows; ++r) finite = finite && arranged[r * stride] == 0;
-  if (!finite && !g.is_rounded) {
+  if (!finite && !g.is_rounded && g.format == DType::kNone) {
     for (int64_t r = 0; r < rows; ++r)
       centred_products(g, arranged + r * stride, first, last, bias, min, max, y + r * y_stride);
     return;

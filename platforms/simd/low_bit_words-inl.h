@@ -28,6 +28,12 @@ HWY_INLINE hn::Vec<D> load_before(D d, const uint8_t* p, const uint8_t* end) {
   return load_last(d, p, end);
 }
 
+// A vector of bytes of which the first `count` have all bits, the others none.
+HWY_INLINE VI first_bytes(int64_t count) {
+  const hn::Repartition<uint8_t, I> d;
+  return hn::BitCast(I(), hn::VecFromMask(d, hn::FirstN(d, static_cast<size_t>(count))));
+}
+
 // Vectors of words of the planes, by themselves.
 template <int kBits, class D = I>
 struct PlaneWords {
@@ -75,15 +81,15 @@ class WeightWords : public PlaneWords<kBits, D> {
     single_ = two_ + (kPlanes.two ? plane_bytes(2, g.depth) : 0);
   }
   // From integer k on; it begins at whole bytes.
-  HWY_INLINE void load(int64_t k, hn::Vec<D> flip) {
-    this->low = load_low(k, flip);
+  HWY_INLINE void load(int64_t k) {
+    this->low = load_low(k);
     if constexpr (kPlanes.two) this->twos = load_twos(k);
     if constexpr (kPlanes.single) this->singles = load_singles(k);
   }
-  HWY_INLINE hn::Vec<D> load_low(int64_t k, hn::Vec<D> flip) const {
+  HWY_INLINE hn::Vec<D> load_low(int64_t k) const {
     const hn::Repartition<uint8_t, D> bytes;
     const auto at = static_cast<uint64_t>(k);
-    return hn::Xor(hn::BitCast(D(), load_before(bytes, low_ + at * kPlanes.bits / 8, end_)), flip);
+    return hn::BitCast(D(), load_before(bytes, low_ + at * kPlanes.bits / 8, end_));
   }
   HWY_INLINE hn::Vec<D> load_twos(int64_t k) const {
     const hn::Repartition<uint16_t, D> d;
@@ -105,18 +111,6 @@ class WeightWords : public PlaneWords<kBits, D> {
  private:
   const uint8_t *end_, *low_, *two_, *single_;
 };
-
-// The floats of a vector of bytes: of the lowest byte of each word, of the next one, 256 times as large, and
-// of the two upper ones in the same way.
-struct FourFloats {
-  V v0, v1, v2, v3;
-};
-HWY_INLINE FourFloats floats_of(VI bytes, VI mask) {
-  const F d;
-  const VI higher = hn::ShiftLeft<8>(mask), upper = hn::ShiftRight<16>(bytes);
-  return {hn::ConvertTo(d, hn::And(bytes, mask)), hn::ConvertTo(d, hn::And(bytes, higher)),
-          hn::ConvertTo(d, hn::And(upper, mask)), hn::ConvertTo(d, hn::And(upper, higher))};
-}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
