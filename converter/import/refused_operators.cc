@@ -9,8 +9,9 @@ constexpr RefusedOperator kRefused[] = {
     {kMicrosoft, "PagedAttention",
      "its cache is made of pages of many sequences, which a server hands out between runs",
      "export the decoder with GroupQueryAttention or Attention, whose caches belong to one sequence"},
-    {kMicrosoft, "SparseAttention", "its blocks of hidden keys are lists that the run reads",
-     "export the decoder with GroupQueryAttention, or with Attention and a mask"},
+    {kMicrosoft, "SparseAttention",
+     "its lists name the blocks of keys that a head attends to, and no operation reads keys by such lists",
+     "export the decoder with Attention and a mask of these blocks"},
     {kMicrosoft, "MatMulBnb4", "weights in the number formats FP4 and NF4 have no kernel",
      "export the model with float weights, and convert it with --quantize int4w"},
 };

@@ -9,8 +9,11 @@
 #define SINTER_PLATFORMS_SIMD_ATTENTION_INL_H_
 #endif
 
+#include <type_traits>
+
 #include "hwy/highway.h"
 #include "platforms/simd/float_formats-inl.h"
+#include "runtime/core/attention_rows.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -42,12 +45,44 @@ HWY_INLINE V load_wide(const int8_t* p, int64_t n) {
   return widen_int8(hn::LoadN(Integers8(), p, static_cast<size_t>(n)));
 }
 
-template <bool kWhole, class E>
+// Two elements of 4 bits, each plus kAttentionMiddle; the even one in the low half.
+struct Pair {
+  uint8_t byte;
+};
+// An item in memory is an element, or a pair of them: what is a row's number of parts. Queries and sums have
+// the even elements of a row before the odd ones then.
+template <class E>
+constexpr int kParts = std::is_same_v<E, Pair> ? 2 : 1;
+
+// The even (part 0) or odd elements of pairs, of which each lane has one.
+template <int kPart>
+HWY_INLINE V widen_pairs(hn::Vec<hn::Rebind<uint8_t, F>> pairs) {
+  const I d;
+  const VI wide = hn::PromoteTo(d, pairs);
+  const VI code = kPart == 0 ? hn::And(wide, hn::Set(d, 15)) : hn::ShiftRight<4>(wide);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  // All 16 elements that there are, by code.
+  return hn::TableLookupLanes(hn::Iota(F(), -kAttentionMiddle), hn::IndicesFromVec(F(), code));
+#else
+  return hn::ConvertTo(F(), hn::Sub(code, hn::Set(d, kAttentionMiddle)));
+#endif
+}
+
+// A part of a vector of items, or of the first n of one.
+template <int kPart, bool kWhole, class E>
 HWY_INLINE V load_part(const E* p, int64_t n) {
-  if constexpr (kWhole)
+  if constexpr (std::is_same_v<E, Pair>) {
+    const hn::Rebind<uint8_t, F> d;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(p);
+    if constexpr (kWhole)
+      return widen_pairs<kPart>(hn::LoadU(d, bytes));
+    else
+      return widen_pairs<kPart>(hn::LoadN(d, bytes, static_cast<size_t>(n)));
+  } else if constexpr (kWhole) {
     return load_wide(p);
-  else
+  } else {
     return load_wide(p, n);
+  }
 }
 
 // ---- products
@@ -58,32 +93,40 @@ template <int kRows, int kKeys, class E>
 HWY_INLINE void block_products(const float* q, int64_t size, const E* k, float* y, int64_t stride) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t length = size / kParts<E>;
 #define SINTER_BEGIN(r) [[maybe_unused]] V a##r = hn::Zero(d), b##r = a##r, e##r = a##r, f##r = a##r;
   SINTER_ROWS(SINTER_BEGIN)
 #undef SINTER_BEGIN
-#define SINTER_ADD(r, whole)                                  \
-  if constexpr (kRows > r) {                                  \
-    const V x = load_part<whole>(q + r * size + i, size - i); \
-    a##r = hn::MulAdd(x, k0, a##r);                           \
-    if constexpr (kKeys > 1) b##r = hn::MulAdd(x, k1, b##r);  \
-    if constexpr (kKeys == 4) e##r = hn::MulAdd(x, k2, e##r); \
-    if constexpr (kKeys == 4) f##r = hn::MulAdd(x, k3, f##r); \
+#define SINTER_ADD(r, part, whole)                                                 \
+  if constexpr (kRows > r) {                                                       \
+    const V x = load_part<0, whole>(q + r * size + part * length + i, length - i); \
+    a##r = hn::MulAdd(x, k0, a##r);                                                \
+    if constexpr (kKeys > 1) b##r = hn::MulAdd(x, k1, b##r);                       \
+    if constexpr (kKeys == 4) e##r = hn::MulAdd(x, k2, e##r);                      \
+    if constexpr (kKeys == 4) f##r = hn::MulAdd(x, k3, f##r);                      \
   }
   constexpr int64_t k1_at = kKeys > 1 ? 1 : 0, k2_at = kKeys == 4 ? 2 : 0, k3_at = kKeys == 4 ? 3 : 0;
-#define SINTER_STEP(whole)                                                                          \
-  const V k0 = load_part<whole>(k + i, size - i);                                                   \
-  [[maybe_unused]] const V k1 = kKeys > 1 ? load_part<whole>(k + k1_at * size + i, size - i) : k0;  \
-  [[maybe_unused]] const V k2 = kKeys == 4 ? load_part<whole>(k + k2_at * size + i, size - i) : k0; \
-  [[maybe_unused]] const V k3 = kKeys == 4 ? load_part<whole>(k + k3_at * size + i, size - i) : k0; \
-  SINTER_ADD(0, whole) SINTER_ADD(1, whole) SINTER_ADD(2, whole) SINTER_ADD(3, whole)
-  int64_t i = 0;
-  for (; i + lanes <= size; i += lanes) {
-    SINTER_STEP(true)
+#define SINTER_KEY(at, part, whole) load_part<part, whole>(k + at * length + i, length - i)
+#define SINTER_STEP(part, whole)                                                     \
+  if constexpr (part < kParts<E>) {                                                  \
+    const V k0 = SINTER_KEY(0, part, whole);                                         \
+    [[maybe_unused]] const V k1 = kKeys > 1 ? SINTER_KEY(k1_at, part, whole) : k0;   \
+    [[maybe_unused]] const V k2 = kKeys == 4 ? SINTER_KEY(k2_at, part, whole) : k0;  \
+    [[maybe_unused]] const V k3 = kKeys == 4 ? SINTER_KEY(k3_at, part, whole) : k0;  \
+    SINTER_ADD(0, part, whole)                                                       \
+    SINTER_ADD(1, part, whole) SINTER_ADD(2, part, whole) SINTER_ADD(3, part, whole) \
   }
-  if (i < size) {
-    SINTER_STEP(false)
+  int64_t i = 0;
+  for (; i + lanes <= length; i += lanes) {
+    SINTER_STEP(0, true)
+    SINTER_STEP(1, true)
+  }
+  if (i < length) {
+    SINTER_STEP(0, false)
+    SINTER_STEP(1, false)
   }
 #undef SINTER_STEP
+#undef SINTER_KEY
 #undef SINTER_ADD
 #define SINTER_END(r)                                                     \
   if constexpr (kRows > r) {                                              \
@@ -100,29 +143,43 @@ template <int kRows, class E>
 HWY_NOINLINE void row_products(const float* q, int64_t size, const E* k, int64_t count, float* y,
                                int64_t stride) {
   constexpr int kKeys = kRows == 4 ? 2 : 4;  // as many as registers hold the sums of
+  const int64_t length = size / kParts<E>;
   int64_t j = 0;
-  for (; j + kKeys <= count; j += kKeys) block_products<kRows, kKeys>(q, size, k + j * size, y + j, stride);
-  for (; j < count; ++j) block_products<kRows, 1>(q, size, k + j * size, y + j, stride);
+  for (; j + kKeys <= count; j += kKeys) block_products<kRows, kKeys>(q, size, k + j * length, y + j, stride);
+  for (; j < count; ++j) block_products<kRows, 1>(q, size, k + j * length, y + j, stride);
 }
 
 // ---- sums of weighted values
 
-// Adds those of a vector of columns, or of two, to the sums of kRows rows; `n` is less than a vector at the
-// end.
+template <bool kWhole>
+HWY_INLINE void store_part(V x, float* to, int64_t n) {
+  if constexpr (kWhole)
+    hn::StoreU(x, F(), to);
+  else
+    hn::StoreN(x, F(), to, static_cast<size_t>(n));
+}
+
+// Adds those of a vector of items, or of two, to the sums of kRows rows; `n` is less than a vector at the
+// end. Of pairs, the second vector of sums is of the odd elements.
 template <int kRows, int kVectors, bool kWhole, class E>
 HWY_INLINE void block_values(const float* w, int64_t stride, const E* v, int64_t count, int64_t size,
                              int64_t n, float* y) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-#define SINTER_BEGIN(r)                                               \
-  [[maybe_unused]] V a##r = hn::Zero(d), b##r = a##r;                 \
-  if constexpr (kRows > r) a##r = load_part<kWhole>(y + r * size, n); \
-  if constexpr (kRows > r && kVectors == 2) b##r = hn::LoadU(d, y + r * size + lanes);
+  const int64_t length = size / kParts<E>, second = kParts<E> == 2 ? length : lanes;
+#define SINTER_BEGIN(r)                                                  \
+  [[maybe_unused]] V a##r = hn::Zero(d), b##r = a##r;                    \
+  if constexpr (kRows > r) a##r = load_part<0, kWhole>(y + r * size, n); \
+  if constexpr (kRows > r && kVectors == 2) b##r = load_part<0, kWhole>(y + r * size + second, n);
   SINTER_ROWS(SINTER_BEGIN)
 #undef SINTER_BEGIN
-  for (int64_t j = 0; j < count; ++j, v += size) {
-    const V v0 = load_part<kWhole>(v, n);
-    [[maybe_unused]] const V v1 = kVectors == 2 ? load_wide(v + lanes) : v0;
+  for (int64_t j = 0; j < count; ++j, v += length) {
+    const V v0 = load_part<0, kWhole>(v, n);
+    [[maybe_unused]] V v1 = v0;
+    if constexpr (kParts<E> == 2)
+      v1 = load_part<1, kWhole>(v, n);
+    else if constexpr (kVectors == 2)
+      v1 = load_wide(v + lanes);
 #define SINTER_ADD(r)                                            \
   if constexpr (kRows > r) {                                     \
     const V x = set(w[r * stride + j]);                          \
@@ -132,13 +189,10 @@ HWY_INLINE void block_values(const float* w, int64_t stride, const E* v, int64_t
     SINTER_ROWS(SINTER_ADD)
 #undef SINTER_ADD
   }
-#define SINTER_END(r)                                                       \
-  if constexpr (kRows > r) {                                                \
-    if constexpr (kWhole)                                                   \
-      hn::StoreU(a##r, d, y + r * size);                                    \
-    else                                                                    \
-      hn::StoreN(a##r, d, y + r * size, static_cast<size_t>(n));            \
-    if constexpr (kVectors == 2) hn::StoreU(b##r, d, y + r * size + lanes); \
+#define SINTER_END(r)                                                                \
+  if constexpr (kRows > r) {                                                         \
+    store_part<kWhole>(a##r, y + r * size, n);                                       \
+    if constexpr (kVectors == 2) store_part<kWhole>(b##r, y + r * size + second, n); \
   }
   SINTER_ROWS(SINTER_END)
 #undef SINTER_END
@@ -148,12 +202,14 @@ template <int kRows, class E>
 HWY_NOINLINE void row_values(const float* w, int64_t stride, const E* v, int64_t count, int64_t size,
                              float* y) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
+  const int64_t length = size / kParts<E>;
   int64_t i = 0;
-  for (; i + 2 * lanes <= size; i += 2 * lanes)
-    block_values<kRows, 2, true>(w, stride, v + i, count, size, lanes, y + i);
-  for (; i + lanes <= size; i += lanes)
-    block_values<kRows, 1, true>(w, stride, v + i, count, size, lanes, y + i);
-  if (i < size) block_values<kRows, 1, false>(w, stride, v + i, count, size, size - i, y + i);
+  if constexpr (kParts<E> == 1)
+    for (; i + 2 * lanes <= length; i += 2 * lanes)
+      block_values<kRows, 2, true>(w, stride, v + i, count, size, lanes, y + i);
+  for (; i + lanes <= length; i += lanes)
+    block_values<kRows, kParts<E>, true>(w, stride, v + i, count, size, lanes, y + i);
+  if (i < length) block_values<kRows, kParts<E>, false>(w, stride, v + i, count, size, length - i, y + i);
 }
 #undef SINTER_ROWS
 

@@ -74,6 +74,40 @@ float attention_weights(const AttentionAttrs& a, float* scores, size_t begin, si
                        : weights_of<false>(a, scores, begin, end, count, bias, bias_step, state);
 }
 
+// to[2 i] = even[i], to[2 i + 1] = odd[i].
+void attention_merge(const float* even, const float* odd, int64_t n, float* to) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreInterleaved2(hn::LoadU(d, even + i), hn::LoadU(d, odd + i), d, to + 2 * i);
+  for (; i < n; ++i) to[2 * i] = even[i], to[2 * i + 1] = odd[i];
+}
+
+void attention_split(const float* from, int64_t n, float* even, float* odd) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    V a, b;
+    hn::LoadInterleaved2(d, from + 2 * i, a, b);
+    hn::StoreU(a, d, even + i), hn::StoreU(b, d, odd + i);
+  }
+  for (; i < n; ++i) even[i] = from[2 * i], odd[i] = from[2 * i + 1];
+}
+
+void widen_all(const Pair* from, int64_t n, float* to) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n / 2; i += lanes)
+    hn::StoreInterleaved2(load_part<0, true>(from + i, lanes), load_part<1, true>(from + i, lanes), d,
+                          to + 2 * i);
+  for (; i < n / 2; ++i) {
+    to[2 * i] = static_cast<float>((from[i].byte & 15) - kAttentionMiddle);
+    to[2 * i + 1] = static_cast<float>((from[i].byte >> 4) - kAttentionMiddle);
+  }
+}
 template <class E>
 void widen_all(const E* from, int64_t n, float* to) {
   const F d;
@@ -100,11 +134,11 @@ void all_values(const float* w, int64_t rows, int64_t stride, const E* v, int64_
   for (int64_t j = 0; j < count; j += kKeys) {
     const int64_t n = count - j < kKeys ? count - j : kKeys;
     const float* from = w + j;
+    const E* values = v + j * (size / kParts<E>);
     int64_t r = 0;
-    for (; r + 4 <= rows; r += 4)
-      row_values<4>(from + r * stride, stride, v + j * size, n, size, y + r * size);
-    if (r + 2 <= rows) row_values<2>(from + r * stride, stride, v + j * size, n, size, y + r * size), r += 2;
-    if (r < rows) row_values<1>(from + r * stride, stride, v + j * size, n, size, y + r * size);
+    for (; r + 4 <= rows; r += 4) row_values<4>(from + r * stride, stride, values, n, size, y + r * size);
+    if (r + 2 <= rows) row_values<2>(from + r * stride, stride, values, n, size, y + r * size), r += 2;
+    if (r < rows) row_values<1>(from + r * stride, stride, values, n, size, y + r * size);
   }
 }
 
@@ -120,6 +154,8 @@ void with_elements(DType type, const std::byte* data, Function&& f) {
       return f(reinterpret_cast<const uint8_t*>(data));
     case DType::kInt8:
       return f(reinterpret_cast<const int8_t*>(data));
+    case DType::kUint8:
+      return f(reinterpret_cast<const Pair*>(data));
     default:
       return f(reinterpret_cast<const float*>(data));
   }
@@ -161,6 +197,8 @@ namespace sinter::simd {
 
 HWY_EXPORT(attention_weights);
 HWY_EXPORT(attention_widen);
+HWY_EXPORT(attention_merge);
+HWY_EXPORT(attention_split);
 HWY_EXPORT(attention_products);
 HWY_EXPORT(attention_values);
 HWY_EXPORT(attention_scale);
@@ -173,6 +211,12 @@ float add_weights(const AttentionAttrs& a, float* scores, KeyRange keys, int64_t
 }
 void widen(DType type, const std::byte* from, int64_t n, float* to) {
   HWY_DYNAMIC_DISPATCH(attention_widen)(type, from, n, to);
+}
+void split_pairs(const float* from, int64_t size, float* to) {
+  HWY_DYNAMIC_DISPATCH(attention_split)(from, size / 2, to, to + size / 2);
+}
+void merge_pairs(const float* from, int64_t size, float* to) {
+  HWY_DYNAMIC_DISPATCH(attention_merge)(from, from + size / 2, size / 2, to);
 }
 void multiply_keys(DType type, const float* queries, int64_t rows, int64_t size, const std::byte* keys,
                    int64_t count, float* products, int64_t stride) {
@@ -187,17 +231,19 @@ void scale_keys(float* numbers, const float* scales, int64_t count, bool hides) 
 }
 
 float add_visible(DType type, const float* weights, KeyRange keys, const std::byte* values, int64_t size,
-                  bool hides) {
-  const int64_t step = size * static_cast<int64_t>(byte_width(type));
+                  int64_t element, bool hides) {
+  const bool pairs = holds_pairs(type);
+  const int64_t width = pairs ? 1 : static_cast<int64_t>(byte_width(type)), items = pairs ? size / 2 : size;
+  values += (pairs ? element / 2 : element) * width;
   float sum = 0;
   for (int64_t j = keys.begin; j < keys.end; ++j) {
     if (weights[j] == 0 && hides) continue;
-    float v = 0;
+    float v[2] = {};
     if (type == DType::kFloat32)
-      std::memcpy(&v, values + j * step, sizeof(v));
+      std::memcpy(v, values + j * items * width, sizeof(float));
     else
-      widen(type, values + j * step, 1, &v);
-    sum += weights[j] * v;
+      widen(type, values + j * items * width, pairs ? 2 : 1, v);
+    sum += weights[j] * v[pairs ? element % 2 : 0];
   }
   return sum;
 }

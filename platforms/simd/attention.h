@@ -3,6 +3,7 @@
 #pragma once
 
 #include "platforms/simd/table.h"
+#include "runtime/core/attention_rows.h"
 
 namespace sinter::simd {
 
@@ -19,7 +20,7 @@ struct AttentionExtent {
         queries(call.in(0).dims[2]),
         keys(call.in(1).dims[2]),
         key_size(call.in(0).dims[3]),
-        value_size(call.in(2).dims[3]) {}
+        value_size(row_elements(call.in(2).dtype, call.in(2).dims[3])) {}
   // Rows of queries that read the keys and values of one group; they are neighbours. Row r is query r %
   // queries of the group's head r / queries.
   int64_t rows() const { return groups > 0 ? heads / groups * queries : 0; }
@@ -78,8 +79,13 @@ struct AttentionEnd {
 };
 AttentionEnd attention_end(const OpCall& call, int64_t head, SoftmaxState state);
 
-// n elements as float32; float32, float16, bfloat16, float8e4m3fn and int8.
+// n elements as float32; float32, float16, bfloat16, float8e4m3fn, int8, and pairs of 4 bits (holds_pairs; an
+// even n).
 void widen(DType type, const std::byte* from, int64_t n, float* to);
+// The `size` elements of a row with the even ones before the odd ones, and back.
+void split_pairs(const float* from, int64_t size, float* to);
+void merge_pairs(const float* from, int64_t size, float* to);
+// Of keys or values in pairs, the queries and the sums of these two are split.
 // products[r * stride + j]: of query row r (of `rows`, dense) with row j (of `count`) of keys of a type.
 void multiply_keys(DType type, const float* queries, int64_t rows, int64_t size, const std::byte* keys,
                    int64_t count, float* products, int64_t stride);
@@ -89,10 +95,10 @@ void add_values(DType type, const float* weights, int64_t rows, int64_t stride, 
 // numbers[j] *= scales[j]; where `hides`, a number of 0 stays so.
 void scale_keys(float* numbers, const float* scales, int64_t count, bool hides);
 
-// The weighted sum of one element of the values, which are `size` elements apart: element 0 is that of key 0.
+// The weighted sum of one element of the values, which are rows of `size` elements from that of key 0 on.
 // A key of weight 0 takes no part where `hides`, so that its value need not be finite.
 float add_visible(DType type, const float* weights, KeyRange keys, const std::byte* values, int64_t size,
-                  bool hides);
+                  int64_t element, bool hides);
 
 // Few queries: keys and values are read where they are, once, in ranges of keys (attention_few.cc). Else in
 // pieces that are packed for the matrix product (attention_many.cc).

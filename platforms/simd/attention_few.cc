@@ -25,22 +25,29 @@ int64_t range_count(const AttentionExtent& e) { return divide_up(e.keys, range_k
 // Of rows of keys or values of one group.
 struct GroupRows {
   DType type;
-  int64_t size;
+  int64_t bytes;  // of a row
   const std::byte* data;
   const float* scales;  // null: none
 
   GroupRows(const OpCall& call, size_t operand, size_t scales_operand, int64_t group)
-      : type(call.in(operand).dtype), size(call.in(operand).dims[3]) {
+      : type(call.in(operand).dtype),
+        bytes(call.in(operand).dims[3] * static_cast<int64_t>(byte_width(type))) {
     const int64_t first = group * call.in(operand).dims[2];
-    data = call.in(operand).data + first * size * static_cast<int64_t>(byte_width(type));
+    data = call.in(operand).data + first * bytes;
     scales = call.has_input(scales_operand) ? call.in(scales_operand).as<const float>() + first : nullptr;
   }
-  const std::byte* row(int64_t j) const { return data + j * size * static_cast<int64_t>(byte_width(type)); }
+  const std::byte* row(int64_t j) const { return data + j * bytes; }
 };
+
+// What a thread needs beside the results: scores [kRows, range_keys], and kRows rows of queries or sums.
+[[nodiscard]] bool slot_floats(const AttentionExtent& e, int64_t* floats) {
+  return checked_mul(kRows, std::max(e.key_size, e.value_size), floats) &&
+         checked_add(*floats, kRows * range_keys(e), floats);
+}
 
 // Rows first .. first + n - 1 of a group with the keys of one range: their sums [n, value_size] and states.
 void attend_range(const OpCall& call, const AttentionExtent& e, int64_t group, KeyRange range, int64_t first,
-                  int64_t n, float* scores, float* sums, SoftmaxState* states) {
+                  int64_t n, float* scores, float* room, float* sums, SoftmaxState* states) {
   const auto& a = call.attrs<AttentionAttrs>();
   const int64_t batch = group / e.groups, length = length_of(call, e, batch);
   const auto attended = [&](int64_t r) {
@@ -59,6 +66,10 @@ void attend_range(const OpCall& call, const AttentionExtent& e, int64_t group, K
   if (count <= 0) return;
   const GroupRows keys(call, 1, kKeyScales, group), values(call, 2, kValueScales, group);
   const float* q = call.in(0).as<const float>() + (group * e.rows() + first) * e.key_size;
+  if (holds_pairs(keys.type)) {
+    for (int64_t r = 0; r < n; ++r) split_pairs(q + r * e.key_size, e.key_size, room + r * e.key_size);
+    q = room;
+  }
   multiply_keys(keys.type, q, n, e.key_size, keys.row(read.begin), count, scores, count);
   const bool hides = static_cast<AttentionRule>(a.rule) == AttentionRule::kHides;
   const auto of_read = [&](int64_t r) {
@@ -75,14 +86,19 @@ void attend_range(const OpCall& call, const AttentionExtent& e, int64_t group, K
     add_weights(a, row, of_read(r), count, bias, &states[r]);
     if (values.scales != nullptr) scale_keys(row, values.scales + read.begin, count, hides);
   }
-  add_values(values.type, scores, n, count, values.row(read.begin), count, e.value_size, sums);
+  const bool in_pairs = holds_pairs(values.type);
+  if (in_pairs) std::fill_n(room, n * e.value_size, 0.0f);
+  add_values(values.type, scores, n, count, values.row(read.begin), count, e.value_size,
+             in_pairs ? room : sums);
+  for (int64_t r = 0; r < n && in_pairs; ++r)
+    merge_pairs(room + r * e.value_size, e.value_size, sums + r * e.value_size);
   for (int64_t r = 0; r < n; ++r)
     for (int64_t d = 0; d < e.value_size; ++d) {
       float& sum = sums[r * e.value_size + d];
-      const std::byte* column = values.row(read.begin) + d * static_cast<int64_t>(byte_width(values.type));
       // Hidden keys were multiplied by 0, which is not a number where their values are not finite.
       if (!std::isfinite(sum))
-        sum = add_visible(values.type, scores + r * count, of_read(r), column, e.value_size, hides);
+        sum = add_visible(values.type, scores + r * count, of_read(r), values.row(read.begin), e.value_size,
+                          d, hides);
     }
 }
 
@@ -117,20 +133,21 @@ void join_ranges(const OpCall& call, const AttentionExtent& e, int64_t group, in
 bool are_few_queries(const AttentionExtent& e) { return e.queries <= 4 || e.rows() <= 8; }
 
 bool few_queries_workspace(const AttentionExtent& e, int threads, int64_t* floats) {
-  int64_t parts = 0, scores = 0;
+  int64_t parts = 0, slots = 0;
   return checked_mul(e.batch * e.groups, e.rows(), &parts) && checked_mul(parts, range_count(e), &parts) &&
-         checked_mul(parts, e.value_size + kStateFloats, &parts) &&
-         checked_mul(kRows * std::max<int64_t>(threads, 1), range_keys(e), &scores) &&
-         checked_add(parts, scores, floats);
+         checked_mul(parts, e.value_size + kStateFloats, &parts) && slot_floats(e, &slots) &&
+         checked_mul(std::max<int64_t>(threads, 1), slots, &slots) && checked_add(parts, slots, floats);
 }
 
 void attend_few_queries(const OpCall& call, const AttentionExtent& e, RunContext& context) {
   const int64_t rows = e.rows(), groups = e.batch * e.groups, ranges = range_count(e), keys = range_keys(e);
-  // [group, range, row, value_size], [group, range, row], and scores for each slot.
+  // [group, range, row, value_size], [group, range, row], and scores and room for each slot.
   auto* sums = reinterpret_cast<float*>(context.workspace.data());
   auto* states = reinterpret_cast<SoftmaxState*>(sums + groups * ranges * rows * e.value_size);
-  auto* scores = reinterpret_cast<float*>(states + groups * ranges * rows);
-  int64_t live = 0;  // ranges that some sequence reaches
+  auto* free = reinterpret_cast<float*>(states + groups * ranges * rows);
+  int64_t of_slot = 0;
+  if (!slot_floats(e, &of_slot)) return;  // it had no workspace
+  int64_t live = 0;                       // ranges that some sequence reaches
   for (int64_t b = 0; b < e.batch; ++b) live = std::max(live, divide_up(length_of(call, e, b), keys));
   const int64_t units = groups * live;
   const int64_t slots = std::min(units, std::max<int64_t>(threads_of(context.threads), 1));
@@ -139,8 +156,8 @@ void attend_few_queries(const OpCall& call, const AttentionExtent& e, RunContext
       const int64_t group = unit / live, range = unit % live, at = (group * ranges + range) * rows;
       for (int64_t r = 0; r < rows; r += kRows)
         attend_range(call, e, group, {range * keys, std::min((range + 1) * keys, e.keys)}, r,
-                     std::min(kRows, rows - r), scores + slot * kRows * keys, sums + (at + r) * e.value_size,
-                     states + at + r);
+                     std::min(kRows, rows - r), free + slot * of_slot, free + slot * of_slot + kRows * keys,
+                     sums + (at + r) * e.value_size, states + at + r);
     }
   });
   for (int64_t group = 0; group < groups; ++group)

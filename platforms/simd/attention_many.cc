@@ -51,10 +51,10 @@ struct Layout {
 const float* floats_of(const OpCall& call, size_t operand, size_t scales, int64_t first, int64_t rows,
                        float* room) {
   const TensorView& from = call.in(operand);
-  const int64_t size = from.dims[3];
+  const int64_t size = row_elements(from.dtype, from.dims[3]);
   if (from.dtype == DType::kFloat32) return from.as<const float>() + first * size;
-  widen(from.dtype, from.data + first * size * static_cast<int64_t>(byte_width(from.dtype)), rows * size,
-        room);
+  widen(from.dtype, from.data + first * from.dims[3] * static_cast<int64_t>(byte_width(from.dtype)),
+        rows * size, room);
   if (call.has_input(scales))
     for (int64_t j = 0; j < rows; ++j) {
       const float scale = call.in(scales).as<const float>()[first + j];
@@ -176,8 +176,8 @@ class Slice {
     if (all_finite(product, e_.value_size)) return;
     for (int64_t d = 0; d < e_.value_size; ++d)
       if (!std::isfinite(product[d]))
-        product[d] = add_visible(DType::kFloat32, weights, own,
-                                 reinterpret_cast<const std::byte*>(values_ + d), e_.value_size, hides);
+        product[d] = add_visible(DType::kFloat32, weights, own, reinterpret_cast<const std::byte*>(values_),
+                                 e_.value_size, d, hides);
   }
   float* y_of(int64_t r) const { return y_ + (r - first_) * e_.value_size; }
   // The keys of the piece that row r attends to, counted from the piece's first.
@@ -200,13 +200,10 @@ class Slice {
 };
 
 Status accept(const OpCall& call) {
-  const auto narrow = [](DType t) {
-    return t == DType::kFloat16 || t == DType::kBFloat16 || t == DType::kFloat8E4M3FN || t == DType::kInt8;
-  };
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const TensorView& t = call.in(i);
     if (!t.present()) continue;
-    if (i == kLengths || ((i == 1 || i == 2) && narrow(t.dtype)))
+    if (i == kLengths || ((i == 1 || i == 2) && is_narrow(t.dtype, DType::kFloat32)))
       SINTER_RETURN_UNLESS(t.dense(), unsupported("the simd kernel takes dense operands"));
     else
       SINTER_RETURN_IF_ERROR(check_float_dense(t));

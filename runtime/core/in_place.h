@@ -8,11 +8,10 @@
 namespace sinter {
 
 // Whether result `output` may be in the memory of operand `input`, if that dies there and has the same dims
-// and element size, and `input` is the only place of the operand. Result 0 by the traits of the row; of
-// LinearAttention, whose kernels read an element of the state before they write it, the state.
+// and element size, and `input` is the only place of the operand: by the traits of the row.
 inline bool may_be_in_place(Op op, size_t output, size_t input) {
   const uint32_t traits = op_info(op)->traits;
-  if (op == Op::kLinearAttention) return output == 1 && input == 3;
+  if (output == 1) return (traits & kInPlaceState) != 0 && input == 3;
   return output == 0 && ((traits & kInPlace) != 0 || ((traits & kInPlaceFirst) != 0 && input == 0));
 }
 

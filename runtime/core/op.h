@@ -106,6 +106,7 @@ enum Trait : uint32_t {
   kChannelsLast = 32,
   kFloat16Suffices = 64,
   kInPlaceFirst = 128,
+  kInPlaceState = 256,
 };
 
 // The names that the column `traits` of ops.def has for them.
@@ -113,7 +114,7 @@ namespace trait_names {
 inline constexpr uint32_t Plain = kPlain, Elementwise = kElementwise, InPlace = kInPlace,
                           Movement = kMovement, Control = kControl, Accumulates = kAccumulates,
                           ChannelsLast = kChannelsLast, Float16 = kFloat16Suffices,
-                          InPlaceFirst = kInPlaceFirst;
+                          InPlaceFirst = kInPlaceFirst, InPlaceState = kInPlaceState;
 }  // namespace trait_names
 
 // One row. max_inputs / max_outputs of -1 mean any number.

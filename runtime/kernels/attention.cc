@@ -12,6 +12,7 @@
 // Keys and values that are narrower than the queries are widened row by row.
 #include <cmath>
 
+#include "runtime/core/attention_rows.h"
 #include "runtime/core/op_enums.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/kernels/linear.h"
@@ -28,25 +29,19 @@ struct Extent {
 
 Extent extent(const OpCall& call) {
   const TensorView &q = call.in(0), &k = call.in(1), &v = call.in(2);
-  return {q.dims[0], q.dims[1], k.dims[1], q.dims[2], k.dims[2], q.dims[3], v.dims[3]};
+  return {q.dims[0], q.dims[1], k.dims[1], q.dims[2], k.dims[2], q.dims[3], row_elements(v.dtype, v.dims[3])};
 }
 
 // Operands behind the queries, keys and values.
 enum Operand : size_t { kBias = 3, kLengths, kSinks, kKeyScales, kValueScales };
 
-bool is_narrow(DType t) {
-  return t == DType::kFloat16 || t == DType::kBFloat16 || t == DType::kFloat8E4M3FN || t == DType::kInt8;
-}
-
 // Keys (operand 1) or values (2), and the scales of their rows.
 Status check_rows(const OpCall& call, size_t i, size_t scales) {
   const TensorView& rows = call.in(i);
-  const DType t = call.in(0).dtype;
-  const bool narrow = is_narrow(rows.dtype) && byte_width(rows.dtype) < byte_width(t);
-  if (!narrow) SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
-  SINTER_RETURN_UNLESS(call.has_input(scales) == (rows.dtype == DType::kInt8),
-                       invalid("rows of int8 have scales, and others have none").of_input(scales));
+  if (!is_narrow(rows.dtype, call.in(0).dtype)) SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
   if (!call.has_input(scales)) return ok_status();
+  SINTER_RETURN_UNLESS(rows.dtype == DType::kInt8 || holds_pairs(rows.dtype),
+                       invalid("rows of floats have no scales").of_input(scales));
   SINTER_RETURN_IF_ERROR(check_dtype(call, scales, call.in(scales).dtype == DType::kFloat32));
   SINTER_RETURN_UNLESS(
       call.in(scales).rank == 3 && std::equal(rows.dims, rows.dims + 3, call.in(scales).dims),
@@ -74,8 +69,9 @@ Status infer_call(OpCall& call) {
                        invalid("queries, keys and values differ in batch"));
   SINTER_RETURN_UNLESS(v.dims[1] == e.groups && v.dims[2] == e.keys,
                        invalid("keys and values differ in heads or length"));
-  SINTER_RETURN_UNLESS(k.dims[3] == e.key_size,
-                       invalid("a key has %a values, a query %b", k.dims[3], e.key_size));
+  SINTER_RETURN_UNLESS(
+      row_elements(k.dtype, k.dims[3]) == e.key_size,
+      invalid("a key has %a values, a query %b", row_elements(k.dtype, k.dims[3]), e.key_size));
   SINTER_RETURN_UNLESS(e.groups >= 1 ? e.heads % e.groups == 0 : e.heads == 0,
                        invalid("%a query heads are not a multiple of %b key heads", e.heads, e.groups));
   if (call.has_input(kBias)) {
@@ -123,29 +119,43 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
 class Rows {
  public:
   Rows(const TensorView& rows, const TensorView* scales, int64_t matrix, double* wide)
-      : type_(rows.dtype), size_(rows.dims[3]), wide_(wide) {
+      : type_(rows.dtype), length_(rows.dims[3]), wide_(wide) {
     const int64_t first = matrix * rows.dims[2];
-    data_ = rows.data + first * size_ * static_cast<int64_t>(byte_width(type_));
+    data_ = rows.data + first * length_ * static_cast<int64_t>(byte_width(type_));
     if (scales != nullptr) scales_ = scales->as<float>() + first;
   }
   // Elements of row j, which stay until the next call.
   const double* operator()(int64_t j) const {
     const auto width = static_cast<int64_t>(byte_width(type_));
-    const std::byte* row = data_ + j * size_ * width;
+    const std::byte* row = data_ + j * length_ * width;
     const double scale = scales_ != nullptr ? static_cast<double>(scales_[j]) : 1.0;
     Run run;
-    for (int64_t i = 0; i < size_; i += kRunLength) {
-      const int64_t n = std::min(kRunLength, size_ - i);
+    for (int64_t i = 0; i < length_; i += kRunLength) {
+      const int64_t n = std::min(kRunLength, length_ - i);
       read_run(type_, row + i * width, width, 0, n, run);
-      for (int64_t d = 0; d < n; ++d)
-        wide_[i + d] = type_ == DType::kInt8 ? static_cast<double>(run.i[d]) * scale : run.f[d];
+      widen(run, i, n, scale);
     }
     return wide_;
   }
 
  private:
+  // Items i .. i + n - 1 of a row, which are in `run`.
+  void widen(const Run& run, int64_t i, int64_t n, double scale) const {
+    const auto of_code = [&](uint64_t code) {
+      return (static_cast<double>(code) - kAttentionMiddle) * scale;
+    };
+    for (int64_t d = 0; d < n; ++d) {
+      if (holds_pairs(type_)) {
+        wide_[2 * (i + d)] = of_code(run.u[d] & 15);
+        wide_[2 * (i + d) + 1] = of_code(run.u[d] >> 4);
+      } else {
+        wide_[i + d] = type_ == DType::kInt8 ? static_cast<double>(run.i[d]) * scale : run.f[d];
+      }
+    }
+  }
+
   DType type_;
-  int64_t size_;
+  int64_t length_;  // items: elements, or pairs of them
   double* wide_;
   const std::byte* data_ = nullptr;
   const float* scales_ = nullptr;

@@ -142,6 +142,44 @@ TEST(States, LinearAttentionWritesItsStateInPlace) {
   EXPECT_REFUSED(moved, "overwritten");
 }
 
+// Keys and values in pairs of 4 bits: u = s with x in its first row; y = attention of q to u.
+struct PairsCache {
+  ModelBuilder b;
+  int q, x = b.input("x", DType::kUint8, {1, 1, 1, 2}), s = b.state(DType::kUint8, {1, 1, 4, 2}, -1, -1);
+  int u = b.value(DType::kUint8, {1, 1, 4, 2}), y;
+  explicit PairsCache(int64_t query = 4, int64_t result = 4, std::vector<int64_t> scales = {}) {
+    q = b.input("q", kF32, {1, 2, 1, query}), y = b.value(kF32, {1, 2, 1, result});
+    b.step(CacheUpdateAttrs{2, 0}, {s, x}, {u});
+    std::vector<int32_t> operands{q, u, u};
+    if (!scales.empty())
+      operands.insert(operands.end(), {-1, -1, -1, b.input("scales", kF32, std::move(scales))});
+    b.step(AttentionAttrs{}, operands, {y});
+    b.output("y", y);
+    b.program().values[static_cast<size_t>(s)].update = u;
+    b.place(u).alias_of = s, b.place(u).first = 0;
+  }
+  AlignedBytes build() { return b.build(); }
+};
+
+TEST(States, AreReadAsPairsOf4Bits) {
+  PairsCache m;
+  EXPECT_TRUE(opened(m).ok());
+  PairsCache scaled(4, 4, {1, 1, 4});
+  EXPECT_TRUE(opened(scaled).ok());
+  PairsCache other(4, 4, {1, 1, 2});
+  EXPECT_REFUSED(other, "not one for each row");
+  // As many bytes as elements, and results of one element for each byte.
+  PairsCache bytes(2);
+  EXPECT_REFUSED(bytes, "a key has %a values, a query %b");
+  PairsCache half(4, 2);
+  EXPECT_FALSE(opened(half).ok());
+  // A number of elements that is beyond any integer.
+  PairsCache huge;
+  huge.b.program().values[static_cast<size_t>(huge.s)].dims[3] = INT64_MAX / 4;
+  huge.b.program().values[static_cast<size_t>(huge.u)].dims[3] = INT64_MAX / 4;
+  EXPECT_FALSE(opened(huge).ok());
+}
+
 // The last four numbers: u = concat(s[1:], x).
 struct Shift {
   ModelBuilder b;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "runtime/backend/kernel.h"
+#include "runtime/core/in_place.h"
 #include "runtime/kernels/reference.h"
 #include "tests/memory/watch.h"
 #include "tests/op_harness/operand.h"
@@ -46,8 +47,9 @@ struct RunOptions {
 
 // Of `count` inputs: the number of the first ones in whose memory output 0 may be, by the op's row.
 inline size_t most_in_place(const OpInfo& info, size_t count) {
-  if ((info.traits & kInPlace) != 0) return count;
-  return (info.traits & kInPlaceFirst) != 0 ? std::min<size_t>(count, 1) : 0;
+  size_t most = 0;
+  while (most < count && may_be_in_place(info.op, 0, most)) ++most;
+  return most;
 }
 
 std::string sentence(const Status& s);

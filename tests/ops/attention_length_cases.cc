@@ -293,6 +293,93 @@ TEST(AttentionNarrow, ReadsInt8WithAScaleForEachRow) {
   }
 }
 
+// Two elements of 4 bits in a byte, the even one in the low half, each plus 8.
+Tensor paired(const Tensor& codes) {
+  const auto c = codes.values<int8_t>();
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i < c.size(); i += 2) bytes.push_back(uint8_t((c[i] + 8) | (c[i + 1] + 8) << 4));
+  std::vector<int64_t> dims = codes.dims;
+  dims.back() /= 2;
+  return tensor<uint8_t>(dims, bytes);
+}
+Tensor numbers_of(const Tensor& codes, const Tensor& scales) { return dequantized({codes, scales}); }
+
+// Rows of any even number of elements: those that are not a multiple of a vector, and those of one byte.
+constexpr LengthSizes kPairs[] = {{2, 4, 2, 1, 9, 8, 2},     {2, 6, 2, 3, 40, 34, 18},
+                                  {1, 8, 1, 1, 600, 64, 64}, {1, 4, 1, 2, 600, 16, 40},
+                                  {2, 4, 2, 50, 70, 16, 10}, {1, 2, 2, 60, 700, 8, 66}};
+
+TEST(AttentionNarrow, ReadsPairsOf4Bits) {
+  for (const LengthSizes& s : kPairs)
+    for (const bool scaled : {false, true}) {
+      SCOPED_TRACE(testing::PrintToString(std::vector<int64_t>{s.keys, s.size, s.values, scaled}));
+      const AttentionAttrs a{.scale = 0.05, .causal = 1};
+      Operands o = noise_of(s), wide = o;
+      const Tensor k = noise<int8_t>(o.k.dims, -8, 8, 4), v = noise<int8_t>(o.v.dims, -8, 8, 5);
+      const std::vector<int64_t> rows{s.batch, s.groups, s.keys};
+      Tensor key_scales = full<float>(rows, 1), value_scales = key_scales;
+      if (scaled) {
+        o.key_scales = key_scales = noise<float>(rows, 0.2f, 1.5f, 6);
+        o.value_scales = value_scales = noise<float>(rows, 0.2f, 1.5f, 7);
+      }
+      o.k = paired(k), o.v = paired(v);
+      wide.k = numbers_of(k, key_scales), wide.v = numbers_of(v, value_scales);
+      o.lengths = wide.lengths = full<int64_t>({s.batch}, s.keys - 3);
+      const RunOptions options{.in_float64 = false, .taken_by = {"simd", "cuda-emulated"}};
+      expect_near(run_op(a, o.list(), options)[0], formula(s, a, wide), 1e-5, 1e-5);
+      o.v = noise_of(s).v, o.value_scales = {};  // each may have a type of its own
+      wide.v = o.v;
+      expect_near(run_op(a, o.list(), options)[0], formula(s, a, wide), 1e-5, 1e-5);
+    }
+}
+
+// Sums that are not finite are added up again, element by element.
+TEST(AttentionNarrow, PairsOfAKeyWhoseScaleIsNotFinite) {
+  const Tensor v = paired(tensor<int8_t>({1, 1, 2, 6}, {1, -8, 7, 0, 3, -1, 1, 1, -1, 1, 0, 1}));
+  const Tensor k = full<float>({1, 1, 2, 4}, 0), scales = tensor<float>({1, 1, 2}, {2, kInf});
+  const float hidden = -kInf;
+  for (const int64_t queries : {1, 40}) {
+    std::vector<float> want;
+    for (int64_t i = 0; i < queries; ++i) want.insert(want.end(), {2, -16, 14, 0, 6, -2});
+    const Tensor y = run_op(
+        AttentionAttrs{},
+        {full<float>({1, 1, queries, 4}, 1), k, v, tensor<float>({1, 2}, {0, hidden}), {}, {}, {}, scales},
+        {.in_float64 = false, .taken_by = {"simd"}})[0];
+    expect_equal(y, tensor<float>({1, 1, queries, 6}, want));
+  }
+}
+
+TEST(AttentionNarrow, EveryPairOf4Bits) {
+  std::vector<uint8_t> bytes;
+  std::vector<float> want;
+  for (int c = 0; c < 256; ++c) {
+    bytes.push_back(uint8_t(c));
+    want.push_back(static_cast<float>(c % 16 - 8)), want.push_back(static_cast<float>(c / 16 - 8));
+  }
+  for (const int64_t queries : {1, 60}) {
+    std::vector<float> rows;
+    for (int64_t i = 0; i < queries; ++i) rows.insert(rows.end(), want.begin(), want.end());
+    expect_equal(run_op(AttentionAttrs{}, {full<float>({1, 1, queries, 1}, 1), full<float>({1, 1, 1, 1}, 1),
+                                           tensor<uint8_t>({1, 1, 1, 256}, bytes)})[0],
+                 tensor<float>({1, 1, queries, 512}, rows));
+  }
+}
+
+TEST(AttentionNarrow, ReadsInt8WithoutScales) {
+  for (const LengthSizes& s : kAll) {
+    SCOPED_TRACE(s.keys);
+    const AttentionAttrs a{.scale = 0.002, .causal = 1};
+    Operands o = noise_of(s), wide = o;
+    const Quantized k = quantized(o.k), v = quantized(o.v);
+    const Tensor ones = full<float>(k.scales.dims, 1);
+    o.k = k.numbers, o.v = v.numbers;
+    wide.k = numbers_of(k.numbers, ones), wide.v = numbers_of(v.numbers, ones);
+    expect_near(
+        run_op(a, o.list(), RunOptions{.in_float64 = false, .taken_by = {"simd", "cuda-emulated"}})[0],
+        formula(s, a, wide), 1e-5, 1e-4);
+  }
+}
+
 TEST(QuantizeRows, RoundsToTheLargestMagnitude) {
   const Tensor x = tensor<float>({2, 2, 3}, {1, -2, 0.5f, 0, 0, 0, 127, 1.5f, 2.5f, kInf, 1, 2});
   const auto y = run_op(QuantizeRowsAttrs{}, {x}, RunOptions{.in_float64 = false});
@@ -327,7 +414,6 @@ TEST(AttentionLengths, Refuses) {
   refused(plain, [](Operands& o) { o.lengths = full<int64_t>({2, 1}, 1); });
   refused(plain, [](Operands& o) { o.sinks = full<float>({2}, 1); });
   refused(plain, [](Operands& o) { o.sinks = full<double>({4}, 1); });
-  refused(plain, [](Operands& o) { o.k = full<int8_t>({2, 2, 5, 8}, 1); });
   refused(plain, [](Operands& o) { o.key_scales = full<float>({2, 2, 5}, 1); });
   refused(plain, [](Operands& o) {
     o.k = full<int8_t>({2, 2, 5, 8}, 1), o.key_scales = full<float>({2, 2}, 1);
@@ -335,7 +421,15 @@ TEST(AttentionLengths, Refuses) {
   refused(plain, [](Operands& o) {
     o.k = full<int8_t>({2, 2, 5, 8}, 1), o.key_scales = full<float>({2, 5, 2}, 1);
   });
-  refused(plain, [](Operands& o) { o.k = full<uint8_t>({2, 2, 5, 8}, 1); });
+  refused(plain, [](Operands& o) { o.k = full<uint8_t>({2, 2, 5, 8}, 1); });  // 16 elements
+  refused(plain, [](Operands& o) { o.k = full<uint8_t>({2, 2, 5, 3}, 1); });
+  refused(plain, [](Operands& o) {
+    o.k = full<uint8_t>({2, 2, 5, 4}, 1), o.key_scales = full<float>({2, 2}, 1);
+  });
+  refused(plain, [](Operands& o) { o.v = full<uint16_t>({2, 2, 5, 4}, 1); });
+  refused(plain, [](Operands& o) {
+    o.v = narrowed(o.v, DType::kFloat8E4M3FN), o.value_scales = full<float>({2, 2, 5}, 1);
+  });
   refused(plain, [](Operands& o) { o.q = halved(o.q); });  // keys are not wider than queries
   for (const int64_t length : {int64_t{-1}, int64_t{6}, INT64_MAX, INT64_MIN}) {
     Operands o = noise_of(s);

@@ -1,9 +1,23 @@
 // Writes keys or values as elements of the queries' type, for the kernels that read no others.
 #include "platforms/cuda/grid/float8.h"
 #include "platforms/cuda/kernels/attention.h"
+#include "runtime/core/attention_rows.h"
 
 namespace sinter::cuda {
 namespace {
+
+// Of 4 bits; a byte holds two, and the even one is in the low half.
+struct Pair {
+  uint8_t byte;
+};
+SINTER_DEVICE float number_at(const Pair* from, int64_t n) {
+  const uint8_t byte = from[n / 2].byte;
+  return static_cast<float>((n % 2 == 0 ? byte & 15 : byte >> 4) - kAttentionMiddle);
+}
+template <class S>
+SINTER_DEVICE auto number_at(const S* from, int64_t n) {
+  return widen(from[n]);
+}
 
 template <class T, class S>
 SINTER_DEVICE void widen_rows(const AttentionWidenArguments& a) {
@@ -14,7 +28,7 @@ SINTER_DEVICE void widen_rows(const AttentionWidenArguments& a) {
     const uint32_t batch = a.groups.divide(a.keys.divide(row, &key), &group);
     // The kernel that reads the rows reports a length that is out of range.
     if (a.lengths != nullptr && key >= a.lengths[batch]) continue;
-    const auto v = widen(reinterpret_cast<const S*>(a.from)[n]);
+    const auto v = number_at(reinterpret_cast<const S*>(a.from), n);
     if constexpr (sizeof(T) == 8)
       narrow(static_cast<double>(v) * (a.scales != nullptr ? static_cast<double>(a.scales[row]) : 1.0),
              reinterpret_cast<T*>(a.to) + n);
@@ -32,6 +46,8 @@ SINTER_DEVICE void widen_stored(const AttentionWidenArguments& a) {
       return widen_rows<T, BFloat16>(a);
     case DType::kFloat8E4M3FN:
       return widen_rows<T, Float8E4M3FN>(a);
+    case DType::kUint8:
+      return widen_rows<T, Pair>(a);
     default:
       return widen_rows<T, int8_t>(a);
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "platforms/cuda/operators/sequence.h"
+#include "runtime/core/attention_rows.h"
 
 namespace sinter::cuda {
 namespace {
@@ -98,13 +99,16 @@ Status widen_rows(Lowering& l, const AttentionArguments& a, size_t i, const floa
   if (box.size == 0) return ok_status();
   AttentionWidenArguments w;
   w.from = from.data, w.scales = scales, w.lengths = a.lengths;
-  w.to = l.workspace(size_t{box.size} * byte_width(dtype));
+  w.rows = box.size / static_cast<uint32_t>(from.dims[3]);
+  const int64_t elements = int64_t{w.rows} * row_elements(from.dtype, from.dims[3]);
+  SINTER_RETURN_UNLESS(elements <= INT32_MAX, unsupported("keys or values of 2^31 elements or more"));
+  w.to = l.workspace(static_cast<size_t>(elements) * byte_width(dtype));
   w.dtype = dtype, w.stored = from.dtype;
-  w.groups = Divider(from.dims[1]), w.keys = Divider(from.dims[2]), w.size = Divider(from.dims[3]);
-  w.rows = box.size / w.size.divisor;
+  w.groups = Divider(from.dims[1]), w.keys = Divider(from.dims[2]),
+  w.size = Divider(row_elements(from.dtype, from.dims[3]));
   *rows = w.to;
   return l.launch<Kernel::k_attention_widen>(
-      {.blocks = {blocks_for(box.size, threads_of(Kernel::k_attention_widen))}}, w);
+      {.blocks = {blocks_for(elements, threads_of(Kernel::k_attention_widen))}}, w);
 }
 
 Status launch_half_tiles(Lowering& l, AttentionArguments& a, bool bfloat16) {
@@ -151,7 +155,7 @@ Status lower_Attention(Lowering& l) {
                          unsupported("an operand is not dense"));
   SINTER_RETURN_UNLESS(l.out(0).dense(), unsupported("the result is not dense"));
   const int64_t batch = q.dims[0], heads = q.dims[1], queries = q.dims[2], keys = k.dims[2];
-  const int64_t groups = k.dims[1], key_size = q.dims[3], value_size = v.dims[3];
+  const int64_t groups = k.dims[1], key_size = q.dims[3], value_size = row_elements(v.dtype, v.dims[3]);
   int64_t rows = 0;
   SINTER_RETURN_UNLESS(checked_mul(batch * heads, queries, &rows) && rows < INT32_MAX &&
                            keys < INT32_MAX / 2 && queries < INT32_MAX / 2 && value_size < INT32_MAX / 2 &&
