@@ -230,6 +230,7 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packin
     if (building()) *entry = {key, key.hash(), stored, backend.packed_layouts(), true};
     return ok_status();
   }
+  SINTER_RETURN_IF_ERROR(check_present(frame, step, ~packing.inputs));
   Brought brought;
   SINTER_RETURN_IF_ERROR(
       bring_operands(frame, step,
