@@ -133,8 +133,10 @@ Status Creator::survey_program(const Frame& frame, Survey& survey) {
   const auto keep = [&](int32_t v) { mark_operand(frame, v, Survey::kKept, survey); };
   for (uint32_t v = 0; v < length(program.values()); ++v) {
     const fb::Value& value = *program.values()->Get(v);
-    if (value.initial() >= 0) survey.marks[static_cast<size_t>(value.initial())] = Survey::kKept;
-    keep(value.update());
+    if (value.kind() == fb::ValueKind::State) {  // of others the fields are not verified
+      if (value.initial() >= 0) survey.marks[static_cast<size_t>(value.initial())] = Survey::kKept;
+      keep(value.update());
+    }
     for (uint32_t d = 0; d < length(value.bounded_dims()); ++d) keep(value.bounded_dims()->Get(d)->length());
   }
   for (uint32_t i = 0; i < length(program.outputs()); ++i)
