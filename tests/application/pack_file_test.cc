@@ -203,6 +203,24 @@ TEST_F(PackFile, LeavesOutNothingThatOthersCouldRead) {
   EXPECT_TRUE(Runner::open(only.c_str()).ok());
 }
 
+// Of narrow weights, which kernels read from the file's pages, there is nothing to leave out.
+TEST_F(PackFile, KeepsWeightsThatAreReadInTheFile) {
+  ModelBuilder b;
+  b.backends = {"simd"};
+  const int x = b.input("x", DType::kFloat32, {1, kWidth}), y = b.value(DType::kFloat32, {1, kWidth});
+  const int w = b.constant<uint16_t>(DType::kFloat16, {kWidth, kWidth},
+                                     std::vector<uint16_t>(kWidth * kWidth, 0x3c00));  // ones
+  StepSpec& step = b.step(FullyConnectedAttrs{}, {x, w}, {y});
+  step.candidates = {0};
+  step.workspace = 1 << 17;
+  b.output("y", y);
+  write(model_, b.build().span());
+  const PackReport packed = pack_file(model_.c_str(), path("packed.sinter").c_str(), {}, true);
+  ASSERT_TRUE(packed.ok()) << packed.text;
+  EXPECT_EQ(packed.count + packed.left_out, 0u);
+  EXPECT_EQ(contents(path("packed.sinter")), contents(model_));
+}
+
 TEST_F(PackFile, IsOfferedToC) {
   sinter_error error;
   uint32_t count = 0;

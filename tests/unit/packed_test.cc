@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "tests/format/packed_file.h"
 #include "tests/unit/packing_backend.h"
 
 namespace sinter::testing {
@@ -262,6 +263,29 @@ TEST(Packed, WidenedWeightsArePackedOnce) {
   ASSERT_TRUE(session->run().ok());
   EXPECT_EQ(session->output(0).as<float>()[0], 81);
   EXPECT_EQ(backend.packed, 2);
+}
+
+// Five numbers in the 64 bytes of a packing, whose rest the backend leaves as it was.
+TEST(Packed, FilesDoNotHoldWhatWasInMemory) {
+  ModelBuilder b;
+  b.backends = {"packing"};
+  const int x = b.input("x", DType::kFloat32, {5}), y = b.value(DType::kFloat32, {5});
+  const int w = b.constant<float>(DType::kFloat32, {5}, {1, 2, 3, 4, 5});
+  b.step(MulAttrs{}, {x, w}, {y}).candidates = {0};
+  b.output("y", y);
+  CountingBackend backend;
+  backend.layouts = 77;
+  Backend* const backends[] = {&backend};
+  const SessionOptions options{.backends = backends};
+  Running r(b, options);
+  ASSERT_RUNNING(r);
+  std::vector<std::byte> segments[2];
+  for (const int before : {0, 1}) {
+    const AlignedBytes memory(PackedWeights::requirements(r.model, options)->bytes);
+    std::memset(memory.data(), before == 0 ? 0x55 : 0xaa, memory.size());
+    segments[before] = packed_segment(PackedWeights::create(r.model, memory.span(), options).value());
+  }
+  EXPECT_EQ(segments[0], segments[1]);
 }
 
 }  // namespace
