@@ -63,21 +63,42 @@ struct Paths {
   const char* at;  // the one that an error is about
 };
 
-Status pack_into(Paths* paths, const RunnerOptions& options, detail::SharedModel* model, PackReport* report) {
+// Whether sessions of all shape sets are created from the file, where constants may be missing.
+Status check_sessions(const detail::SharedModel& model, SessionOptions with) {
+  with.packed_weights = &model.packed;
+  with.packed_in_file = packed_in_file();
+  for (with.entry = 0; with.entry < model.model.entry_count(); ++with.entry)
+    SINTER_RETURN_IF_ERROR(Session::requirements(model.model, with).status());
+  return ok_status();
+}
+
+Status pack_into(Paths* paths, const RunnerOptions& options, bool packed_only, detail::SharedModel* model,
+                 PackReport* report) {
   SINTER_RETURN_IF_ERROR(model->open(paths->from, options));
   SessionOptions with;
   std::unique_ptr<PthreadPool> pool;
   SINTER_RETURN_IF_ERROR(detail::session_options(options, &pool, &with));
+  if (packed_only) with.entry = kEveryEntry;
   SINTER_RETURN_IF_ERROR(model->pack(with));
+  PackedOnlyFile only;
+  detail::Memory memory;
+  if (packed_only) {
+    SINTER_RETURN_IF_ERROR(memory.allocate(PackedOnlyFile::bytes(model->model)));
+    const auto made = PackedOnlyFile::create(model->model, model->packed, with, memory.span());
+    SINTER_RETURN_IF_ERROR(made.status());
+    only = *made;
+  }
   report->added = model->packed.missing();
   report->count = model->packed.stored() + report->added;
+  report->left_out = only.count();
   report->file_bytes = model->map.bytes().size();
-  if (report->added == 0 && std::strcmp(paths->from, paths->to) == 0) return ok_status();
+  if (report->added + report->left_out == 0 && std::strcmp(paths->from, paths->to) == 0) return ok_status();
   NewFile file(paths->to);
   SINTER_RETURN_UNLESS(file.path() != nullptr, detail::kNoMemory);
   paths->at = paths->to;
   SINTER_RETURN_UNLESS(file.opened(), cannot_write());
-  SINTER_RETURN_IF_ERROR(model->packed.write_file(NewFile::put, &file));
+  SINTER_RETURN_IF_ERROR(packed_only ? only.write(NewFile::put, &file)
+                                     : model->packed.write_file(NewFile::put, &file));
   SINTER_RETURN_IF_ERROR(file.close());
   detail::SharedModel written;
   RunnerOptions sound = options;
@@ -87,7 +108,8 @@ Status pack_into(Paths* paths, const RunnerOptions& options, detail::SharedModel
   SINTER_RETURN_UNLESS(written.packed.stored() == report->count,
                        error(Code::kInternal, "%a of %b packings are found in the written file",
                              written.packed.stored(), report->count));
-  report->bytes = written.map.bytes().size() - report->file_bytes;
+  if (packed_only) SINTER_RETURN_IF_ERROR(check_sessions(written, with));
+  report->bytes = static_cast<int64_t>(written.map.bytes().size() - report->file_bytes);
   report->file_bytes = written.map.bytes().size();
   // Windows does not replace a file that is mapped.
   written.map = FileMap();
@@ -97,12 +119,13 @@ Status pack_into(Paths* paths, const RunnerOptions& options, detail::SharedModel
 
 }  // namespace
 
-PackReport pack_file(const char* from, const char* to, const RunnerOptions& options) {
+PackReport pack_file(const char* from, const char* to, const RunnerOptions& options, bool packed_only) {
   PackReport report;
   detail::SharedModel model;
   Paths paths{from, to, from};
-  const Status status = from != nullptr && to != nullptr ? pack_into(&paths, options, &model, &report)
-                                                         : invalid("a path is missing");
+  const Status status = from != nullptr && to != nullptr
+                            ? pack_into(&paths, options, packed_only, &model, &report)
+                            : invalid("a path is missing");
   if (status.ok()) return report;
   report = {};
   report.code = status.code;

@@ -201,6 +201,19 @@ Status select(sinter_session& session, const sinter_shape* shapes, size_t count)
   return ok_status();
 }
 
+sinter_code pack_file(const char* from, const char* to, bool packed_only, uint32_t* count,
+                      sinter_error* error) {
+  if (from == nullptr || to == nullptr) return result(kNull, error);
+  const sinter::PackReport report = sinter::pack_file(from, to, {}, packed_only);
+  if (error != nullptr) {
+    error->code = static_cast<int32_t>(report.code);
+    sinter::Text text{error->text};
+    text.put("%s", report.text);
+  }
+  if (report.ok() && count != nullptr) *count = report.count;
+  return static_cast<sinter_code>(report.code);
+}
+
 }  // namespace
 }  // namespace sinter::c
 
@@ -276,15 +289,11 @@ sinter_code sinter_packed_create(const sinter_model* model, const sinter_session
 }
 void sinter_packed_destroy(sinter_packed_weights* packed) { destroy(packed); }
 sinter_code sinter_pack_file(const char* from, const char* to, uint32_t* count, sinter_error* error) {
-  if (from == nullptr || to == nullptr) return result(kNull, error);
-  const sinter::PackReport report = sinter::pack_file(from, to);
-  if (error != nullptr) {
-    error->code = static_cast<int32_t>(report.code);
-    sinter::Text text{error->text};
-    text.put("%s", report.text);
-  }
-  if (report.ok() && count != nullptr) *count = report.count;
-  return static_cast<sinter_code>(report.code);
+  return pack_file(from, to, false, count, error);
+}
+sinter_code sinter_pack_file_packed_only(const char* from, const char* to, uint32_t* count,
+                                         sinter_error* error) {
+  return pack_file(from, to, true, count, error);
 }
 
 sinter_code sinter_arena_create(void* memory, size_t bytes, sinter_arena** arena, sinter_error* error) {

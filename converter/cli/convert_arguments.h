@@ -30,7 +30,8 @@ struct ConvertArguments {
   double metric_seconds = 0;  // as long as Metric has it
   int plan_threads = 0;       // as many as the target usually has cores
   std::optional<int64_t> max_arena;
-  bool strict = false, strip = false, pack = false, no_trial = false, no_winograd = false;
+  bool strict = false, strip = false, pack = false, packed_only = false, no_trial = false,
+       no_winograd = false;
   bool prefer_float16 = false, prefer_bfloat16 = false;
   std::string float64 = "auto";
   std::vector<std::string> keep, states, initial_states, bindable;

@@ -120,13 +120,14 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   };
   check_labels(a);
   std::optional<PublicKey> signer;
+  const bool packs = a.pack || a.packed_only;
   std::shared_ptr<const SecretKey> signs_packed;  // the file is packed first
   if (!a.sign.empty()) {
     const auto key = std::make_shared<const SecretKey>(SecretKey::read(a.sign));
     signer = key->public_key();
-    (a.pack ? signs_packed : options.emit.signer) = key;
+    (packs ? signs_packed : options.emit.signer) = key;
   }
-  if (a.pack) check_packs_here(options.targets);
+  if (packs) check_packs_here(options.targets, a.packed_only);
   PackedFile packed;
   Progress progress(stages_of(a), a.common.quiet, outcome.listener);
   options.progress = [&](const char* stage) { progress.begin(stage); };
@@ -159,8 +160,8 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
       sizes["shapes"].back()["set"] = options.shape_sets[i].text;
     }
     if (a.strict && diagnostics.count(Severity::kWarning) > before) throw RefusedByTrial{};
-    if (!a.pack) return;
-    packed = pack_model(file, file, {.custom_ops = options.lowering.custom_ops});
+    if (!packs) return;
+    packed = pack_model(file, file, {.only = a.packed_only, .custom_ops = options.lowering.custom_ops});
     if (!signs_packed) return;
     rewrite_model(LoadedModel(file, {}, LoadedModel::Reading::kInPieces, options.lowering.custom_ops).file(),
                   {.key = signs_packed.get()}, file, {});
@@ -186,7 +187,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   nlohmann::json json = to_json(*report, diagnostics);
   json["model"] = a.model, json["out"] = a.out;
   if (signer) json["key_id"] = signer->id();
-  if (a.pack) json["packed"] = packed.to_json();
+  if (packs) json["packed"] = packed.to_json();
   if (!sizes.is_null()) json.update(sizes);
   if (!report->withheld.empty()) {
     json["withheld"] = report->withheld;
@@ -221,7 +222,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   if (!report->stripes.empty() && sizes.contains("session_bytes"))
     text += fmt::format("session   {} bytes on this machine, including weights packed for each stripe\n",
                         sizes["session_bytes"].get<size_t>());
-  if (a.pack) text += packed.to_text();
+  if (packs) text += packed.to_text();
   if (signer) text += fmt::format("signed    with key {}\n", signer->id());
   if (outcome.takes_json(a.common))
     outcome.give(json, text);

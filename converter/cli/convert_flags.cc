@@ -216,6 +216,10 @@ void add_output_flags(CLI::App& c, ConvertArguments& a) {
   c.add_flag("--pack", a.pack,
              "Stores the weights as this machine's kernels read them as well, so that opening the file "
              "prepares nothing (sinter pack)");
+  c.add_flag(
+      "--packed-only", a.packed_only,
+      "As --pack, without the constants that kernels read packed: the file is smaller, and other machines "
+      "are refused");
   add_value(c, "--sign", a.sign, "NAME.key", "Signs the file with this secret key (sinter keygen)");
   c.add_flag("--strict", a.strict, "Treats every warning as an error (exit code 1)");
   c.add_flag("--no-trial", a.no_trial,

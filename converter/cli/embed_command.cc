@@ -58,6 +58,7 @@ void run_embed(const EmbedArguments& a) {
   }
   check_outputs(written, {{"the model", a.model}, {"--public-key", a.trust.file}});
   const LoadedModel loaded(a.model, a.trust.key(), LoadedModel::Reading::kMapped, a.custom_ops.load());
+  require_constants(loaded, "embed");
   if (loaded.model().entry_count() > 1)
     throw DataError(
         fmt::format("{}: the file has {} shape sets, but sizes are stated for one session; convert the model "

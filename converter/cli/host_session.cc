@@ -118,6 +118,14 @@ LoadedModel::LoadedModel(const std::filesystem::path& path, const std::optional<
   model_ = *opened;
 }
 
+void require_constants(const LoadedModel& loaded, const char* command) {
+  for (const fb::Constant* c : *loaded.model().state()->root->constants())
+    if (detail::is_left_out(*c))
+      throw DataError(fmt::format(
+          "{}: {} needs constants that the file has in packed form alone; give the file that keeps them",
+          loaded.path().string(), command));
+}
+
 Status HostPackedWeights::pack(const Model& model, const SessionOptions& options) {
   const Result<Requirements> needs = PackedWeights::requirements(model, options);
   SINTER_RETURN_IF_ERROR(needs.status());

@@ -60,6 +60,9 @@ class LoadedModel {
   Model model_;
 };
 
+// Throws DataError where the file has constants in packed form alone, which `command` cannot use.
+void require_constants(const LoadedModel& loaded, const char* command);
+
 // Packed weights in memory of their own.
 struct HostPackedWeights {
   AlignedMemory memory;

@@ -227,6 +227,7 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
       json["devices"].push_back({{"backend", d.backend}, {"missing", d.reason}});
     json["weight_bytes"] = weights.all;
     json["widened_weight_bytes"] = weights.widened;
+    json["constants_left_out"] = weights.left_out, json["left_out_bytes"] = weights.left_out_bytes;
     if (a.steps) json["steps"] = steps_json(view, host), json["prepare"] = prepare_json(view);
     if (a.memory) json["memory"] = memory_json(view, need);
     if (a.types) json["types"] = types_json(view), json["decisions"] = ledger_of(loaded.model());
@@ -250,6 +251,10 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
     if (PackedWeights::in_file(loaded.model()))
       print_listing(fmt::format("packed    {} of {} packed weights of this machine are in the file\n",
                                 sharing.in_file, sharing.packings));
+    if (weights.left_out > 0)
+      print_listing(fmt::format(
+          "left out  {} constants of {} bytes, which the file has in packed form alone, for one machine\n",
+          weights.left_out, weights.left_out_bytes));
     print_listing(fmt::format("on target {}\n", target_memory_text(there)));
     if (several)
       print_listing(

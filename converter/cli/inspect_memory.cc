@@ -86,7 +86,11 @@ WeightBytes::WeightBytes(const fb::Model& root) {
             read[static_cast<size_t>(c)] = true;
   for (size_t i = 0; i < read.size(); ++i) {
     const fb::Constant& c = *root.constants()->Get(static_cast<uint32_t>(i));
-    const auto bytes = static_cast<uint64_t>(detail::constant_bytes(c));
+    if (detail::is_left_out(c)) {
+      ++left_out;
+      left_out_bytes += static_cast<uint64_t>(detail::constant_bytes(c));
+    }
+    const auto bytes = static_cast<uint64_t>(detail::bytes_in_file(c));
     all += bytes;
     if (read[i]) widened += bytes;
   }

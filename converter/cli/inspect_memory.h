@@ -10,9 +10,10 @@
 
 namespace sinter::convert {
 
-// Bytes of weights in the file, and of these such as are widened when a session is created.
+// Bytes of weights in the file, and of these such as are widened when a session is created; and the constants
+// that it has in packed form alone, with their bytes.
 struct WeightBytes {
-  uint64_t all = 0, widened = 0;
+  uint64_t all = 0, widened = 0, left_out = 0, left_out_bytes = 0;
   explicit WeightBytes(const fb::Model& root);
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
@@ -17,30 +18,42 @@
 
 namespace sinter::convert {
 
-void check_packs_here(std::span<const Target> targets) {
+void check_packs_here(std::span<const Target> targets, bool only) {
   const Target here = native_target();
   const std::string standard = target_text(host_target());
+  const char* flag = only ? "--packed-only" : "--pack";
+  std::string names;
+  for (const Target& target : targets) names += (names.empty() ? "" : ",") + target_text(target);
+  if (only && targets.size() > 1)
+    throw UsageError(fmt::format(
+        "--packed-only: the file is for this machine alone, {}, and the targets are {}; give one of them",
+        target_text(here), names));
   for (const Target& target : targets)
     if (target.architecture == here.architecture &&
         (target_text(target) == standard || target.features == here.features))
       return;
-  std::string names;
-  for (const Target& target : targets) names += (names.empty() ? "" : ",") + target_text(target);
   const bool same = std::any_of(targets.begin(), targets.end(),
                                 [&](const Target& t) { return t.architecture == here.architecture; });
   throw UsageError(fmt::format(
-      "--pack: weights are packed for this machine, {}, and the target is {}; {}", target_text(here), names,
+      "{}: weights are packed for this machine, {}, and the target is {}; {}", flag, target_text(here), names,
       same ? "limit this machine's processor by SINTER_CPU_CAP, or leave --target out"
-           : "leave --pack out and call sinter::pack_file() on the device"));
+           : fmt::format("leave {} out and call sinter::pack_file() on the device", flag)));
 }
 
 nlohmann::json PackedFile::to_json() const {
-  return {{"packings", packings}, {"added", added}, {"added_bytes", grown}, {"file_bytes", bytes}};
+  return {{"packings", packings},
+          {"added", added},
+          {"constants_left_out", left_out},
+          {"added_bytes", grown},
+          {"file_bytes", bytes}};
 }
 
 std::string PackedFile::to_text() const {
-  return fmt::format("packed    {} packings, {} of them new, for {}; {} bytes\n", packings, added,
-                     target_text(native_target()), grown);
+  std::string text = fmt::format("packed    {} packings, {} of them new, for {}; {} bytes\n", packings, added,
+                                 target_text(native_target()), grown);
+  if (left_out > 0)
+    text += fmt::format("left out  {} constants, which the file has packed for this machine\n", left_out);
+  return text;
 }
 
 namespace {
@@ -53,12 +66,26 @@ class Packing {
         backends_(host_backends(options.backend)),
         pool_(options.threads) {
     if (!pool_.status().ok()) throw UsageError(describe(pool_.status()));
-    SessionOptions with;
-    with.backends = backends_;
-    with.backend = options.backend.empty() ? nullptr : options.backend.c_str();
-    with.threads = &pool_;
-    with.entry = kEveryEntry;
-    check(packed_.pack(loaded_.model(), with));
+    with_.backends = backends_;
+    with_.backend = options.backend.empty() ? nullptr : options.backend.c_str();
+    with_.threads = &pool_;
+    with_.entry = kEveryEntry;
+    check(packed_.pack(loaded_.model(), with_));
+  }
+  // Finds the constants that write() leaves out; their number.
+  uint32_t leave_out() {
+    const AlignedMemory& memory = memory_.emplace(PackedOnlyFile::bytes(loaded_.model()));
+    const Result<PackedOnlyFile> made =
+        PackedOnlyFile::create(loaded_.model(), packed(), with_, memory.span());
+    check(made.status());
+    return only_.emplace(*made).count();
+  }
+  // That sessions of all shape sets can be created, though constants are missing.
+  void check_sessions() const {
+    SessionOptions with = with_;
+    with.packed_weights = &packed();
+    for (with.entry = 0; with.entry < loaded_.model().entry_count(); ++with.entry)
+      check(Session::requirements(loaded_.model(), with).status());
   }
   const PackedWeights& packed() const { return packed_.packed; }
   uint64_t file_bytes() const { return loaded_.file().size(); }
@@ -68,7 +95,7 @@ class Packing {
       static_cast<PendingFile*>(to)->write(piece.data(), piece.size());
       return ok_status();
     };
-    check(packed().write_file(put, file));
+    check(only_ ? only_->write(put, file) : packed().write_file(put, file));
   }
 
  private:
@@ -81,24 +108,28 @@ class Packing {
   LoadedModel loaded_;
   std::vector<Backend*> backends_;
   PthreadPool pool_;
+  SessionOptions with_;
   HostPackedWeights packed_;
+  std::optional<AlignedMemory> memory_;
+  std::optional<PackedOnlyFile> only_;
 };
 
 }  // namespace
 
 PackedFile pack_model(const std::filesystem::path& from, const std::filesystem::path& to,
                       const PackOptions& options) {
-  const Packing packing(from, options);
+  Packing packing(from, options);
   const uint32_t stored = packing.packed().stored(), added = packing.packed().missing();
-  PackedFile result{stored + added, added, 0, packing.file_bytes()};
-  if (added == 0 && from == to) return result;
+  PackedFile result{stored + added, added, options.only ? packing.leave_out() : 0, 0, packing.file_bytes()};
+  if (added + result.left_out == 0 && from == to) return result;
   PendingFile pending(to);
   packing.write(&pending);
   pending.publish([&](const std::filesystem::path& written) {
     const Packing again(written, options);
     if (again.packed().stored() != result.packings)
       throw std::logic_error("what was packed is not found in the written file");
-    result.grown = again.file_bytes() - result.bytes;
+    if (options.only) again.check_sessions();
+    result.grown = static_cast<int64_t>(again.file_bytes() - result.bytes);
     result.bytes = again.file_bytes();
   });
   return result;
@@ -111,13 +142,15 @@ struct PackArguments {
   CustomOpsOption custom_ops;
   std::string model, out, backend;
   int threads = 1;
+  bool only = false;
 };
 
 void run_pack(const PackArguments& a) {
   const std::filesystem::path out = a.out.empty() ? a.model : a.out;
   check_output(out);
   const PackedFile packed = pack_model(
-      a.model, out, {.backend = a.backend, .threads = a.threads, .custom_ops = a.custom_ops.load()});
+      a.model, out,
+      {.backend = a.backend, .threads = a.threads, .only = a.only, .custom_ops = a.custom_ops.load()});
   nlohmann::json json = packed.to_json();
   json["model"] = a.model, json["out"] = out.string();
   if (a.common.json)
@@ -136,6 +169,11 @@ void add_pack(CLI::App& app, Outcome&) {
   c->add_option("model", a->model, "The .sinter file, not signed")->required();
   add_value(*c, "-o,--output", a->out, "FILE", "The file to write; by default the model is replaced")
       ->group(flag_group::kOutput);
+  c->add_flag(
+       "--packed-only", a->only,
+       "Leaves out the constants that kernels read packed, so that the file is smaller and runs on this "
+       "machine alone; keep the first one")
+      ->group(flag_group::kOutput);
   add_value(*c, "--threads", a->threads, "N", "The number of threads that pack")
       ->check(thread_counts())
       ->group(flag_group::kTarget);
@@ -145,10 +183,11 @@ void add_pack(CLI::App& app, Outcome&) {
   a->custom_ops.add_to(*c);
   a->common.add_to(*c);
   c->footer(
-      "The file runs on every machine as before; others pack when they open it. To pack for a device, call\n"
-      "sinter::pack_file() or sinter_pack_file() there. Sign after packing.\n"
+      "The file runs on every machine as before; others pack when they open it (but see --packed-only). To\n"
+      "pack for a device, call sinter::pack_file() or sinter_pack_file() there. Sign after packing.\n"
       "Examples:\n"
       "  sinter pack net.sinter\n"
+      "  sinter pack net.sinter --packed-only -o here.sinter\n"
       "  SINTER_CPU_CAP=avx2 sinter pack net.sinter -o net.sinter   # and for processors with AVX2 alone");
   c->callback([a] { run_pack(*a); });
 }

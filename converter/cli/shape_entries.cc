@@ -77,11 +77,11 @@ SharedConstants::SharedConstants(const Model& model, uint32_t profile) {
     for (uint32_t c = 0; c < readers.size(); ++c) {
       if (!read[c]) continue;
       ++readers[c];
-      bytes += static_cast<uint64_t>(detail::constant_bytes(*root.constants()->Get(c)));
+      bytes += static_cast<uint64_t>(detail::bytes_in_file(*root.constants()->Get(c)));
     }
   }
   for (uint32_t c = 0; c < readers.size(); ++c)
-    if (readers[c] > 1) shared += static_cast<uint64_t>(detail::constant_bytes(*root.constants()->Get(c)));
+    if (readers[c] > 1) shared += static_cast<uint64_t>(detail::bytes_in_file(*root.constants()->Get(c)));
 }
 
 nlohmann::json entries_json(const LoadedModel& loaded, uint32_t profile, const HostSession::Options& host) {

@@ -59,6 +59,7 @@ TargetMemory target_memory(const LoadedModel& loaded, uint32_t profile, uint32_t
   if (memory.names_backends) {
     one = session_here(model, profile, {.profile = options.profile}).backend;
     backends = host_backends(one);
+    options.packed_in_file = packed_in_file();
     memory.session_is = "on this machine, whose kernels prepare other bytes than another machine's";
   } else {
     one = "reference";

@@ -102,6 +102,7 @@ void run_tune(const TuneArguments& a, Outcome& outcome) {
   const std::unique_ptr<SecretKey> key(a.key.empty() ? nullptr : new SecretKey(SecretKey::read(a.key)));
   const std::shared_ptr<const CustomOperators> custom_ops = a.custom_ops.load();
   const LoadedModel loaded(a.model, a.trust.key(), LoadedModel::Reading::kMapped, custom_ops);
+  require_constants(loaded, "tune");
   const Model& model = loaded.model();
   const auto signature = format::read_signature(loaded.file());
   if (signature.ok() && !key)

@@ -113,6 +113,10 @@ Status check_constants(const ModelState& model) {
     SINTER_RETURN_UNLESS(bit_width(dtype) > 0 && length(c->dims()) <= kMaxRank &&
                              checked_bytes(dtype, items(c->dims()), &bytes),
                          corrupt("a constant has an impossible type or shape"));
+    if (is_left_out(*c)) {
+      SINTER_RETURN_UNLESS(c->offset() == 0, corrupt("a constant that is left out has a place"));
+      continue;
+    }
     SINTER_RETURN_UNLESS(c->segment() < model.segments.size(),
                          corrupt("a constant refers to a segment that does not exist"));
     const format::Segment& segment = model.segments[c->segment()];

@@ -9,6 +9,9 @@
 namespace sinter::detail {
 namespace {
 
+const Status kNotForSteps =
+    corrupt("a prepared value, or a constant that is left out, is read by more than steps");
+
 Status at_value(Status status, uint32_t v) { return status.at(Where::kValue, static_cast<int32_t>(v)); }
 
 // No product of dims exceeds 63 bits, even with zeros among them, so that strides can be computed plainly.
@@ -17,6 +20,15 @@ bool dims_fit(DType dtype, std::span<const int64_t> dims) {
   for (const int64_t d : dims)
     if (d < 0 || !checked_mul<int64_t>(product, d > 0 ? d : 1, &product)) return false;
   return product <= PTRDIFF_MAX / 8;
+}
+
+// Whether only steps read the value: it is prepared, or a constant that is left out. (It need not be
+// verified.)
+bool is_for_steps(const ModelState& model, const fb::Value& value) {
+  if (value.kind() != fb::ValueKind::Constant) return value.kind() == fb::ValueKind::Prepared;
+  const auto& constants = *model.root->constants();
+  const auto index = static_cast<uint32_t>(value.constant());
+  return index < constants.size() && is_left_out(*constants.Get(index));
 }
 
 Status check_value(const ModelState& model, const fb::Program& program, bool entry, const fb::Value& value) {
@@ -46,6 +58,9 @@ Status check_value(const ModelState& model, const fb::Program& program, bool ent
     SINTER_RETURN_UNLESS(entry, unsupported("a subprogram holds state"));
     SINTER_RETURN_UNLESS(value.initial() == -1 || matches(value.initial()),
                          corrupt("a state does not have its initial value's type and shape"));
+    SINTER_RETURN_UNLESS(value.initial() == -1 || !is_left_out(*model.root->constants()->Get(
+                                                      static_cast<uint32_t>(value.initial()))),
+                         corrupt("a state's initial value is left out"));
   }
   const uint32_t values = length(program.values());
   if (value.bounded_dims() != nullptr)
@@ -56,8 +71,9 @@ Status check_value(const ModelState& model, const fb::Program& program, bool ent
       const fb::Value& count = *program.values()->Get(static_cast<uint32_t>(e->length()));
       SINTER_RETURN_UNLESS(static_cast<DType>(count.dtype()) == DType::kInt64 && length(count.dims()) == 0,
                            corrupt("the length of a bounded dimension is not an int64 scalar"));
-      SINTER_RETURN_UNLESS(count.kind() != fb::ValueKind::Prepared,
-                           corrupt("the length of a bounded dimension is a prepared value"));
+      SINTER_RETURN_UNLESS(
+          !is_for_steps(model, count),
+          corrupt("the length of a bounded dimension is a prepared value, or a constant that is left out"));
     }
   return ok_status();
 }
@@ -77,15 +93,15 @@ const fb::Value& value_at(const fb::Program& p, int32_t v) {
 }
 
 // Public inputs and outputs, or a subprogram's.
-Status check_ports(const fb::Program& program, bool entry,
+Status check_ports(const ModelState& model, const fb::Program& program, bool entry,
                    const flatbuffers::Vector<flatbuffers::Offset<fb::Port>>* ports, Where where) {
   for (uint32_t i = 0; i < length(ports); ++i) {
     const fb::Port& port = *ports->Get(i);
     const auto index = static_cast<int32_t>(i);
     SINTER_RETURN_UNLESS(port.value() < length(program.values()),
                          corrupt("a port does not name a value").at(where, index));
-    SINTER_RETURN_UNLESS(program.values()->Get(port.value())->kind() != fb::ValueKind::Prepared,
-                         corrupt("a prepared value is read by more than steps").at(where, index));
+    SINTER_RETURN_UNLESS(!is_for_steps(model, *program.values()->Get(port.value())),
+                         kNotForSteps.at(where, index));
     SINTER_RETURN_UNLESS(!entry || (port.name() != nullptr && port.name()->size() > 0),
                          corrupt("an input or output has no name").at(where, index));
     const TensorView view = value_view(*program.values()->Get(port.value()));
@@ -149,6 +165,8 @@ Status check_operands(const ModelState& model, const ProgramFacts& f, const fb::
     const fb::Value& value = value_at(program, v);
     views[i].constant = value.kind() == fb::ValueKind::Constant;
     // A custom operator's rule may read what is constant.
+    SINTER_RETURN_UNLESS(!custom || !views[i].constant || !is_for_steps(model, value),
+                         corrupt("a custom operator reads a constant that is left out"));
     if (custom && views[i].constant)
       views[i].data = const_cast<std::byte*>(
           constant_data(model, *model.root->constants()->Get(static_cast<uint32_t>(value.constant()))));
@@ -250,7 +268,8 @@ Status check_control(const ModelState& model, const fb::Program& program, const 
 }
 
 // Operands exist, are given before they are read, and are given once. `kind`: what this list's outputs are.
-Status check_order(const ProgramFacts& f, const fb::Step& step, int32_t s, fb::ValueKind kind) {
+Status check_order(const ModelState& model, const ProgramFacts& f, const fb::Step& step, int32_t s,
+                   fb::ValueKind kind) {
   const auto known = [&](int32_t v) { return static_cast<size_t>(v) < f.lives.size(); };
   for (const int32_t v : items(step.inputs())) {
     if (v == -1) continue;
@@ -260,8 +279,7 @@ Status check_order(const ProgramFacts& f, const fb::Step& step, int32_t s, fb::V
     const fb::ValueKind from = value_at(*f.program, v).kind();
     SINTER_RETURN_UNLESS(kind != fb::ValueKind::Prepared || from == fb::ValueKind::Constant || from == kind,
                          corrupt("a prepare step reads a value that runs compute"));
-    SINTER_RETURN_UNLESS(from != fb::ValueKind::Prepared || !is_control(step),
-                         corrupt("a prepared value is read by more than steps"));
+    SINTER_RETURN_UNLESS(!is_control(step) || !is_for_steps(model, value_at(*f.program, v)), kNotForSteps);
     if (kind == fb::ValueKind::Temporary && from != fb::ValueKind::Prepared && s > life.last) life.last = s;
   }
   for (const int32_t v : items(step.outputs())) {
@@ -283,7 +301,7 @@ Status check_step(const ModelState& model, const ProgramFacts& f, const fb::Step
   SINTER_RETURN_UNLESS(
       step.op_version() >= 1 && step.op_version() <= info->version,
       unsupported("version %a of the operation is newer than this build", step.op_version()));
-  SINTER_RETURN_IF_ERROR(check_order(f, step, s, kind));
+  SINTER_RETURN_IF_ERROR(check_order(model, f, step, s, kind));
   if (!is_control(step)) return check_operands(model, f, step);
   SINTER_RETURN_UNLESS(kind == fb::ValueKind::Temporary, corrupt("a prepare list holds control flow"));
   return check_control(model, *f.program, step);
@@ -324,9 +342,9 @@ Status verify_values(const ModelState& model, ProgramFacts& f) {
     if (value.kind() == fb::ValueKind::State) f.lives[v] = {-1, value.update() >= 0 ? -1 : end};
   }
   SINTER_RETURN_IF_ERROR(check_states(program, entry));
-  SINTER_RETURN_IF_ERROR(check_ports(program, entry, program.inputs(), Where::kInput));
+  SINTER_RETURN_IF_ERROR(check_ports(model, program, entry, program.inputs(), Where::kInput));
   SINTER_RETURN_IF_ERROR(verify_lengths(program, entry));
-  return check_ports(program, entry, program.outputs(), Where::kOutput);
+  return check_ports(model, program, entry, program.outputs(), Where::kOutput);
 }
 
 Status verify_program(const ModelState& model, ProgramFacts& f) {
@@ -384,7 +402,7 @@ Status verify_program(const ModelState& model, ProgramFacts& f) {
     SINTER_RETURN_UNLESS(static_cast<uint32_t>(value.update()) < length(program.values()) &&
                              same_type(value, value_at(program, value.update())) &&
                              value_at(program, value.update()).kind() != fb::ValueKind::State &&
-                             value_at(program, value.update()).kind() != fb::ValueKind::Prepared,
+                             !is_for_steps(model, value_at(program, value.update())),
                          at_value(corrupt("a state's update does not fit it"), v));
     f.lives[static_cast<uint32_t>(value.update())].last = end;
   }

@@ -7,6 +7,7 @@
 //   walk_control.cc    If, Loop and their bodies         step_call.cc what run() makes of the result
 //   devices.cc         memory of devices                 bindings.cc  the caller's buffers
 //   fuse.cc            steps computed together            lengths.cc   lengths that the caller gives
+//   left_out.cc        constants that the file lacks      packed_only.cc  which ones a file can lack
 #pragma once
 
 #include "runtime/session/packed.h"
@@ -75,6 +76,13 @@ struct StepRoom {
   AttrStorage attributes;
 };
 
+// Which constants of a model packings replace (packed_only.cc).
+struct Survey {
+  enum Mark : uint64_t { kUnread, kReplaced, kKept };
+  const PackedState& packed;
+  std::span<uint64_t> marks;  // of each constant
+};
+
 // Creates a session, or packed weights, in two passes over the same code: the first measures, the second
 // takes memory and prepares.
 class Creator {
@@ -89,6 +97,10 @@ class Creator {
   // The same for packed weights (packed_weights.cc).
   Status measure_packed(Requirements* needs);
   Status create_packed(std::span<std::byte> memory, const PackedState** out);
+
+  // Marks every constant, for sessions of all entries that find `packed` (packed_only.cc).
+  static Status survey(const Model& model, const PackedWeights& packed, SessionOptions options,
+                       Survey& survey);
 
   static const PackedInFile kPackedInFile;
 
@@ -203,6 +215,8 @@ class Creator {
   size_t prepared_bytes(const Frame& frame, uint32_t index) const;
   Status measure_prepare(const Frame& frame, uint32_t index, size_t* workspace);
   Status plan_chain(const Frame& frame, uint32_t index, PrepareChain* chain);
+  // Constants that the file lacks (left_out.cc). `without`: bit i for an input whose data nothing reads.
+  Status check_present(const Frame& frame, const fb::Step& step, uint32_t without) const;
   Status run_chain(const Frame& frame, const PrepareChain& chain, std::byte* scratch, std::byte* target);
   Status keep(Frame& frame, uint32_t index, const PrepareChain& chain, std::byte* scratch);
   // The preparation of a step's operands that are prepared values.
@@ -299,6 +313,10 @@ class Creator {
   Status pack_program(Frame& frame);
   bool packs_apart(const Frame& frame, const fb::Step& step, const Packing& packing) const;
   Status pack_step(Frame& frame, uint32_t s, StepPlace place);
+  // Which constants a file can lack (packed_only.cc).
+  Status survey_program(const Frame& frame, Survey& survey);
+  Status find_replaced(const Frame& frame, uint32_t s, const Survey& survey, uint32_t* replaced);
+  void mark_operand(const Frame& frame, int32_t value, Survey::Mark mark, Survey& survey) const;
 
   // Choices (choose.cc).
   int thread_count() const;

@@ -42,13 +42,13 @@ uint64_t PackedKey::hash() const {
   return h;
 }
 
-const std::byte* PackedState::find(const PackedKey& key) const {
+const PackedEntry* PackedState::find(const PackedKey& key) const {
   const uint64_t hash = key.hash();
   const auto* at =
       std::lower_bound(entries.data(), entries.data() + entries.size(), hash,
                        [](const PackedEntry& entry, uint64_t value) { return entry.hash < value; });
   for (; at != entries.data() + entries.size() && at->hash == hash; ++at)
-    if (at->key == key) return at->data;
+    if (at->key == key) return at;
   return nullptr;
 }
 
@@ -180,8 +180,8 @@ void Creator::forget_packed() {
   if (!key_of(frame, step, *choice, packing, &search.key)) return ok_status();
   search.device = choice->device;
   if (options_.packed_weights != nullptr) {
-    choice->shared = options_.packed_weights->state()->find(search.key);
-    if (choice->shared != nullptr) return choice->from = Packed::kShared, ok_status();
+    const PackedEntry* entry = options_.packed_weights->state()->find(search.key);
+    if (entry != nullptr) return choice->shared = entry->data, choice->from = Packed::kShared, ok_status();
   }
   if (!packs_only_) choice->shared = find_in_file(search.key, *choice);  // PackedWeights have an entry for it
   if (choice->shared != nullptr) return choice->from = Packed::kShared, ok_status();

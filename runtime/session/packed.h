@@ -44,7 +44,7 @@ struct PackedState {
   Number* number = nullptr;
 
   // Null: not packed here.
-  const std::byte* find(const PackedKey& key) const;
+  const PackedEntry* find(const PackedKey& key) const;
 };
 
 // What sessions need of stored_packings.h: SessionOptions::packed_in_file.

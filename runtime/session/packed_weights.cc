@@ -6,6 +6,7 @@
 #include "sinter/packed_weights.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/session/creator.h"
 #include "runtime/session/stored_packings.h"
@@ -230,6 +231,7 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packin
     if (building()) *entry = {key, key.hash(), stored, backend.packed_layouts(), true};
     return ok_status();
   }
+  SINTER_RETURN_IF_ERROR(check_present(frame, step, ~packing.inputs));
   Brought brought;
   SINTER_RETURN_IF_ERROR(
       bring_operands(frame, step,
@@ -241,6 +243,8 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packin
   if (!building()) return ok_status();
   SINTER_RETURN_UNLESS(entry != nullptr && at != nullptr, kDisagree);
   const std::span<std::byte> bytes(static_cast<std::byte*>(at), packing.bytes);
+  // What a backend leaves unset would be in files, which are the same whatever was in memory.
+  if (choice.device < 0) std::memset(at, 0, packing.bytes);
   SINTER_RETURN_IF_ERROR(pack(choice, call, bytes, brought.scratch, options_.threads));
   *entry = {key, key.hash(), bytes.data(), choice.device < 0 ? backend.packed_layouts() : 0, false};
   return ok_status();

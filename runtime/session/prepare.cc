@@ -94,6 +94,7 @@ size_t Creator::prepared_bytes(const Frame& frame, uint32_t index) const {
   uint8_t reader[kMaxPrepareChain] = {};
   for (uint32_t i = index; i + 1 > chain->first; --i) {
     if ((needed >> (index - i) & 1) == 0) continue;
+    SINTER_RETURN_IF_ERROR(check_present(frame, *program.prepare()->Get(i), 0));
     for (const int32_t v : items(program.prepare()->Get(i)->inputs())) {
       if (!is_prepared(program, v)) continue;
       const uint32_t from = static_cast<uint32_t>(v) - base, back = index - from;

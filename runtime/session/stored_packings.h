@@ -40,9 +40,16 @@ Status verify_stored(const ModelState& model);
 // The segments are verified.
 const std::byte* find_stored(const ModelState& model, const PackedKey& key, const Backend& backend);
 
+// Whether a file can hold the packing.
+bool can_be_stored(const PackedEntry& entry);
+
 // The segment with those packings of a block that the file lacks. Its size; 0: it lacks none.
 uint64_t segment_bytes(const PackedState& packed);
 using Put = Status(void* context, std::span<const std::byte> piece);
 Status write_segment(const PackedState& packed, Put* put, void* context);
+
+// The block's file with that segment, and with these constants; null: with all that it has.
+struct KeptConstants;
+Status write_file(const PackedState& packed, const KeptConstants* kept, Put* put, void* context);
 
 }  // namespace sinter::detail

@@ -344,6 +344,8 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const Choice& choice
   Packing packing;
   SINTER_RETURN_IF_ERROR(choose_step(frame, s, place, &choice, &packing));
   SINTER_RETURN_IF_ERROR(find_packed(frame, s, packing, &choice));
+  const uint32_t without = choice.from == Packed::kShared ? choice.packed & choice.packing_inputs : 0;
+  SINTER_RETURN_IF_ERROR(check_present(frame, step, without));
   StepParts parts;
   SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
   Brought brought;

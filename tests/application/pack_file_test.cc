@@ -109,7 +109,7 @@ TEST_F(PackFile, StoresWhatSessionsThenFind) {
   ASSERT_TRUE(packed.ok()) << packed.text;
   EXPECT_EQ(packed.count, packers());
   EXPECT_EQ(packed.added, packers());
-  EXPECT_GE(packed.bytes, packers() * kWidth * kWidth * sizeof(float));
+  EXPECT_GE(packed.bytes, static_cast<int64_t>(packers() * kWidth * kWidth * sizeof(float)));
   EXPECT_EQ(packed.file_bytes, contents(path("packed.sinter")).size());
   EXPECT_EQ(needs(path("packed.sinter")).packed, 0u);
   EXPECT_EQ(run(path("packed.sinter")), before);
@@ -123,7 +123,7 @@ TEST_F(PackFile, AddsNothingTwice) {
   ASSERT_TRUE(again.ok()) << again.text;
   EXPECT_EQ(again.added, 0u);
   EXPECT_EQ(again.count, packers());
-  EXPECT_EQ(again.bytes, 0u);
+  EXPECT_EQ(again.bytes, 0);
   EXPECT_EQ(contents(model_), once);
   ASSERT_TRUE(pack_file(model_.c_str(), path("packed.sinter").c_str()).ok());
   EXPECT_EQ(contents(path("packed.sinter")), once);
@@ -163,6 +163,64 @@ TEST_F(PackFile, RefusesWhatItCannotReadOrWrite) {
   EXPECT_GT(needs(model_).packed, 0u);  // as it was
 }
 
+TEST_F(PackFile, LeavesOutWhatItPacks) {
+  if (packers() == 0) GTEST_SKIP() << "this build packs nothing";
+  const std::vector<float> before = run(model_);
+  const std::string only = path("packed.sinter");
+  const PackReport packed = pack_file(model_.c_str(), only.c_str(), {}, true);
+  ASSERT_TRUE(packed.ok()) << packed.text;
+  EXPECT_EQ(packed.count, packers());
+  EXPECT_EQ(packed.left_out, packers());
+  EXPECT_LT(packed.bytes, 8192);  // the form of kernels is padded
+  EXPECT_EQ(packed.file_bytes, contents(only).size());
+  EXPECT_EQ(needs(only).packed, 0u);
+  EXPECT_EQ(run(only), before);
+  const std::vector<std::byte> once = contents(only);
+  const PackReport again = pack_file(only.c_str(), only.c_str(), {}, true);
+  ASSERT_TRUE(again.ok()) << again.text;
+  EXPECT_EQ(again.added + again.left_out, 0u);
+  EXPECT_EQ(contents(only), once);
+  // Sessions of a Runner, and what they share.
+  Runner first = Runner::open(only.c_str()), second = first.another();
+  EXPECT_TRUE(first.ok() && second.ok()) << first.error() << second.error();
+}
+
+TEST_F(PackFile, LeavesOutNothingThatOthersCouldRead) {
+  if (packers() == 0) GTEST_SKIP() << "this build packs nothing";
+  const std::string only = path("packed.sinter");
+  ASSERT_TRUE(pack_file(model_.c_str(), only.c_str(), {}, true).ok());
+  const Runner reference = Runner::open(only.c_str(), {.backend = "reference"});
+  EXPECT_FALSE(reference.ok());
+  EXPECT_THAT(reference.error(), HasSubstr("only as another machine, build, backend or plan packed them"));
+  EXPECT_THAT(reference.error(), HasSubstr("step 0"));
+  for (const char* name : {"sse4", "neon"}) {
+    const std::string best = simd_target();
+    if (!set_simd_cap(name) || simd_target() == best) continue;
+    EXPECT_FALSE(Runner::open(only.c_str()).ok());
+    EXPECT_EQ(pack_file(only.c_str(), model_.c_str()).code, Code::kUnsupported);
+    set_simd_cap(nullptr);
+  }
+  EXPECT_TRUE(Runner::open(only.c_str()).ok());
+}
+
+// Of narrow weights, which kernels read from the file's pages, there is nothing to leave out.
+TEST_F(PackFile, KeepsWeightsThatAreReadInTheFile) {
+  ModelBuilder b;
+  b.backends = {"simd"};
+  const int x = b.input("x", DType::kFloat32, {1, kWidth}), y = b.value(DType::kFloat32, {1, kWidth});
+  const int w = b.constant<uint16_t>(DType::kFloat16, {kWidth, kWidth},
+                                     std::vector<uint16_t>(kWidth * kWidth, 0x3c00));  // ones
+  StepSpec& step = b.step(FullyConnectedAttrs{}, {x, w}, {y});
+  step.candidates = {0};
+  step.workspace = 1 << 17;
+  b.output("y", y);
+  write(model_, b.build().span());
+  const PackReport packed = pack_file(model_.c_str(), path("packed.sinter").c_str(), {}, true);
+  ASSERT_TRUE(packed.ok()) << packed.text;
+  EXPECT_EQ(packed.count + packed.left_out, 0u);
+  EXPECT_EQ(contents(path("packed.sinter")), contents(model_));
+}
+
 TEST_F(PackFile, IsOfferedToC) {
   sinter_error error;
   uint32_t count = 0;
@@ -170,6 +228,13 @@ TEST_F(PackFile, IsOfferedToC) {
             SINTER_INVALID_ARGUMENT);
   EXPECT_THAT(error.text, HasSubstr("none.sinter"));
   EXPECT_EQ(sinter_pack_file(nullptr, model_.c_str(), &count, &error), SINTER_INVALID_ARGUMENT);
+  EXPECT_EQ(sinter_pack_file_packed_only(path("none.sinter").c_str(), model_.c_str(), &count, &error),
+            SINTER_INVALID_ARGUMENT);
+  ASSERT_EQ(sinter_pack_file_packed_only(model_.c_str(), path("packed.sinter").c_str(), &count, &error),
+            SINTER_OK)
+      << error.text;
+  EXPECT_EQ(count, packers());
+  EXPECT_LT(contents(path("packed.sinter")).size(), contents(model_).size() + 8192);
   ASSERT_EQ(sinter_pack_file(model_.c_str(), model_.c_str(), &count, &error), SINTER_OK) << error.text;
   EXPECT_EQ(count, packers());
   sinter_model* model = nullptr;

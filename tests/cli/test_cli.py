@@ -629,6 +629,47 @@ class Pack(Case):
                     words=("--pack", other, "pack_file"), lines=1)
         self.assertEqual([f for f in os.listdir(self.dir) if f.startswith("no.sinter") or ".partial" in f], [])
 
+    def test_a_file_of_packed_weights_alone(self):
+        packed, only = self.path("packed.sinter"), self.path("only.sinter")
+        self.expect(0, "pack", self.digits, "-o", packed)
+        report = json.loads(self.expect(0, "pack", self.digits, "-o", only, "--packed-only", "--json").out)
+        self.assertGreater(report["constants_left_out"], 0)
+        self.assertEqual(report["file_bytes"], os.path.getsize(only))
+        self.assertEqual(report["added_bytes"], os.path.getsize(only) - os.path.getsize(self.digits))
+        self.assertLess(os.path.getsize(only), os.path.getsize(packed))
+        before, after = self.facts(self.digits), self.facts(only)
+        self.assertEqual(after["packings_in_file"], before["packings"])
+        self.assertEqual(after["constants_left_out"], report["constants_left_out"])
+        self.assertEqual(after["weight_bytes"] + after["left_out_bytes"], before["weight_bytes"])
+        self.expect(0, "inspect", only, words=("left out", "packed form alone"))
+        self.expect(0, "compare", self.digits, only, "--random", "2", "--atol", "0", "--rtol", "0")
+        self.expect(0, "compare", DIGITS, only, "--random", "2", "--per-layer")
+        self.expect(0, "bench", only, "--seconds", "0.05")
+        self.expect(0, "run", only, "--random", "2", "--profile")
+        # Again, with packings that are there; other sessions.
+        once = contents(only)
+        self.expect(0, "pack", only, "--packed-only", words=("0 of them new",))
+        self.assertEqual(contents(only), once)
+        for other in (["run", only, "--random", "2", "--backend", "reference"], ["inspect", only, "--backend", "reference"]):
+            self.expect(4, *other, words=("step", "only as another machine", "convert the model again"), lines=1)
+        self.expect(5, "tune", only, words=("tune", "packed form alone"), lines=1)
+        self.expect(5, "embed", only, "-o", self.path("only"), words=("embed", "packed form alone"), lines=1)
+        self.assertEqual(contents(only), once)
+
+    def test_conversion_leaves_out(self):
+        out, key = self.path("co.sinter"), self.path("only")
+        report = json.loads(self.expect(0, "convert", DIGITS, "-o", out, "--packed-only", "--strip", "--json").out)
+        self.assertGreater(report["packed"]["constants_left_out"], 0)
+        self.assertEqual(report["packed"]["file_bytes"], os.path.getsize(out))
+        self.expect(0, "compare", self.digits, out, "--random", "2", "--atol", "0", "--rtol", "0")
+        self.expect(0, "keygen", key)
+        self.expect(0, "convert", DIGITS, "-o", out, "--packed-only", "--sign", key + ".key", words=("left out",))
+        self.expect(0, "run", out, "--random", "2", "--public-key", key + ".pub")
+        self.expect(2, "convert", DIGITS, "-o", out, "--packed-only", "--target", "native,portable",
+                    words=("--packed-only", "portable"), lines=1)
+        self.expect(0, "convert", DIGITS, "-o", out, "--target", "native,portable")
+        self.expect(4, "pack", out, "--packed-only", words=("2 targets",), lines=1)
+
     def test_what_cannot_be_packed(self):
         out = self.path("out.sinter")
         good = contents(self.digits)

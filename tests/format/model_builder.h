@@ -205,6 +205,10 @@ class ModelBuilder {
     constants.push_back({dtype, std::move(dims), offset});
     return static_cast<int32_t>(constants.size()) - 1;
   }
+  // As if the file had it in packed form alone.
+  void leave_out(size_t constant) {
+    constants[constant].segment = detail::kLeftOut, constants[constant].offset = 0;
+  }
   int state(DType dtype, std::vector<int64_t> dims, int32_t initial, int32_t update) {
     const int v = value(dtype, std::move(dims), fb::ValueKind::State);
     program().values.back().initial = initial, program().values.back().update = update;
@@ -234,6 +238,7 @@ class ModelBuilder {
     DType dtype;
     std::vector<int64_t> dims;
     uint64_t offset;
+    uint32_t segment = 0;
   };
   std::vector<ProgramSpec> programs;
   std::vector<ConstantSpec> constants;
@@ -433,8 +438,8 @@ inline AlignedBytes ModelBuilder::build() {
   for (const ProfileSpec& p : profiles) profile_list.push_back(profile(fbb, p));
   std::vector<flatbuffers::Offset<fb::Constant>> constant_list;
   for (const ConstantSpec& c : constants)
-    constant_list.push_back(
-        fb::CreateConstant(fbb, static_cast<uint8_t>(c.dtype), fbb.CreateVector(c.dims), 0, c.offset));
+    constant_list.push_back(fb::CreateConstant(fbb, static_cast<uint8_t>(c.dtype), fbb.CreateVector(c.dims),
+                                               c.segment, c.offset));
   fbb.Finish(fb::CreateModel(fbb, fbb.CreateString("tests"), fbb.CreateVector(program_list),
                              fbb.CreateVector(constant_list), fbb.CreateVector(profile_list)),
              fb::ModelIdentifier());

@@ -240,6 +240,7 @@ def plans(sinter):
                               ("strides", joined, []), ("strides_portable", joined, ["--target", "portable"]),
                               ("frame", framed.SerializeToString(), ["--target", "portable"]),
                               ("stripes", chain(1, 2, 24, 24), ["--max-arena", "13000"]),
+                              ("packed_only", chain(1, 2, 12, 6), ["--packed-only"]),
                               ("device", chain(1, 2, 8, 6), ["--target", "cuda"]),
                               ("device_profiles", chain(1, 2, 8, 6), ["--target", "cuda,portable"])]:
         yield name, convert(sinter, data, flags, 4 * LARGEST_MODEL)[0]

@@ -173,9 +173,24 @@ void fill_inputs(Session& session, uint32_t round) {
 
 bool run_session(const Model& model, const SessionOptions& options, bool run, const char** why);
 
-// A session of the same model from a file that holds the packed weights: numbers that an attacker chose, and
-// records, some of which are damaged.
-void run_stored(const Model& model, const PackedWeights& packed, SessionOptions options, bool run) {
+// Sessions of a file that was made of the model's: `sound` ones are created where the model's own are.
+void run_made(std::span<const std::byte> bytes, const SessionOptions& options, bool run, bool sound) {
+  const Memory file(bytes.size());
+  std::memcpy(file.span().data(), bytes.data(), bytes.size());
+  const OpenOptions open{.kernels = reference_kernels(), .check_digests = false, .custom_ops = kFuzzedOps};
+  const auto needed = Model::open_bytes(file.span(), open);
+  if (!needed.ok()) broken("a file with packed weights needs no memory");
+  const Memory memory(needed.value());
+  const auto stored = Model::open(file.span(), memory.span(), open);
+  if (!stored.ok()) broken("a file with packed weights is refused", stored.status().message);
+  const char* why = "";
+  if (!run_session(*stored, options, run, &why) && sound) broken("packed weights in a file are refused", why);
+}
+
+// A session of the same model, whose own is created if it is `good`, from a file that holds the packed
+// weights: numbers that an attacker chose, and records, some of which are damaged.
+void run_stored(const Model& model, const PackedWeights& packed, SessionOptions options, bool run,
+                bool good) {
   std::vector<std::byte> segment = testing::packed_segment(packed);
   const std::span<const std::byte> plain = model.state()->file;
   if (packed.missing() == 0 || plain.size() > kMostStored) return;
@@ -183,23 +198,35 @@ void run_stored(const Model& model, const PackedWeights& packed, SessionOptions 
   Random random(segment.size());
   const size_t records = sizeof(detail::StoredHead) + packed.missing() * sizeof(detail::StoredPacking);
   for (size_t i = records; i < segment.size(); ++i) segment[i] = static_cast<std::byte>(random.next());
+  options.packed_weights = nullptr;
+  options.packed_in_file = packed_in_file();
   for (const bool damaged : {false, true}) {
     if (damaged) segment[random.index(records)] ^= std::byte{0x40};
-    const std::vector<std::byte> bytes = testing::with_packed_segment(plain, segment);
-    const Memory file(bytes.size());
-    std::memcpy(file.span().data(), bytes.data(), bytes.size());
-    const OpenOptions open{.kernels = reference_kernels(), .check_digests = false, .custom_ops = kFuzzedOps};
-    const auto needed = Model::open_bytes(file.span(), open);
-    if (!needed.ok()) broken("a file with packed weights needs no memory");
-    const Memory memory(needed.value());
-    const auto stored = Model::open(file.span(), memory.span(), open);
-    if (!stored.ok()) broken("a file with packed weights is refused");
-    options.packed_weights = nullptr;
-    options.packed_in_file = packed_in_file();
-    const char* why = "";
-    if (!run_session(*stored, options, run, &why) && !damaged)
-      broken("packed weights in a file are refused", why);
+    run_made(testing::with_packed_segment(plain, segment), options, run, good && !damaged);
   }
+}
+
+// The same without the constants that the packings replace; and sessions that would read these.
+void run_packed_only(const Model& model, const PackedWeights& packed, SessionOptions options, bool run) {
+  if (model.state()->file.size() > kMostStored) return;
+  const Memory memory(PackedOnlyFile::bytes(model));
+  const auto only = PackedOnlyFile::create(model, packed, options, memory.span());
+  if (!only.ok() || only->count() == 0) return;
+  std::vector<std::byte> bytes;
+  const auto put = [](void* to, std::span<const std::byte> piece) {
+    auto& all = *static_cast<std::vector<std::byte>*>(to);
+    all.insert(all.end(), piece.begin(), piece.end());
+    return ok_status();
+  };
+  if (!only->write(put, &bytes).ok()) return;
+  ++counts.packed_only;
+  options.packed_weights = nullptr;
+  for (const bool reads : {true, false}) {
+    options.packed_in_file = reads ? packed_in_file() : nullptr;
+    run_made(bytes, options, run, reads);
+  }
+  options.backend = "reference";
+  run_made(bytes, options, run, false);
 }
 
 // A session that shares packed weights: one of the first entry with those of all entries.
@@ -220,8 +247,9 @@ void run_sharing(const Model& model, SessionOptions options, bool run) {
   }
   const char* why = "";
   options.packed_weights = &packed.value();
-  run_session(model, options, run, &why);
-  run_stored(model, *packed, options, run);
+  const bool good = run_session(model, options, run, &why);
+  run_stored(model, *packed, options, run, good);
+  if (good) run_packed_only(model, *packed, options, run);
 }
 
 // The minima, then the maxima, then what is in the middle; lengths outside are refused.

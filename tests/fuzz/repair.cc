@@ -62,6 +62,10 @@ class Repair {
       const Fact f = fact_of(c);
       int64_t bytes = 0;
       const auto segment = static_cast<uint64_t>(c.get("segment"));
+      if (segment == detail::kLeftOut) {
+        c.set("offset", 0);
+        continue;
+      }
       const auto from = static_cast<uint64_t>(c.get("offset"));
       if (!small(f, &bytes) || weights.size() + static_cast<size_t>(bytes) > kMostWeights ||
           segment >= model_.segments.size())
@@ -78,7 +82,8 @@ class Repair {
       offsets_moved_ = true;
     }
     if (!offsets_moved_) return;
-    for (Table& c : root_.tables("constants")) c.set("segment", 0);
+    for (Table& c : root_.tables("constants"))
+      if (static_cast<uint64_t>(c.get("segment")) != detail::kLeftOut) c.set("segment", 0);
     if (model_.segments.empty()) model_.segments.emplace_back();
     model_.segments[0] = {0, std::move(weights)};
   }

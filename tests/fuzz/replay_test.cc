@@ -96,7 +96,10 @@ TEST(FuzzReplay, EveryFieldIsMutated) {
   EXPECT_EQ(known, schema_fields());
 }
 
-TEST(FuzzReplay, ModelCorpus) { replay(kModelTarget, "corpus", 10); }
+TEST(FuzzReplay, ModelCorpus) {
+  replay(kModelTarget, "corpus", 10);
+  EXPECT_GT(counts.packed_only, 0u);
+}
 TEST(FuzzReplay, OnnxCorpus) { replay(kOnnxTarget, "corpus", 10); }
 TEST(FuzzReplay, ArraysCorpus) { replay(kArraysTarget, "corpus", 5); }
 TEST(FuzzReplay, ModelFindings) { replay(kModelTarget, "findings", 0); }

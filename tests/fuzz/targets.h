@@ -28,6 +28,7 @@ ByteMutator plain_mutator(Random& random);
 // How deep the inputs of this process went: a fuzzer whose inputs are all refused tests little.
 struct Counts {
   uint64_t inputs = 0, accepted = 0, ran = 0;  // ran: to the end, once or more
+  uint64_t packed_only = 0;                    // files made without constants
 };
 extern Counts counts;
 

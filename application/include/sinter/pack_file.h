@@ -12,6 +12,12 @@
 //
 // The file keeps everything that it had: on another machine, or with another version of Sinter, sessions pack
 // as they always did. It may hold the packed weights of several machines.
+//
+//   const sinter::PackReport packed = sinter::pack_file("net.sinter", "here.sinter", {}, true);
+//
+// With `packed_only` the written file lacks the constants that are packed in it and that nothing reads
+// unpacked, so that it is about as large as the packed weights. It is for this machine and this build:
+// others, and other backends, are refused with the step that lacks a constant. Keep the first file.
 #pragma once
 
 #include "sinter/runner.h"
@@ -23,7 +29,8 @@ struct PackReport {
   char text[512] = "";      // the error, with the path
   uint32_t count = 0;       // packings that sessions with these options find in the file now
   uint32_t added = 0;       // of these: the new ones
-  uint64_t bytes = 0;       // by which the file grew
+  uint32_t left_out = 0;    // constants that the written file lacks and the read one has
+  int64_t bytes = 0;        // by which the file grew
   uint64_t file_bytes = 0;  // of the file now
 
   bool ok() const { return code == Code::kOk; }
@@ -34,8 +41,10 @@ struct PackReport {
 // `profile` and `entry`; `threads` and `pool` pack. The written file has been opened and found to be sound.
 //
 // kInvalidArgument: a path cannot be read or written. kUnsupported: the file is signed, which covers every
-// byte: pack the unsigned file, then sign. kCorrupt: `from` is damaged. kOutOfMemory: for the model's control
-// structures and the packed weights, which are in memory once.
-PackReport pack_file(const char* from, const char* to, const RunnerOptions& options = {});
+// byte: pack the unsigned file, then sign; or, with `packed_only`, it is planned for several targets.
+// kCorrupt: `from` is damaged. kOutOfMemory: for the model's control structures and the packed weights, which
+// are in memory once.
+PackReport pack_file(const char* from, const char* to, const RunnerOptions& options = {},
+                     bool packed_only = false);
 
 }  // namespace sinter

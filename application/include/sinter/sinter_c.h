@@ -336,6 +336,10 @@ SINTER_API void sinter_packed_destroy(sinter_packed_weights* packed);
  * machine that are in the file now. */
 SINTER_API sinter_code sinter_pack_file(const char* from, const char* to, uint32_t* count,
                                         sinter_error* error);
+/* The same without the constants that are packed in the file and that nothing reads unpacked. The file is for
+ * this machine and this build; others are refused. Keep the first file. */
+SINTER_API sinter_code sinter_pack_file_packed_only(const char* from, const char* to, uint32_t* count,
+                                                    sinter_error* error);
 
 /* Inputs and outputs in place: inputs are written before each run, outputs are valid until the next run or
  * until an input is written. */

@@ -18,7 +18,8 @@
 //
 // A model file can hold packings too, of one machine or of several (pack_file.h). Those of this machine are
 // read from the file's pages: the block has a record for each. Sessions without PackedWeights read them if
-// SessionOptions::packed_in_file is set.
+// SessionOptions::packed_in_file is set. A file can even lack the constants that these packings replace
+// (PackedOnlyFile); sessions that need such a constant are refused.
 #pragma once
 
 #include "sinter/session.h"
@@ -67,6 +68,35 @@ class PackedWeights {
 
  private:
   const detail::PackedState* state_ = nullptr;
+};
+
+// The model's file as PackedWeights::write_file() gives it, without the constants that its packings replace:
+// those that nothing reads except steps, of the program or its prepare list, whose packed form is in it. The
+// file is for this machine, this build and these backends. Other sessions, and those that read no packed
+// weights, are refused when they are created (kUnsupported, with the step).
+class PackedOnlyFile {
+ public:
+  PackedOnlyFile() = default;  // empty: nothing may be called
+
+  // Bytes of memory that create() needs for the model; a few for each constant.
+  static size_t bytes(const Model& model);
+  // `packed`: of the model, kEveryEntry and `options`, the options of the sessions to be. It and `memory`,
+  // which is aligned to kBufferAlignment, must live as long as the result. kUnsupported: the file has several
+  // profiles, whose sessions read the constants.
+  static Result<PackedOnlyFile> create(const Model& model, const PackedWeights& packed,
+                                       const SessionOptions& options, std::span<std::byte> memory);
+
+  uint32_t count() const { return count_; }                    // constants that are left out now
+  uint64_t constant_bytes() const { return constant_bytes_; }  // of these
+  // As PackedWeights::write_file().
+  Status write(Status (*put)(void* context, std::span<const std::byte> piece), void* context) const;
+
+ private:
+  const detail::PackedState* packed_ = nullptr;
+  std::span<uint64_t> places_;  // of all constants: the offset in their segment
+  std::span<uint32_t> order_;   // those that stay, by their place
+  uint32_t count_ = 0;
+  uint64_t constant_bytes_ = 0;
 };
 
 // For SessionOptions::packed_in_file.

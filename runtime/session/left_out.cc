@@ -1,0 +1,34 @@
+// Constants that the model's file lacks, because it holds what kernels read instead: packings of one machine.
+//
+// A session that finds these packings never asks for such a constant. Every other reader is refused here,
+// before anything is prepared: a step of the program, a step of the prepare list, or a packing. Whatever else
+// could read a constant (outputs, states, If and Loop) is refused when the model is opened.
+#include "runtime/session/creator.h"
+
+namespace sinter::detail {
+namespace {
+
+const Status kNotSearched = unsupported(
+    "the file has constants of the step in packed form alone, which this session does not read; set "
+    "SessionOptions::packed_in_file, or use the file that keeps its constants");
+const Status kNotFound = unsupported(
+    "the file has constants of the step only as another machine, build, backend or plan packed them; use the "
+    "file that keeps its constants, or convert the model again");
+
+}  // namespace
+
+Status Creator::check_present(const Frame& frame, const fb::Step& step, uint32_t without) const {
+  const auto ins = items(step.inputs());
+  for (size_t i = 0; i < ins.size(); ++i) {
+    if (ins[i] < 0 || (i < 32 && (without >> i & 1) != 0)) continue;
+    const int64_t constant = constant_of(frame, ins[i]);
+    if (constant < 0 ||
+        !is_left_out(*model_.state()->root->constants()->Get(static_cast<uint32_t>(constant))))
+      continue;
+    return options_.packed_in_file == nullptr && options_.packed_weights == nullptr ? kNotSearched
+                                                                                    : kNotFound;
+  }
+  return ok_status();
+}
+
+}  // namespace sinter::detail
