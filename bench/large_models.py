@@ -54,7 +54,7 @@ class Model:
     def weight(self, name, dims, onnx_type, draw):
         """An initializer in the data file. `draw(n)` gives n words of it."""
         words = int(np.prod(dims))
-        if onnx_type in (TensorProto.INT4, TensorProto.UINT4):
+        if onnx_type in (TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT4E2M1):
             words = (words + 1) // 2
         offset, length = self.file.tell(), 0
         for first in range(0, words, CHUNK):
@@ -86,6 +86,12 @@ class Model:
     def float8(self, n):
         return self.random.integers(0, 256, n, np.uint8) & 0x8f
 
+    def finite_float8(self, n):
+        return self.random.integers(0, 256, n, np.uint8) & 0xf7
+
+    def powers(self, n):
+        return self.random.integers(116, 120, n, np.uint8)
+
     def scales(self, n):
         return self.random.uniform(0.001, 0.01, n).astype(np.float32)
 
@@ -95,13 +101,20 @@ class Model:
     def bytes(self, n):
         return self.random.integers(0, 256, n, np.uint8)
 
+    def dequantized(self, i, block, weights, scales):
+        """A product whose weights [K, N] have a scale for `block` rows. `weights`, `scales`: type, what draws them."""
+        names = [self.weight(f'w{i}', [DEPTH, DEPTH], weights[0], lambda n: weights[1](self, n)),
+                 self.weight(f's{i}', [DEPTH // block, DEPTH], scales[0], lambda n: scales[1](self, n))]
+        to = {'output_dtype': self.float_type} if scales[0] == TensorProto.FLOAT8E8M0 else {}
+        self.product(self.add('DequantizeLinear', names, f'd{i}', axis=0, block_size=block, **to), i)
+
     def save(self, columns=DEPTH, opset=21):
         self.file.close()
         graph = helper.make_graph(
             self.nodes, 'large', [helper.make_tensor_value_info('x', self.float_type, [self.rows, DEPTH])],
             [helper.make_tensor_value_info(self.value, self.float_type, [self.rows, columns])], self.initializers)
         opsets = [helper.make_opsetid('', opset), helper.make_opsetid('com.microsoft', 1)]
-        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), self.path)
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10 if opset < 23 else 11), self.path)
 
 
 def plain(folder, size, float_type, width, draw):
@@ -156,16 +169,35 @@ def matmul_nbits(folder, size):
     model.save()
 
 
-def int4_dequantize(folder, size):
-    """DequantizeLinear of int4 [K, N], 32 rows to a scale, before a product"""
+def blocks(folder, size, width, weights, scales, opset=21):
+    """Products with a scale for 32 rows of weights that take `width` bytes."""
     model = Model(folder, TensorProto.FLOAT)
     block = 32
-    per_layer = DEPTH * DEPTH // 2 + DEPTH * DEPTH // block * 4
+    scale_width = 4 if scales[0] == TensorProto.FLOAT else 1
+    per_layer = DEPTH * DEPTH * width + DEPTH * DEPTH // block * scale_width
     for i in range(max(1, round(size / per_layer))):
-        weights = model.weight(f'w{i}', [DEPTH, DEPTH], TensorProto.INT4, model.bytes)
-        scales = model.weight(f's{i}', [DEPTH // block, DEPTH], TensorProto.FLOAT, model.scales)
-        model.product(model.add('DequantizeLinear', [weights, scales], f'd{i}', axis=0, block_size=block), i)
-    model.save()
+        model.dequantized(i, block, weights, scales)
+    model.save(opset=opset)
+
+
+def int4_dequantize(folder, size):
+    """DequantizeLinear of int4 [K, N], 32 rows to a scale, before a product"""
+    blocks(folder, size, 0.5, (TensorProto.INT4, Model.bytes), (TensorProto.FLOAT, Model.scales))
+
+
+def float8_blocks(folder, size):
+    """DequantizeLinear of float8e4m3fn [K, N], 32 rows to a float32 scale, before a product"""
+    blocks(folder, size, 1, (TensorProto.FLOAT8E4M3FN, Model.finite_float8), (TensorProto.FLOAT, Model.scales))
+
+
+def mxfp8(folder, size):
+    """MXFP8: DequantizeLinear of float8e4m3fn [K, N], 32 rows to a power of two in float8e8m0, before a product"""
+    blocks(folder, size, 1, (TensorProto.FLOAT8E4M3FN, Model.finite_float8), (TensorProto.FLOAT8E8M0, Model.powers), 24)
+
+
+def mxfp4(folder, size):
+    """MXFP4: DequantizeLinear of float4e2m1 [K, N], 32 rows to a power of two in float8e8m0, before a product"""
+    blocks(folder, size, 0.5, (TensorProto.FLOAT4E2M1, Model.bytes), (TensorProto.FLOAT8E8M0, Model.powers), 24)
 
 
 def gptq(folder, size):
@@ -263,6 +295,9 @@ KINDS = {
     'cast': (cast, []),
     'slice': (sliced, []),
     'int4-dequantize': (int4_dequantize, []),
+    'float8-blocks': (float8_blocks, []),
+    'mxfp8': (mxfp8, []),
+    'mxfp4': (mxfp4, []),
     'matmul-nbits': (matmul_nbits, []),
     'gptq': (gptq, []),
     'float32-int4w': (float32, ['--quantize', 'int4w']),

@@ -109,14 +109,21 @@ bool exactly(std::span<const int32_t> q, const std::byte* floats, float z, float
   return off == 0;
 }
 
+// What rounding to a narrow type may change of a number.
+struct Rounding {
+  double relative = 0, absolute = 0;
+
+  explicit Rounding(DType to)
+      : relative(to == DType::kFloat16    ? 0x1p-10
+                 : to == DType::kBFloat16 ? 0x1p-7
+                                          : 0),
+        absolute(to == DType::kFloat16 ? 0x1p-24 : 0) {}
+};
+
 // Are the integers `q` of these rows and their scales what the constant has there?
 bool same_values(const LowBitMatrix& m, const ColumnBlocks& b, const LowBitParts& parts, int64_t first_row,
                  std::span<const int32_t> q, std::span<const std::byte> constant) {
-  const DType rounded_to = parts.rounded_to;
-  const double relative = rounded_to == DType::kFloat16    ? 0x1p-10
-                          : rounded_to == DType::kBFloat16 ? 0x1p-7
-                                                           : 0;
-  const double absolute = rounded_to == DType::kFloat16 ? 0x1p-24 : 0;
+  const auto [relative, absolute] = Rounding(parts.rounded_to);
   const double divided = std::max(relative, 0x1p-23);
   const int64_t rows = static_cast<int64_t>(q.size()) / m.columns;
   for (int64_t row = 0; row < rows; ++row)
@@ -214,6 +221,28 @@ std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& cons
   };
   if (!in_pieces({q, constant}, same)) return std::nullopt;
   return std::pair<int64_t, int64_t>{low, high};
+}
+
+bool same_products(const ConstantPtr& constant, const LowBitParts& parts, const LowBitMatrix& m) {
+  const ConstantPtr q = computed_later(DType::kFloat32, constant->dims(),
+                                       CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {parts.q});
+  const auto [relative, absolute] = Rounding(parts.rounded_to);
+  const auto same = [&](int64_t row, std::span<const LoadedBytes> pieces) {
+    const size_t count = pieces[0].bytes.size() / sizeof(float);
+    for (size_t i = 0; i < count; ++i) {
+      float number = 0, want = 0;
+      std::memcpy(&number, pieces[0].bytes.data() + i * sizeof number, sizeof number);
+      std::memcpy(&want, pieces[1].bytes.data() + i * sizeof want, sizeof want);
+      const auto at = static_cast<int64_t>(i);
+      const float got = number * m.s(row + at / m.columns, at % m.columns);
+      if (got == want || (std::isnan(got) && std::isnan(want))) continue;
+      if (!(std::fabs(static_cast<double>(got) - static_cast<double>(want)) <=
+            relative * std::fabs(static_cast<double>(want)) + absolute))
+        return false;
+    }
+    return true;
+  };
+  return in_pieces({q, constant}, same);
 }
 
 }  // namespace sinter::convert

@@ -57,5 +57,7 @@ std::optional<ColumnBlocks> sorted_blocks(const LowBitMatrix& m);
 std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& constant,
                                                          const LowBitParts& parts, const ColumnBlocks& b,
                                                          LowBitMatrix* m);
+// Whether q * s, of floats q with the constant's dims, is the constant, element by element.
+bool same_products(const ConstantPtr& constant, const LowBitParts& parts, const LowBitMatrix& m);
 
 }  // namespace sinter::convert

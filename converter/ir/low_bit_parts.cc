@@ -16,6 +16,8 @@ using All = std::vector<LowBitParts>;
 constexpr size_t kMostReadings = 4;
 
 bool integer(DType t) { return is_integer(t) || (is_sub_byte(t) && t != DType::kFloat4E2M1); }
+// Floats that a product of weights of few bits takes.
+bool small_float(DType t) { return t == DType::kFloat4E2M1 || (is_float8(t) && t != DType::kFloat8E8M0); }
 
 ConstantPtr evaluated_parts(const OpAttrs& attrs, std::vector<ConstantPtr> inputs) {
   std::vector<ConstantPtr> results;
@@ -54,6 +56,7 @@ ConstantPtr moved(const ConstantPtr& part, const std::shared_ptr<const Recipe>& 
 
 All moved(const ConstantPtr& c) {
   All result = whole_parts_of(c->recipe()->inputs[0]);
+  std::erase_if(result, [](const LowBitParts& p) { return p.q->dtype() == DType::kFloat4E2M1; });
   for (LowBitParts& p : result) {
     p.q = moved(p.q, c->recipe(), c->dims());
     for (ConstantPtr* part : {&p.z, &p.s})
@@ -78,7 +81,10 @@ ConstantPtr joined(std::vector<ConstantPtr> parts, const std::vector<ConstantPtr
 All joined(const ConstantPtr& c) {
   const Recipe& recipe = *c->recipe();
   std::vector<All> slices;
-  for (const ConstantPtr& input : recipe.inputs) slices.push_back(whole_parts_of(input));
+  for (const ConstantPtr& input : recipe.inputs) {
+    slices.push_back(whole_parts_of(input));
+    std::erase_if(slices.back(), [](const LowBitParts& p) { return small_float(p.q->dtype()); });
+  }
   All result;
   for (const LowBitParts& first : slices[0]) {
     LowBitParts sum;
@@ -131,7 +137,7 @@ ConstantPtr along(const ConstantPtr& c, const DequantizeAttrs& a, const Dims& di
 All dequantized(const Recipe& recipe, DType to) {
   const auto& a = std::get<DequantizeAttrs>(recipe.attrs);
   const ConstantPtr& x = recipe.inputs[0];
-  if (!integer(x->dtype())) return {};
+  if (!integer(x->dtype()) && !small_float(x->dtype())) return {};
   const ConstantPtr zero = recipe.inputs.size() > 2 ? recipe.inputs[2] : nullptr;
   LowBitParts p{x, nullptr, nullptr};
   p.direct = to != DType::kFloat64 && recipe.inputs[1]->dtype() != DType::kFloat64;
@@ -192,6 +198,7 @@ void push_divided(ConstantPtr scaled, LowBitParts p, All* result) {
 }
 
 All parts_of(const ConstantPtr& c) {
+  if (small_float(c->dtype())) return {{c, nullptr, nullptr}};
   All result;
   if (const Recipe* r = c->recipe().get()) {
     if (moves_one(r->attrs)) {

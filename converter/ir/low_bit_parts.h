@@ -9,7 +9,7 @@
 namespace sinter::convert {
 
 struct LowBitParts {
-  ConstantPtr q;                    // integers
+  ConstantPtr q;                    // integers, or floats of 8 or 4 bits
   ConstantPtr z, s;                 // null: 0 and 1. All broadcast to the constant's dims.
   DType rounded_to = DType::kNone;  // the coarsest narrow float type in which the model computed between
   bool written = false;             // ... and a Cast of the model is one reason for it

@@ -146,7 +146,7 @@ ConstantPtr stored_floats(const Dims& dims, const std::vector<float>& items) {
     return Constant::made(whole, std::make_shared<const Recipe>(Recipe{
                                      BroadcastAttrs{IntList(std::span<const int64_t>(dims))}, {one}, 4, 1}));
   }
-  for (const DType narrow : {DType::kFloat16, DType::kBFloat16})
+  for (const DType narrow : {DType::kFloat8E8M0, DType::kFloat8E4M3FN, DType::kFloat16, DType::kBFloat16})
     if (ConstantPtr c = through(narrow, whole)) return c;
   return whole;
 }
@@ -253,6 +253,35 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, const LowBi
   return w;
 }
 
+// Of floats: they keep their type and their place.
+std::optional<LowBitWeights> from_float_parts(const ConstantPtr& constant, const LowBitParts& parts) {
+  // Without scales they are weights of FullyConnected.
+  if (parts.z || !parts.s || parts.q->dims() != constant->dims()) return std::nullopt;
+  const auto m = low_bit_matrix(parts, constant->dims());
+  if (!m) return std::nullopt;
+  for (const float s : m->s.items)
+    if (!std::isfinite(s)) return std::nullopt;
+  if (parts.written && !holds(parts.rounded_to, m->s.items)) return std::nullopt;
+  const int64_t block = block_in_place(*m), unit = 8 / bit_width(parts.q->dtype());
+  if (!block_suits(block, m->columns) || m->columns % unit != 0 || block % unit != 0) return std::nullopt;
+  constexpr int64_t kLargest = 57344;  // of all formats
+  const bool certain = parts.direct && is_certain(*m, {-kLargest, kLargest}, parts.rounded_to);
+  if (!certain && !same_products(constant, parts, *m)) return std::nullopt;
+  LowBitWeights w;
+  w.weights = parts.q, w.block = block, w.rounded = parts.rounded_to != DType::kNone;
+  const Dims dims{m->rows, (m->columns + block - 1) / block};
+  std::vector<float> scales;
+  for (int64_t n = 0; n < m->rows; ++n)
+    for (int64_t k = 0; k < m->columns; k += block) scales.push_back(m->s(n, k));
+  w.scales = stored_floats(dims, scales);
+  // Scales that the model computes itself, from narrower ones.
+  if (parts.s->dims() == dims && parts.s->dtype() == DType::kFloat32 &&
+      stored_bytes(parts.s) < stored_bytes(w.scales))
+    w.scales = parts.s;
+  w.stored_bytes = w.weights->byte_size() + stored_bytes(w.scales);
+  return w;
+}
+
 // Whether the packed form takes about as many bytes as the one in which the weights came.
 bool pays(size_t bytes, size_t before) {
   return bytes <= before + before / 50 + std::min(before / 4, kRecipeBytes);
@@ -266,6 +295,11 @@ std::optional<LowBitWeights> low_bit_weights(const ConstantPtr& constant) {
       constant->size() == 0 || dims[1] > INT32_MAX)
     return std::nullopt;
   for (const LowBitParts& parts : low_bit_parts(constant)) {
+    if (is_float(parts.q->dtype())) {
+      auto found = from_float_parts(constant, parts);
+      if (found && pays(found->stored_bytes, constant->recipe()->stored_bytes)) return found;
+      continue;
+    }
     // Blocks that do not begin at whole bytes of the narrowest form may do so of a wider one.
     for (const std::span<const int> widths :
          {std::span<const int>(kAllWidths), std::span<const int>(kPlainWidths)}) {

@@ -1,5 +1,5 @@
-// Weights of a product that were computed as (q - z) * s from constants, with q an integer of at most 8 bits
-// and z and s the same for whole blocks of a row (rule unpack.lowbit).
+// Weights of a product that were computed as (q - z) * s from constants, with q an integer of at most 8 bits,
+// or a float of 8 or 4 bits and no z, and z and s the same for whole blocks of a row (rule unpack.lowbit).
 //
 // What the model computed them with does not matter: the recipe is followed down to the last product and
 // difference, and their operands are evaluated, shifts, masks, look-ups and truncating divisions as they are
@@ -15,7 +15,7 @@ namespace sinter::convert {
 
 struct LowBitWeights {
   ConstantPtr
-      weights;  // [N, K + padding], integers of 2, 4 or 8 bits; or `bits` of 3, 5 or 6, in rows of bytes
+      weights;  // [N, K + padding], of 2, 4 or 8 bits; or integers of `bits`, 3, 5 or 6, in rows of bytes
   ConstantPtr scales;          // [N, blocks] float32
   ConstantPtr zeros;           // null, or [N, blocks] of the weights' type or float32
   int64_t bits = 0;            // LowBitFullyConnectedAttrs::bits

@@ -6,15 +6,16 @@
 namespace sinter::convert {
 namespace {
 
-// Whatever their number.
-ConstantPtr narrow_form(const Graph& graph, ValueId operand) {
+// Whatever their number. `powers`: also float8e8m0, which scales have.
+ConstantPtr narrow_form(const Graph& graph, ValueId operand, bool powers = false) {
   if (operand == kAbsent) return nullptr;
   const ConstantPtr& wide = graph.value(operand).constant;
   if (!wide || wide->dtype() != DType::kFloat32 || !wide->recipe() ||
       !std::holds_alternative<CastAttrs>(wide->recipe()->attrs))
     return nullptr;
   const ConstantPtr& narrow = wide->recipe()->inputs[0];
-  return !narrow->recipe() && is_narrow_weight(narrow->dtype()) ? narrow : nullptr;
+  const bool fits = is_narrow_weight(narrow->dtype()) || (powers && narrow->dtype() == DType::kFloat8E8M0);
+  return !narrow->recipe() && fits ? narrow : nullptr;
 }
 ConstantPtr any_narrow(const Graph& graph, const Node& node) {
   const bool reads = node.op() == Op::kFullyConnected || node.op() == Op::kConv;
@@ -40,7 +41,7 @@ ConstantPtr NarrowWeights::of(const Node& node) const {
 NarrowWeights::Operand NarrowWeights::operand_of(const Node& node) const {
   switch (node.op()) {
     case Op::kLowBitFullyConnected:
-      return {2, narrow_form(graph_, node.inputs[2])};
+      return {2, narrow_form(graph_, node.inputs[2], true)};
     case Op::kExpertFullyConnected:
       return {3, node.inputs.size() > 3 ? narrow_form(graph_, node.inputs[3]) : nullptr};
     default:

@@ -9,10 +9,11 @@ import precision
 import products
 import quantized
 import refused
+import scaled_floats
 import tables
 import unpacked
 
-MODULES = (arithmetic, products, inputs, precision, quantized, graphs, idioms, leftovers, edges, unpacked, tables,
+MODULES = (arithmetic, products, inputs, precision, quantized, graphs, idioms, leftovers, edges, unpacked, tables, scaled_floats,
            refused)
 
 

@@ -241,6 +241,56 @@ TEST(LowBit, Dequantized) {
   }
 }
 
+// Floats of 8 and 4 bits keep their type, and scales the narrowest that holds them.
+TEST(LowBit, DequantizedFloats) {
+  struct Case {
+    DType type;
+    DequantizeAttrs attrs;
+    Dims scale;
+    int64_t block;
+  };
+  constexpr auto kFloat = static_cast<int64_t>(DType::kFloat32);
+  const Case cases[] = {{DType::kFloat4E2M1, {0, 32, kFloat}, {3, 40}, 32},
+                        {DType::kFloat8E4M3FN, {0, 32, kFloat}, {3, 40}, 32},
+                        {DType::kFloat8E5M2FNUZ, {0, 48, kFloat}, {2, 40}, 48},
+                        {DType::kFloat8E5M2, {1, 0, kFloat}, {40}, 96},
+                        {DType::kFloat4E2M1, {0, 0, kFloat}, {1}, 96}};
+  for (const Case& c : cases)
+    for (const bool powers : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << &c - cases << " " << powers);
+      Model s;
+      const ConstantPtr scale =
+          powers ? numbers(DType::kFloat8E8M0, c.scale, [](size_t i) { return i % 3 == 0 ? 0x1p-7 : 0x1p-5; })
+                 : scales(DType::kFloat32, c.scale);
+      s.multiply(s.emit(c.attrs, {s.add(integers(c.type, {96, 40}, -6, 13)), s.add(scale)}), false);
+      EXPECT_EQ(apply(recognise_any_low_bit, s), 1);
+      ASSERT_NE(product(s.graph), nullptr) << dump(s.graph);
+      EXPECT_EQ(operand(s.graph, 1).dtype, c.type);
+      EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, c.block);
+      EXPECT_EQ(product(s.graph)->inputs.size(), 3u);
+    }
+}
+
+// Without a scale FullyConnected reads them; a zero point has no place in the product; rows of half a byte.
+TEST(LowBit, LeavesFloatsAlone) {
+  constexpr auto kFloat = static_cast<int64_t>(DType::kFloat32);
+  const auto q = [](DType t, int64_t depth) { return integers(t, {40, depth}, -6, 13); };
+  Model plain, shifted, odd, of_columns;
+  plain.multiply(plain.emit(to(DType::kFloat32), {plain.add(q(DType::kFloat8E4M3FN, 96))}));
+  shifted.multiply(shifted.emit(
+      MulAttrs{}, {shifted.emit(SubAttrs{}, {shifted.emit(to(DType::kFloat32),
+                                                          {shifted.add(q(DType::kFloat8E4M3FN, 96))}),
+                                             shifted.add(scales(DType::kFloat32, {40, 1}))}),
+                   shifted.add(scales(DType::kFloat32, {40, 1}))}));
+  odd.multiply(odd.emit(DequantizeAttrs{0, 0, kFloat},
+                        {odd.add(q(DType::kFloat4E2M1, 95)), odd.add(scales(DType::kFloat32, {40}))}));
+  of_columns.multiply(of_columns.emit(
+      DequantizeAttrs{1, 0, kFloat},
+      {of_columns.add(q(DType::kFloat8E4M3FN, 96)), of_columns.add(scales(DType::kFloat32, {96}))}));
+  for (Model* m : {&plain, &shifted, &odd, &of_columns})
+    EXPECT_EQ(recognise_any_low_bit(m->graph), 0) << dump(m->graph);
+}
+
 TEST(LowBit, FractionalAndWideZeroPoints) {
   for (const double more : {0.5, 1.0, 300.0}) {
     Model s;
