@@ -23,7 +23,8 @@ SHAPE = models.Shape(layers=4, hidden=512, heads=8, groups=4, vocabulary=256, po
 BOUNDS, LIVE = (2048, 16384), (16, 1024)
 # Label, what differs in the model, flags of the conversion.
 FORMS = (("float32", {}, ()), *((kind, {}, ("--kv-cache", kind)) for kind in ("float16", "bfloat16", "float8", "int8")),
-         *((f"{bits} bits, by the model", dict(quantized=("PER_CHANNEL", bits)), ()) for bits in (8, 4)))
+         *((f"{label}, by the model", dict(quantized=("PER_CHANNEL", bits)), ())
+           for label, bits in (("float8", "float8"), ("8 bits", 8), ("4 bits", 4))))
 
 
 def main():

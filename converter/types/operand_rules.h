@@ -8,7 +8,8 @@
 //   i         an index, an axis, a count: an integer; whole floating-point constants become int64
 //   b         a truth value; numbers become "is not zero"
 //   m         a mask: as n, but a truth value stays one
-//   q         a cache, quantized or not: as F, but integers of 8 bits stay, without influence on the group
+//   q         a cache, quantized or not: as F, but elements of 8 bits (int8, uint8, float8e4m3fn) stay,
+//             without influence on the group
 //   p         a parameter of a norm: it stays. The operator computes in the type that the group and all of
 //             these meet in (Settlement::inner), and its result has the group's
 //   e         the exponent of a power; the base leads (rule pow.base)

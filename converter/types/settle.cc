@@ -51,7 +51,9 @@ class Solver {
           if (facts_[i].dtype != DType::kBool) followers_.push_back(i);
           break;
         case 'q':
-          if (facts_[i].dtype != DType::kInt8 && facts_[i].dtype != DType::kUint8) lead(i, 'F');
+          if (facts_[i].dtype != DType::kInt8 && facts_[i].dtype != DType::kUint8 &&
+              facts_[i].dtype != DType::kFloat8E4M3FN)
+            lead(i, 'F');
           break;
         case 'p':
           parameters_.push_back(i);

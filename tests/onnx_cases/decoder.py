@@ -2,10 +2,13 @@
 
 Expected: of onnxruntime where its CPU provider computes the form, else of the formula in float64.
 """
+import ml_dtypes
 import numpy as np
-from case import floats, graph, model, ms, refused, simple
+import onnx
+from case import floats, graph, model, ms, node, refused, simple
 
 HEADS, SIZE, BATCH, ROOM = 2, 4, 2, 6
+FLOAT, FLOAT8 = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT8E4M3FN
 WIDTH = HEADS * SIZE
 
 
@@ -243,6 +246,7 @@ def quantized_caches():
                          {**feeds, "pk": caches["pk"], "pv": old, "n": np.array([3], np.int32), "t": np.array(4, np.int32)},
                          kinds(bits, 0 if values == "NONE" else bits), constants, expect="given", rtol=1e-3, atol=1e-4,
                          given={"y": together(weighted(apart(feeds["q"], heads), k, v, True)).astype(np.float32), "nk": keys, "nv": after})
+    yield from caches_of_floats(operands, attributes, names)
     feeds, scales, caches = operands(1, 8, "PER_TENSOR")
     feeds = {**feeds, **caches, "n": np.array([3], np.int32), "t": np.array(4, np.int32)}
     for name, words, changed, given in (
@@ -255,6 +259,37 @@ def quantized_caches():
         m = model(graph([ms("GroupQueryAttention", inputs, "y nk nv", name="here", **{**attributes("PER_TENSOR", "PER_TENSOR", 8), **changed})],
                         {n: a.view(np.uint8) if name == "cache" and n in ("pk", "pv") else a for n, a in feeds.items()}, "y", given))
         yield refused(f"gqa_quantized_{name}", m, "here", words)
+
+
+def caches_of_floats(operands, attributes, names):
+    """Caches of float8, by NumPy: onnxruntime's CPU provider has none. Elements beyond 448 times the scale are clipped."""
+    heads, groups = 4, 2
+    for how in ("PER_TENSOR", "PER_CHANNEL"):
+        for name, tokens in (("token", 1), ("tokens", 3)):
+            feeds, scales, _ = operands(tokens, 8, how)
+            scales = {"ks": scales["ks"], "vs": scales["vs"] / 8}  # so small that some values are clipped
+            wide = {n: floats(f"gqq {name} {n}", 1, groups, 8, 16, low=-300, high=300) for n in ("pk", "pv")}
+            kept, real = {}, {}
+            for cache, scale, new in (("pk", "ks", "k"), ("pv", "vs", "v")):
+                by = scales[scale] if how == "PER_TENSOR" else scales[scale].reshape(groups, 1, 16)
+                rows = (apart(feeds[new], groups).astype(np.float32) / by).clip(-448, 448)
+                kept[cache] = wide[cache].astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+                kept[cache][:, :, 4:4 + tokens] = rows.astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+                real[cache] = np.repeat(kept[cache][:, :, :4 + tokens].astype(np.float64) * by, heads // groups, 1)
+            seen = np.arange(4 + tokens) <= np.arange(4, 4 + tokens)[:, None]
+            nodes = [node("Cast", "pk", "pk8", to=FLOAT8), node("Cast", "pv", "pv8", to=FLOAT8),
+                     ms("GroupQueryAttention", [{"pk": "pk8", "pv": "pv8"}.get(n, n) if n not in "cs" else "" for n in names], "y nk8 nv8",
+                        **attributes(how, how, 8)),
+                     node("Cast", "nk8", "nk", to=FLOAT), node("Cast", "nv8", "nv", to=FLOAT)]
+            yield simple(f"gqa_{how.lower()}_float8_{name}", nodes,
+                         {**feeds, **wide, "n": np.array([3 + tokens], np.int32), "t": np.array(4 + tokens, np.int32)}, "y nk nv", scales,
+                         opset=19, expect="given", rtol=1e-3, atol=1e-4,
+                         given={"y": together(weighted(apart(feeds["q"], heads), real["pk"], real["pv"], seen)).astype(np.float32),
+                                "nk": kept["pk"], "nv": kept["pv"]})
+    nodes[2] = ms("GroupQueryAttention", [{"pk": "pk8", "pv": "pv8"}.get(n, n) if n not in "cs" else "" for n in names], "y nk8 nv8",
+                  name="here", **attributes(how, how, 4))
+    yield refused("gqa_float8_bits", model(graph(nodes, {**feeds, **wide, "n": np.array([6], np.int32), "t": np.array(7, np.int32)}, "y",
+                                                 scales), 19), "here", "kv_cache_bit_width is 4 for a cache of float8e4m3fn")
 
 
 def normed(x, weight):

@@ -1,7 +1,8 @@
 """Small decoders in the forms that exporters write, with random weights.
 
 with_group_query(): as ONNX Runtime's model builder (onnxruntime-genai) writes them: GroupQueryAttention, whose lengths are
-sums of the attention mask; with quantized=(PER_TENSOR or PER_CHANNEL, bits) the caches hold integers. with_concat(): as torch
+sums of the attention mask; with quantized=(PER_TENSOR or PER_CHANNEL, bits) the caches hold integers, or floats of 8 bits
+with bits="float8". with_concat(): as torch
 exports of transformers are (optimum): new keys are joined to the past ones, and the mask is computed from the lengths; with
 rounded=True keys and values are rounded to 255 steps of their row's largest magnitude before that.
 """
@@ -94,14 +95,15 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
     g = Graph(seed, kind)
     if quantized:
         how, bits = quantized
-        g.cache_kind, g.per_byte = (TensorProto.INT8, 1) if bits == 8 else (TensorProto.UINT8, 2)
-        attributes = dict(attributes, k_quant_type=how, v_quant_type=how, kv_cache_bit_width=bits)
+        g.cache_kind, g.per_byte, largest = {8: (TensorProto.INT8, 1, 127), 4: (TensorProto.UINT8, 2, 7),
+                                             "float8": (TensorProto.FLOAT8E4M3FN, 1, 448)}[bits]
+        attributes = dict(attributes, k_quant_type=how, v_quant_type=how, kv_cache_bit_width=4 if bits == 4 else 8)
 
     drawn = np.random.default_rng(seed + 100)  # apart from the weights, which are those of the model without
 
     def scales():
         count = 1 if how == "PER_TENSOR" else shape.groups * shape.size
-        return g.constant(drawn.uniform(3, 5, count) / (2 ** (bits - 1) - 1), np.float32)
+        return g.constant(drawn.uniform(3, 5, count) / largest, np.float32)
 
     counts = g.add("Sub", g.add("ReduceSum", "attention_mask", g.integers(1), keepdims=0), g.constant(1, np.int64))
     last = g.add("Cast", counts, to=TensorProto.INT32)

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "converter/import/lower/common.h"
+#include "runtime/core/attention_rows.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -97,8 +98,9 @@ namespace {
 bool check_operands(NodeLowering& n, ValueId q, ValueId k, ValueId v, const AttentionForm& form) {
   if (q < 0 || k < 0 || v < 0) return false;
   const Dims dq = n.dims(q), dk = n.dims(k), dv = n.dims(v);
+  const int64_t of_item = holds_pairs(n.dtype(k)) ? 2 : 1;
   if (dq.size() != 4 || dk.size() != 4 || dv.size() != 4 || dk[0] != dq[0] || dv[0] != dq[0] ||
-      dk[3] != dq[3] || dv[1] != dk[1] || dv[2] != dk[2] || dk[1] < 1 || dq[1] % dk[1] != 0)
+      dk[3] * of_item != dq[3] || dv[1] != dk[1] || dv[2] != dk[2] || dk[1] < 1 || dq[1] % dk[1] != 0)
     return n.refuse_shapes("Q {}, K {} and V {} do not fit", to_string(dq), to_string(dk), to_string(dv));
   return !std::isnan(form.scale) || n.refuse("scale is not a number");
 }
@@ -122,13 +124,6 @@ ValueId one_pass_attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, con
   // A bias is not rounded to 16 bits.
   if (form.bias != kAbsent) operands[3] = n.cast(form.bias, t == DType::kFloat64 ? t : DType::kFloat32);
   if (form.sink != kAbsent) operands[5] = n.cast(form.sink, t);
-  // One for each row: no scale.
-  const auto ones = [&](ValueId rows) {
-    const Dims d = n.dims(rows);
-    const ValueId one = n.reshape(n.scalar(DType::kFloat32, 1), {1, 1, 1});
-    return n.dtype(rows) == DType::kInt8 ? n.broadcast(one, {d[0], d[1], d[2]}) : kAbsent;
-  };
-  operands.insert(operands.end(), {ones(k), ones(v)});
   while (operands.back() == kAbsent) operands.pop_back();
   return n.emit(a, operands);
 }

@@ -70,7 +70,8 @@ ValueId attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const Attent
                   AttentionScores* scores = nullptr);
 // Whether one pass gives the softmax and the cap as the form has them.
 bool fits_one_pass(const AttentionForm& form);
-// The same in one pass; the form fits it. k and v may be int8, numbers as they are.
+// The same in one pass; the form fits it. k and v may be of the narrow types of
+// runtime/core/attention_rows.h, numbers as they are.
 ValueId one_pass_attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const OnePassForm& form);
 
 }  // namespace sinter::convert

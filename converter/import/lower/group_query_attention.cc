@@ -135,8 +135,8 @@ bool lower_group_query_attention(NodeLowering& n) {
   if (!causal && window > 0) return n.refuse("local_window_size needs causal attention");
   if (!read_operands(n, &g)) return false;
   const DType t = n.dtype(g.q);
-  if (!read_quantized_cache(n, "k_quant_type", 12, g.groups, n.dims(g.k)[3], &g.keys) ||
-      !read_quantized_cache(n, "v_quant_type", 13, g.groups, n.dims(g.v)[3], &g.values))
+  if (!read_quantized_cache(n, "k_quant_type", 12, n.input(3), g.groups, n.dims(g.k)[3], &g.keys) ||
+      !read_quantized_cache(n, "v_quant_type", 13, n.input(4), g.groups, n.dims(g.v)[3], &g.values))
     return false;
   if (n.has_input(3) != n.has_input(4)) return n.refuse("past_key and past_value belong together");
 
@@ -177,9 +177,8 @@ bool lower_group_query_attention(NodeLowering& n) {
   form.causal = causal;
   if (window > 0) form.window = window;
   // The first prompt reads only its own keys.
-  const ValueId keys = attended_rows(n, g.keys, g.first_prompt ? g.k : k);
-  ValueId values = attended_rows(n, g.values, g.first_prompt ? g.v : v);
-  if (keys < 0 || values < 0) return false;
+  const ValueId keys = g.first_prompt ? g.k : k;
+  ValueId values = g.first_prompt ? g.v : v;
   // Queries that were multiplied by scales are float32, and values are not wider.
   if (g.keys && n.dtype(values) == DType::kFloat64) values = n.cast(values, DType::kFloat32);
   if (!causal)
