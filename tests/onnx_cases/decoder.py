@@ -267,8 +267,7 @@ def caches_of_floats(operands, attributes, names):
     for how in ("PER_TENSOR", "PER_CHANNEL"):
         for name, tokens in (("token", 1), ("tokens", 3)):
             feeds, scales, _ = operands(tokens, 8, how)
-            scales = {n: a / 64 for n, a in scales.items()}
-            scales["vs"] = scales["vs"] / 16  # so small that values are clipped
+            scales = {"ks": scales["ks"], "vs": scales["vs"] / 8}  # so small that some values are clipped
             wide = {n: floats(f"gqq {name} {n}", 1, groups, 8, 16, low=-300, high=300) for n in ("pk", "pv")}
             kept, real = {}, {}
             for cache, scale, new in (("pk", "ks", "k"), ("pv", "vs", "v")):
@@ -287,6 +286,10 @@ def caches_of_floats(operands, attributes, names):
                          opset=19, expect="given", rtol=1e-3, atol=1e-4,
                          given={"y": together(weighted(apart(feeds["q"], heads), real["pk"], real["pv"], seen)).astype(np.float32),
                                 "nk": kept["pk"], "nv": kept["pv"]})
+    nodes[2] = ms("GroupQueryAttention", [{"pk": "pk8", "pv": "pv8"}.get(n, n) if n not in "cs" else "" for n in names], "y nk8 nv8",
+                  name="here", **attributes(how, how, 4))
+    yield refused("gqa_float8_bits", model(graph(nodes, {**feeds, **wide, "n": np.array([6], np.int32), "t": np.array(7, np.int32)}, "y",
+                                                 scales), 19), "here", "kv_cache_bit_width is 4 for a cache of float8e4m3fn")
 
 
 def normed(x, weight):
