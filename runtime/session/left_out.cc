@@ -8,12 +8,11 @@
 namespace sinter::detail {
 namespace {
 
-const Status kNotSearched = unsupported(
-    "the file has constants of the step in packed form alone, which this session does not read; set "
-    "SessionOptions::packed_in_file, or use the file that keeps its constants");
+const Status kNotSearched =
+    unsupported("the file has the step's constants packed alone; set SessionOptions::packed_in_file");
 const Status kNotFound = unsupported(
-    "the file has constants of the step only as another machine, build, backend or plan packed them; use the "
-    "file that keeps its constants, or convert the model again");
+    "the file has the step's constants only as another machine, build, backend or plan packed them; use a "
+    "file with constants, or convert again");
 
 }  // namespace
 

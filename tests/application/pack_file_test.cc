@@ -237,13 +237,15 @@ TEST_F(PackFile, IsOfferedToC) {
   EXPECT_LT(contents(path("packed.sinter")).size(), contents(model_).size() + 8192);
   ASSERT_EQ(sinter_pack_file(model_.c_str(), model_.c_str(), &count, &error), SINTER_OK) << error.text;
   EXPECT_EQ(count, packers());
-  sinter_model* model = nullptr;
-  ASSERT_EQ(sinter_model_open(model_.c_str(), nullptr, &model, &error), SINTER_OK) << error.text;
-  sinter_requirements needs = {};
-  needs.size = sizeof(needs);
-  ASSERT_EQ(sinter_session_requirements(model, nullptr, &needs, &error), SINTER_OK) << error.text;
-  EXPECT_EQ(needs.packed, 0u);
-  sinter_model_close(model);
+  for (const char* name : {"net.sinter", "packed.sinter"}) {
+    sinter_model* model = nullptr;
+    ASSERT_EQ(sinter_model_open(path(name).c_str(), nullptr, &model, &error), SINTER_OK) << error.text;
+    sinter_requirements needs = {};
+    needs.size = sizeof(needs);
+    ASSERT_EQ(sinter_session_requirements(model, nullptr, &needs, &error), SINTER_OK) << error.text;
+    EXPECT_EQ(needs.packed, 0u);
+    sinter_model_close(model);
+  }
 }
 
 // A file in memory with a segment of the test's.

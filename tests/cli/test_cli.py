@@ -651,7 +651,7 @@ class Pack(Case):
         self.expect(0, "pack", only, "--packed-only", words=("0 of them new",))
         self.assertEqual(contents(only), once)
         for other in (["run", only, "--random", "2", "--backend", "reference"], ["inspect", only, "--backend", "reference"]):
-            self.expect(4, *other, words=("step", "only as another machine", "convert the model again"), lines=1)
+            self.expect(4, *other, words=("step", "only as another machine", "use a file with constants"), lines=1)
         self.expect(5, "tune", only, words=("tune", "packed form alone"), lines=1)
         self.expect(5, "embed", only, "-o", self.path("only"), words=("embed", "packed form alone"), lines=1)
         self.assertEqual(contents(only), once)
