@@ -203,7 +203,7 @@ TEST_F(PackFile, LeavesOutNothingThatOthersCouldRead) {
   EXPECT_TRUE(Runner::open(only.c_str()).ok());
 }
 
-// Of narrow weights, which kernels read from the file's pages, there is nothing to leave out.
+// Kernels read narrow weights from the file's pages: nothing is packed, and nothing left out.
 TEST_F(PackFile, KeepsWeightsThatAreReadInTheFile) {
   ModelBuilder b;
   b.backends = {"simd"};
