@@ -146,6 +146,8 @@ struct PackArguments {
 };
 
 void run_pack(const PackArguments& a) {
+  if (a.only && a.out.empty())
+    throw UsageError("--packed-only: give -o FILE; the model has constants that the file would lack");
   const std::filesystem::path out = a.out.empty() ? a.model : a.out;
   check_output(out);
   const PackedFile packed = pack_model(

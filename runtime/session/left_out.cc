@@ -8,12 +8,11 @@
 namespace sinter::detail {
 namespace {
 
-const Status kNotSearched = unsupported(
-    "the file has constants of the step in packed form alone, which this session does not read; set "
-    "SessionOptions::packed_in_file, or use the file that keeps its constants");
-const Status kNotFound = unsupported(
-    "the file has constants of the step only as another machine, build, backend or plan packed them; use the "
-    "file that keeps its constants, or convert the model again");
+constexpr char kNotSearched[] =
+    "the file has the step's constants packed alone; set SessionOptions::packed_in_file";
+constexpr char kNotFound[] =
+    "the file has the step's constants only as another machine, build, backend or plan packed them; use a "
+    "file with constants, or convert again";
 
 }  // namespace
 
@@ -25,8 +24,8 @@ Status Creator::check_present(const Frame& frame, const fb::Step& step, uint32_t
     if (constant < 0 ||
         !is_left_out(*model_.state()->root->constants()->Get(static_cast<uint32_t>(constant))))
       continue;
-    return options_.packed_in_file == nullptr && options_.packed_weights == nullptr ? kNotSearched
-                                                                                    : kNotFound;
+    const bool searched = options_.packed_in_file != nullptr || options_.packed_weights != nullptr;
+    return unsupported(searched ? kNotFound : kNotSearched);
   }
   return ok_status();
 }

@@ -648,10 +648,12 @@ class Pack(Case):
         self.expect(0, "run", only, "--random", "2", "--profile")
         # Again, with packings that are there; other sessions.
         once = contents(only)
-        self.expect(0, "pack", only, "--packed-only", words=("0 of them new",))
+        self.expect(0, "pack", only, "-o", only, "--packed-only", words=("0 of them new",))
+        self.expect(0, "pack", only, words=("0 of them new",))
         self.assertEqual(contents(only), once)
+        self.expect(2, "pack", self.digits, "--packed-only", words=("--packed-only", "-o FILE"), lines=1)
         for other in (["run", only, "--random", "2", "--backend", "reference"], ["inspect", only, "--backend", "reference"]):
-            self.expect(4, *other, words=("step", "only as another machine", "convert the model again"), lines=1)
+            self.expect(4, *other, words=("step", "only as another machine", "use a file with constants"), lines=1)
         self.expect(5, "tune", only, words=("tune", "packed form alone"), lines=1)
         self.expect(5, "embed", only, "-o", self.path("only"), words=("embed", "packed form alone"), lines=1)
         self.assertEqual(contents(only), once)
@@ -668,7 +670,7 @@ class Pack(Case):
         self.expect(2, "convert", DIGITS, "-o", out, "--packed-only", "--target", "native,portable",
                     words=("--packed-only", "portable"), lines=1)
         self.expect(0, "convert", DIGITS, "-o", out, "--target", "native,portable")
-        self.expect(4, "pack", out, "--packed-only", words=("2 targets",), lines=1)
+        self.expect(4, "pack", out, "-o", out, "--packed-only", words=("2 targets",), lines=1)
 
     def test_what_cannot_be_packed(self):
         out = self.path("out.sinter")

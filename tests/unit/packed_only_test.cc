@@ -169,11 +169,11 @@ TEST(PackedOnly, WhatIsWidenedForPackingGoesAsWell) {
   }
 }
 
-// A backend that packs in another way where it sees the constant would not find what it packed.
-TEST(PackedOnly, WhatABackendLooksAtStays) {
+// A backend that packs in another way where it has the constant's data would not find what it packed.
+TEST(PackedOnly, WhatABackendReadsBeforePackingStays) {
   ModelBuilder b = chain(2, {0, 1});
   CountingBackend backend = storing();
-  backend.looks = true;
+  backend.reads_data = true;
   OnlyPacked only(b, backend);
   EXPECT_EQ(only.left_out, 0u);
   EXPECT_EQ(only.run(backend), 6);

@@ -15,7 +15,7 @@ class CountingBackend final : public Backend {
   bool negates = false;       // all packings
   int64_t other_from = 1000;  // a packing of its own for operands of this many elements
   uint64_t layouts = 0;       // 0: files do not hold what it packs
-  bool looks = false;         // at the constant, to choose how it packs
+  bool reads_data = false;    // of the constant, to choose how it packs
 
   explicit CountingBackend(const char* name = "packing") : name_(name) {}
   const char* name() const override { return name_; }
@@ -27,10 +27,10 @@ class CountingBackend final : public Backend {
     *needs = {};
     needs->prepared = sizeof(float);
     needs->packed = 0b10;
-    needs->packing = {
-        align_up(static_cast<size_t>(call.in(1).dense_bytes()), kBufferAlignment),
-        0b10,
-        {1, negates || call.in(0).size() >= other_from ? 1 : 0, looks && call.in(1).data != nullptr ? 1 : 0}};
+    needs->packing = {align_up(static_cast<size_t>(call.in(1).dense_bytes()), kBufferAlignment),
+                      0b10,
+                      {1, negates || call.in(0).size() >= other_from ? 1 : 0,
+                       reads_data && call.in(1).data != nullptr ? 1 : 0}};
     return ok_status();
   }
   uint64_t packed_layouts() const override { return layouts; }
