@@ -11,8 +11,6 @@ constexpr RefusedOperator kRefused[] = {
      "export the decoder with GroupQueryAttention or Attention, whose caches belong to one sequence"},
     {kMicrosoft, "SparseAttention", "its blocks of hidden keys are lists that the run reads",
      "export the decoder with GroupQueryAttention, or with Attention and a mask"},
-    {kMicrosoft, "MatMulBnb4", "weights in the number formats FP4 and NF4 have no kernel",
-     "export the model with float weights, and convert it with --quantize int4w"},
 };
 
 }  // namespace
