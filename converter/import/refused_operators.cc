@@ -12,8 +12,6 @@ constexpr RefusedOperator kRefused[] = {
     {kMicrosoft, "SparseAttention",
      "its lists name the blocks of keys that a head attends to, and no operation reads keys by such lists",
      "export the decoder with Attention and a mask of these blocks"},
-    {kMicrosoft, "MatMulBnb4", "weights in the number formats FP4 and NF4 have no kernel",
-     "export the model with float weights, and convert it with --quantize int4w"},
 };
 
 }  // namespace

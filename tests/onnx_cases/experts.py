@@ -383,7 +383,7 @@ def skip_norms():
 
 def by_name():
     x = floats("refused x", 2, 8)
-    for op in ("PagedAttention", "SparseAttention", "MatMulBnb4"):
+    for op in ("PagedAttention", "SparseAttention"):
         yield refused(f"refused_{op.lower()}", model(graph([ms(op, "x", "y", name="here")], {"x": x}, "y")), "here",
                       f"com.microsoft.{op} is not supported: ")
 

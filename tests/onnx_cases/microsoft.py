@@ -155,6 +155,7 @@ def quantized():
     yield simple("matmulnbits_4_zero", ms("MatMulNBits", "x w s z", "y", K=64, N=6, bits=4, block_size=32),
                  {"x": floats("nb", 3, 64)}, constants={"w": packed, "s": scales, "z": ints("z", 6, high=255, dtype=u)},
                  wanted=True, rtol=1e-3, atol=1e-3)
+    yield from bitsandbytes()
     yield from joined_products()
     ids = np.array([[3, 0, 171], [-1, 3, 64]])
     for bits in (2, 4, 8):
@@ -166,6 +167,26 @@ def quantized():
                      constants=table)
         yield simple(f"gatherblockquantized_{bits}_zero", ms("GatherBlockQuantized", "t i s z", "y", **attrs),
                      {"i": ids}, constants=table | zeros)
+
+
+def bitsandbytes():
+    """MatMulBnb4. The product with the identity gives every weight as it is."""
+    for kind, name in enumerate(("fp4", "nf4")):
+        for n, k, block in ((4, 32, 16), (6, 64, 64), (5, 24, 16), (3, 7, 16), (2, 5, 16), (40, 48, 128)):
+            constants = {"w": ints(f"bnb{kind}{k}", (n * k + 1) // 2, high=255, dtype=np.uint8),
+                         "s": floats("bnbs", -(-n * k // block), low=0.01, high=2)}
+            op = ms("MatMulBnb4", "x w s", "y", K=k, N=n, block_size=block, quant_type=kind)
+            yield simple(f"matmulbnb4_{name}_{n}x{k}_by_{block}", op, {"x": np.eye(k, dtype=np.float32)}, constants=constants,
+                         rtol=0, atol=0)
+            yield simple(f"matmulbnb4_{name}_{n}x{k}_by_{block}_batch", op, {"x": floats("bnbx", 2, 3, k)},
+                         constants=constants)
+    x, w, s = floats("bnbx", 3, 32), ints("bnbr", 64, high=255, dtype=np.uint8), floats("bnbs", 8)
+    for name, words, constants, attrs in (
+            ("quant_type", "quant_type 2 is not FP4", {"w": w, "s": s}, {"quant_type": 2}),
+            ("columns", "do not fit K 32, N 4", {"w": w[:60], "s": s}, {}), ("absmax", "do not fit K 32, N 4", {"w": w, "s": s[:7]}, {}),
+            ("not_turned", "transB 0", {"w": w, "s": s}, {"transB": 0})):
+        op = ms("MatMulBnb4", "x w s", "y", name="here", **({"K": 32, "N": 4, "block_size": 16, "quant_type": 1} | attrs))
+        yield refused(f"matmulbnb4_{name}", model(graph([op], {"x": x}, "y", constants)), "here", words)
 
 
 def joined_products():

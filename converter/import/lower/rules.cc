@@ -25,6 +25,7 @@ namespace sinter::convert {
   X(linear_attention_rules) \
   X(linear_rules) \
   X(loop_rules) \
+  X(matmul_bnb4_rules) \
   X(matmul_nbits_rules) \
   X(matrix_rules) \
   X(microsoft_attention_rules) \
