@@ -8,7 +8,8 @@ namespace sinter::convert {
 
 constexpr bool takes_narrow(Op op, size_t operand) {
   // weights
-  return (op == Op::kExpertFullyConnected && operand == 2) || (op == Op::kLowBitFullyConnected && operand == 1);
+  return (op == Op::kExpertFullyConnected && operand == 2) ||
+         (op == Op::kLowBitFullyConnected && operand == 1);
 }
 // Whether the operand keeps its type: such a constant, or keys and values of sequences that have lengths, of
 // which Attention widens those that exist.
