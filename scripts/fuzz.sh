@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the libFuzzer targets of tests/fuzz with clang and runs them one after the other.
+# Builds the libFuzzer targets of tests/fuzz with clang and runs them side by side.
 #
 #   scripts/fuzz.sh [--seconds N] [--seed N] [--corpus FOLDER] [TARGET]...
 #
@@ -54,9 +54,10 @@ report() {
     fi
   } | tee -a "$findings"
 }
-failed=''
-for target in "${targets[@]}"; do
-  folders=("tests/fuzz/corpus/$target")
+# fuzz TARGET LOG: ends with the status of the fuzzer.
+fuzz() {
+  local target=$1 log=$2 scratch='' status=0
+  local folders=("tests/fuzz/corpus/$target")
   [ ! -d "tests/fuzz/findings/$target" ] || folders+=("tests/fuzz/findings/$target")
   if [ -n "$corpus" ]; then
     mkdir -p "$corpus/$target"
@@ -65,16 +66,27 @@ for target in "${targets[@]}"; do
     scratch=$(mktemp -d)
     folders=("$scratch" "${folders[@]}")
   fi
-  log=build/fuzz/fuzz_$target.log
   # Its schedule by rarity costs more than the targets themselves.
-  if UBSAN_OPTIONS=print_stacktrace=1 "build/fuzz/bin/fuzz_$target" -max_total_time="$seconds" -seed="$seed" -entropic=0 -mutate_depth=2 -max_len=16384 \
+  UBSAN_OPTIONS=print_stacktrace=1 "build/fuzz/bin/fuzz_$target" -max_total_time="$seconds" -seed="$seed" -entropic=0 -mutate_depth=2 -max_len=16384 \
     -timeout=300 -rss_limit_mb=2048 -malloc_limit_mb=1024 -print_final_stats=1 \
-    -artifact_prefix="build/fuzz/findings/$target-" "${folders[@]}" >"$log" 2>&1; then
-    echo "fuzz: $target: $(sed -n 's/^fuzz: //p' "$log" | tail -n 1)"
+    -artifact_prefix="build/fuzz/findings/$target-" "${folders[@]}" >"$log" 2>&1 || status=$?
+  [ -z "$scratch" ] || rm -rf "$scratch"
+  return $status
+}
+log_of() { echo "build/fuzz/fuzz_$1.log"; }
+pids=()
+for target in "${targets[@]}"; do
+  fuzz "$target" "$(log_of "$target")" &
+  pids+=($!)
+done
+failed=''
+for i in "${!targets[@]}"; do
+  target=${targets[$i]}
+  if wait "${pids[$i]}"; then
+    echo "fuzz: $target: $(sed -n 's/^fuzz: //p' "$(log_of "$target")" | tail -n 1)"
   else
-    report "$target" "$log"
+    report "$target" "$(log_of "$target")"
     failed=1
   fi
-  [ -n "$corpus" ] || rm -rf "$scratch"
 done
 [ -z "$failed" ]
