@@ -226,7 +226,7 @@ std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& cons
 bool same_products(const ConstantPtr& constant, const LowBitParts& parts, const LowBitMatrix& m) {
   const ConstantPtr q = computed_later(DType::kFloat32, constant->dims(),
                                        CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {parts.q});
-  const auto [relative, absolute] = Rounding(parts.rounded_to);
+  const Rounding may_change(parts.rounded_to);
   const auto same = [&](int64_t row, std::span<const LoadedBytes> pieces) {
     const size_t count = pieces[0].bytes.size() / sizeof(float);
     for (size_t i = 0; i < count; ++i) {
@@ -237,7 +237,7 @@ bool same_products(const ConstantPtr& constant, const LowBitParts& parts, const 
       const float got = number * m.s(row + at / m.columns, at % m.columns);
       if (got == want || (std::isnan(got) && std::isnan(want))) continue;
       if (!(std::fabs(static_cast<double>(got) - static_cast<double>(want)) <=
-            relative * std::fabs(static_cast<double>(want)) + absolute))
+            may_change.relative * std::fabs(static_cast<double>(want)) + may_change.absolute))
         return false;
     }
     return true;
