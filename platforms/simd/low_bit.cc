@@ -39,23 +39,13 @@ Status check_low_bit(const LowBit& g) {
 }
 
 float low_bit_scale(const LowBit& g, int64_t at) {
-  const auto* bytes = static_cast<const uint8_t*>(g.scales);
-  const auto* halves = static_cast<const uint16_t*>(g.scales);
+  if (is_float8(g.scale_type))
+    return static_cast<float>(float8_value(g.scale_type, static_cast<const uint8_t*>(g.scales)[at]));
   switch (g.scale_type) {
     case DType::kFloat16:
-      return float16_value(halves[at]);
+      return float16_value(static_cast<const uint16_t*>(g.scales)[at]);
     case DType::kBFloat16:
-      return bfloat16_value(halves[at]);
-    case DType::kFloat8E4M3FN:
-      return static_cast<float>(decode_float<kFloat8E4M3FNFormat>(bytes[at]));
-    case DType::kFloat8E4M3FNUZ:
-      return static_cast<float>(decode_float<kFloat8E4M3FNUZFormat>(bytes[at]));
-    case DType::kFloat8E5M2:
-      return static_cast<float>(decode_float<kFloat8E5M2Format>(bytes[at]));
-    case DType::kFloat8E5M2FNUZ:
-      return static_cast<float>(decode_float<kFloat8E5M2FNUZFormat>(bytes[at]));
-    case DType::kFloat8E8M0:
-      return static_cast<float>(decode_e8m0(bytes[at]));
+      return bfloat16_value(static_cast<const uint16_t*>(g.scales)[at]);
     default:
       return static_cast<const float*>(g.scales)[at];
   }

@@ -118,6 +118,22 @@ constexpr uint8_t encode_e8m0(double x, bool saturate = true) {
   return static_cast<uint8_t>(code);
 }
 
+// The number of a code of any float8 kind.
+constexpr double float8_value(DType t, uint8_t code) {
+  switch (t) {
+    case DType::kFloat8E4M3FN:
+      return decode_float<kFloat8E4M3FNFormat>(code);
+    case DType::kFloat8E4M3FNUZ:
+      return decode_float<kFloat8E4M3FNUZFormat>(code);
+    case DType::kFloat8E5M2:
+      return decode_float<kFloat8E5M2Format>(code);
+    case DType::kFloat8E5M2FNUZ:
+      return decode_float<kFloat8E5M2FNUZFormat>(code);
+    default:
+      return decode_e8m0(code);
+  }
+}
+
 // Towards zero; what is out of range becomes the nearest end, NaN becomes 0.
 template <class Int>
 constexpr Int saturate_to(double x) {

@@ -26,16 +26,7 @@ class NarrowReader {
     if constexpr (sizeof(Bits) == 2) {
       return type_ == DType::kFloat16 ? decode_float<kFloat16Format>(bits) : double{bfloat16_value(bits)};
     } else {
-      switch (type_) {
-        case DType::kFloat8E4M3FN:
-          return decode_float<kFloat8E4M3FNFormat>(bits);
-        case DType::kFloat8E4M3FNUZ:
-          return decode_float<kFloat8E4M3FNUZFormat>(bits);
-        case DType::kFloat8E5M2:
-          return decode_float<kFloat8E5M2Format>(bits);
-        default:
-          return decode_float<kFloat8E5M2FNUZFormat>(bits);
-      }
+      return float8_value(type_, bits);
     }
   }
 

@@ -25,21 +25,6 @@ bool computable(DType t) {
   return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kFloat16 || t == DType::kBFloat16;
 }
 
-double float8_value(DType t, uint8_t code) {
-  switch (t) {
-    case DType::kFloat8E4M3FN:
-      return decode_float<kFloat8E4M3FNFormat>(code);
-    case DType::kFloat8E4M3FNUZ:
-      return decode_float<kFloat8E4M3FNUZFormat>(code);
-    case DType::kFloat8E5M2:
-      return decode_float<kFloat8E5M2Format>(code);
-    case DType::kFloat8E5M2FNUZ:
-      return decode_float<kFloat8E5M2FNUZFormat>(code);
-    default:
-      return decode_e8m0(code);
-  }
-}
-
 bool is_float32(double v) { return static_cast<double>(static_cast<float>(v)) == v; }
 
 // The largest finite magnitude.
