@@ -89,10 +89,10 @@ int main(int argc, char** argv) {
     for (const int64_t block : {int64_t{32}, int64_t{128}})
       for (const bool rounded : {false, true})
         for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), static_cast<ThreadPool*>(&two)}) {
+          if (rounded && kind.format != DType::kNone) continue;
           simd::LowBit g;
           g.weights = reinterpret_cast<const uint8_t*>(weights.data());
           g.end = g.weights + weights.size();
-          if (rounded && kind.format != DType::kNone) continue;
           g.bits = kind.bits, g.format = kind.format, g.is_rounded = rounded, g.depth = kDepth,
           g.block = block, g.blocks = kDepth / block;
           g.columns = static_cast<int64_t>(weights.size()) / g.row_bytes();

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <limits>
+#include <type_traits>
 
 #include "platforms/simd/float_formats-inl.h"
 #include "platforms/simd/low_bit_numbers-inl.h"
@@ -33,13 +34,20 @@ struct FourFloats {
 //   sum_of     a sum of products with a row of weights, from the sum of those with the numbers that `floats`
 //              gives
 
-template <int kWidth>
-struct IntegerCodes {
+// What most kinds have.
+template <int kWidth, bool kAreIntegers>
+struct CommonCodes {
   static constexpr int kBits = kWidth;
-  static constexpr bool kIntegers = true;
+  static constexpr bool kIntegers = kAreIntegers;
 
+  static HWY_INLINE VI ordered(VI words) { return words; }
+  static HWY_INLINE float sum_of(const LowBit&, int64_t, float sum) { return sum; }
+};
+
+template <int kWidth>
+struct IntegerCodes : CommonCodes<kWidth, true> {
   HWY_INLINE explicit IntegerCodes(const LowBit& g)
-      : flip_(flip_of(g, false)), mask_(hn::Set(I(), (1 << kBits) - 1)) {}
+      : flip_(flip_of(g, false)), mask_(hn::Set(I(), (1 << kWidth) - 1)) {}
   HWY_INLINE VI ordered(VI words) const { return hn::Xor(words, flip_); }
   HWY_INLINE FourFloats floats(VI bytes) const {
     const F d;
@@ -47,7 +55,6 @@ struct IntegerCodes {
     return {hn::ConvertTo(d, hn::And(bytes, mask_)), hn::ConvertTo(d, hn::And(bytes, higher)),
             hn::ConvertTo(d, hn::And(upper, mask_)), hn::ConvertTo(d, hn::And(upper, higher))};
   }
-  HWY_INLINE float sum_of(const LowBit&, int64_t, float sum) const { return sum; }
 
  private:
   VI flip_, mask_;
@@ -55,18 +62,13 @@ struct IntegerCodes {
 
 // Floats without a table, byte by byte.
 template <class Format, int kWidth>
-struct FormatCodes {
-  static constexpr int kBits = kWidth;
-  static constexpr bool kIntegers = false;
-
+struct FormatCodes : CommonCodes<kWidth, false> {
   HWY_INLINE explicit FormatCodes(const LowBit&) {}
-  HWY_INLINE VI ordered(VI words) const { return words; }
   HWY_INLINE FourFloats floats(VI bytes) const {
     const VU words = hn::BitCast(U(), bytes);
     return {Format::of_words(words), Format::of_words(hn::ShiftRight<8>(words)),
             Format::of_words(hn::ShiftRight<16>(words)), Format::of_words(hn::ShiftRight<24>(words))};
   }
-  HWY_INLINE float sum_of(const LowBit&, int64_t, float sum) const { return sum; }
 };
 
 using Bytes = hn::Repartition<uint8_t, I>;
@@ -85,10 +87,10 @@ HWY_INLINE FourFloats floats_of_halves(VB lower, VB upper) {
           hn::BitCast(F(), hn::And(b, top))};
 }
 
-// Byte `byte` of the numbers of a format as bfloat16, those without a sign.
-template <const FloatFormat& kFormat>
+// Byte `byte` of the first numbers of a format as bfloat16.
+template <const FloatFormat& kFormat, size_t kCodes>
 constexpr auto bytes_of_numbers(int byte) {
-  std::array<uint8_t, size_t{1} << (kFormat.bits() - 1)> bytes = {};
+  std::array<uint8_t, kCodes> bytes = {};
   for (uint32_t code = 0; code < bytes.size(); ++code)
     bytes[code] =
         static_cast<uint8_t>(encode_float<kBFloat16Format>(decode_float<kFormat>(code)) >> (8 * byte));
@@ -98,22 +100,17 @@ constexpr auto bytes_of_numbers(int byte) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 
 // float4e2m1: words that are shifted are indices of a table.
-struct Float4Codes {
-  static constexpr int kBits = 4;
-  static constexpr bool kIntegers = false;
-
+struct Float4Codes : CommonCodes<4, false> {
   HWY_INLINE explicit Float4Codes(const LowBit&) {
     alignas(64) static constexpr float kNumbers[16] = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,
                                                        4.0f,  6.0f,  -0.0f, -0.5f, -1.0f, -1.5f,
                                                        -2.0f, -3.0f, -4.0f, -6.0f};
     numbers_ = hn::Load(F(), kNumbers);
   }
-  HWY_INLINE VI ordered(VI words) const { return words; }
   HWY_INLINE FourFloats floats(VI bytes) const {
     return {look_up(bytes), look_up(hn::ShiftRight<8>(bytes)), look_up(hn::ShiftRight<16>(bytes)),
             look_up(hn::ShiftRight<24>(bytes))};
   }
-  HWY_INLINE float sum_of(const LowBit&, int64_t, float sum) const { return sum; }
 
  private:
   // The instruction takes the low four bits of each lane.
@@ -124,23 +121,17 @@ struct Float4Codes {
 #else
 
 // float4e2m1 as bfloat16, each byte of which comes from a table.
-struct Float4Codes {
-  static constexpr int kBits = 4;
-  static constexpr bool kIntegers = false;
-
+struct Float4Codes : CommonCodes<4, false> {
   HWY_INLINE explicit Float4Codes(const LowBit&) {
-    alignas(16) static constexpr uint8_t kUpper[16] = {0x00, 0x3f, 0x3f, 0x3f, 0x40, 0x40, 0x40, 0x40,
-                                                       0x80, 0xbf, 0xbf, 0xbf, 0xc0, 0xc0, 0xc0, 0xc0};
-    alignas(16) static constexpr uint8_t kLower[16] = {0x00, 0x00, 0x80, 0xc0, 0x00, 0x40, 0x80, 0xc0,
-                                                       0x00, 0x00, 0x80, 0xc0, 0x00, 0x40, 0x80, 0xc0};
-    upper_ = hn::LoadDup128(Bytes(), kUpper), lower_ = hn::LoadDup128(Bytes(), kLower);
+    alignas(16) static constexpr auto kUpper = bytes_of_numbers<kFloat4E2M1Format, 16>(1),
+                                      kLower = bytes_of_numbers<kFloat4E2M1Format, 16>(0);
+    upper_ = hn::LoadDup128(Bytes(), kUpper.data()), lower_ = hn::LoadDup128(Bytes(), kLower.data());
   }
   HWY_INLINE VI ordered(VI words) const { return pairs_apart(words); }
   HWY_INLINE FourFloats floats(VI bytes) const {
     const VB codes = hn::And(hn::BitCast(Bytes(), bytes), hn::Set(Bytes(), 15));
     return floats_of_halves(hn::TableLookupBytes(lower_, codes), hn::TableLookupBytes(upper_, codes));
   }
-  HWY_INLINE float sum_of(const LowBit&, int64_t, float sum) const { return sum; }
 
  private:
   VB upper_, lower_;
@@ -152,13 +143,11 @@ struct Float4Codes {
 
 // float8 as bfloat16, each byte of which comes from a table.
 template <const FloatFormat& kFormat>
-struct Float8Codes {
-  static constexpr int kBits = 8;
-  static constexpr bool kIntegers = false;
-
+struct Float8Codes : CommonCodes<8, false> {
   HWY_INLINE explicit Float8Codes(const LowBit&) {
-    alignas(64) static constexpr auto kUpper = bytes_of_numbers<kFormat>(1),
-                                      kLower = bytes_of_numbers<kFormat>(0);
+    // Those without a sign.
+    alignas(64) static constexpr auto kUpper = bytes_of_numbers<kFormat, 128>(1),
+                                      kLower = bytes_of_numbers<kFormat, 128>(0);
     upper0_ = hn::Load(Bytes(), kUpper.data()), upper1_ = hn::Load(Bytes(), kUpper.data() + 64);
     lower0_ = hn::Load(Bytes(), kLower.data()), lower1_ = hn::Load(Bytes(), kLower.data() + 64);
   }
@@ -175,7 +164,6 @@ struct Float8Codes {
     }
     return floats_of_halves(lower, upper);
   }
-  HWY_INLINE float sum_of(const LowBit&, int64_t, float sum) const { return sum; }
 
  private:
   // The instruction takes the low seven bits of each byte.
@@ -196,10 +184,7 @@ using E5M2UzCodes = Float8Codes<kFloat8E5M2FNUZFormat>;
 // upper byte, and e4m3 gives a power of two as a common factor. NaN of e4m3 is noticed for a row: whatever it
 // is multiplied with, the sum is NaN.
 template <const FloatFormat& kFormat>
-struct HalfCodes {
-  static constexpr int kBits = 8;
-  static constexpr bool kIntegers = false;
-
+struct HalfCodes : CommonCodes<8, false> {
   HWY_INLINE explicit HalfCodes(const LowBit&) : seen_(hn::MaskFalse(Bytes())) {}
   HWY_INLINE VI ordered(VI words) const {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
@@ -267,28 +252,23 @@ using E5M2UzCodes = FormatCodes<SmallFloat<kFloat8E5M2FNUZFormat>, 8>;
 
 #endif
 
-template <class Codes>
-struct CodesTag {
-  using Type = Codes;
-};
-
-// f with the tag of the codes of floats.
+// f with the std::type_identity of the codes of floats.
 template <class Function>
 HWY_INLINE void for_float_codes(DType format, Function&& f) {
   switch (format) {
     case DType::kFloat8E4M3FN:
-      return f(CodesTag<E4M3Codes>());
+      return f(std::type_identity<E4M3Codes>());
     case DType::kFloat8E4M3FNUZ:
-      return f(CodesTag<E4M3UzCodes>());
+      return f(std::type_identity<E4M3UzCodes>());
     case DType::kFloat8E5M2:
-      return f(CodesTag<E5M2Codes>());
+      return f(std::type_identity<E5M2Codes>());
     case DType::kFloat8E5M2FNUZ:
-      return f(CodesTag<E5M2UzCodes>());
+      return f(std::type_identity<E5M2UzCodes>());
     default:
 #if HWY_TARGET == HWY_SSE2  // looks up bytes one by one
-      return f(CodesTag<FormatCodes<SmallFloat<kFloat4E2M1Format>, 4>>());
+      return f(std::type_identity<FormatCodes<SmallFloat<kFloat4E2M1Format>, 4>>());
 #else
-      return f(CodesTag<Float4Codes>());
+      return f(std::type_identity<Float4Codes>());
 #endif
   }
 }

@@ -48,15 +48,10 @@ inline HWY_NOINLINE void read_scales(const LowBit& g, int64_t at, int64_t count,
       return widen_words<BFloat16>(halves, count, to);
     case DType::kFloat8E8M0:
       return widen_words<Float8E8M0>(bytes, count, to);
-    case DType::kFloat8E4M3FN:
-      return widen_words<SmallFloat<kFloat8E4M3FNFormat>>(bytes, count, to);
-    case DType::kFloat8E4M3FNUZ:
-      return widen_words<SmallFloat<kFloat8E4M3FNUZFormat>>(bytes, count, to);
-    case DType::kFloat8E5M2:
-      return widen_words<Float8E5M2>(bytes, count, to);
-    case DType::kFloat8E5M2FNUZ:
-      return widen_words<SmallFloat<kFloat8E5M2FNUZFormat>>(bytes, count, to);
     default:
+      if (is_float8(g.scale_type))
+        return for_float8(g.scale_type,
+                          [&](auto format) { widen_words<decltype(format)>(bytes, count, to); });
       std::memcpy(to, static_cast<const float*>(g.scales) + at, static_cast<size_t>(count) * sizeof(float));
   }
 }

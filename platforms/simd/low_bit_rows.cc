@@ -244,7 +244,7 @@ void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, in
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
   if (g.format != DType::kNone)
     return for_float_codes(g.format, [&](auto tag) {
-      products_of_scales<typename decltype(tag)::Type, false, float>(g, arranged, stride, rows, first, last,
+      products_of_scales<typename decltype(tag)::type, false, float>(g, arranged, stride, rows, first, last,
                                                                      bias, min, max, y, y_stride);
     });
   switch (g.bits) {
