@@ -74,6 +74,8 @@ fuzz() {
   return $status
 }
 log_of() { echo "build/fuzz/fuzz_$1.log"; }
+# Jobs in the background ignore Ctrl-C.
+trap 'trap - TERM; kill 0' INT
 pids=()
 for target in "${targets[@]}"; do
   fuzz "$target" "$(log_of "$target")" &
