@@ -13,7 +13,7 @@ namespace sinter {
 constexpr bool holds_pairs(DType rows) { return rows == DType::kUint8; }
 inline constexpr int kAttentionMiddle = 8;
 
-// Elements of a row of so many items.
+// Elements of a row of `items` items.
 constexpr int64_t row_elements(DType rows, int64_t items) { return holds_pairs(rows) ? 2 * items : items; }
 
 // Whether keys or values of this type are narrower than the queries, and widened to their type.

@@ -119,8 +119,8 @@ TEST(LowBitFloats, EndsOfPowers) {
     }
 }
 
-// What is no number stays in its row and its block: the x of other blocks is not multiplied with it, also
-// where vectors reach beyond the ends.
+// A number that is not finite stays in its row and its block: the x of other blocks is not multiplied with
+// it, also where vectors reach beyond the ends.
 TEST(LowBitFloats, NumbersThatAreNotFinite) {
   const std::pair<DType, uint8_t> kinds[] = {{DType::kFloat8E4M3FN, 0x7f},   {DType::kFloat8E4M3FN, 0xff},
                                              {DType::kFloat8E4M3FNUZ, 0x80}, {DType::kFloat8E5M2, 0x7e},

@@ -65,7 +65,7 @@ def written_out():
              node("DequantizeLinear", "q ws", "r", axis=1, block_size=16), node("Transpose", "r", "w", perm=[1, 0])]
     yield product("f4_by_scaled_f8", nodes, halves("nx", 3, K).astype(f32),
                   (d(q) * np.repeat((d(s) * d(whole)), 16, 1)).T, {"q": q, "s": s, "whole": whole}, (q, s))
-    # What is no number stays one.
+    # NaN stays NaN.
     q = numbers("uq", e4m3fn, K, N)
     q[5, 7], q[0, 0] = np.nan, np.nan
     s = scales("fs", f32, K // BLOCK, N)
