@@ -1,7 +1,7 @@
 // sinter_low_bit_bandwidth: how many bytes of weights and scales a second products with weights of few bits
 // read, as in a step of a decoder, beside a loop that only adds up as many bytes.
 //
-//     sinter_low_bit_bandwidth [MEGABYTES [ROWS]]      (default: 200, and one row of x)
+//     sinter_low_bit_bandwidth [MEGABYTES [ROWS [DEPTH [KIND]]]]   (default: 200, 1 row of x, 2048, all kinds)
 //
 // For each number of bits or format, block and path, on one thread and on two. The weights are larger than
 // every cache. Times are the lowest of several rounds. SINTER_CPU_CAP limits the instruction sets, as for the
@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "bench/device/setup.h"
 #include "platforms/simd/low_bit.h"
@@ -19,7 +20,6 @@ namespace {
 using namespace sinter;
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kDepth = 2048;
 constexpr int kRounds = 7;
 
 template <class F>
@@ -58,9 +58,11 @@ double read_rate(std::span<std::byte> data, ThreadPool* pool) {
 
 int main(int argc, char** argv) {
   device::cap_instruction_sets();
-  const auto megabytes = argc > 1 ? std::atol(argv[1]) : 200, rows = argc > 2 ? std::atol(argv[2]) : 1;
-  if (megabytes < 1 || rows < 1 || rows > simd::kLowBitRows) {
-    std::fprintf(stderr, "usage: sinter_low_bit_bandwidth [MEGABYTES [ROWS from 1 to 4]]\n");
+  const auto megabytes = argc > 1 ? std::atol(argv[1]) : 200, rows = argc > 2 ? std::atol(argv[2]) : 1,
+             depth = argc > 3 ? std::atol(argv[3]) : 2048;
+  const char* only = argc > 4 ? argv[4] : nullptr;
+  if (megabytes < 1 || rows < 1 || rows > simd::kLowBitRows || depth < 128 || depth % 128 != 0) {
+    std::fprintf(stderr, "usage: sinter_low_bit_bandwidth [MEGABYTES [ROWS from 1 to 4 [DEPTH, a multiple of 128 [KIND]]]]\n");
     return 2;
   }
   const std::span<std::byte> weights = device::take(static_cast<size_t>(megabytes) << 20);
@@ -89,12 +91,13 @@ int main(int argc, char** argv) {
     for (const int64_t block : {int64_t{32}, int64_t{128}})
       for (const bool rounded : {false, true})
         for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), static_cast<ThreadPool*>(&two)}) {
+          if (only != nullptr && std::strcmp(only, kind.name) != 0) continue;
           if (rounded && kind.format != DType::kNone) continue;
           simd::LowBit g;
           g.weights = reinterpret_cast<const uint8_t*>(weights.data());
           g.end = g.weights + weights.size();
-          g.bits = kind.bits, g.format = kind.format, g.is_rounded = rounded, g.depth = kDepth,
-          g.block = block, g.blocks = kDepth / block;
+          g.bits = kind.bits, g.format = kind.format, g.is_rounded = rounded, g.depth = depth,
+          g.block = block, g.blocks = depth / block;
           g.columns = static_cast<int64_t>(weights.size()) / g.row_bytes();
           const auto count = static_cast<size_t>(g.columns * g.blocks);
           const std::span<std::byte> scales = device::take(count * sizeof(float));
@@ -105,10 +108,10 @@ int main(int argc, char** argv) {
           const auto floats = [](int64_t n) {
             return reinterpret_cast<float*>(device::take(static_cast<size_t>(n) * sizeof(float)).data());
           };
-          float *x = floats(rows * kDepth), *arranged = floats(rows * stride), *y = floats(rows * g.columns);
-          for (int64_t i = 0; i < rows * kDepth; ++i) x[i] = static_cast<float>(i % 17 - 8);
+          float *x = floats(rows * depth), *arranged = floats(rows * stride), *y = floats(rows * g.columns);
+          for (int64_t i = 0; i < rows * depth; ++i) x[i] = static_cast<float>(i % 17 - 8);
           const double seconds = lowest_seconds([&] {
-            for (int64_t r = 0; r < rows; ++r) arrange_row(g, x + r * kDepth, arranged + r * stride);
+            for (int64_t r = 0; r < rows; ++r) arrange_row(g, x + r * depth, arranged + r * stride);
             parallel_for(pool, g.columns, 32, [&](int64_t first, int64_t last) {
               low_bit_products(g, arranged, stride, rows, first, last, nullptr, -HUGE_VALF, HUGE_VALF, y,
                                g.columns);

@@ -14,7 +14,6 @@
 #define HWY_TARGET_INCLUDE "platforms/simd/low_bit_rows.cc"
 #include "hwy/foreach_target.h"
 // After it:
-#include "hwy/cache_control.h"
 #include "platforms/simd/low_bit_codes-inl.h"
 #include "platforms/simd/low_bit_dots-inl.h"
 #include "platforms/simd/low_bit_numbers-inl.h"
@@ -24,35 +23,39 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Reads memory into the cache, line after line in the order of the addresses, kFar bytes before four rows at
-// a time are read, in another order: processors fetch neighbouring lines faster than lines of several rows.
+// Reads memory into the second cache, line after line in the order of the addresses, before several rows at a
+// time are read, in another order: processors fetch neighbouring lines faster than lines of several rows.
 class ReadAhead {
  public:
-  // `bytes`: of memory that is read at `rows` rows for each step.
-  HWY_INLINE ReadAhead(const LowBit& g, int64_t steps, int64_t bytes)
+  // For `rows` rows at a time, each in `steps` groups; `bytes`: of memory that each vector of words covers.
+  HWY_INLINE ReadAhead(const LowBit& g, int rows, int64_t steps, int64_t bytes)
       : scale_bytes_(static_cast<int64_t>(byte_width(g.scale_type)) * g.blocks),
         step_(bytes),
         scale_step_(divide_up(scale_bytes_, std::max<int64_t>(steps, 1))),
-        scale_far_(kFar * scale_bytes_ / std::max<int64_t>(g.row_bytes(), 1)) {}
+        // The last of the rows begins behind the others.
+        far_((rows - 1) * g.row_bytes() + kMargin),
+        scale_far_(far_ * scale_bytes_ / std::max<int64_t>(g.row_bytes(), 1)) {}
   HWY_INLINE void start(const LowBit& g, int64_t row) {
-    weights_ = g.weights + row * g.row_bytes() + kFar;
+    weights_ = g.weights + row * g.row_bytes() + far_;
     scales_ = static_cast<const uint8_t*>(g.scales) + row * scale_bytes_ + scale_far_;
   }
   // Of a vector of words of one row.
   HWY_INLINE void words() {
-    hwy::Prefetch(weights_);
-    if (step_ > kLine) hwy::Prefetch(weights_ + kLine);
+    fetch(weights_);
+    if (step_ > kLine) fetch(weights_ + kLine);
     weights_ += step_;
   }
   // Of the scales of a group of `rows` rows.
   HWY_INLINE void scales(int rows) {
-    hwy::Prefetch(scales_);
+    fetch(scales_);
     scales_ += rows * scale_step_;
   }
 
  private:
-  static constexpr int64_t kFar = 8192, kLine = 64;
-  int64_t scale_bytes_, step_, scale_step_, scale_far_;
+  static constexpr int64_t kMargin = 4096, kLine = 64;
+  static HWY_INLINE void fetch(const uint8_t* at) { __builtin_prefetch(at, 0, 2); }
+
+  int64_t scale_bytes_, step_, scale_step_, far_, scale_far_;
   const uint8_t *weights_ = nullptr, *scales_ = nullptr;
 };
 
@@ -76,7 +79,7 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
                 chunks = groups.chunks, each = groups.scales;
   const int64_t chunk_words = kRounded ? kVectors * lanes : 4 * kVectors * lanes;  // of x
   const int64_t step = groups.chunk, skip = groups.group - chunks * step;
-  ReadAhead ahead(g, count, plane_bytes(kBits, step));
+  ReadAhead ahead(g, kColumns, count, plane_bytes(kBits, step));
   const auto lane_block = lane_blocks(g, groups);
   const VI flip = flip_of(g, has_signed_bytes(kBits));  // of rounded x
   const VI mask = Words::each_byte((1 << kBits) - 1);   // of rounded x
