@@ -1,7 +1,8 @@
 // sinter_low_bit_bandwidth: how many bytes of weights and scales a second products with weights of few bits
 // read, as in a step of a decoder, beside a loop that only adds up as many bytes.
 //
-//     sinter_low_bit_bandwidth [MEGABYTES [ROWS [DEPTH [KIND]]]]   (default: 200, 1 row of x, 2048, all kinds)
+//     sinter_low_bit_bandwidth [MEGABYTES [ROWS [DEPTH [KIND]]]]   (default: 200, 1 row of x, 2048, all
+//     kinds)
 //
 // For each number of bits or format, block and path, on one thread and on two. The weights are larger than
 // every cache. Times are the lowest of several rounds. SINTER_CPU_CAP limits the instruction sets, as for the
@@ -62,7 +63,9 @@ int main(int argc, char** argv) {
              depth = argc > 3 ? std::atol(argv[3]) : 2048;
   const char* only = argc > 4 ? argv[4] : nullptr;
   if (megabytes < 1 || rows < 1 || rows > simd::kLowBitRows || depth < 128 || depth % 128 != 0) {
-    std::fprintf(stderr, "usage: sinter_low_bit_bandwidth [MEGABYTES [ROWS from 1 to 4 [DEPTH, a multiple of 128 [KIND]]]]\n");
+    std::fprintf(
+        stderr,
+        "usage: sinter_low_bit_bandwidth [MEGABYTES [ROWS from 1 to 4 [DEPTH, a multiple of 128 [KIND]]]]\n");
     return 2;
   }
   const std::span<std::byte> weights = device::take(static_cast<size_t>(megabytes) << 20);
@@ -103,6 +106,7 @@ int main(int argc, char** argv) {
           const std::span<std::byte> scales = device::take(count * sizeof(float));
           for (size_t i = 0; i < count; ++i) reinterpret_cast<float*>(scales.data())[i] = 0.01f;
           g.scales = scales.data();
+          g.is_fixed = rows == 1 && multiplies_fixed(g);
           int64_t stride = 0;
           if (!arranged_floats(g, &stride)) return 1;
           const auto floats = [](int64_t n) {

@@ -33,8 +33,10 @@ struct Experts {
     return {matrix_of(w, expert).data, w.dtype, columns, depth};
   }
   LowBit low_bit_of(int64_t expert) const {
-    return low_bit_matrix(matrix_of(w, expert), matrix_of(scales, expert), matrix_of(zeros, expert), depth,
-                          block_size, 0);
+    LowBit g = low_bit_matrix(matrix_of(w, expert), matrix_of(scales, expert), matrix_of(zeros, expert),
+                              depth, block_size, 0);
+    g.is_fixed = rows <= experts && multiplies_fixed(g);  // most have one row then
+    return g;
   }
   const float* bias_of(int64_t expert) const { return bias != nullptr ? bias + expert * columns : nullptr; }
 };

@@ -149,10 +149,11 @@ void run_widened(const LowBit& g, const Gemm& product, RunContext& context) {
 }
 
 // Up to kLowBitRows rows of x.
-void run_arranged(const LowBit& g, const float* x, int64_t rows, const float* bias, float min, float max,
-                  float* y, RunContext& context) {
+void run_arranged(LowBit g, const float* x, int64_t rows, const float* bias, float min, float max, float* y,
+                  RunContext& context) {
   int64_t stride = 0;
   if (!arranged_floats(g, &stride)) return;
+  g.is_fixed = rows == 1 && multiplies_fixed(g);
   auto* arranged = reinterpret_cast<float*>(context.workspace.data());
   for (int64_t r = 0; r < rows; ++r) arrange_row(g, x + r * g.depth, arranged + r * stride);
   // Large pieces, for memory is read ahead beyond their ends.

@@ -23,6 +23,10 @@ struct LowBit {
   DType format = DType::kNone;  // of floats, float8 or float4, which have no zero points; kNone: integers
   bool is_signed = false;       // two's complement; 2, 4 and 8 bits
   bool is_rounded = false;      // blocks of x are rounded to int8 (activation_bits 8)
+  // x is arranged as fixed-point numbers: integers of 24 bits and a unit for each 4, 8 or 16 neighbours, of
+  // which the largest takes all bits. So a number is off by 2^-24 of that largest one at most. Rows with
+  // numbers that are not finite, and those whose largest number is below 2^-80, are arranged as floats.
+  bool is_fixed = false;
   int64_t columns = 0, depth = 0, block = 0, blocks = 0;
 
   int64_t row_bytes() const { return bit_row_bytes(bits, depth); }
@@ -41,6 +45,8 @@ float low_bit_zero(const LowBit& g, int64_t at);
 
 // Lanes of a vector of floats.
 int64_t low_bit_lanes();
+// Whether one row of x is multiplied faster as fixed-point numbers.
+bool multiplies_fixed(const LowBit& g);
 // Floats of one row of x in the order in which the weights come out of their vectors; false on overflow.
 [[nodiscard]] bool arranged_floats(const LowBit& g, int64_t* floats);
 void arrange_row(const LowBit& g, const float* x, float* arranged);

@@ -25,6 +25,14 @@ inline constexpr bool kUnsignedDots = false;
 // that both kinds of bytes have.
 HWY_INLINE constexpr bool has_signed_bytes(int bits) { return bits == 8 && !kUnsignedDots; }
 
+// Whether four bytes times four bytes are one instruction.
+#undef SINTER_QUAD_DOTS
+#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL) || HWY_TARGET == HWY_NEON
+#define SINTER_QUAD_DOTS 1
+#else
+#define SINTER_QUAD_DOTS 0
+#endif
+
 #if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL
 // Sums of pairs, which fit: 2 * 127 * 127, and 2 * 128 * 127 of signed bytes.
 template <bool kSigned>
@@ -53,8 +61,8 @@ HWY_INLINE VI add_bytes(V8 w, V8 x, VI sum) {
 
 // sum + the words of weights times a chunk of x, whose vectors follow each other.
 template <int kBits>
-HWY_INLINE VI add_dots(const WeightWords<kBits>& words, VI mask, const float* x, int64_t lanes, VI sum) {
-  constexpr int kVectors = WeightWords<kBits>::kVectors;
+HWY_INLINE VI add_dots(const PlaneWords<kBits>& words, VI mask, const float* x, int64_t lanes, VI sum) {
+  constexpr int kVectors = PlaneWords<kBits>::kVectors;
   const auto weights = [&](VI v) SINTER_SIMD_LAMBDA {
     return hn::BitCast(D8(), kBits == 8 ? v : hn::And(v, mask));
   };
@@ -87,6 +95,54 @@ HWY_INLINE VI add_dots(const WeightWords<kBits>& words, VI mask, const float* x,
   return sum;
 #endif
 }
+
+#if SINTER_QUAD_DOTS
+// Vectors of bytes of x that follow each other.
+template <int kVectors>
+struct XBytes {
+  V8 v0, v1, v2, v3;
+
+  HWY_INLINE XBytes(const float* x, int64_t lanes) {
+    const auto bytes = [&](int64_t vector) SINTER_SIMD_LAMBDA {
+      return hn::BitCast(D8(), hn::LoadU(F(), x + vector * lanes));
+    };
+    v0 = bytes(0);
+    if constexpr (kVectors > 1) v1 = bytes(1);
+    if constexpr (kVectors > 2) v2 = bytes(2), v3 = bytes(3);
+  }
+};
+
+// The bytes of a vector of words of weights.
+template <int kBits>
+struct WeightBytes {
+  static constexpr int kVectors = PlaneWords<kBits>::kVectors;
+  V8 v0, v1, v2, v3;
+
+  HWY_INLINE WeightBytes(const PlaneWords<kBits>& words, VI mask) {
+    const auto bytes = [&](VI v) SINTER_SIMD_LAMBDA { return hn::BitCast(D8(), hn::And(v, mask)); };
+    v0 = bytes(words.template bytes<0>());
+    if constexpr (kVectors > 1) v1 = bytes(words.template bytes<1>());
+    if constexpr (kVectors > 2) v2 = bytes(words.template bytes<2>()), v3 = bytes(words.template bytes<3>());
+  }
+  // sum + these times x.
+  HWY_INLINE VI add_dots(const XBytes<kVectors>& x, VI sum) const {
+    sum = add_bytes(v0, x.v0, sum);
+    if constexpr (kVectors > 1) sum = add_bytes(v1, x.v1, sum);
+    if constexpr (kVectors > 2) sum = add_bytes(v3, x.v3, add_bytes(v2, x.v2, sum));
+    return sum;
+  }
+};
+
+// Fixed-point numbers of x: integers of magnitude kMostFixed at most, in signed digits of base 256. The unit
+// is one for each lane, that is, for as many neighbours as a word holds weights. A chunk of x is its first
+// digits, its second ones, its third ones, and the units.
+inline constexpr int kFixedDigits = 3;
+inline constexpr int32_t kMostFixed = 0x7f7f00;  // three digits of 127, less what rounding may add
+// Whether sums of products of a word fit into int32.
+template <int kBits>
+inline constexpr bool kFixedSums = int64_t{kMostFixed} * ((1 << kBits) - 1) * (32 / bit_planes(kBits).bits) <
+                                   (int64_t{1} << 31);
+#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd

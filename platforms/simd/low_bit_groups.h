@@ -34,7 +34,8 @@ struct LowBitGroups {
 // The zero point of weights without zero points, in the terms of unsigned weights.
 inline float middle_of(const LowBit& g) { return g.is_signed ? static_cast<float>(1 << (g.bits - 1)) : 0.0f; }
 
-// The first floats of an arranged row: [0] is not 0 if a number of x is not finite.
+// The first floats of an arranged row: [0] is not 0 if a number of x is not finite, or x cannot have the form
+// that was asked for; the row is arranged as floats then, and multiplied number by number.
 inline constexpr int64_t kArrangedHead = 16;
 
 }  // namespace sinter::simd

@@ -3,7 +3,7 @@
 // Integers stay unsigned: the zero point's part of a block is the sum of its x, which is known before any
 // weight is read. Bytes of weights become floats where they are in their words (low_bit_codes-inl.h; the
 // higher one of a pair of integers 256 times as large, for x that is as much smaller), or are multiplied as
-// bytes with x that was rounded.
+// bytes with x that was rounded, or with the bytes of fixed-point numbers.
 #define SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_BYTE_DOTS
 
@@ -25,12 +25,12 @@ namespace HWY_NAMESPACE {
 
 // Reads memory into the second cache, line after line in the order of the addresses, before several rows at a
 // time are read, in another order: processors fetch neighbouring lines faster than lines of several rows.
+template <int kBits>
 class ReadAhead {
  public:
-  // For `rows` rows at a time, each in `steps` groups; `bytes`: of memory that each vector of words covers.
-  HWY_INLINE ReadAhead(const LowBit& g, int rows, int64_t steps, int64_t bytes)
+  // For `rows` rows at a time, each in `steps` groups.
+  HWY_INLINE ReadAhead(const LowBit& g, int rows, int64_t steps)
       : scale_bytes_(static_cast<int64_t>(byte_width(g.scale_type)) * g.blocks),
-        step_(bytes),
         scale_step_(divide_up(scale_bytes_, std::max<int64_t>(steps, 1))),
         // The last of the rows begins behind the others.
         far_((rows - 1) * g.row_bytes() + kMargin),
@@ -42,8 +42,8 @@ class ReadAhead {
   // Of a vector of words of one row.
   HWY_INLINE void words() {
     fetch(weights_);
-    if (step_ > kLine) fetch(weights_ + kLine);
-    weights_ += step_;
+    if constexpr (kStep > kLine) fetch(weights_ + kLine);
+    weights_ += kStep;
   }
   // Of the scales of a group of `rows` rows.
   HWY_INLINE void scales(int rows) {
@@ -53,23 +53,30 @@ class ReadAhead {
 
  private:
   static constexpr int64_t kMargin = 4096, kLine = 64;
+  // Bytes of memory that a vector of words of a row covers.
+  static constexpr int64_t kStep =
+      plane_bytes(kBits, 32 / bit_planes(kBits).bits * int64_t{hn::MaxLanes(I())});
   static HWY_INLINE void fetch(const uint8_t* at) { __builtin_prefetch(at, 0, 2); }
 
-  int64_t scale_bytes_, step_, scale_step_, far_, scale_far_;
+  int64_t scale_bytes_, scale_step_, far_, scale_far_;
   const uint8_t *weights_ = nullptr, *scales_ = nullptr;
 };
 
 // Four sums are computed at a time: of one row of x with four rows of weights, or of four with one.
 #define SINTER_FOUR(of) of(0) of(1) of(2) of(3)
 
+// What x is multiplied as: floats; blocks that were rounded to int8; fixed-point numbers (LowBit::is_fixed).
+enum class Form { kFloats, kRounded, kFixed };
+
 // y of up to kRows (1 or 4) rows of x for columns first .. last - 1. What is missing of four is the last one
 // again.
-template <class Codes, int kRows, bool kRounded, class Scale>
+template <class Codes, int kRows, Form kForm, class Scale>
 HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                            int64_t first, int64_t last, const float* bias, float min, float max, float* y,
                            int64_t y_stride) {
   const F d;
   constexpr int kBits = Codes::kBits;
+  constexpr bool kRounded = kForm == Form::kRounded;
   using Words = WeightWords<kBits>;
   constexpr int kVectors = Words::kVectors;
   constexpr int kColumns = 4 / kRows;
@@ -79,11 +86,10 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
                 chunks = groups.chunks, each = groups.scales;
   const int64_t chunk_words = kRounded ? kVectors * lanes : 4 * kVectors * lanes;  // of x
   const int64_t step = groups.chunk, skip = groups.group - chunks * step;
-  ReadAhead ahead(g, kColumns, count, plane_bytes(kBits, step));
+  ReadAhead<kBits> ahead(g, kColumns, count);
   const auto lane_block = lane_blocks(g, groups);
-  const VI flip = flip_of(g, has_signed_bytes(kBits));  // of rounded x
-  const VI mask = Words::each_byte((1 << kBits) - 1);   // of rounded x
-  const V no_zero = hn::Set(d, middle_of(g));
+  const VI flip = flip_of(g, has_signed_bytes(kBits));  // where x is bytes
+  const VI mask = Words::each_byte((1 << kBits) - 1);   // where x is bytes
   const bool with_zeros = g.zeros != nullptr;
   const float* begin = arranged + kArrangedHead;
   const int64_t r1 = rows > 1 ? stride : 0, r2 = rows > 2 ? 2 * stride : r1, r3 = rows > 3 ? 3 * stride : r2;
@@ -107,11 +113,6 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
       for (; group < end; ++group, at += each) {
         const float *x1 = kRows > 1 ? x0 + r1 : x0, *x2 = kRows > 1 ? x0 + r2 : x0,
                     *x3 = kRows > 1 ? x0 + r3 : x0;
-        V z0 = no_zero, z1 = no_zero, z2 = no_zero, z3 = no_zero;
-#define SINTER_ZERO(i) \
-  if (with_zeros && i < kColumns) z##i = hn::TableLookupLanes(hn::LoadU(d, zero##i + at), lane_block);
-        SINTER_FOUR(SINTER_ZERO)
-#undef SINTER_ZERO
         V a0, a1, a2, a3;
         if constexpr (kRounded) {
           VI q0, q1, q2, q3;
@@ -126,11 +127,38 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
             SINTER_FOUR(SINTER_ADD)
 #undef SINTER_ADD
           }
-#define SINTER_END(i)            \
-  a##i = hn::ConvertTo(d, q##i); \
-  if (with_zeros) a##i = hn::NegMulAdd(kColumns > 1 ? z##i : z0, hn::LoadU(d, x##i + numbers + lanes), a##i);
+#define SINTER_END(i) a##i = hn::ConvertTo(d, q##i);
           SINTER_FOUR(SINTER_END)
 #undef SINTER_END
+#if SINTER_QUAD_DOTS
+        } else if constexpr (kForm == Form::kFixed) {
+          a0 = hn::LoadU(d, x0 + numbers), a1 = a0, a2 = a0, a3 = a0;
+          const float* digits = x0;
+          for (int64_t c = 0; c < chunks; ++c, digits += chunk_words, k += step) {
+#define SINTER_LOAD(i) w##i.load(k), w##i.low = hn::Xor(w##i.low, flip), ahead.words();
+            SINTER_FOUR(SINTER_LOAD)
+#undef SINTER_LOAD
+            const WeightBytes<kBits> b0(w0, mask), b1(w1, mask), b2(w2, mask), b3(w3, mask);
+            const XBytes<kVectors> x_0(digits, lanes), x_1(digits + kVectors * lanes, lanes),
+                x_2(digits + 2 * kVectors * lanes, lanes);
+            const V unit = hn::LoadU(d, digits + kFixedDigits * kVectors * lanes);
+            const VI none = hn::Zero(I());
+            // Sums of their own, for the latency of a product is long.
+#define SINTER_DIGITS(i)                                                                                  \
+  {                                                                                                       \
+    const VI q0 = b##i.add_dots(x_0, none), q1 = b##i.add_dots(x_1, none), q2 = b##i.add_dots(x_2, none); \
+    const VI higher = hn::Add(hn::ShiftLeft<8>(q0), q1);                                                  \
+    if constexpr (kFixedSums<kBits>) {                                                                    \
+      a##i = hn::MulAdd(hn::ConvertTo(d, hn::Add(hn::ShiftLeft<8>(higher), q2)), unit, a##i);             \
+    } else {                                                                                              \
+      const V sum = hn::MulAdd(hn::ConvertTo(d, higher), hn::Set(d, 256.0f), hn::ConvertTo(d, q2));       \
+      a##i = hn::MulAdd(sum, unit, a##i);                                                                 \
+    }                                                                                                     \
+  }
+            SINTER_FOUR(SINTER_DIGITS)
+#undef SINTER_DIGITS
+          }
+#endif
         } else {
 #define SINTER_START(i) a##i = hn::LoadU(d, x##i + numbers);
           SINTER_FOUR(SINTER_START)
@@ -188,10 +216,14 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
 #undef SINTER_COLUMN
 #undef SINTER_VECTOR
           }
-#define SINTER_END(i) \
-  if (with_zeros) a##i = hn::NegMulAdd(kColumns > 1 ? z##i : z0, hn::LoadU(d, x##i + numbers + lanes), a##i);
-          SINTER_FOUR(SINTER_END)
-#undef SINTER_END
+        }
+        if (with_zeros) {
+          V zero = hn::TableLookupLanes(hn::LoadU(d, zero0 + at), lane_block);
+#define SINTER_ZERO(i)                                                                            \
+  if (i > 0 && i < kColumns) zero = hn::TableLookupLanes(hn::LoadU(d, zero##i + at), lane_block); \
+  a##i = hn::NegMulAdd(zero, hn::LoadU(d, x##i + numbers + lanes), a##i);
+          SINTER_FOUR(SINTER_ZERO)
+#undef SINTER_ZERO
         }
         ahead.scales(kColumns);
         V scale = hn::TableLookupLanes(load_scales(scale0 + at), lane_block);
@@ -215,48 +247,61 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
   }
 }
 
-template <class Codes, bool kRounded, class Scale>
+template <class Codes, Form kForm, class Scale>
 HWY_INLINE void products_of_scales(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                                    int64_t first, int64_t last, const float* bias, float min, float max,
                                    float* y, int64_t y_stride) {
   // Of the usual widths only, for the size of the code: others are unpacked for each row again.
-  if constexpr (Codes::kBits == 4 || Codes::kBits == 8)
+  if constexpr ((Codes::kBits == 4 || Codes::kBits == 8) && kForm != Form::kFixed)
     if (rows > 1)
-      return products<Codes, 4, kRounded, Scale>(g, arranged, stride, rows, first, last, bias, min, max, y,
-                                                 y_stride);
+      return products<Codes, 4, kForm, Scale>(g, arranged, stride, rows, first, last, bias, min, max, y,
+                                              y_stride);
   for (int64_t r = 0; r < rows; ++r)
-    products<Codes, 1, kRounded, Scale>(g, arranged + r * stride, stride, 1, first, last, bias, min, max,
-                                        y + r * y_stride, y_stride);
+    products<Codes, 1, kForm, Scale>(g, arranged + r * stride, stride, 1, first, last, bias, min, max,
+                                     y + r * y_stride, y_stride);
 }
 
-template <int kBits, bool kRounded>
+template <int kBits, Form kForm>
 HWY_INLINE void products_of(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                             int64_t first, int64_t last, const float* bias, float min, float max, float* y,
                             int64_t y_stride) {
 #if SINTER_WIDENS_SCALES
   if constexpr (kBits == 4 || kBits == 8)  // as above
     if (reads_half_scales(g))
-      return products_of_scales<IntegerCodes<kBits>, kRounded, hwy::float16_t>(
+      return products_of_scales<IntegerCodes<kBits>, kForm, hwy::float16_t>(
           g, arranged, stride, rows, first, last, bias, min, max, y, y_stride);
 #endif
-  products_of_scales<IntegerCodes<kBits>, kRounded, float>(g, arranged, stride, rows, first, last, bias, min,
-                                                           max, y, y_stride);
+  products_of_scales<IntegerCodes<kBits>, kForm, float>(g, arranged, stride, rows, first, last, bias, min,
+                                                        max, y, y_stride);
+}
+
+template <int kBits>
+HWY_INLINE void products_of_form(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
+                                 int64_t first, int64_t last, const float* bias, float min, float max,
+                                 float* y, int64_t y_stride) {
+  if (g.is_rounded)
+    return products_of<kBits, Form::kRounded>(g, arranged, stride, rows, first, last, bias, min, max, y,
+                                              y_stride);
+#if SINTER_QUAD_DOTS
+  if constexpr (kBits < 8)
+    if (g.is_fixed)
+      return products_of<kBits, Form::kFixed>(g, arranged, stride, rows, first, last, bias, min, max, y,
+                                              y_stride);
+#endif
+  products_of<kBits, Form::kFloats>(g, arranged, stride, rows, first, last, bias, min, max, y, y_stride);
 }
 
 void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
   if (g.format != DType::kNone)
     return for_float_codes(g.format, [&](auto tag) {
-      products_of_scales<typename decltype(tag)::type, false, float>(g, arranged, stride, rows, first, last,
-                                                                     bias, min, max, y, y_stride);
+      products_of_scales<typename decltype(tag)::type, Form::kFloats, float>(
+          g, arranged, stride, rows, first, last, bias, min, max, y, y_stride);
     });
   switch (g.bits) {
-#define SINTER_WIDTH(bits)                                                                                   \
-  case bits:                                                                                                 \
-    return g.is_rounded ? products_of<bits, true>(g, arranged, stride, rows, first, last, bias, min, max, y, \
-                                                  y_stride)                                                  \
-                        : products_of<bits, false>(g, arranged, stride, rows, first, last, bias, min, max,   \
-                                                   y, y_stride);
+#define SINTER_WIDTH(width) \
+  case width:               \
+    return products_of_form<width>(g, arranged, stride, rows, first, last, bias, min, max, y, y_stride);
     SINTER_WIDTH(2)
     SINTER_WIDTH(3) SINTER_WIDTH(4) SINTER_WIDTH(5) SINTER_WIDTH(6) SINTER_WIDTH(7) default : SINTER_WIDTH(8)
 #undef SINTER_WIDTH
@@ -274,8 +319,8 @@ HWY_EXPORT(low_bit_products);
 
 namespace {
 
-// Of one row of x that has numbers that are not finite, and integers: each number is multiplied by its weight
-// less the zero point.
+// Of one row of x whose first float is not 0 (kArrangedHead), and integers: each number is multiplied by its
+// weight less the zero point.
 void centred_products(const LowBit& g, const float* arranged, int64_t first, int64_t last, const float* bias,
                       float min, float max, float* y) {
   const LowBitGroups groups(g, low_bit_lanes());
@@ -305,11 +350,18 @@ void centred_products(const LowBit& g, const float* arranged, int64_t first, int
 
 void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
+  const bool is_float = !g.is_rounded && g.format == DType::kNone;
   bool finite = true;
-  for (int64_t r = 0; r < rows; ++r) finite = finite && arranged[r * stride] == 0;
-  if (!finite && !g.is_rounded && g.format == DType::kNone) {
-    for (int64_t r = 0; r < rows; ++r)
-      centred_products(g, arranged + r * stride, first, last, bias, min, max, y + r * y_stride);
+  for (int64_t r = 0; is_float && r < rows; ++r) finite = finite && arranged[r * stride] == 0;
+  if (!finite) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* row = arranged + r * stride;
+      if (row[0] != 0)
+        centred_products(g, row, first, last, bias, min, max, y + r * y_stride);
+      else
+        HWY_DYNAMIC_DISPATCH(low_bit_products)
+      (g, row, stride, 1, first, last, bias, min, max, y + r * y_stride, y_stride);
+    }
     return;
   }
   HWY_DYNAMIC_DISPATCH(low_bit_products)

@@ -102,19 +102,52 @@ TEST(LowBit, LargestSums) {
   const LowBitWidth widths[] = {{0, DType::kUint2}, {3, DType::kUint8}, {0, DType::kUint4},
                                 {5, DType::kUint8}, {6, DType::kUint8}, {7, DType::kUint8},
                                 {0, DType::kUint8}, {0, DType::kInt8}};
-  constexpr int64_t kRows = 13, kColumns = 20, kDepth = 1024;
+  constexpr int64_t kColumns = 20, kDepth = 1024;
   for (const LowBitWidth& width : widths)
     for (const int64_t block : {32, 1024})
       for (const int byte : {0, 127, 128, 255})
-        for (const float sign : {-1.0f, 1.0f}) {
-          SCOPED_TRACE(testing::Message() << dtype_name(width.type) << " " << width.bits << " by " << block
-                                          << ", bytes " << byte << ", sign " << sign);
-          Tensor w = width.weights(kColumns, kDepth);
-          w.bytes = full<uint8_t>({static_cast<int64_t>(w.bytes.size())}, static_cast<uint8_t>(byte)).bytes;
-          run_op(LowBitFullyConnectedAttrs{.block_size = block, .bits = width.bits, .activation_bits = 8},
-                 {full<float>({kRows, kDepth}, sign), w, full<float>({kColumns, kDepth / block}, 0.5f)},
-                 kLowBitTaken);
-        }
+        for (const float sign : {-1.0f, 1.0f})
+          for (const int64_t rows : {1, 13})
+            for (const int64_t activations : {0, 8}) {
+              SCOPED_TRACE(testing::Message() << dtype_name(width.type) << " " << width.bits << " by "
+                                              << block << ", bytes " << byte << ", sign " << sign << ", rows "
+                                              << rows << ", activations " << activations);
+              Tensor w = width.weights(kColumns, kDepth);
+              w.bytes =
+                  full<uint8_t>({static_cast<int64_t>(w.bytes.size())}, static_cast<uint8_t>(byte)).bytes;
+              run_op(
+                  LowBitFullyConnectedAttrs{
+                      .block_size = block, .bits = width.bits, .activation_bits = activations},
+                  {full<float>({rows, kDepth}, sign), w, full<float>({kColumns, kDepth / block}, 0.5f)},
+                  kLowBitTaken);
+            }
+}
+
+// Numbers of x of all magnitudes, beside each other: each is off by little of the largest of its neighbours.
+TEST(LowBit, MagnitudesOfX) {
+  const LowBitWidth widths[] = {{0, DType::kUint2}, {3, DType::kUint8}, {0, DType::kInt4},
+                                {5, DType::kUint8}, {6, DType::kUint8}, {7, DType::kUint8}};
+  constexpr int64_t kDepth = 512, kNeighbours = 16;
+  const Tensor noisy = noise<float>({1, kDepth}, -1, 1, 8);
+  const auto numbers = noisy.values<float>();
+  for (const LowBitWidth& width : widths)
+    for (int magnitude = -140; magnitude <= 105; magnitude += 5) {
+      SCOPED_TRACE(testing::Message() << dtype_name(width.type) << " " << width.bits << " 2^" << magnitude);
+      std::vector<float> x(kDepth);
+      // Of a row, neighbours are 2^7 times those before them, four times, and then begin again.
+      for (int64_t k = 0; k < kDepth; ++k) {
+        const int more = magnitude < 85 ? static_cast<int>(k / kNeighbours % 4 * 7) : 0;
+        x[static_cast<size_t>(k)] = std::ldexp(numbers[static_cast<size_t>(k)], magnitude + more);
+      }
+      for (const int64_t largest : {0, 3, 511}) {
+        x[static_cast<size_t>(largest)] = std::ldexp(largest == 3 ? -1.0f : 1.0f, magnitude);
+        const Tensor w = width.weights(7, kDepth), s = full<float>({7, kDepth / 32}, 0.0625f);
+        const std::vector<float> y = run_op(LowBitFullyConnectedAttrs{.block_size = 32, .bits = width.bits},
+                                            {tensor<float>({1, kDepth}, x), w, s}, kLowBitTaken)[0]
+                                         .values<float>();
+        for (const float v : y) EXPECT_TRUE(std::isfinite(v));
+      }
+    }
 }
 
 TEST(LowBit, NarrowScales) {
@@ -134,10 +167,10 @@ TEST(LowBit, NumbersThatAreNotFinite) {
   // Infinities of x times weights that differ from their zero points, and sums of both signs; of few rows and
   // of many.
   const Tensor w = full<uint8_t>({5, 64}, 7), s = full<float>({5, 2}, 0.5f), zeros = full<uint8_t>({5, 2}, 3);
-  for (const int64_t rows : {2, 8})
+  for (const int64_t rows : {1, 2, 8})
     for (const int64_t activations : {0, 8}) {
       std::vector<float> numbers(static_cast<size_t>(rows) * 64, 1);
-      for (size_t r = 0; r < numbers.size(); r += 128) numbers[r + 3] = HUGE_VALF, numbers[r + 64 + 3] = NAN;
+      for (size_t r = 0; r < numbers.size(); r += 64) numbers[r + 3] = r % 128 == 0 ? HUGE_VALF : NAN;
       const std::vector<float> y =
           run_op(LowBitFullyConnectedAttrs{.block_size = 32, .activation_bits = activations},
                  {tensor<float>({rows, 64}, numbers), w, s, zeros})[0]
