@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
           const std::span<std::byte> scales = device::take(count * sizeof(float));
           for (size_t i = 0; i < count; ++i) reinterpret_cast<float*>(scales.data())[i] = 0.01f;
           g.scales = scales.data();
-          g.is_fixed = rows == 1 && multiplies_fixed(g);
+          if (rows == 1) arrange_one_row(&g);
           int64_t stride = 0;
           if (!arranged_floats(g, &stride)) return 1;
           const auto floats = [](int64_t n) {

@@ -153,7 +153,7 @@ void run_arranged(LowBit g, const float* x, int64_t rows, const float* bias, flo
                   RunContext& context) {
   int64_t stride = 0;
   if (!arranged_floats(g, &stride)) return;
-  g.is_fixed = rows == 1 && multiplies_fixed(g);
+  if (rows == 1) arrange_one_row(&g);
   auto* arranged = reinterpret_cast<float*>(context.workspace.data());
   for (int64_t r = 0; r < rows; ++r) arrange_row(g, x + r * g.depth, arranged + r * stride);
   // Large pieces, for memory is read ahead beyond their ends.

@@ -27,6 +27,9 @@ struct LowBit {
   // which the largest takes all bits. So a number is off by 2^-24 of that largest one at most. Rows with
   // numbers that are not finite, and those whose largest number is below 2^-80, are arranged as floats.
   bool is_fixed = false;
+  // Rounded x is arranged for one row that meets the rows of weights one after another: the numbers of its
+  // blocks are behind its bytes.
+  bool is_one_stream = false;
   int64_t columns = 0, depth = 0, block = 0, blocks = 0;
 
   int64_t row_bytes() const { return bit_row_bytes(bits, depth); }
@@ -45,8 +48,8 @@ float low_bit_zero(const LowBit& g, int64_t at);
 
 // Lanes of a vector of floats.
 int64_t low_bit_lanes();
-// Whether one row of x is multiplied faster as fixed-point numbers.
-bool multiplies_fixed(const LowBit& g);
+// Sets is_fixed or is_one_stream where that makes products of one row of x faster.
+void arrange_one_row(LowBit* g);
 // Floats of one row of x in the order in which the weights come out of their vectors; false on overflow.
 [[nodiscard]] bool arranged_floats(const LowBit& g, int64_t* floats);
 void arrange_row(const LowBit& g, const float* x, float* arranged);

@@ -22,9 +22,13 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 int64_t low_bit_lanes() { return static_cast<int64_t>(hn::Lanes(F())); }
-// Fixed-point numbers take fewer instructions than weights that become floats.
-bool multiplies_fixed(const LowBit& g) {
-  return SINTER_QUAD_DOTS != 0 && !g.is_rounded && g.format == DType::kNone && g.bits < 8;
+void arrange_one_row(LowBit* g) {
+  // Fixed-point numbers take fewer instructions than weights that become floats.
+  g->is_fixed = SINTER_QUAD_DOTS != 0 && !g->is_rounded && g->format == DType::kNone && g->bits < 8;
+  const LowBitGroups groups(*g, low_bit_lanes());
+  const bool has_whole_chunks = g->depth % groups.group == 0 && groups.group % groups.chunk == 0;
+  // Those of planes are several streams anyway.
+  g->is_one_stream = SINTER_ONE_STREAM != 0 && g->is_rounded && !has_planes(g->bits) && has_whole_chunks;
 }
 
 // The bits of the largest magnitude; more than kInfinity's if a number is NaN.
@@ -229,6 +233,44 @@ HWY_INLINE void arrange_group(const LowBit& g, const LowBitGroups& groups, const
   }
 }
 
+HWY_INLINE int32_t sum_of(const int8_t* q, int64_t n) {
+  const I d;
+  VI sum = hn::Zero(d);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) sum = hn::Add(sum, load32(q + i));
+  int32_t all = hn::ReduceSum(d, sum);
+  for (; i < n; ++i) all += q[i];
+  return all;
+}
+
+#if SINTER_ONE_STREAM
+// Rounded x, bytes and then the numbers of the blocks.
+template <int kVectors>
+HWY_INLINE void arrange_blocks(const LowBit& g, const LowBitGroups& groups, const float* x, float* to) {
+  const BlockNumbers numbers(g, groups, to);
+  const int64_t padded = numbers.padded(g, groups);
+  std::fill_n(numbers.scales, 3 * padded, 0.0f);
+  const int32_t known = known_zero(g);
+  int8_t q[kMostLanes * 4 * kVectors];
+  float unused[kMostLanes];
+  int64_t whole = 0;  // of a block's bytes
+  float scale = 0;
+  for (int64_t k = 0; k < g.depth; k += groups.chunk, to += groups.chunk / 4) {
+    for (int64_t i = 0, length; i < groups.chunk; i += length) {
+      length = std::min(g.block, groups.chunk);
+      const int64_t block = (k + i) / g.block;
+      if ((k + i) % g.block == 0) scale = scale_of(x + k + i, std::min(g.block, g.depth - k - i)), whole = 0;
+      round_numbers(x + k + i, length, scale, q + i);
+      whole += sum_of(q + i, length);
+      numbers.scales[block] = scale, numbers.sums[block] = static_cast<float>(whole) * scale;
+      numbers.starts[block] = static_cast<float>(known * whole) * scale;
+    }
+    arrange_integers<kVectors>(q, groups.lanes, reinterpret_cast<int8_t*>(to), unused);
+  }
+}
+#endif
+
 void arrange_row(const LowBit& g, const float* x, float* arranged) {
   const LowBitGroups groups(g, low_bit_lanes());
   const int32_t largest = largest_bits(x, g.depth);
@@ -237,6 +279,14 @@ void arrange_row(const LowBit& g, const float* x, float* arranged) {
   const bool is_ordered = largest < kInfinity && (has_units || !g.is_fixed);
   arranged[0] = is_ordered ? 0.0f : 1.0f;
   float* to = arranged + kArrangedHead;
+#if SINTER_ONE_STREAM
+  if (g.is_one_stream) {
+    const int bits = bit_planes(g.bits).bits;
+    return bits == 2   ? arrange_blocks<4>(g, groups, x, to)
+           : bits == 4 ? arrange_blocks<2>(g, groups, x, to)
+                       : arrange_blocks<1>(g, groups, x, to);
+  }
+#endif
   for (int64_t k = 0; k < g.depth; k += groups.group, to += groups.record) {
     const int64_t count = g.depth - k < groups.group ? g.depth - k : groups.group;
     const auto arrange = [&](auto vectors) {
@@ -269,15 +319,6 @@ HWY_INLINE void copy_sixteens(const int8_t* q, int64_t n, int8_t* to) {
     order[i] = static_cast<int8_t>(i / kWord * kWord + i % 4 * kVectors + i % kWord / 4);
   const auto table = hn::Load(d, order);
   for (int64_t i = 0; i < n; i += 16) hn::StoreU(hn::TableLookupBytes(hn::LoadU(d, q + i), table), d, to + i);
-}
-
-HWY_INLINE int32_t sum_of(const int8_t* q, int64_t n) {
-  const I d;
-  VI sum = hn::Zero(d);
-  for (int64_t i = 0; i < n; i += 16)
-    for (int64_t j = 0; j < 16; j += static_cast<int64_t>(hn::Lanes(d)))
-      sum = hn::Add(sum, load32(q + i + j));
-  return hn::ReduceSum(d, sum);
 }
 
 void round_row(const LowBit& g, const LowBitSegments& segments, const float* x, float* to) {
@@ -316,12 +357,39 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 
 HWY_EXPORT(low_bit_lanes);
-HWY_EXPORT(multiplies_fixed);
+HWY_EXPORT(arrange_one_row);
 HWY_EXPORT(arrange_row);
 HWY_EXPORT(round_row);
 
 int64_t low_bit_lanes() { return HWY_DYNAMIC_DISPATCH(low_bit_lanes)(); }
-bool multiplies_fixed(const LowBit& g) { return HWY_DYNAMIC_DISPATCH(multiplies_fixed)(g); }
+void arrange_one_row(LowBit* g) { HWY_DYNAMIC_DISPATCH(arrange_one_row)(g); }
+#if SINTER_ONE_STREAM
+// Rounded x, bytes and then the numbers of the blocks.
+template <int kVectors>
+HWY_INLINE void arrange_blocks(const LowBit& g, const LowBitGroups& groups, const float* x, float* to) {
+  const BlockNumbers numbers(g, groups, to);
+  const int64_t padded = numbers.padded(g, groups);
+  std::fill_n(numbers.scales, 3 * padded, 0.0f);
+  const int32_t known = known_zero(g);
+  int8_t q[kMostLanes * 4 * kVectors];
+  float unused[kMostLanes];
+  int64_t whole = 0;  // of a block's bytes
+  float scale = 0;
+  for (int64_t k = 0; k < g.depth; k += groups.chunk, to += groups.chunk / 4) {
+    for (int64_t i = 0, length; i < groups.chunk; i += length) {
+      length = std::min(g.block, groups.chunk);
+      const int64_t block = (k + i) / g.block;
+      if ((k + i) % g.block == 0) scale = scale_of(x + k + i, std::min(g.block, g.depth - k - i)), whole = 0;
+      round_numbers(x + k + i, length, scale, q + i);
+      whole += sum_of(q + i, length);
+      numbers.scales[block] = scale, numbers.sums[block] = static_cast<float>(whole) * scale;
+      numbers.starts[block] = static_cast<float>(known * whole) * scale;
+    }
+    arrange_integers<kVectors>(q, groups.lanes, reinterpret_cast<int8_t*>(to), unused);
+  }
+}
+#endif
+
 void arrange_row(const LowBit& g, const float* x, float* arranged) {
   HWY_DYNAMIC_DISPATCH(arrange_row)(g, x, arranged);
 }

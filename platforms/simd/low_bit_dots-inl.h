@@ -21,6 +21,14 @@ inline constexpr bool kUnsignedDots = true;  // of unsigned with signed bytes
 inline constexpr bool kUnsignedDots = false;
 #endif
 
+// Whether rounded x of one row meets the rows of weights one after another (LowBit::is_one_stream).
+#undef SINTER_ONE_STREAM
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+#define SINTER_ONE_STREAM 1
+#else
+#define SINTER_ONE_STREAM 0
+#endif
+
 // Whether weights are multiplied as signed bytes, less 128: those of 8 bits, where others are in the range
 // that both kinds of bytes have.
 HWY_INLINE constexpr bool has_signed_bytes(int bits) { return bits == 8 && !kUnsignedDots; }

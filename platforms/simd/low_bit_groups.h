@@ -31,6 +31,22 @@ struct LowBitGroups {
   }
 };
 
+// The numbers of the blocks of an arranged row, behind its bytes (LowBit::is_one_stream), and zeros for as
+// many blocks as fill a vector: the scale of x; what a block's sum begins with, and the sum of its x, both
+// times that scale.
+template <class Float>
+struct BlockNumbers {
+  Float *scales, *starts, *sums;
+
+  BlockNumbers(const LowBit& g, const LowBitGroups& groups, Float* row)
+      : scales(row + groups.groups * groups.numbers),
+        starts(scales + padded(g, groups)),
+        sums(starts + padded(g, groups)) {}
+  static int64_t padded(const LowBit& g, const LowBitGroups& groups) {
+    return divide_up(g.blocks, groups.lanes) * groups.lanes;
+  }
+};
+
 // The zero point of weights without zero points, in the terms of unsigned weights.
 inline float middle_of(const LowBit& g) { return g.is_signed ? static_cast<float>(1 << (g.bits - 1)) : 0.0f; }
 

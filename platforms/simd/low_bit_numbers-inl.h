@@ -121,6 +121,23 @@ HWY_INLINE V load_scales(const hwy::float16_t* at) {
 }
 #endif
 
+// Those of `count` blocks, and zeros.
+HWY_INLINE V load_scales_of_blocks(const float* at, int64_t count) {
+  const F d;
+  return HWY_LIKELY(count >= static_cast<int64_t>(hn::Lanes(d)))
+             ? hn::LoadU(d, at)
+             : hn::LoadN(d, at, static_cast<size_t>(count));
+}
+#if SINTER_WIDENS_SCALES
+HWY_INLINE V load_scales_of_blocks(const hwy::float16_t* at, int64_t count) {
+  const F d;
+  const hn::Rebind<hwy::float16_t, F> half;
+  return hn::PromoteTo(d, HWY_LIKELY(count >= static_cast<int64_t>(hn::Lanes(d)))
+                              ? hn::LoadU(half, at)
+                              : hn::LoadN(half, at, static_cast<size_t>(count)));
+}
+#endif
+
 // Those of kColumns rows (1 or 4), as many blocks at a time as there is room for. Scale: what scales are read
 // as, float, or float16_t if reads_half_scales.
 template <int kColumns, class Scale>

@@ -17,6 +17,7 @@
 #include "platforms/simd/low_bit_codes-inl.h"
 #include "platforms/simd/low_bit_dots-inl.h"
 #include "platforms/simd/low_bit_numbers-inl.h"
+#include "platforms/simd/low_bit_one_row-inl.h"
 #include "platforms/simd/low_bit_words-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -279,6 +280,14 @@ template <int kBits>
 HWY_INLINE void products_of_form(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                                  int64_t first, int64_t last, const float* bias, float min, float max,
                                  float* y, int64_t y_stride) {
+#if SINTER_ONE_STREAM
+  if constexpr (!has_planes(kBits))
+    if (g.is_one_stream) {
+      if (reads_half_scales(g))
+        return one_row_products<kBits, hwy::float16_t>(g, arranged, first, last, bias, min, max, y);
+      return one_row_products<kBits, float>(g, arranged, first, last, bias, min, max, y);
+    }
+#endif
   if (g.is_rounded)
     return products_of<kBits, Form::kRounded>(g, arranged, stride, rows, first, last, bias, min, max, y,
                                               y_stride);

@@ -70,7 +70,9 @@ struct PlaneWords {
 };
 
 // Those of one row, from some integer on.
-template <int kBits, class D = I>
+//
+// kInside: no vector that is loaded passes the end of the weights.
+template <int kBits, class D = I, bool kInside = false>
 class WeightWords : public PlaneWords<kBits, D> {
  public:
   using PlaneWords<kBits, D>::kPlanes;
@@ -89,26 +91,34 @@ class WeightWords : public PlaneWords<kBits, D> {
   HWY_INLINE hn::Vec<D> load_low(int64_t k) const {
     const hn::Repartition<uint8_t, D> bytes;
     const auto at = static_cast<uint64_t>(k);
-    return hn::BitCast(D(), load_before(bytes, low_ + at * kPlanes.bits / 8, end_));
+    return hn::BitCast(D(), load(bytes, low_ + at * kPlanes.bits / 8));
   }
   HWY_INLINE hn::Vec<D> load_twos(int64_t k) const {
     const hn::Repartition<uint16_t, D> d;
-    const auto v = hn::PromoteTo(d, load_before(hn::Rebind<uint8_t, decltype(d)>(), two_ + k / 4, end_));
+    const auto v = hn::PromoteTo(d, load(hn::Rebind<uint8_t, decltype(d)>(), two_ + k / 4));
     return hn::BitCast(D(), hn::Or(v, hn::ShiftLeft<4>(v)));
   }
   HWY_INLINE hn::Vec<D> load_singles(int64_t k) const {
     if constexpr (kPlanes.bits == 4) {
-      const auto v = hn::PromoteTo(D(), load_before(hn::Rebind<uint8_t, D>(), single_ + k / 8, end_));
+      const auto v = hn::PromoteTo(D(), load(hn::Rebind<uint8_t, D>(), single_ + k / 8));
       const auto pair = hn::Or(v, hn::ShiftLeft<6>(v));
       return hn::Or(pair, hn::ShiftLeft<12>(pair));
     } else {
       const hn::Repartition<uint16_t, D> d;
-      const auto v = hn::PromoteTo(d, load_before(hn::Rebind<uint8_t, decltype(d)>(), single_ + k / 8, end_));
+      const auto v = hn::PromoteTo(d, load(hn::Rebind<uint8_t, decltype(d)>(), single_ + k / 8));
       return hn::BitCast(D(), hn::Or(v, hn::ShiftLeft<4>(v)));
     }
   }
 
  private:
+  template <class Of>
+  HWY_INLINE hn::Vec<Of> load(Of d, const uint8_t* at) const {
+    if constexpr (kInside)
+      return hn::LoadU(d, at);
+    else
+      return load_before(d, at, end_);
+  }
+
   const uint8_t *end_, *low_, *two_, *single_;
 };
 

@@ -1,0 +1,100 @@
+// One row of rounded x with rows of weights of few bits, one after another as they are in memory: one stream
+// of addresses, which processors read faster than several.
+//
+// Per-target header: included again for every instruction set.
+#if defined(SINTER_PLATFORMS_SIMD_LOW_BIT_ONE_ROW_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SINTER_PLATFORMS_SIMD_LOW_BIT_ONE_ROW_INL_H_
+#undef SINTER_PLATFORMS_SIMD_LOW_BIT_ONE_ROW_INL_H_
+#else
+#define SINTER_PLATFORMS_SIMD_LOW_BIT_ONE_ROW_INL_H_
+#endif
+
+#include "platforms/simd/low_bit_dots-inl.h"
+#include "platforms/simd/low_bit_numbers-inl.h"
+#include "platforms/simd/low_bit_words-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+// y of columns first .. last - 1. `arranged`: LowBit::is_one_stream.
+template <int kBits, class Scale>
+HWY_NOINLINE void one_row_products(const LowBit& g, const float* arranged, int64_t first, int64_t last,
+                                   const float* bias, float min, float max, float* y) {
+  const F d;
+  using Words = WeightWords<kBits, I, true>;  // whole chunks end where their planes do
+  const LowBitGroups groups(g, static_cast<int64_t>(hn::Lanes(d)));
+  // Copies: a compiler reads fields anew after every store.
+  const int64_t lanes = groups.lanes, count = groups.groups, chunks = groups.chunks, each = groups.scales,
+                step = groups.chunk, chunk_floats = groups.chunk / 4;
+  constexpr int64_t kFar = 4096;  // bytes by which weights are read ahead, into the first cache
+  const int64_t row_bytes = g.row_bytes();
+  const BlockNumbers x_blocks(g, groups, arranged + kArrangedHead);
+  const VI flip = flip_of(g, has_signed_bytes(kBits)), mask = Words::each_byte((1 << kBits) - 1),
+           none = hn::Zero(I());
+  // Which of as many blocks as there are lanes each lane of a group takes its factor from.
+  using Indices = decltype(hn::SetTableIndices(d, static_cast<const int32_t*>(nullptr)));
+  const int64_t at_once = lanes / each;
+  Indices of_group[hn::MaxLanes(d)];
+  for (int64_t i = 0; i < at_once; ++i) {
+    HWY_ALIGN int32_t of[hn::MaxLanes(d)];
+    for (int64_t l = 0; l < lanes; ++l) of[l] = static_cast<int32_t>(i * each + l * each / lanes);
+    of_group[i] = hn::SetTableIndices(d, of);
+  }
+  // Pairs were slower where a vector has the scales of many groups.
+  const bool in_pairs = chunks == 1 && each > 2;
+  RowNumbers<1, Scale> of_blocks(g, groups);
+  for (int64_t n = first; n < last; ++n) {
+    Words w(g, n);
+    const uint8_t* weights = g.weights + n * row_bytes;
+    const auto dots = [&](int64_t at, const float* chunk, VI q) SINTER_SIMD_LAMBDA {
+      __builtin_prefetch(weights + at * kBits / 8 + kFar);
+      w.load(at);
+      w.low = hn::Xor(w.low, flip);
+      return add_dots<kBits>(w, mask, chunk, lanes, q);
+    };
+    V sums = hn::Zero(d), sums1 = sums, starts = sums;
+    const float* x = arranged + kArrangedHead;
+    int64_t k = 0;
+    for (int64_t group = 0; group < count;) {
+      const int64_t end = of_blocks.read(n, n, n, n, group);
+      const Scale* scale = of_blocks.scales(0);
+      const float* zero = of_blocks.zeros(0);
+      for (; group < end; scale += lanes, zero += lanes) {
+        const int64_t block = group * each, groups_left = end - group;
+        const int64_t here = groups_left < at_once ? groups_left : at_once;
+        // Those behind the last block are zeros.
+        const V of_row = load_scales_of_blocks(scale, here * each);
+        const V factors = hn::Mul(of_row, hn::LoadU(d, x_blocks.scales + block));
+        starts = hn::MulAdd(of_row, hn::LoadU(d, x_blocks.starts + block), starts);
+        if (g.zeros != nullptr) {
+          const V zeros = hn::Mul(of_row, load_scales_of_blocks(zero, here * each));
+          starts = hn::NegMulAdd(zeros, hn::LoadU(d, x_blocks.sums + block), starts);
+        }
+        int64_t i = 0;
+        if (in_pairs) {
+          for (; i + 2 <= here; i += 2, x += 2 * chunk_floats, k += 2 * step) {
+            const VI q0 = dots(k, x, none), q1 = dots(k + step, x + chunk_floats, none);
+            sums = hn::MulAdd(hn::ConvertTo(d, q0), hn::TableLookupLanes(factors, of_group[i]), sums);
+            sums1 = hn::MulAdd(hn::ConvertTo(d, q1), hn::TableLookupLanes(factors, of_group[i + 1]), sums1);
+          }
+        }
+        for (; i < here; ++i) {
+          VI q = none;
+          for (int64_t c = 0; c < chunks; ++c, x += chunk_floats, k += step) q = dots(k, x, q);
+          sums = hn::MulAdd(hn::ConvertTo(d, q), hn::TableLookupLanes(factors, of_group[i]), sums);
+        }
+        group += here;
+      }
+    }
+    float sum = hn::ReduceSum(d, hn::Add(hn::Add(sums, sums1), starts));
+    if (bias != nullptr) sum += bias[n];
+    y[n] = sum < min ? min : sum > max ? max : sum;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
