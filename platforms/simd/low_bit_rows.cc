@@ -7,6 +7,8 @@
 #define SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_BYTE_DOTS
 
+#include <cmath>
+
 #include "platforms/simd/int8.h"
 #include "platforms/simd/low_bit_groups.h"
 
@@ -271,7 +273,7 @@ HWY_EXPORT(low_bit_products);
 
 namespace {
 
-// Of one row of x that has numbers that are not finite, and integers: each number is multiplied by its weight
+// Of one row of x, without what fills up its blocks: each number is multiplied by its weight, of an integer
 // less the zero point.
 void centred_products(const LowBit& g, const float* arranged, int64_t first, int64_t last, const float* bias,
                       float min, float max, float* y) {
@@ -283,7 +285,7 @@ void centred_products(const LowBit& g, const float* arranged, int64_t first, int
     const float number =
         arranged[kArrangedHead + k / groups.group * groups.record + in_group / groups.chunk * groups.chunk +
                  vector * groups.lanes + in_chunk / word];
-    return vector % 2 != 0 ? number * 256 : number;
+    return vector % 2 != 0 && g.format == DType::kNone ? number * 256 : number;
   };
   for (int64_t n = first; n < last; ++n) {
     const uint8_t* row = g.weights + n * g.row_bytes();
@@ -291,7 +293,8 @@ void centred_products(const LowBit& g, const float* arranged, int64_t first, int
     float sum = bias != nullptr ? bias[n] : 0.0f;
     for (int64_t k = 0; k < g.depth; ++k) {
       const int64_t at = n * g.blocks + k / g.block;
-      const auto weight = static_cast<float>(bit_row_item(row, g.bits, g.depth, k) ^ flip);
+      const int code = bit_row_item(row, g.bits, g.depth, k) ^ flip;
+      const float weight = g.table != nullptr ? g.table[code] : static_cast<float>(code);
       sum += (weight - low_bit_zero(g, at)) * low_bit_scale(g, at) * x(k);
     }
     y[n] = sum < min ? min : sum > max ? max : sum;
@@ -304,7 +307,9 @@ void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, in
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
   bool finite = true;
   for (int64_t r = 0; r < rows; ++r) finite = finite && arranged[r * stride] == 0;
-  if (!finite && !g.is_rounded && g.format == DType::kNone) {
+  // Integers less the zero point, and what fills up blocks, the first number of a table.
+  const bool centred = g.table != nullptr ? !std::isfinite(g.table[0]) : !finite && g.format == DType::kNone;
+  if (centred && !g.is_rounded) {
     for (int64_t r = 0; r < rows; ++r)
       centred_products(g, arranged + r * stride, first, last, bias, min, max, y + r * y_stride);
     return;
