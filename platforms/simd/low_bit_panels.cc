@@ -1,5 +1,6 @@
 // Weights of few bits as pieces of panels of floats, for products of many rows (gemm.h).
 #include <cstring>
+#include <type_traits>
 
 #include "platforms/simd/low_bit.h"
 
@@ -24,11 +25,12 @@ struct Integers {
   HWY_INLINE V first(VI v) const { return hn::ConvertTo(F(), kNarrow ? hn::And(v, hn::Set(I(), 15)) : v); }
   HWY_INLINE V second(VI v) const { return hn::ConvertTo(F(), hn::ShiftRight<4>(v)); }
 };
-template <class Format>
+template <class Format, int kWidth>
 struct Floats {
-  static constexpr bool kNarrow = false;
+  static constexpr bool kNarrow = kWidth == 4;
   HWY_INLINE explicit Floats(const LowBit&) {}
   HWY_INLINE V first(VI v) const { return Format::of_words(hn::BitCast(U(), v)); }
+  HWY_INLINE V second(VI v) const { return first(hn::ShiftRight<4>(v)); }
 };
 struct OfTable {
   static constexpr bool kNarrow = true;
@@ -152,10 +154,12 @@ HWY_INLINE void widen_columns(const LowBit& g, int64_t column, int64_t k0, int64
 }
 
 void widen_panel(const LowBit& g, int64_t column, int64_t k0, int64_t k1, float* to) {
-  if (g.table != nullptr) return widen_columns<OfTable>(g, column, k0, k1, to);
+  using Float4 = std::conditional_t<TableLanes::kFast, OfTable, Floats<SmallFloat<kFloat4E2M1Format>, 4>>;
+  if (g.format == DType::kFloat32) return widen_columns<OfTable>(g, column, k0, k1, to);
+  if (g.format == DType::kFloat4E2M1) return widen_columns<Float4>(g, column, k0, k1, to);
   if (g.format != DType::kNone)
-    return for_float8(g.format,
-                      [&](auto format) { widen_columns<Floats<decltype(format)>>(g, column, k0, k1, to); });
+    return for_float8(
+        g.format, [&](auto format) { widen_columns<Floats<decltype(format), 8>>(g, column, k0, k1, to); });
   if (g.bits == 4) return widen_columns<Integers<4>>(g, column, k0, k1, to);
   widen_columns<Integers<8>>(g, column, k0, k1, to);
 }

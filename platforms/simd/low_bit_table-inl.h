@@ -16,6 +16,9 @@ namespace HWY_NAMESPACE {
 
 class TableLanes {
  public:
+  // Whether a look-up takes an instruction or a few, else a load for each lane.
+  static constexpr bool kFast = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2;
+
   HWY_INLINE explicit TableLanes(const float* table);
   // A number for the low four bits of each lane, whatever the others are.
   HWY_INLINE V look_up(VI places) const;
