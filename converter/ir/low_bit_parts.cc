@@ -250,7 +250,11 @@ All parts_of(const ConstantPtr& c) {
                mul && plain(*mul) && !integer(c->dtype())) {
       for (const size_t side : {0u, 1u})
         for (LowBitParts& p : whole_parts_of(r->inputs[side]))
-          if (!p.s) p.s = r->inputs[1 - side], result.push_back(std::move(p));
+          if (!p.s) {
+            p.s = r->inputs[1 - side];
+            if (!p.table.empty()) p.table_scales = p.s;
+            result.push_back(std::move(p));
+          }
     }
   }
   if (integer(c->dtype())) {

@@ -282,6 +282,18 @@ std::optional<LowBitWeights> from_float_parts(const ConstantPtr& constant, const
   return w;
 }
 
+// `wide` as the model computes it from narrower constants, if these have its elements in the same order; else
+// null.
+ConstantPtr as_computed(const ConstantPtr& model, const ConstantPtr& wide) {
+  if (!model || !model->recipe() || model->size() != wide->size()) return nullptr;
+  ConstantPtr c = evaluated(ViewAttrs{IntList(std::span<const int64_t>(wide->dims()))}, {model});
+  if (c && c->dtype() != DType::kFloat32)
+    c = evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c});
+  if (!c || stored_bytes(c) >= stored_bytes(wide)) return nullptr;
+  const LoadedBytes a = c->load(), b = wide->load();
+  return std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end()) ? c : nullptr;
+}
+
 // Of places in a table: they keep their order.
 std::optional<LowBitWeights> from_table_parts(const ConstantPtr& constant, const LowBitParts& parts) {
   const auto m = low_bit_matrix(parts, constant->dims());
@@ -303,6 +315,7 @@ std::optional<LowBitWeights> from_table_parts(const ConstantPtr& constant, const
   for (int64_t n = 0; n < m->rows; ++n)
     for (int64_t k = 0; k < m->columns; k += block) scales.push_back(m->s(n, k));
   w.scales = stored_floats({m->rows, (m->columns + block - 1) / block}, scales);
+  if (const ConstantPtr c = as_computed(parts.table_scales, w.scales)) w.scales = c;
   w.stored_bytes = w.weights->byte_size() + stored_bytes(w.scales) + w.table->byte_size();
   return w;
 }

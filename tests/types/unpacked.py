@@ -262,8 +262,8 @@ def odd_shapes():
                         ops=() if block == 8 else ("LowBitFullyConnected",))
 
 
-NF4 = np.array([-1, -0.6961928, -0.525073051, -0.394917488, -0.284441382, -0.18477343, -0.0910500363, 0, 0.0795802996, 0.160930201,
-                0.246112302, 0.337915242, 0.440709829, 0.562617004, 0.722956836, 1], f32)
+NF4 = np.array([-1, -0.6961928, -0.525073051, -0.394917488, -0.284441382, -0.18477343, -0.0910500363, 0, 0.0795802996,
+                0.160930201, 0.246112302, 0.337915242, 0.440709829, 0.562617004, 0.722956836, 1], f32)
 
 
 def nibbles(g, packed, form):
@@ -282,17 +282,27 @@ def nibbles(g, packed, form):
     return g.op("Reshape", g.op("Concat", *halves_, axis=-1), g.const(arr64(-1)))
 
 
-def looked_up(form, kind=f32, nd=False, product="Gemm", n=128, k=256, block=64):
+def looked_up(form, kind=f32, nd=False, product="Gemm", nested=False, n=128, k=256, block=64):
     """Numbers of NF4 as torch's exporters write what bitsandbytes computes: places in a table of the type that the model
-    computes in, times a float32 scale for each block of all numbers."""
+    computes in, times a float32 scale for each block of all numbers. nested: scales are bytes, places in another table, with
+    a scale for 256 of them and an offset."""
     r = rng(f"lookedup{form}")
     packed, s = r.integers(0, 256, n * k // 2, u8), r.uniform(0.1, 1, (n * k // block, 1)).astype(f32)
+    stored = packed.nbytes + s.nbytes + 64
     table, x = NF4.astype(kind), halves("lookedupx", 3, k).astype(kind)
     g = Graph()
     q, t = nibbles(g, g.const(packed), form), g.const(table)
     w = g.op("GatherND", t, g.op("Unsqueeze", q, g.const(arr64(-1)))) if nd else g.op("Gather", t, q)
-    w = g.reshape(w, n * k // block, block)
-    w = g.reshape(g.op("Mul", w if kind == f32 else g.cast(w, f32), g.const(s)), n, k)
+    w, scales = g.reshape(w, n * k // block, block), g.const(s)
+    if nested:
+        codes, levels = r.integers(0, 256, len(s), u8), np.linspace(-1, 1, 256, dtype=f32)
+        more = r.uniform(0.1, 0.4, (len(s) // 256, 1)).astype(f32)
+        scales = g.op("Gather", g.const(levels), g.op("Cast", g.const(codes), to=7))
+        scales = g.reshape(g.op("Mul", g.reshape(scales, -1, 256), g.const(more)), -1)
+        scales = g.reshape(g.op("Add", scales, g.const(f32(0.7))), -1, 1)
+        s = ((levels[codes].reshape(-1, 256) * more).reshape(-1, 1) + f32(0.7)).astype(f32)
+        stored = packed.nbytes + codes.nbytes + levels.nbytes + more.nbytes + 64
+    w = g.reshape(g.op("Mul", w if kind == f32 else g.cast(w, f32), scales), n, k)
     w = w if kind == f32 else g.cast(w, kind)
     if product == "Gemm":
         g.nodes.append(node("Gemm", ["x", w], ["y"], transB=1))
@@ -300,9 +310,9 @@ def looked_up(form, kind=f32, nd=False, product="Gemm", n=128, k=256, block=64):
         g.nodes.append(node("MatMul", ["x", g.op("Transpose", w, perm=[1, 0])], ["y"]))
     q = np.stack([packed >> 4, packed & 15], 1).reshape(-1, block)
     want = d(x) @ (d(table)[q] * d(s)).reshape(n, k).T
-    name = f"unpacked_nf4_{form}_{np.dtype(kind).name}{'_nd' if nd else ''}_{product.lower()}"
+    name = f"unpacked_nf4_{form}_{np.dtype(kind).name}{'_nd' if nd else ''}{'_nested' if nested else ''}_{product.lower()}"
     return match(name, "unpack.lowbit", g.nodes, {"x": x}, "y" if kind == f32 else "y:h", want, g.constants, opset=18,
-                 strict=None, weights=packed.nbytes + s.nbytes + 64, ops=("LowBitFullyConnected",))
+                 strict=None, weights=stored, ops=("LowBitFullyConnected",))
 
 
 def bitsandbytes():
@@ -324,6 +334,8 @@ def tables():
         for kind in (f32, f16):
             yield looked_up(form, kind)
             yield looked_up(form, kind, nd=True, product="MatMul")
+    for kind in (f32, f16):
+        yield looked_up("stacked", kind, nested=True, n=1024, k=1024)
     yield from bitsandbytes()
 
 
