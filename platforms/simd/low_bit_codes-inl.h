@@ -116,6 +116,12 @@ using Float4Codes = TableCodes;
 
 #else
 
+#if HWY_ARCH_ARM && !HWY_ARCH_ARM_A64  // has too few registers, and a step's stack has a limit
+#define SINTER_TABLE_CALL HWY_NOINLINE
+#else
+#define SINTER_TABLE_CALL HWY_INLINE
+#endif
+
 // Places in a table of 16 numbers, each byte of which comes from a table of its own: the upper kBytes (2 or
 // 4), where the others are zeros.
 template <int kBytes>
@@ -136,7 +142,7 @@ struct ByteTableCodes : CommonCodes<4, false> {
     return hn::BitCast(I(),
                        hn::TableLookupBytes(hn::BitCast(Bytes(), words), hn::LoadDup128(Bytes(), kApart)));
   }
-  HWY_INLINE FourFloats floats(VI bytes) const {
+  SINTER_TABLE_CALL FourFloats floats(VI bytes) const {
     const Bytes d;
     const VB codes = hn::And(hn::BitCast(d, bytes), hn::Set(d, 15));
     const VB b2 = hn::TableLookupBytes(b2_, codes), b3 = hn::TableLookupBytes(b3_, codes);
@@ -156,6 +162,7 @@ struct ByteTableCodes : CommonCodes<4, false> {
  private:
   VB b0_, b1_, b2_, b3_;
 };
+#undef SINTER_TABLE_CALL
 using TableCodes = ByteTableCodes<4>;
 using Float4Codes = ByteTableCodes<2>;  // bfloat16 holds them
 
