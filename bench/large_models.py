@@ -169,6 +169,18 @@ def matmul_nbits(folder, size):
     model.save()
 
 
+def bnb4_nf4(folder, size):
+    """MatMulBnb4: places in the table of NF4, 64 to a float32 scale"""
+    model = Model(folder, TensorProto.FLOAT)
+    block = 64
+    for i in range(max(1, round(size / (DEPTH * DEPTH // 2 + DEPTH * DEPTH // block * 4)))):
+        weights = model.weight(f'w{i}', [DEPTH * DEPTH // 2], TensorProto.UINT8, model.bytes)
+        scales = model.weight(f's{i}', [DEPTH * DEPTH // block], TensorProto.FLOAT, model.scales)
+        model.value = model.add('MatMulBnb4', [model.value, weights, scales], f'y{i}', domain='com.microsoft',
+                                K=DEPTH, N=DEPTH, block_size=block, quant_type=1)
+    model.save()
+
+
 def blocks(folder, size, width, weights, scales, opset=21):
     """Products with a scale for 32 rows of weights that take `width` bytes."""
     model = Model(folder, TensorProto.FLOAT)
@@ -299,6 +311,7 @@ KINDS = {
     'mxfp8': (mxfp8, []),
     'mxfp4': (mxfp4, []),
     'matmul-nbits': (matmul_nbits, []),
+    'bnb4-nf4': (bnb4_nf4, []),
     'gptq': (gptq, []),
     'float32-int4w': (float32, ['--quantize', 'int4w']),
     'float32-int8w': (float32, ['--quantize', 'int8w']),

@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
                      {"5", 5, DType::kNone},
                      {"6", 6, DType::kNone},
                      {"8", 8, DType::kNone},
+                     {"table of 16", 4, DType::kFloat32},
                      {"float4e2m1", 4, DType::kFloat4E2M1},
                      {"float8e4m3fn", 8, DType::kFloat8E4M3FN},
                      {"float8e4m3fnuz", 8, DType::kFloat8E4M3FNUZ},
@@ -99,6 +100,7 @@ int main(int argc, char** argv) {
           simd::LowBit g;
           g.weights = reinterpret_cast<const uint8_t*>(weights.data());
           g.end = g.weights + weights.size();
+          if (kind.bits == 4 && kind.format != DType::kNone) g.table = simd::float4_table();
           g.bits = kind.bits, g.format = kind.format, g.is_rounded = rounded, g.depth = depth,
           g.block = block, g.blocks = depth / block;
           g.columns = static_cast<int64_t>(weights.size()) / g.row_bytes();

@@ -118,6 +118,12 @@ struct Rounding {
                  : to == DType::kBFloat16 ? 0x1p-7
                                           : 0),
         absolute(to == DType::kFloat16 ? 0x1p-24 : 0) {}
+  // From one to the other.
+  bool allows(float got, float want) const {
+    return got == want || (std::isnan(got) && std::isnan(want)) ||
+           std::fabs(static_cast<double>(got) - static_cast<double>(want)) <=
+               relative * std::fabs(static_cast<double>(want)) + absolute;
+  }
 };
 
 // Are the integers `q` of these rows and their scales what the constant has there?
@@ -223,6 +229,34 @@ std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& cons
   return std::pair<int64_t, int64_t>{low, high};
 }
 
+std::optional<Bytes> read_places(const ConstantPtr& constant, const LowBitParts& parts,
+                                 const LowBitMatrix& m) {
+  ConstantPtr q = matrix_like(parts.q, constant->dims());
+  if (!q) return std::nullopt;
+  if (q->dtype() != DType::kInt32)
+    q = computed_later(DType::kInt32, q->dims(), CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {q});
+  const Rounding may_change(parts.rounded_to);
+  Bytes packed(static_cast<size_t>((constant->size() + 1) / 2));
+  const auto same = [&](int64_t row, std::span<const LoadedBytes> pieces) {
+    const size_t count = pieces[0].bytes.size() / sizeof(int32_t);
+    const auto first = static_cast<size_t>(row * m.columns);
+    for (size_t i = 0; i < count; ++i) {
+      int32_t place = 0;
+      float want = 0;
+      std::memcpy(&place, pieces[0].bytes.data() + i * sizeof place, sizeof place);
+      std::memcpy(&want, pieces[1].bytes.data() + i * sizeof want, sizeof want);
+      if (place < 0 || place >= static_cast<int32_t>(parts.table.size())) return false;
+      const auto at = static_cast<int64_t>(i);
+      const float scale = m.s(row + at / m.columns, at % m.columns);
+      if (!may_change.allows(parts.table[static_cast<size_t>(place)] * scale, want)) return false;
+      packed[(first + i) / 2] |= static_cast<std::byte>(place << ((first + i) % 2 * 4));
+    }
+    return true;
+  };
+  if (!in_pieces({q, constant}, same)) return std::nullopt;
+  return packed;
+}
+
 bool same_products(const ConstantPtr& constant, const LowBitParts& parts, const LowBitMatrix& m) {
   const ConstantPtr q = computed_later(DType::kFloat32, constant->dims(),
                                        CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {parts.q});
@@ -235,10 +269,7 @@ bool same_products(const ConstantPtr& constant, const LowBitParts& parts, const 
       std::memcpy(&want, pieces[1].bytes.data() + i * sizeof want, sizeof want);
       const auto at = static_cast<int64_t>(i);
       const float got = number * m.s(row + at / m.columns, at % m.columns);
-      if (got == want || (std::isnan(got) && std::isnan(want))) continue;
-      if (!(std::fabs(static_cast<double>(got) - static_cast<double>(want)) <=
-            may_change.relative * std::fabs(static_cast<double>(want)) + may_change.absolute))
-        return false;
+      if (!may_change.allows(got, want)) return false;
     }
     return true;
   };

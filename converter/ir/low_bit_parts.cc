@@ -88,10 +88,11 @@ All joined(const ConstantPtr& c) {
   All result;
   for (const LowBitParts& first : slices[0]) {
     LowBitParts sum;
+    sum.table = first.table;
     std::vector<ConstantPtr> q, z, s;
     for (const All& slice : slices) {
       const auto same = std::find_if(slice.begin(), slice.end(), [&](const LowBitParts& p) {
-        return !p.z == !first.z && !p.s == !first.s;
+        return !p.z == !first.z && !p.s == !first.s && p.table == first.table;
       });
       if (same == slice.end()) break;
       q.push_back(same->q), z.push_back(same->z), s.push_back(same->s);
@@ -174,6 +175,22 @@ All cast(const Recipe& recipe, DType to) {
   return all;
 }
 
+// Elements of a small table of floats, by integers of any type.
+All looked_up(const Recipe& recipe, const Dims& dims) {
+  const auto* nd = std::get_if<GatherNdAttrs>(&recipe.attrs);
+  if (!std::holds_alternative<GatherAttrs>(recipe.attrs) && (!nd || nd->batch_dims != 0)) return {};
+  const ConstantPtr &table = recipe.inputs[0], &places = recipe.inputs[1];
+  if (table->dims().size() != 1 || table->size() > kLowBitTableSize || !is_float(table->dtype()) ||
+      bit_width(table->dtype()) < 16 || !integer(places->dtype()) || places->size() != element_count(dims))
+    return {};
+  LowBitParts p{places->dims() == dims ? places : places->reshaped(dims), nullptr, nullptr};
+  for (const double v : table->as_doubles()) {
+    if (!std::isfinite(v) || static_cast<double>(static_cast<float>(v)) != v) return {};
+    p.table.push_back(static_cast<float>(v));
+  }
+  return {p};
+}
+
 // q * s - scaled is (q - scaled / s) * s; a quotient next to a whole number was that before it was rounded.
 void push_divided(ConstantPtr scaled, LowBitParts p, All* result) {
   const auto wide = [](const ConstantPtr& c) {
@@ -203,6 +220,7 @@ All parts_of(const ConstantPtr& c) {
   if (const Recipe* r = c->recipe().get()) {
     if (moves_one(r->attrs)) {
       result = moved(c);
+      for (LowBitParts& p : looked_up(*r, c->dims())) result.push_back(std::move(p));
     } else if (std::holds_alternative<ConcatAttrs>(r->attrs)) {
       result = joined(c);
     } else if (std::holds_alternative<CastAttrs>(r->attrs)) {
@@ -211,7 +229,9 @@ All parts_of(const ConstantPtr& c) {
       result = dequantized(*r, c->dtype());
     } else if (const auto* sub = std::get_if<SubAttrs>(&r->attrs); sub && plain(*sub)) {
       for (LowBitParts& p : whole_parts_of(r->inputs[0]))
-        if (!p.z && !p.s)
+        if (!p.table.empty())
+          continue;
+        else if (!p.z && !p.s)
           result.push_back({p.q, r->inputs[1], nullptr, p.rounded_to, p.written});
         else if (!p.z && !integer(c->dtype()))
           push_divided(r->inputs[1], std::move(p), &result);
@@ -219,6 +239,7 @@ All parts_of(const ConstantPtr& c) {
                add && plain(*add) && !integer(c->dtype())) {
       for (const size_t side : {0u, 1u})
         for (LowBitParts& p : whole_parts_of(r->inputs[side])) {
+          if (!p.table.empty()) continue;
           const ConstantPtr z = p.z ? nullptr : evaluated_parts(NegAttrs{}, {r->inputs[1 - side]});
           if (z && !p.s)
             result.push_back({p.q, z, nullptr, p.rounded_to, p.written});
@@ -229,7 +250,11 @@ All parts_of(const ConstantPtr& c) {
                mul && plain(*mul) && !integer(c->dtype())) {
       for (const size_t side : {0u, 1u})
         for (LowBitParts& p : whole_parts_of(r->inputs[side]))
-          if (!p.s) result.push_back({p.q, p.z, r->inputs[1 - side], p.rounded_to, p.written});
+          if (!p.s) {
+            p.s = r->inputs[1 - side];
+            if (!p.table.empty()) p.table_scales = p.s;
+            result.push_back(std::move(p));
+          }
     }
   }
   if (integer(c->dtype())) {

@@ -1,4 +1,4 @@
-// A constant's recipe read as (q - z) * s.
+// A constant's recipe read as (q - z) * s, or as table[q] * s.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include "converter/ir/constant.h"
 
 namespace sinter::convert {
+
+constexpr int64_t kLowBitTableSize = 16;
 
 struct LowBitParts {
   ConstantPtr q;                    // integers, or floats of 8 or 4 bits
@@ -18,6 +20,9 @@ struct LowBitParts {
   // casts.
   bool direct = false;
   int64_t block = 0;  // of a direct one, if not 0: z and s are [N, blocks of this many columns]
+  // If not empty: the numbers, at most kLowBitTableSize, whose places the integers q are. z is null.
+  std::vector<float> table = {};
+  ConstantPtr table_scales = nullptr;  // then: s before anything moved it, if known
 };
 
 // Readings of the recipe, the most divided first; empty: there is none. They are to be checked: they leave

@@ -282,6 +282,44 @@ std::optional<LowBitWeights> from_float_parts(const ConstantPtr& constant, const
   return w;
 }
 
+// `wide` as the model computes it from narrower constants, if these have its elements in the same order; else
+// null.
+ConstantPtr as_computed(const ConstantPtr& model, const ConstantPtr& wide) {
+  if (!model || !model->recipe() || model->size() != wide->size()) return nullptr;
+  ConstantPtr c = evaluated(ViewAttrs{IntList(std::span<const int64_t>(wide->dims()))}, {model});
+  if (c && c->dtype() != DType::kFloat32)
+    c = evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c});
+  if (!c || stored_bytes(c) >= stored_bytes(wide)) return nullptr;
+  const LoadedBytes a = c->load(), b = wide->load();
+  return std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end()) ? c : nullptr;
+}
+
+// Of places in a table: they keep their order.
+std::optional<LowBitWeights> from_table_parts(const ConstantPtr& constant, const LowBitParts& parts) {
+  const auto m = low_bit_matrix(parts, constant->dims());
+  if (!m) return std::nullopt;
+  for (const float s : m->s.items)
+    if (!std::isfinite(s)) return std::nullopt;
+  // As of integers. Their scales are float32 in models of bitsandbytes whatever these compute in.
+  if (parts.written && !holds(parts.rounded_to, parts.table)) return std::nullopt;
+  const int64_t block = block_in_place(*m);
+  if (!block_suits(block, m->columns) || m->columns % 2 != 0 || block % 2 != 0) return std::nullopt;
+  auto places = read_places(constant, parts, *m);
+  if (!places) return std::nullopt;
+  LowBitWeights w;
+  w.weights = Constant::owned(DType::kUint4, constant->dims(), std::move(*places));
+  w.block = block, w.rounded = parts.rounded_to != DType::kNone;
+  std::vector<float> numbers = parts.table, scales;
+  numbers.resize(kLowBitTableSize);
+  w.table = Constant::of<float>(DType::kFloat32, {kLowBitTableSize}, numbers);
+  for (int64_t n = 0; n < m->rows; ++n)
+    for (int64_t k = 0; k < m->columns; k += block) scales.push_back(m->s(n, k));
+  w.scales = stored_floats({m->rows, (m->columns + block - 1) / block}, scales);
+  if (const ConstantPtr c = as_computed(parts.table_scales, w.scales)) w.scales = c;
+  w.stored_bytes = w.weights->byte_size() + stored_bytes(w.scales) + w.table->byte_size();
+  return w;
+}
+
 // Whether the packed form takes about as many bytes as the one in which the weights came.
 bool pays(size_t bytes, size_t before) {
   return bytes <= before + before / 50 + std::min(before / 4, kRecipeBytes);
@@ -295,8 +333,9 @@ std::optional<LowBitWeights> low_bit_weights(const ConstantPtr& constant) {
       constant->size() == 0 || dims[1] > INT32_MAX)
     return std::nullopt;
   for (const LowBitParts& parts : low_bit_parts(constant)) {
-    if (is_float(parts.q->dtype())) {
-      auto found = from_float_parts(constant, parts);
+    if (is_float(parts.q->dtype()) || !parts.table.empty()) {
+      auto found =
+          parts.table.empty() ? from_float_parts(constant, parts) : from_table_parts(constant, parts);
       if (found && pays(found->stored_bytes, constant->recipe()->stored_bytes)) return found;
       continue;
     }

@@ -1,5 +1,6 @@
 // Weights of a product that were computed as (q - z) * s from constants, with q an integer of at most 8 bits,
-// or a float of 8 or 4 bits and no z, and z and s the same for whole blocks of a row (rule unpack.lowbit).
+// or a float of 8 or 4 bits and no z, or as table[q] * s, with z and s the same for whole blocks of a row
+// (rule unpack.lowbit).
 //
 // What the model computed them with does not matter: the recipe is followed down to the last product and
 // difference, and their operands are evaluated, shifts, masks, look-ups and truncating divisions as they are
@@ -18,6 +19,7 @@ struct LowBitWeights {
       weights;  // [N, K + padding], of 2, 4 or 8 bits; or integers of `bits`, 3, 5 or 6, in rows of bytes
   ConstantPtr scales;          // [N, blocks] float32
   ConstantPtr zeros;           // null, or [N, blocks] of the weights' type or float32
+  ConstantPtr table;           // null, or float32 [16], of which the weights, uint4, are places
   int64_t bits = 0;            // LowBitFullyConnectedAttrs::bits
   int64_t block = 0;           // weights that share a scale
   std::vector<int32_t> order;  // empty, or which column of the constant each of `weights` is

@@ -1,5 +1,6 @@
 // recognise-low-bit: products whose constant weights come from integers of 2 to 8 bits with scales and zero
-// points per block keep them so, however the model unpacked them (rule unpack.lowbit).
+// points per block, or from places in a small table with scales, keep them so, however the model unpacked
+// them (rule unpack.lowbit).
 #include <fmt/format.h>
 
 #include <map>
@@ -81,8 +82,8 @@ class LowBitRecogniser {
       if (!along(n, &x, pad, {x})) return;
     }
     std::vector<ValueId> inputs{x, o.weights, o.scales};
-    if (o.zeros != kAbsent || p.bias != kAbsent) inputs.push_back(o.zeros);
-    if (p.bias != kAbsent) inputs.push_back(p.bias);
+    for (const ValueId id : {o.zeros, p.bias, o.table}) inputs.push_back(id);
+    while (inputs.back() == kAbsent) inputs.pop_back();
     record(n, id, o);
     e_.replace(n, LowBitFullyConnectedAttrs{o.block, p.act_min, p.act_max, o.bits}, inputs);
   }
@@ -99,7 +100,7 @@ class LowBitRecogniser {
   }
 
   struct Operands {
-    ValueId weights = kAbsent, scales = kAbsent, zeros = kAbsent, order = kAbsent;
+    ValueId weights = kAbsent, scales = kAbsent, zeros = kAbsent, table = kAbsent, order = kAbsent;
     int64_t block = 0, bits = 0, padding = 0;
     bool rounded = false;
   };
@@ -122,6 +123,7 @@ class LowBitRecogniser {
     Operands o{add(w->weights, ".packed"),
                add(w->scales, ".scales"),
                add(w->zeros, ".zeros"),
+               add(w->table, ".table"),
                kAbsent,
                w->block,
                w->bits,
@@ -139,6 +141,7 @@ class LowBitRecogniser {
     std::string reason = fmt::format(
         "the weights stay packed in {} bits, {} to a scale", o.bits != 0 ? o.bits : bit_width(w.dtype),
         o.bits != 0 ? std::min(o.block, depth) : std::min(o.block, w.dims[1] - o.padding));
+    if (o.table != kAbsent) reason += ", places in a table";
     if (o.order != kAbsent) reason += ", columns in the order of their groups";
     if (o.rounded) reason += "; the model's roundings to 16 bits during unpacking are omitted";
     e_.graph().ledger->add({e_.value(id).name,

@@ -1,11 +1,23 @@
 // LowBitFullyConnected.
 #include "platforms/simd/low_bit.h"
 
+#include <array>
+
 #include "platforms/simd/gemm.h"
 #include "platforms/simd/low_bit_segments.h"
 #include "runtime/core/float_formats.h"
 
 namespace sinter::simd {
+
+const float* float4_table() {
+  static constexpr auto kNumbers = [] {
+    std::array<float, 16> numbers = {};
+    for (uint32_t code = 0; code < numbers.size(); ++code)
+      numbers[code] = static_cast<float>(decode_float<kFloat4E2M1Format>(code));
+    return numbers;
+  }();
+  return kNumbers.data();
+}
 
 LowBit low_bit_matrix(const TensorView& weights, const TensorView& scales, const TensorView& zeros,
                       int64_t depth, int64_t block_size, int64_t bits) {
@@ -13,6 +25,7 @@ LowBit low_bit_matrix(const TensorView& weights, const TensorView& scales, const
   g.weights = weights.as<const uint8_t>();
   g.bits = bits != 0 ? static_cast<int>(bits) : bit_width(weights.dtype);
   if (is_float(weights.dtype)) g.format = weights.dtype;
+  if (weights.dtype == DType::kFloat4E2M1) g.table = float4_table();
   g.is_signed =
       weights.dtype == DType::kInt2 || weights.dtype == DType::kInt4 || weights.dtype == DType::kInt8;
   g.columns = weights.dims[0], g.depth = depth, g.blocks = scales.dims[1];
@@ -71,6 +84,7 @@ LowBit low_bit(const OpCall& call) {
   LowBit g = low_bit_matrix(call.in(1), call.in(2), call.has_input(3) ? call.in(3) : TensorView{},
                             x.dims[x.rank - 1], a.block_size, a.bits);
   g.is_rounded = a.activation_bits == 8;
+  if (call.has_input(5)) g.format = DType::kFloat32, g.table = call.in(5).as<const float>();
   return g;
 }
 
@@ -84,7 +98,8 @@ Status accept_low_bit(const OpCall& call) {
   const TensorView& w = call.in(1);
   SINTER_RETURN_IF_ERROR(check_float_dense(call.in(0)));
   SINTER_RETURN_IF_ERROR(check_float_dense(call.out(0)));
-  if (call.has_input(4)) SINTER_RETURN_IF_ERROR(check_float_dense(call.in(4)));
+  for (const size_t i : {size_t{4}, size_t{5}})
+    if (call.has_input(i)) SINTER_RETURN_IF_ERROR(check_float_dense(call.in(i)));
   SINTER_RETURN_UNLESS(w.dense() && call.in(2).dense() && (!call.has_input(3) || call.in(3).dense()),
                        unsupported("the simd kernel takes dense operands"));
   return check_low_bit(low_bit(call));

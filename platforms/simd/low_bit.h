@@ -19,10 +19,12 @@ struct LowBit {
   DType scale_type = DType::kFloat32;
   const std::byte* zeros = nullptr;  // [columns, blocks], or null: none
   DType zero_type = DType::kNone;
-  int bits = 8;                 // 2 to 8
-  DType format = DType::kNone;  // of floats, float8 or float4, which have no zero points; kNone: integers
-  bool is_signed = false;       // two's complement; 2, 4 and 8 bits
-  bool is_rounded = false;      // blocks of x are rounded to int8 (activation_bits 8)
+  int bits = 8;  // 2 to 8
+  // Of floats, which have no zero points: float8 or float4; kFloat32: those of `table`. kNone: integers.
+  DType format = DType::kNone;
+  const float* table = nullptr;  // [16]: the number of each code of float4 and of kFloat32; else null
+  bool is_signed = false;        // two's complement; 2, 4 and 8 bits
+  bool is_rounded = false;       // blocks of x are rounded to int8 (activation_bits 8)
   // x is arranged as fixed-point numbers: integers of 24 bits and a unit for each 4, 8 or 16 neighbours, of
   // which the largest takes all bits. So a number is off by 2^-24 of that largest one at most. Rows with
   // numbers that are not finite, and those whose largest number is below 2^-80, are arranged as floats.
@@ -35,6 +37,8 @@ struct LowBit {
   int64_t row_bytes() const { return bit_row_bytes(bits, depth); }
 };
 
+// The numbers of float4e2m1.
+const float* float4_table();
 // Of weights [columns, depth] or [columns, bytes of a row], scales and zero points (which may be absent). A
 // row of one block has blocks of its own length, whatever block_size is. bits:
 // LowBitFullyConnectedAttrs::bits.

@@ -11,11 +11,13 @@
 #endif
 
 #include <array>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
 #include "platforms/simd/float_formats-inl.h"
 #include "platforms/simd/low_bit_numbers-inl.h"
+#include "platforms/simd/low_bit_table-inl.h"
 #include "platforms/simd/low_bit_words-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -97,45 +99,72 @@ constexpr auto bytes_of_numbers(int byte) {
   return bytes;
 }
 
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+#if HWY_ARCH_X86 && (HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_SSE2)
 
-// float4e2m1: words that are shifted are indices of a table.
-struct Float4Codes : CommonCodes<4, false> {
-  HWY_INLINE explicit Float4Codes(const LowBit&) {
-    alignas(64) static constexpr float kNumbers[16] = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,
-                                                       4.0f,  6.0f,  -0.0f, -0.5f, -1.0f, -1.5f,
-                                                       -2.0f, -3.0f, -4.0f, -6.0f};
-    numbers_ = hn::Load(F(), kNumbers);
-  }
+// Places in a table of 16 numbers, one in each lane of words that are shifted.
+struct TableCodes : CommonCodes<4, false> {
+  HWY_INLINE explicit TableCodes(const LowBit& g) : numbers_(g.table) {}
   HWY_INLINE FourFloats floats(VI bytes) const {
-    return {look_up(bytes), look_up(hn::ShiftRight<8>(bytes)), look_up(hn::ShiftRight<16>(bytes)),
-            look_up(hn::ShiftRight<24>(bytes))};
+    return {numbers_.look_up(bytes), numbers_.look_up(hn::ShiftRight<8>(bytes)),
+            numbers_.look_up(hn::ShiftRight<16>(bytes)), numbers_.look_up(hn::ShiftRight<24>(bytes))};
   }
 
  private:
-  // The instruction takes the low four bits of each lane.
-  HWY_INLINE V look_up(VI words) const { return V{_mm512_permutexvar_ps(words.raw, numbers_.raw)}; }
-  V numbers_;
+  TableLanes numbers_;
 };
+using Float4Codes = TableCodes;
 
 #else
 
-// float4e2m1 as bfloat16, each byte of which comes from a table.
-struct Float4Codes : CommonCodes<4, false> {
-  HWY_INLINE explicit Float4Codes(const LowBit&) {
-    alignas(16) static constexpr auto kUpper = bytes_of_numbers<kFloat4E2M1Format, 16>(1),
-                                      kLower = bytes_of_numbers<kFloat4E2M1Format, 16>(0);
-    upper_ = hn::LoadDup128(Bytes(), kUpper.data()), lower_ = hn::LoadDup128(Bytes(), kLower.data());
+#if HWY_ARCH_ARM && !HWY_ARCH_ARM_A64  // has too few registers, and a step's stack has a limit
+#define SINTER_TABLE_CALL HWY_NOINLINE
+#else
+#define SINTER_TABLE_CALL HWY_INLINE
+#endif
+
+// Places in a table of 16 numbers, each byte of which comes from a table of its own: the upper kBytes (2 or
+// 4), where the others are zeros.
+template <int kBytes>
+struct ByteTableCodes : CommonCodes<4, false> {
+  HWY_INLINE explicit ByteTableCodes(const LowBit& g) {
+    alignas(16) uint8_t bytes[4][16];
+    for (int code = 0; code < 16; ++code) {
+      uint8_t number[4];
+      std::memcpy(number, g.table + code, sizeof number);
+      for (int b = 0; b < 4; ++b) bytes[b][code] = number[b];
+    }
+    b0_ = hn::LoadDup128(Bytes(), bytes[0]), b1_ = hn::LoadDup128(Bytes(), bytes[1]);
+    b2_ = hn::LoadDup128(Bytes(), bytes[2]), b3_ = hn::LoadDup128(Bytes(), bytes[3]);
   }
-  HWY_INLINE VI ordered(VI words) const { return pairs_apart(words); }
-  HWY_INLINE FourFloats floats(VI bytes) const {
-    const VB codes = hn::And(hn::BitCast(Bytes(), bytes), hn::Set(Bytes(), 15));
-    return floats_of_halves(hn::TableLookupBytes(lower_, codes), hn::TableLookupBytes(upper_, codes));
+  HWY_INLINE VI ordered(VI words) const {
+    if constexpr (kBytes == 2) return pairs_apart(words);
+    alignas(16) static constexpr uint8_t kApart[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    return hn::BitCast(I(),
+                       hn::TableLookupBytes(hn::BitCast(Bytes(), words), hn::LoadDup128(Bytes(), kApart)));
+  }
+  SINTER_TABLE_CALL FourFloats floats(VI bytes) const {
+    const Bytes d;
+    const VB codes = hn::And(hn::BitCast(d, bytes), hn::Set(d, 15));
+    const VB b2 = hn::TableLookupBytes(b2_, codes), b3 = hn::TableLookupBytes(b3_, codes);
+    if constexpr (kBytes == 2) return floats_of_halves(b2, b3);
+    const VB b0 = hn::TableLookupBytes(b0_, codes), b1 = hn::TableLookupBytes(b1_, codes);
+    const hn::Repartition<uint16_t, I> halves;
+    const auto first0 = hn::BitCast(halves, hn::InterleaveLower(d, b0, b1)),
+               first2 = hn::BitCast(halves, hn::InterleaveLower(d, b2, b3)),
+               last0 = hn::BitCast(halves, hn::InterleaveUpper(d, b0, b1)),
+               last2 = hn::BitCast(halves, hn::InterleaveUpper(d, b2, b3));
+    return {hn::BitCast(F(), hn::InterleaveLower(halves, first0, first2)),
+            hn::BitCast(F(), hn::InterleaveUpper(halves, first0, first2)),
+            hn::BitCast(F(), hn::InterleaveLower(halves, last0, last2)),
+            hn::BitCast(F(), hn::InterleaveUpper(halves, last0, last2))};
   }
 
  private:
-  VB upper_, lower_;
+  VB b0_, b1_, b2_, b3_;
 };
+#undef SINTER_TABLE_CALL
+using TableCodes = ByteTableCodes<4>;
+using Float4Codes = ByteTableCodes<2>;  // bfloat16 holds them
 
 #endif
 
@@ -231,7 +260,7 @@ struct HalfCodes : CommonCodes<8, false> {
   static constexpr bool kE4M3 = kFormat.mantissa_bits == 3;
   static constexpr uint8_t kNanBits = kFormat.unsigned_zero() ? 0xff : 0x7f;
 
-  static HWY_INLINE V float_of(hn::Vec<hn::Half<Pairs>> bits) {
+  static HWY_INLINE V float_of(hn::Vec<hn::Half<Pairs> > bits) {
     return hn::PromoteTo(F(), hn::BitCast(hn::Rebind<hwy::float16_t, F>(), bits));
   }
 
@@ -252,7 +281,7 @@ using E5M2UzCodes = FormatCodes<SmallFloat<kFloat8E5M2FNUZFormat>, 8>;
 
 #endif
 
-// f with the std::type_identity of the codes of floats.
+// f with the std::type_identity of the codes of floats (LowBit::format).
 template <class Function>
 HWY_INLINE void for_float_codes(DType format, Function&& f) {
   switch (format) {
@@ -264,12 +293,10 @@ HWY_INLINE void for_float_codes(DType format, Function&& f) {
       return f(std::type_identity<E5M2Codes>());
     case DType::kFloat8E5M2FNUZ:
       return f(std::type_identity<E5M2UzCodes>());
+    case DType::kFloat32:
+      return f(std::type_identity<TableCodes>());
     default:
-#if HWY_TARGET == HWY_SSE2  // looks up bytes one by one
-      return f(std::type_identity<FormatCodes<SmallFloat<kFloat4E2M1Format>, 4>>());
-#else
       return f(std::type_identity<Float4Codes>());
-#endif
   }
 }
 

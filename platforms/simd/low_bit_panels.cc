@@ -1,5 +1,6 @@
 // Weights of few bits as pieces of panels of floats, for products of many rows (gemm.h).
 #include <cstring>
+#include <type_traits>
 
 #include "platforms/simd/low_bit.h"
 
@@ -8,6 +9,7 @@
 #include "hwy/foreach_target.h"
 // After it:
 #include "platforms/simd/float_formats-inl.h"
+#include "platforms/simd/low_bit_table-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -19,14 +21,25 @@ using B = hn::Rebind<uint8_t, F>;
 template <int kWidth>
 struct Integers {
   static constexpr bool kNarrow = kWidth == 4;
-  static HWY_INLINE V first(VI v) { return hn::ConvertTo(F(), kNarrow ? hn::And(v, hn::Set(I(), 15)) : v); }
-  static HWY_INLINE V second(VI v) { return hn::ConvertTo(F(), hn::ShiftRight<4>(v)); }
+  HWY_INLINE explicit Integers(const LowBit&) {}
+  HWY_INLINE V first(VI v) const { return hn::ConvertTo(F(), kNarrow ? hn::And(v, hn::Set(I(), 15)) : v); }
+  HWY_INLINE V second(VI v) const { return hn::ConvertTo(F(), hn::ShiftRight<4>(v)); }
 };
 template <class Format, int kWidth>
 struct Floats {
   static constexpr bool kNarrow = kWidth == 4;
-  static HWY_INLINE V first(VI v) { return Format::of_words(hn::BitCast(U(), v)); }
-  static HWY_INLINE V second(VI v) { return first(hn::ShiftRight<4>(v)); }
+  HWY_INLINE explicit Floats(const LowBit&) {}
+  HWY_INLINE V first(VI v) const { return Format::of_words(hn::BitCast(U(), v)); }
+  HWY_INLINE V second(VI v) const { return first(hn::ShiftRight<4>(v)); }
+};
+struct OfTable {
+  static constexpr bool kNarrow = true;
+  HWY_INLINE explicit OfTable(const LowBit& g) : numbers_(g.table) {}
+  HWY_INLINE V first(VI v) const { return numbers_.look_up(v); }
+  HWY_INLINE V second(VI v) const { return numbers_.look_up(hn::ShiftRight<4>(v)); }
+
+ private:
+  TableLanes numbers_;
 };
 
 constexpr int64_t kSquare = 16;  // bytes of as many columns that are transposed at a time
@@ -86,6 +99,7 @@ HWY_NOINLINE void widen_square(const LowBit& g, int64_t column, int64_t count, i
                                float* to, int64_t width) {
   const F d;
   const B bytes;
+  const Codes codes(g);
   constexpr bool kNarrow = Codes::kNarrow;
   const hn::FixedTag<uint8_t, kSquare> q;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -123,8 +137,8 @@ HWY_NOINLINE void widen_square(const LowBit& g, int64_t column, int64_t count, i
         for (int64_t l = 0; l < count; l += lanes) {
           const VI v = hn::PromoteTo(I(), hn::Xor(hn::LoadU(bytes, square + i / kEach * kSquare + l), flip));
           const V s = hn::Load(d, scales + l), zero = hn::Load(d, zeros + l);
-          hn::StoreU(hn::Mul(hn::Sub(Codes::first(v), zero), s), d, row + l);
-          if constexpr (kNarrow) hn::StoreU(hn::Mul(hn::Sub(Codes::second(v), zero), s), d, row + width + l);
+          hn::StoreU(hn::Mul(hn::Sub(codes.first(v), zero), s), d, row + l);
+          if constexpr (kNarrow) hn::StoreU(hn::Mul(hn::Sub(codes.second(v), zero), s), d, row + width + l);
         }
       }
     }
@@ -140,8 +154,9 @@ HWY_INLINE void widen_columns(const LowBit& g, int64_t column, int64_t k0, int64
 }
 
 void widen_panel(const LowBit& g, int64_t column, int64_t k0, int64_t k1, float* to) {
-  if (g.format == DType::kFloat4E2M1)
-    return widen_columns<Floats<SmallFloat<kFloat4E2M1Format>, 4>>(g, column, k0, k1, to);
+  using Float4 = std::conditional_t<TableLanes::kFast, OfTable, Floats<SmallFloat<kFloat4E2M1Format>, 4>>;
+  if (g.format == DType::kFloat32) return widen_columns<OfTable>(g, column, k0, k1, to);
+  if (g.format == DType::kFloat4E2M1) return widen_columns<Float4>(g, column, k0, k1, to);
   if (g.format != DType::kNone)
     return for_float8(
         g.format, [&](auto format) { widen_columns<Floats<decltype(format), 8>>(g, column, k0, k1, to); });

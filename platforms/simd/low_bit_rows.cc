@@ -7,6 +7,8 @@
 #define SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_BYTE_DOTS
 
+#include <cmath>
+
 #include "platforms/simd/int8.h"
 #include "platforms/simd/low_bit_groups.h"
 
@@ -328,8 +330,8 @@ HWY_EXPORT(low_bit_products);
 
 namespace {
 
-// Of one row of x whose first float is not 0 (kArrangedHead), and integers: each number is multiplied by its
-// weight less the zero point.
+// Of one row of x, arranged as floats and without what fills up its blocks: each number is multiplied by its
+// weight, of an integer less the zero point.
 void centred_products(const LowBit& g, const float* arranged, int64_t first, int64_t last, const float* bias,
                       float min, float max, float* y) {
   const LowBitGroups groups(g, low_bit_lanes());
@@ -340,7 +342,7 @@ void centred_products(const LowBit& g, const float* arranged, int64_t first, int
     const float number =
         arranged[kArrangedHead + k / groups.group * groups.record + in_group / groups.chunk * groups.chunk +
                  vector * groups.lanes + in_chunk / word];
-    return vector % 2 != 0 ? number * 256 : number;
+    return vector % 2 != 0 && g.format == DType::kNone ? number * 256 : number;
   };
   for (int64_t n = first; n < last; ++n) {
     const uint8_t* row = g.weights + n * g.row_bytes();
@@ -348,7 +350,8 @@ void centred_products(const LowBit& g, const float* arranged, int64_t first, int
     float sum = bias != nullptr ? bias[n] : 0.0f;
     for (int64_t k = 0; k < g.depth; ++k) {
       const int64_t at = n * g.blocks + k / g.block;
-      const auto weight = static_cast<float>(bit_row_item(row, g.bits, g.depth, k) ^ flip);
+      const int code = bit_row_item(row, g.bits, g.depth, k) ^ flip;
+      const float weight = g.table != nullptr ? g.table[code] : static_cast<float>(code);
       sum += (weight - low_bit_zero(g, at)) * low_bit_scale(g, at) * x(k);
     }
     y[n] = sum < min ? min : sum > max ? max : sum;
@@ -359,13 +362,18 @@ void centred_products(const LowBit& g, const float* arranged, int64_t first, int
 
 void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
-  const bool is_float = !g.is_rounded && g.format == DType::kNone;
-  bool finite = true;
-  for (int64_t r = 0; is_float && r < rows; ++r) finite = finite && arranged[r * stride] == 0;
-  if (!finite) {
+  // Numbers by themselves: of integers where the row's first float is not 0 (kArrangedHead), and of tables
+  // where their first number, which fills up blocks, is not finite.
+  const auto by_number = [&](int64_t r) {
+    if (g.table != nullptr) return !std::isfinite(g.table[0]);
+    return !g.is_rounded && g.format == DType::kNone && arranged[r * stride] != 0;
+  };
+  bool any = false;
+  for (int64_t r = 0; r < rows; ++r) any = any || by_number(r);
+  if (any) {
     for (int64_t r = 0; r < rows; ++r) {
       const float* row = arranged + r * stride;
-      if (row[0] != 0)
+      if (by_number(r))
         centred_products(g, row, first, last, bias, min, max, y + r * y_stride);
       else
         HWY_DYNAMIC_DISPATCH(low_bit_products)

@@ -1,5 +1,5 @@
 // LowBitFullyConnected: FullyConnected with weights of 2 to 8 bits, a scale and a zero point per block of a
-// row.
+// row; or of 4 bits that are places in a table.
 #include "runtime/backend/rounded_block.h"
 #include "runtime/core/bit_rows.h"
 #include "runtime/kernels/convert.h"
@@ -11,6 +11,9 @@ namespace sinter {
 namespace {
 
 using namespace linear;
+
+constexpr size_t kTable = 5;  // operand
+constexpr int64_t kTableSize = 16;
 
 bool is_integer_weight(DType t) {
   return is_unsigned_weight(t) || t == DType::kInt2 || t == DType::kInt4 || t == DType::kInt8;
@@ -42,6 +45,23 @@ Status check_weights(const OpCall& call, const LowBitFullyConnectedAttrs& a) {
   return ok_status();
 }
 
+// Weights that are places in a table have the form of uint4.
+Status check_table(const OpCall& call, const LowBitFullyConnectedAttrs& a) {
+  if (!call.has_input(kTable)) return ok_status();
+  const TensorView& table = call.in(kTable);
+  const DType x = call.in(0).dtype, t = table.dtype;
+  SINTER_RETURN_IF_ERROR(
+      check_dtype(call, kTable, t == DType::kFloat32 || (t == DType::kFloat64 && x == DType::kFloat64)));
+  SINTER_RETURN_UNLESS(table.rank == 1 && table.dims[0] == kTableSize,
+                       invalid("a table has %a values in one axis", kTableSize));
+  SINTER_RETURN_UNLESS(call.in(1).dtype == DType::kUint4, invalid("places in a table have the type uint4"));
+  SINTER_RETURN_UNLESS(!call.has_input(3), invalid("values of a table do not have zero points"));
+  SINTER_RETURN_UNLESS(
+      a.activation_bits == 0,
+      invalid("activations in 8 bits need weights that are integers, not values of a table"));
+  return ok_status();
+}
+
 Status infer_call(OpCall& call) {
   const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
   const TensorView &x = call.in(0), &w = call.in(1), &scales = call.in(2);
@@ -70,6 +90,7 @@ Status infer_call(OpCall& call) {
     SINTER_RETURN_UNLESS(call.in(4).rank == 1 && call.in(4).dims[0] == w.dims[0],
                          invalid("the bias is not one value per row of the weights"));
   }
+  SINTER_RETURN_IF_ERROR(check_table(call, a));
   Dims dims(x.shape());
   dims.d[x.rank - 1] = w.dims[0];
   return give_output(call, 0, x.dtype, dims.span());
@@ -88,11 +109,14 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   return ok_status();
 }
 
-// Weights less their zero points, and scales, in double.
+// Weights less their zero points, or values of the table, and scales, in double.
 class Weights {
  public:
   explicit Weights(const OpCall& call)
-      : w_(call.in(1)), scales_(call.in(2)), zeros_(call.has_input(3) ? call.in(3) : TensorView{}) {
+      : w_(call.in(1)),
+        scales_(call.in(2)),
+        zeros_(call.has_input(3) ? call.in(3) : TensorView{}),
+        table_(call.has_input(kTable) ? call.in(kTable) : TensorView{}) {
     const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
     bits_ = static_cast<int>(a.bits), block_ = a.block_size;
     depth_ = call.in(0).dims[call.in(0).rank - 1];
@@ -117,13 +141,16 @@ class Weights {
         const auto width = static_cast<int64_t>(byte_width(w_.dtype));
         read_run(w_.dtype, w_.data + first * width, width, first, n, run);
       }
-      for (int64_t i = 0; i < n; ++i, dst += kTile) *dst = (number(run, w_.dtype, i) - zero) * scale;
+      for (int64_t i = 0; i < n; ++i, dst += kTile) {
+        const double code = number(run, w_.dtype, i);
+        *dst = (table_.present() ? element(table_, static_cast<int64_t>(code)) : code - zero) * scale;
+      }
       k += n;
     }
   }
 
  private:
-  TensorView w_, scales_, zeros_;
+  TensorView w_, scales_, zeros_, table_;
   int bits_ = 0;
   int64_t block_ = 0, depth_ = 0;
 };

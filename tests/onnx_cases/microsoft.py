@@ -172,7 +172,7 @@ def quantized():
 def bitsandbytes():
     """MatMulBnb4. The product with the identity gives every weight as it is."""
     for kind, name in enumerate(("fp4", "nf4")):
-        for n, k, block in ((4, 32, 16), (6, 64, 64), (5, 24, 16), (3, 7, 16), (2, 5, 16), (40, 48, 128)):
+        for n, k, block in ((4, 32, 16), (6, 64, 64), (5, 24, 16), (3, 7, 16), (2, 5, 16), (40, 48, 128), (70, 192, 64)):
             constants = {"w": ints(f"bnb{kind}{k}", (n * k + 1) // 2, high=255, dtype=np.uint8),
                          "s": floats("bnbs", -(-n * k // block), low=0.01, high=2)}
             op = ms("MatMulBnb4", "x w s", "y", K=k, N=n, block_size=block, quant_type=kind)

@@ -60,12 +60,13 @@ Terms terms_of(Op op, const void* attrs, const std::vector<Tensor>& in) {
       return {static_cast<double>(a[a.size() - (across ? 2 : 1)]), largest(in[0]) * largest(in[1])};
     }
     case Op::kLowBitFullyConnected: {
-      // A weight is at most all its bits, or the largest float, times the scale.
+      // A weight is at most all its bits, or the largest float or value of the table, times the scale.
       const int64_t given = static_cast<const LowBitFullyConnectedAttrs*>(attrs)->bits;
       const int bits = given != 0 ? static_cast<int>(given) : bit_width(in[1].dtype);
-      const double weight = is_float8(in[1].dtype)              ? largest(in[1])
-                            : in[1].dtype == DType::kFloat4E2M1 ? 6
-                                                                : (1 << bits) - 1;
+      const double weight = in.size() > 5 && in[5].dtype != DType::kNone ? largest(in[5])
+                            : is_float8(in[1].dtype)                     ? largest(in[1])
+                            : in[1].dtype == DType::kFloat4E2M1          ? 6
+                                                                         : (1 << bits) - 1;
       return {static_cast<double>(in[0].dims.back()), largest(in[0]) * largest(in[2]) * weight};
     }
     case Op::kExpertFullyConnected: {

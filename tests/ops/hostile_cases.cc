@@ -130,11 +130,9 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
     const int64_t depth = 4 * n(), columns = n(), block = std::max<int64_t>(a.block_size, 1);
     const Shape blocks = {columns, (depth - 1) / block + 1};
     const bool planes = a.bits > 0 && a.bits < 8 && has_planes(static_cast<int>(a.bits));
-    return {{n(), depth},
-            {columns, planes ? bit_row_bytes(static_cast<int>(a.bits), depth) : depth},
-            blocks,
-            blocks,
-            {columns}};
+    return {{n(), depth}, {columns, planes ? bit_row_bytes(static_cast<int>(a.bits), depth) : depth},
+            blocks,       blocks,
+            {columns},    {16}};
   }
   if (op == Op::kExpertFullyConnected) {
     const int64_t rows = r.below(7), experts = n(), depth = 4 * n(), columns = n(),
@@ -277,6 +275,12 @@ void hostile_calls(Op op, Fill fill_attrs) {
     std::vector<TensorView> views(inputs);
     std::vector<Shape> shapes(inputs);
     if (!hostile) fit_attrs(op, storage, r);
+    // Often right as a whole, which a table hardly is by chance.
+    const bool table = op == Op::kLowBitFullyConnected && inputs == 6 && r.one_in(2);
+    if (table && !hostile) {
+      auto& a = *reinterpret_cast<LowBitFullyConnectedAttrs*>(storage);
+      a.bits = 0, a.activation_bits = 0;
+    }
     const std::vector<Shape> fitting = r.one_in(2) ? fitting_shapes(op, storage, r) : std::vector<Shape>{};
     if (op == Op::kQAvgPool && !fitting.empty()) {  // too many attributes to be right by chance
       auto& a = *reinterpret_cast<QAvgPoolAttrs*>(storage);
@@ -297,7 +301,7 @@ void hostile_calls(Op op, Fill fill_attrs) {
         shapes[i] = fitting[i], views[i].dtype = fitting_dtype(op, i, r);
       if (fitting.size() == 8 && i == 4) views[i].dtype = DType::kInt32;
       if (!fitting.empty() && op == Op::kLowBitFullyConnected && (i == 1 || (i == 3 && r.one_in(2))))
-        views[i].dtype = integers;
+        views[i].dtype = table ? DType::kUint4 : integers;
       constexpr DType kNarrow[] = {DType::kFloat16, DType::kBFloat16, DType::kFloat8E4M3FN,
                                    DType::kFloat8E5M2FNUZ};
       if ((op == Op::kConv || op == Op::kFullyConnected) && i == 1 && r.one_in(3))
@@ -305,7 +309,8 @@ void hostile_calls(Op op, Fill fill_attrs) {
       if (!fitting.empty() && op == Op::kRoiAlign && i == 2) views[i].dtype = DType::kInt64;
       views[i].rank = static_cast<uint8_t>(shapes[i].size());
       std::copy(shapes[i].begin(), shapes[i].end(), views[i].dims);
-      if (static_cast<int>(i) >= info.min_inputs && r.one_in(4)) views[i] = TensorView{}, shapes[i].clear();
+      if (static_cast<int>(i) >= info.min_inputs && (r.one_in(4) || (table && i == 3 && !r.one_in(4))))
+        views[i] = TensorView{}, shapes[i].clear();
     }
     const int64_t max_outputs = info.max_outputs < 0 ? info.min_outputs + 2 : info.max_outputs;
     std::vector<TensorView> outputs(

@@ -87,8 +87,8 @@ def replayed(case, listing, steps):
     order, must give the type of every value that kept its name, and every cast that the model did not write."""
     decisions = listing["decisions"]
     types = {}  # name -> types that the value may have in the file
-    packed = {n.input[n.op_type == "MatMulNBits"] for n in case.model.graph.node
-              if n.op_type in ("MatMulNBits", "DequantizeLinear")}
+    packed = {n.input[n.op_type != "DequantizeLinear"] for n in case.model.graph.node
+              if n.op_type in ("MatMulNBits", "MatMulBnb4", "DequantizeLinear")}
     for t in case.model.graph.initializer:
         if t.name in packed:  # what the operator makes of it has its name
             continue
@@ -174,6 +174,10 @@ def check(case, sinter, timeout, golden, found):
         size = os.path.getsize(target)
         if case.weights and size > 1.02 * case.weights + PLAN_BYTES:
             return f"size: the file takes {size} bytes, the weights {case.weights}"
+        memory = json.loads(cli.call(sinter, "inspect", target, "--json", timeout=timeout).out)
+        more = sum(memory[f"{what}_bytes"] for what in ("widened_weight", "prepared", "packed"))
+        if case.weights and "LowBitFullyConnected" in case.ops and more > case.weights:
+            return f"memory: a session prepares {more} bytes of weights that take {case.weights}"
         feeds, result = os.path.join(work, "in.npz"), os.path.join(work, "out.npz")
         cli.save_npz(feeds, case.feeds)
         for backend in ("default", "reference"):

@@ -4,7 +4,7 @@ import itertools
 
 import ml_dtypes
 import numpy as np
-from type_case import arr64, d, f16, f32, halves, i8, i32, match, node, rng
+from type_case import MS, arr64, d, f16, f32, halves, i8, i32, match, node, rng, u8
 
 uint4 = ml_dtypes.uint4
 ORDER = {4: [0, 4, 1, 5, 2, 6, 3, 7], 8: [0, 2, 1, 3], 2: list(range(16))}  # where a word's numbers belong
@@ -262,7 +262,85 @@ def odd_shapes():
                         ops=() if block == 8 else ("LowBitFullyConnected",))
 
 
+NF4 = np.array([-1, -0.6961928, -0.525073051, -0.394917488, -0.284441382, -0.18477343, -0.0910500363, 0, 0.0795802996,
+                0.160930201, 0.246112302, 0.337915242, 0.440709829, 0.562617004, 0.722956836, 1], f32)
+
+
+def nibbles(g, packed, form):
+    """The places of numbers, of which the first of a byte is in its high bits, in the order of the numbers."""
+    if form == "divisions":
+        pair = g.op("Div", packed, g.const(u8(16))), g.op("Mod", packed, g.const(u8(16)))
+    else:
+        pair = g.op("BitShift", packed, g.const(u8(4)), direction="RIGHT"), g.op("BitwiseAnd", packed, g.const(u8(15)))
+    if form == "scattered":  # into the even places, then into the odd ones
+        count = 2 * len(g.constants[packed])
+        q = g.const(np.zeros(count, i32))
+        for first, half in enumerate(pair):
+            q = g.op("ScatterND", q, g.const(np.arange(first, count, 2)[:, None]), g.cast(half, i32))
+        return q
+    halves_ = [g.op("Unsqueeze", g.op("Cast", half, to=7), g.const(arr64(1))) for half in pair]
+    return g.op("Reshape", g.op("Concat", *halves_, axis=-1), g.const(arr64(-1)))
+
+
+def looked_up(form, kind=f32, nd=False, product="Gemm", nested=False, n=128, k=256, block=64):
+    """Numbers of NF4 as torch's exporters write what bitsandbytes computes: places in a table of the type that the model
+    computes in, times a float32 scale for each block of all numbers. nested: scales are bytes, places in another table, with
+    a scale for 256 of them and an offset."""
+    r = rng(f"lookedup{form}")
+    packed, s = r.integers(0, 256, n * k // 2, u8), r.uniform(0.1, 1, (n * k // block, 1)).astype(f32)
+    stored = packed.nbytes + s.nbytes + 64
+    table, x = NF4.astype(kind), halves("lookedupx", 3, k).astype(kind)
+    g = Graph()
+    q, t = nibbles(g, g.const(packed), form), g.const(table)
+    w = g.op("GatherND", t, g.op("Unsqueeze", q, g.const(arr64(-1)))) if nd else g.op("Gather", t, q)
+    w, scales = g.reshape(w, n * k // block, block), g.const(s)
+    if nested:
+        codes, levels = r.integers(0, 256, len(s), u8), np.linspace(-1, 1, 256, dtype=f32)
+        more = r.uniform(0.1, 0.4, (len(s) // 256, 1)).astype(f32)
+        scales = g.op("Gather", g.const(levels), g.op("Cast", g.const(codes), to=7))
+        scales = g.reshape(g.op("Mul", g.reshape(scales, -1, 256), g.const(more)), -1)
+        scales = g.reshape(g.op("Add", scales, g.const(f32(0.7))), -1, 1)
+        s = ((levels[codes].reshape(-1, 256) * more).reshape(-1, 1) + f32(0.7)).astype(f32)
+        stored = packed.nbytes + codes.nbytes + levels.nbytes + more.nbytes + 64
+    w = g.reshape(g.op("Mul", w if kind == f32 else g.cast(w, f32), scales), n, k)
+    w = w if kind == f32 else g.cast(w, kind)
+    if product == "Gemm":
+        g.nodes.append(node("Gemm", ["x", w], ["y"], transB=1))
+    else:
+        g.nodes.append(node("MatMul", ["x", g.op("Transpose", w, perm=[1, 0])], ["y"]))
+    q = np.stack([packed >> 4, packed & 15], 1).reshape(-1, block)
+    want = d(x) @ (d(table)[q] * d(s)).reshape(n, k).T
+    name = f"unpacked_nf4_{form}_{np.dtype(kind).name}{'_nd' if nd else ''}{'_nested' if nested else ''}_{product.lower()}"
+    return match(name, "unpack.lowbit", g.nodes, {"x": x}, "y" if kind == f32 else "y:h", want, g.constants, opset=18,
+                 strict=None, weights=stored, ops=("LowBitFullyConnected",))
+
+
+def bitsandbytes():
+    """MatMulBnb4: blocks that are parts of rows, those that cross rows and have 32 numbers in common with them, and those
+    that have 8, which a session widens."""
+    r = rng("bitsandbytes")
+    for n, k, block in ((128, 256, 64), (256, 64, 16), (96, 128, 128), (64, 96, 64), (64, 72, 16)):
+        packed, s = r.integers(0, 256, n * k // 2, u8), r.uniform(0.1, 1, n * k // block).astype(f32)
+        q = np.stack([packed >> 4, packed & 15], 1).reshape(-1, block)
+        x = halves("bnbx", 3, k).astype(f32)
+        yield match(f"unpacked_bnb4_{n}x{k}_by_{block}", "unpack.lowbit",
+                    [node("MatMulBnb4", "x w s", "y", domain=MS, K=k, N=n, block_size=block, quant_type=1)], {"x": x}, "y",
+                    d(x) @ (d(NF4)[q] * d(s)[:, None]).reshape(n, k).T, {"w": packed, "s": s}, strict=None,
+                    weights=packed.nbytes + s.nbytes + 64, ops=("LowBitFullyConnected",) if k != 72 else ("FullyConnected",))
+
+
+def tables():
+    for form in ("stacked", "divisions", "scattered"):
+        for kind in (f32, f16):
+            yield looked_up(form, kind)
+            yield looked_up(form, kind, nd=True, product="MatMul")
+    for kind in (f32, f16):
+        yield looked_up("stacked", kind, nested=True, n=1024, k=1024)
+    yield from bitsandbytes()
+
+
 def cases():
+    yield from tables()
     yield from odd_shapes()
     yield three_bits()
     yield sliced_products("sliced_products")

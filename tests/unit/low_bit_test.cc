@@ -291,6 +291,68 @@ TEST(LowBit, LeavesFloatsAlone) {
     EXPECT_EQ(recognise_any_low_bit(m->graph), 0) << dump(m->graph);
 }
 
+// A table of 16 numbers, looked up whole or in two halves that are joined then, times a scale for each 32 of
+// a row.
+ValueId of_table(Model& s, const ConstantPtr& table, const ConstantPtr& places, bool halves) {
+  const ValueId t = s.add(table);
+  const auto numbers_of = [&](const ConstantPtr& c) {
+    return s.emit(GatherAttrs{0}, {t, s.emit(to(DType::kInt64), {s.add(c)})});
+  };
+  ValueId w = kAbsent;
+  if (halves) {
+    const ConstantPtr other = integers(DType::kUint8, places->dims(), 0, 16);
+    w = s.emit(ConcatAttrs{2}, {s.emit(ViewAttrs{IntList{64, 96, 1}}, {numbers_of(places)}),
+                                s.emit(ViewAttrs{IntList{64, 96, 1}}, {numbers_of(other)})});
+  } else {
+    w = numbers_of(places);
+  }
+  const int64_t depth = halves ? 192 : 96;
+  w = s.emit(MulAttrs{}, {s.emit(ViewAttrs{IntList{64 * depth / 32, 32}}, {w}),
+                          s.add(scales(DType::kFloat32, {64 * depth / 32, 1}))});
+  return s.emit(ViewAttrs{IntList{64, depth}}, {w});
+}
+
+TEST(LowBit, PlacesInATable) {
+  const auto irrational = [](size_t i) { return std::cbrt(static_cast<double>(i) - 7.0); };
+  for (const int64_t size : {16, 11})
+    for (const bool halves : {false, true})
+      for (const DType t : {DType::kFloat32, DType::kFloat16}) {
+        if (halves && size < 16) continue;
+        SCOPED_TRACE(::testing::Message() << size << " " << halves << " " << dtype_name(t));
+        Model s;
+        const ConstantPtr places = integers(DType::kUint8, {64, 96}, 0, size);
+        ConstantPtr table = numbers(t, {size}, irrational);
+        if (t == DType::kFloat16) table = s.graph.value(s.emit(to(DType::kFloat32), {s.add(table)})).constant;
+        s.multiply(of_table(s, table, places, halves));
+        EXPECT_EQ(apply(recognise_any_low_bit, s, kRoundedOnce), 1);
+        ASSERT_NE(product(s.graph), nullptr) << dump(s.graph);
+        EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, 32);
+        EXPECT_EQ(operand(s.graph, 1).dtype, DType::kUint4);
+        ASSERT_EQ(product(s.graph)->inputs.size(), 6u);
+        EXPECT_EQ(operand(s.graph, 5).dims, (Dims{16}));
+        EXPECT_EQ(operand(s.graph, 5).dtype, DType::kFloat32);
+      }
+}
+
+TEST(LowBit, TablesThatAreNot) {
+  const auto table = [](DType t, Dims dims) {
+    return numbers(t, std::move(dims), [](size_t i) { return std::cbrt(static_cast<double>(i) - 7.0); });
+  };
+  const ConstantPtr places = integers(DType::kUint8, {64, 96}, 0, 16);
+  Model large, infinite, shifted, of_columns;
+  large.multiply(of_table(large, table(DType::kFloat32, {17}), places, false));
+  infinite.multiply(of_table(infinite,
+                             numbers(DType::kFloat32, {16}, [](size_t i) { return i == 3 ? HUGE_VAL : 1.5; }),
+                             places, false));
+  shifted.multiply(shifted.emit(SubAttrs{}, {of_table(shifted, table(DType::kFloat32, {16}), places, false),
+                                             shifted.add(scales(DType::kFloat32, {64, 1}))}));
+  of_columns.multiply(
+      of_columns.emit(MulAttrs{}, {of_table(of_columns, table(DType::kFloat32, {16}), places, false),
+                                   of_columns.add(scales(DType::kFloat32, {1, 96}))}));
+  for (Model* m : {&large, &infinite, &shifted, &of_columns})
+    EXPECT_EQ(recognise_any_low_bit(m->graph), 0) << dump(m->graph);
+}
+
 TEST(LowBit, FractionalAndWideZeroPoints) {
   for (const double more : {0.5, 1.0, 300.0}) {
     Model s;

@@ -35,7 +35,7 @@ constexpr double kRounding = 0x1p-21;  // of the scale and of the product, relat
 // All of IntegerWeights but its constant and magnitudes; the integers of the constant go to `items`.
 std::optional<IntegerWeights> from_parts(const LowBitParts& parts, const std::vector<double>& w,
                                          const Dims& dims, int64_t axis, std::vector<int8_t>* items) {
-  if (parts.q->dims() != dims) return std::nullopt;
+  if (parts.q->dims() != dims || !parts.table.empty()) return std::nullopt;
   const auto scales = per_channel(parts.s, dims, axis, 1), zeros = per_channel(parts.z, dims, axis, 0);
   if (!scales || !zeros) return std::nullopt;
   const std::vector<int64_t> q = parts.q->as_int64s();

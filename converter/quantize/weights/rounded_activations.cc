@@ -12,6 +12,7 @@ int round_activations(Graph& graph) {
     for (const auto& body : node.bodies) rounded += round_activations(*body);
     const auto* attrs = node.as<LowBitFullyConnectedAttrs>();
     if (attrs == nullptr || is_float(graph.value(node.inputs[1]).dtype)) continue;
+    if (node.inputs.size() > 5 && node.inputs[5] != kAbsent) continue;  // numbers of a table
     LowBitFullyConnectedAttrs changed = *attrs;
     changed.activation_bits = 8;
     node.attrs = changed;

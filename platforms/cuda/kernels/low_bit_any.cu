@@ -16,6 +16,7 @@ SINTER_DEVICE float any_weight(const LowBitArguments& a, int64_t column, uint32_
   const int64_t at = column * a.depth + k;
   if (is_float8(a.weight_type)) return narrow_weight(a.w, a.weight_type, at);
   const int32_t code = low_bit_integer(a.w, a.bits, a.is_signed != 0, at);
+  if (a.table != nullptr) return a.table[code];
   if (a.weight_type != DType::kFloat4E2M1) return static_cast<float>(code);
   return static_cast<float>(decode_float<kFloat4E2M1Format>(static_cast<uint32_t>(code)));
 }

@@ -14,7 +14,8 @@ constexpr int kRows = 8, kColumns = 4;
 static_assert(kTile * 2 == kThreads && kTile / kRows * (kTile / kColumns) == kThreads);
 
 struct Weights {
-  Words<16> w = {};  // 16 numbers: 8 bytes of 4 bits each, or all
+  Words<16> w = {};    // 16 numbers: 8 bytes of 4 bits each, or all
+  uint32_t count = 0;  // of them that the row has
   LowBitScale by;
 };
 
@@ -52,15 +53,26 @@ struct Tile {
       to->w = *reinterpret_cast<const Words<16>*>(from + k);
     }
     to->by = low_bit_scale(a, column, k);
+    to->count = a.depth - k;
   }
   SINTER_DEVICE void store(const Shared<float>& x, const Shared<float>& w, const float (&xs)[kHalf],
                            const Weights& ws) const {
     SINTER_UNROLL
     for (int i = 0; i < kHalf; ++i) x[(half() + i) * kStride + line()] = xs[i];
-    if (a.bits == 4)
+    if (a.table != nullptr)
+      look_up(w, ws);
+    else if (a.bits == 4)
       widen<4>(w, ws);
     else
       widen<8>(w, ws);
+  }
+  // What is behind the row's end may be no number, which its x, 0, does not cancel.
+  SINTER_DEVICE void look_up(const Shared<float>& to, const Weights& ws) const {
+    SINTER_UNROLL
+    for (int i = 0; i < kHalf; ++i)
+      to[(half() + i) * kStride + line()] = static_cast<uint32_t>(i) < ws.count
+                                                ? a.table[ws.w.w[i / 8] >> (i % 8 * 4) & 15] * ws.by.scale
+                                                : 0.0f;
   }
   template <int kBits>
   SINTER_DEVICE void widen(const Shared<float>& to, const Weights& ws) const {

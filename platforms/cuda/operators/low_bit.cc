@@ -60,8 +60,8 @@ Status launch_tiles(Lowering& l, int64_t block, LowBitArguments& a) {
   SINTER_RETURN_UNLESS(column_tiles * row_tiles <= INT32_MAX, unsupported("a product of 2^31 tiles or more"));
   a.column_tiles = Divider(column_tiles);
   LaunchShape shape = {.blocks = {static_cast<uint32_t>(column_tiles * row_tiles)}};
-  // Integers of weights are exact as 16-bit floats, zero points with fractions are not.
-  const bool exact = a.kind != FloatKind::kFloat && a.float_zeros == 0;
+  // Integers of weights are exact as 16-bit floats; numbers of tables and zero points with fractions are not.
+  const bool exact = a.kind != FloatKind::kFloat && a.float_zeros == 0 && a.table == nullptr;
   if (exact && (block == a.depth || block % kLowBitDepth == 0)) {
     shape.shared_bytes = 2 * kLowBitHalfStage;
     return l.launch_one_of(
@@ -85,6 +85,9 @@ Status launch_low_bit(Lowering& l, int64_t columns, int64_t block_size, LowBitAr
   if (l.has_input(at.zeros))
     a.zeros = l.in(at.zeros).data, a.float_zeros = l.in(at.zeros).dtype != weights.dtype;
   if (l.has_input(at.bias)) a.bias = l.in(at.bias).data;
+  const bool table = l.call().op == Op::kLowBitFullyConnected && l.has_input(5);
+  SINTER_RETURN_UNLESS(!table || l.in(5).dtype == DType::kFloat32, unsupported("tables are float32 there"));
+  if (table) a.table = l.in(5).as<const float>();
   a.kind = kind_of(x.dtype), a.scale_type = scales.dtype, a.weight_type = weights.dtype;
   a.bits = low_bit_width(l.call()), a.zero_bits = bit_width(weights.dtype), a.planes = a.bits != a.zero_bits;
   a.is_signed =
@@ -103,7 +106,7 @@ Status launch_low_bit(Lowering& l, int64_t columns, int64_t block_size, LowBitAr
   const int segment = low_bit_segment(a.bits);
   const bool plain = a.kind != FloatKind::kDouble && depth > 0 && (block == depth || block % segment == 0) &&
                      l.is_constant(at.weights) && !is_float(weights.dtype);
-  if (!plain) {
+  if (!plain || (table && rows <= kMostFewRows)) {
     a.w = l.in(at.weights).data;
     return l.launch<Kernel::k_low_bit_any>(
         {.blocks = {blocks_for(rows * columns, threads_of(Kernel::k_low_bit_any) / 32)}}, a);
