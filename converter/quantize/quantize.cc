@@ -9,6 +9,7 @@
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/ir/op_traits.h"
 #include "converter/quantize/quantizer.h"
+#include "converter/quantize/ranges/kept_packings.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/search/cheaper_in_float.h"
@@ -301,7 +302,11 @@ QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const Quanti
   size_t bytes = 0;
   for (const Value& v : graph.values) bytes += v.constant ? v.constant->byte_size() : 0;
   const WeightMemory memory(std::max(3 * bytes, size_t{8} << 20));
-  return Quantizer(graph, samples, options, others).run();
+  // Integers take a quarter of the bytes of the weights; those of two trials.
+  KeptPackings packings(std::max(bytes / 2, size_t{8} << 20));
+  QuantizeOptions with = options;
+  with.runner.packings = &packings;
+  return Quantizer(graph, samples, with, others).run();
 }
 
 }  // namespace sinter::convert
