@@ -12,7 +12,7 @@ namespace {
 // weights, and for each operation; measured on one core with AVX-512.
 constexpr double kRoundByte = 10e-9, kStepByte = 3e-9, kTrialByte = 0.2e-9, kTrialOperation = 20e-6;
 constexpr double kValueRange = 1.4e-3;                     // by one rule, of each value
-constexpr double kRoundingCost = 0.25e-9;                  // for each unit of adaptive_rounding_cost()
+constexpr double kRoundingCost = 0.05e-9;                  // for each unit of adaptive_rounding_cost()
 constexpr int64_t kFewestSplit = 4;                        // samples that none judges
 constexpr double kProbedSample = 0.7, kTriedSample = 0.4;  // of the time of observing one
 constexpr double kOperationChoice = 0.2e-3;
@@ -94,10 +94,9 @@ void Quantizer::expect_phases(int64_t observed, size_t kept) {
                trial_units(std::min(affordable(kSmallTrialBudget, kept), kept)) *
                    (kTrialsOfLeaving + kTrialsOfOperation * operations));
   work_.expect(phase::kLeavingFloat, Work::kChoosing, kTrialsOfOperation * operations);
-  if (corrects_by_runs(kept)) {
-    work_.expect(phase::kRuns, Work::kCorrecting, kUsualCorrections);
-    work_.expect(phase::kRuns, Work::kTrial, tried * kUsualCorrections);
-  }
+  const double corrections = corrects_by_runs(kept) ? kUsualCorrections : 0;
+  work_.expect(phase::kRuns, Work::kCorrecting, corrections);
+  work_.expect(phase::kRuns, Work::kTrial, tried * corrections);
   work_.expect(phase::kMeasuring, Work::kTrial, 1);
   expect_refit(observed * 5 / 4, kept, false);
 }
