@@ -131,8 +131,9 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   PackedFile packed;
   Progress progress(stages_of(a), a.common.quiet, outcome.listener);
   options.progress = [&](const char* stage) { progress.begin(stage); };
-  options.quantization.progress = [&](const Phase& phase, int64_t done, int64_t total) {
-    progress.step(phase, done, total);
+  options.quantization.progress = [&](const Phase& phase, int64_t done, int64_t total,
+                                      const std::optional<TimeLeft>& left) {
+    progress.step(phase, done, total, left);
   };
   Diagnostics diagnostics;
   nlohmann::json sizes;

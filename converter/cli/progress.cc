@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 
 namespace sinter::convert {
 namespace {
@@ -32,23 +33,21 @@ Progress::Progress(std::vector<ProgressStage> stages, bool quiet, CommandListene
 
 Progress::~Progress() { finish(); }
 
+double Progress::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
 void Progress::begin(const std::string& stage) {
   std::unique_lock lock(mutex_);
-  stage_ = stage, phase_ = nullptr, done_ = 0, total_ = -1, until_ = 0;
-  for (size_t i = 0; i < stages_.size(); ++i)
-    if (stages_[i].name == stage && i >= at_) at_ = i, within_ = 0;
+  stage_ = stage, phase_ = nullptr, done_ = 0, total_ = -1, left_.reset();
+  for (size_t i = at_; i < stages_.size(); ++i)
+    if (stages_[i].name == stage) at_ = i;
   lock.unlock();
   report();
 }
 
-void Progress::step(const Phase& phase, int64_t done, int64_t total) {
+void Progress::step(const Phase& phase, int64_t done, int64_t total, const std::optional<TimeLeft>& left) {
   std::unique_lock lock(mutex_);
-  if (phase_ != &phase || done < done_) {
-    within_ = std::max(within_ + (until_ - within_) * part(), phase.begin);
-    // The remaining work is unknown: each phase without an end takes half of the rest.
-    until_ = phase.end > 0 ? std::max(within_, phase.end) : within_ + (1 - within_) / 2;
-  }
   phase_ = &phase, done_ = done, total_ = total;
+  left_ = left, left_at_ = seconds();
   lock.unlock();
   report();
 }
@@ -56,45 +55,52 @@ void Progress::step(const Phase& phase, int64_t done, int64_t total) {
 // Only the thread that works changes what is read here. Estimates may fall; what is reported does not.
 void Progress::report() {
   if (listener_ == nullptr) return;
-  reported_ = std::max(reported_, fraction());
+  const double spent = seconds();
+  if (const std::optional<double> rest = left(); rest && spent > 0)
+    reported_ = std::max(reported_, spent / (spent + *rest));
   listener_->progress(reported_, doing());
 }
 
-double Progress::part() const {
-  return total_ > 0 ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)) : 0;
-}
-
-double Progress::fraction() const {
-  double before = 0, all = 0;
-  for (size_t i = 0; i < stages_.size(); ++i) {
-    all += stages_[i].share;
-    if (i < at_) before += stages_[i].share;
+std::optional<double> Progress::left() const {
+  double before = 0, behind = 0, here = 0;
+  for (size_t i = 0; i < stages_.size(); ++i)
+    (i < at_ ? before : i > at_ ? behind : here) += stages_[i].share;
+  const double now = seconds();
+  // A stage that reports what it has left tells what a unit of the shares takes; others count as half done,
+  // or by what their phase has done.
+  if (left_) {
+    const double stage = std::max(left_->seconds - std::min(now - left_at_, left_->of_phase), 0.0);
+    return stage + behind * (now + stage) / (before + here);
   }
-  // A phase that does not report its parts counts as half done.
-  const double here =
-      phase_ == nullptr ? within_ : within_ + (until_ - within_) * (total_ < 0 ? 0.5 : part());
-  return all > 0 ? (before + (stages_.empty() ? 0 : stages_[at_].share) * here) / all : 0;
+  const double part = phase_ != nullptr && total_ > 0
+                          ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_))
+                          : 0.5;
+  const double done = before + here * part;
+  if (!(done > 0)) return std::nullopt;
+  return now * (here * (1 - part) + behind) / done;
 }
 
 std::string Progress::doing() const {
   std::string text = stage_;
   if (phase_ != nullptr) {
     text += (text.empty() ? "" : ", ") + std::string(phase_->name);
+    // Without the s of the plural, where it is one.
+    const size_t unit = done_ == 1 ? std::string_view(phase_->unit).size() - 1 : std::string_view::npos;
     if (total_ > 0)
       text += fmt::format(": {} of {} {}", done_, total_, phase_->unit);
     else if (done_ > 0)
-      text += fmt::format(": {} {}", done_, phase_->unit);
+      text += fmt::format(": {} {}", done_, std::string_view(phase_->unit).substr(0, unit));
   }
   return text;
 }
 
 std::string Progress::line() const {
-  const double spent = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double spent = seconds();
   std::string text = doing();
   text += fmt::format("; {} so far", duration(spent));
-  const double f = fraction();
-  if (spent >= kLeastSeconds && f >= kLeastFraction && f < 1)
-    text += fmt::format(", about {} left", duration(spent * (1 - f) / f));
+  const std::optional<double> rest = left();
+  if (spent >= kLeastSeconds && rest && spent >= kLeastFraction * (spent + *rest))
+    text += fmt::format(", about {} left", duration(*rest));
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,8 +32,9 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void begin(const std::string& stage);
-  // Within the stage: `done` of `total` (-1: unknown) of what the phase, one of quantize/phases.h, counts.
-  void step(const Phase& phase, int64_t done, int64_t total);
+  // Within the stage: `done` of `total` (-1: unknown) of what the phase, one of quantize/phases.h, counts;
+  // `left`: of the stage, where it is known.
+  void step(const Phase& phase, int64_t done, int64_t total, const std::optional<TimeLeft>& left = {});
   // Clears the line, for output of others; nothing is written any more.
   void finish();
 
@@ -42,8 +44,9 @@ class Progress {
   void report();              // to the listener
   std::string doing() const;  // the stage and how far it is
   std::string line() const;
-  double part() const;      // of the phase
-  double fraction() const;  // of the command
+  double seconds() const;  // since the command began
+  // Of the command, in seconds; nothing: it cannot be estimated.
+  std::optional<double> left() const;
 
   const std::vector<ProgressStage> stages_;
   CommandListener* const listener_;
@@ -55,8 +58,8 @@ class Progress {
   const Phase* phase_ = nullptr;
   size_t at_ = 0;
   int64_t done_ = 0, total_ = -1;
-  double within_ = 0;    // share of the stage that was done when its phase began
-  double until_ = 0;     // ... that will be when it ends
+  std::optional<TimeLeft> left_;  // of the stage, at
+  double left_at_ = 0;
   double reported_ = 0;  // the largest fraction
   bool finished_ = false;
   std::thread ticker_;

@@ -25,6 +25,7 @@ MappedModel::MappedModel(const PlannedModel& plan, const BytesAtPage& at_page) {
   std::memcpy(start + header.flatbuffer_offset, flatbuffer.data(), flatbuffer.size());
   for (const ConstantPool::Entry& e : pool.entries()) {
     const size_t at = weights + e.offset, bytes = e.constant->byte_size();
+    if (bytes > 0) constants_.emplace(memory_->span().data() + at, e.constant);
     if (bytes >= kLargeConstantBytes) {
       memory_->put_pages(at, at_page(e.constant).bytes);
       continue;
@@ -34,6 +35,11 @@ MappedModel::MappedModel(const PlannedModel& plan, const BytesAtPage& at_page) {
   }
   if (!segments.empty())
     memory_->write(first + header.file_bytes - format::kSegmentPadding, format::kSegmentPadding);
+}
+
+ConstantPtr MappedModel::constant_at(const std::byte* address) const {
+  const auto at = constants_.find(address);
+  return at != constants_.end() ? at->second : nullptr;
 }
 
 }  // namespace sinter::convert

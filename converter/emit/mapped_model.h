@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "converter/ir/assembled_bytes.h"
@@ -22,10 +23,13 @@ class MappedModel {
   MappedModel() = default;
   MappedModel(const PlannedModel& plan, const BytesAtPage& at_page);
   std::span<const std::byte> bytes() const { return bytes_; }
+  // The constant whose bytes begin at this address of bytes(); null: none does.
+  ConstantPtr constant_at(const std::byte* address) const;
 
  private:
   std::unique_ptr<AssembledBytes> memory_;
   std::span<const std::byte> bytes_;
+  std::map<const std::byte*, ConstantPtr> constants_;
 };
 
 }  // namespace sinter::convert

@@ -1,35 +1,45 @@
-// The phases of quantization, as progress names them: what each counts, and where it usually begins and ends,
-// as shares of the time of all of them. Networks differ by a factor of about two in each. An end of 0: not
-// every quantization has the phase, or it belongs to another one.
+// The phases of quantization, as progress names them, and what each counts.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 namespace sinter::convert {
 
 struct Phase {
-  const char* name;
-  const char* unit;
-  double begin, end;
+  const char *name, *unit;
 };
 
 namespace phase {
-inline constexpr Phase kCalibrating{"calibrating", "samples", 0, 0.07};
-inline constexpr Phase kRewriting{"trying rewritings", "samples", 0.1, 0.4};
-inline constexpr Phase kWeighingRules{"weighing rules", "samples", 0.3, 0.46};
-inline constexpr Phase kWeighingLayers{"weighing layers", "layers", 0, 0};
-inline constexpr Phase kRanges{"choosing ranges", "values", 0.5, 0.65};
-inline constexpr Phase kRounding{"rounding weights", "samples", 0.65, 0.75};
-inline constexpr Phase kBiases{"correcting biases", "samples", 0.75, 0.95};
-inline constexpr Phase kLeavingFloat{"choosing operations to keep in float", "samples", 0.95, 0.97};
-inline constexpr Phase kRuns{"correcting biases by runs", "samples", 0.97, 0.98};
-inline constexpr Phase kMeasuring{"measuring", "samples", 0.98, 1};
-inline constexpr Phase kEvaluating{"evaluating", "samples", 0, 0};
-inline constexpr Phase kMeasuringLayers{"measuring layers", "samples", 0, 0};
+inline constexpr Phase kCalibrating{"calibrating", "samples"};
+inline constexpr Phase kRewriting{"trying rewritings", "trials"};
+inline constexpr Phase kWeighingRules{"weighing rules", "trials"};
+inline constexpr Phase kRanges{"choosing ranges", "values"};
+inline constexpr Phase kWeighingLayers{"weighing layers", "layers"};
+inline constexpr Phase kRounding{"rounding weights", "trials"};
+inline constexpr Phase kBiases{"correcting biases", "trials"};
+inline constexpr Phase kLeavingFloat{"choosing operations to keep in float", "trials"};
+inline constexpr Phase kRuns{"correcting biases by runs", "trials"};
+inline constexpr Phase kMeasuring{"measuring", "samples"};
+inline constexpr Phase kEvaluating{"evaluating", "samples"};
+inline constexpr Phase kMeasuringLayers{"measuring layers", "samples"};
 }  // namespace phase
 
-// `done` of `total` of what the phase counts; total -1: unknown.
-using PhaseProgress = std::function<void(const Phase& phase, int64_t done, int64_t total)>;
+// Those of every static quantization. Calibrating comes once more where the graph was rewritten, and at the
+// end; the last two may come at any time.
+inline constexpr const Phase* kPhasesInOrder[] = {
+    &phase::kCalibrating,    &phase::kRewriting, &phase::kWeighingRules, &phase::kRanges,
+    &phase::kWeighingLayers, &phase::kRounding,  &phase::kBiases,        &phase::kLeavingFloat,
+    &phase::kRuns,           &phase::kMeasuring};
+
+// Seconds until a quantization is done, and those of its phase, when it was reported.
+struct TimeLeft {
+  double seconds = 0, of_phase = 0;
+};
+
+// `done` of `total` of what the phase counts; total -1: unknown. `left`: nothing, where it is not known.
+using PhaseProgress =
+    std::function<void(const Phase& phase, int64_t done, int64_t total, const std::optional<TimeLeft>& left)>;
 
 }  // namespace sinter::convert

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/ir/op_traits.h"
 #include "converter/quantize/quantizer.h"
+#include "converter/quantize/ranges/kept_packings.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/search/cheaper_in_float.h"
@@ -19,8 +21,6 @@
 namespace sinter::convert {
 namespace {
 
-// For measuring once, in run_cost's unit: where dozens of plans are measured, and where hundreds are.
-constexpr double kTrialBudget = 0.4e9, kSmallTrialBudget = 0.1e9;
 constexpr size_t kFewestInTrial = 8;
 
 std::vector<OutputNoise> named(const Graph& graph, const Noise& noise) {
@@ -38,6 +38,10 @@ std::vector<OutputNoise> judged(const Graph& exact, const Graph& rounded, const 
   return outputs;
 }
 
+double system_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace
 
 Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions& options,
@@ -46,7 +50,11 @@ Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions&
       others_(others),
       exact_(graph),
       samples_(samples, Trials::most_samples(graph)),
-      options_(options) {
+      options_(options),
+      work_(options.clock ? options.clock : system_seconds, [this](Work kind) {
+        if (total_ < 0 && (kind == Work::kTrial || kind == Work::kRounding)) ++done_;
+        report();
+      }) {
   plan_.graph = graph;
   plan_.graph.ledger = std::make_shared<TypeLedger>();  // trials decide nothing
   plan_.left.force_int8 = options.force_int8;
@@ -58,11 +66,6 @@ Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions&
 bool Quantizer::enabled(const Technique& technique) const {
   return std::find(options_.disabled.begin(), options_.disabled.end(), technique.name) ==
          options_.disabled.end();
-}
-
-Step Quantizer::step(const Phase& phase) const {
-  if (!options_.progress) return {};
-  return [this, &phase](int64_t done, int64_t total) { options_.progress(phase, done, total); };
 }
 
 double Quantizer::measured(const QuantizationPlan& plan, Part part) const {
@@ -95,9 +98,6 @@ QuantizeSummary Quantizer::run() {
   const auto observe_plan = [this] { return observe_all(assign_roles(plan_.graph, plan_.left)); };
   Observations seen = observe_plan();
   summary_.samples = seen.samples;
-  const auto begin = [&](const Phase& phase) {
-    if (options_.progress) options_.progress(phase, 0, -1);
-  };
   begin(phase::kRewriting);
   spare_recurrent(seen);
   if (rewrite()) {
@@ -109,8 +109,10 @@ QuantizeSummary Quantizer::run() {
   begin(phase::kRounding);
   round_weights();
   half_.reset();
+  expect_refit(summary_.samples * 5 / 4, trials_->size(), true);
   begin(phase::kBiases);
   correct_by_means();
+  expect_refit(summary_.samples * 5 / 4, trials_->size(), true);
   begin(phase::kLeavingFloat);
   leave();
   begin(phase::kRuns);
@@ -149,17 +151,27 @@ Observations Quantizer::observe_all(const std::vector<Role>& roles) {
     if (is_recurrent(node.op()) && std::find(values.begin(), values.end(), node.inputs[0]) == values.end())
       values.push_back(node.inputs[0]);
   samples_.rewind();
+  if (!trials_ && samples_.count() >= 0) {
+    const auto count = static_cast<size_t>(samples_.count());
+    work_.expect(phase::kCalibrating, Work::kObserving, static_cast<double>(count));
+    expect_phases(samples_.count(), std::min(count, Trials::most_samples(exact_)));
+  }
   if (trials_) return observe(plan_.graph, samples_, values, observing);
   Observations seen = observe(plan_.graph, samples_, values, observing);
   trials_.emplace(exact_, samples_.take_choosing(), options_.runner);
   if (std::vector<Sample> judges = samples_.take_judging(); !judges.empty())
     judges_.emplace(exact_, std::move(judges), options_.runner);
-  const auto affordable = [&](double budget) {
-    const auto count = static_cast<size_t>(budget / std::max(1.0, run_cost(exact_)));
-    return std::clamp(count, kFewestInTrial, trials_->size() + kFewestInTrial);
-  };
-  few_ = affordable(kTrialBudget), fewer_ = affordable(kSmallTrialBudget);
+  work_.did(Work::kObserving, 0);  // the exact outputs
+  trials_->count(&work_);
+  if (judges_) judges_->count(&work_);
+  few_ = affordable(kTrialBudget, trials_->size()), fewer_ = affordable(kSmallTrialBudget, trials_->size());
+  expect_phases(seen.samples, trials_->size());
   return seen;
+}
+
+size_t Quantizer::affordable(double budget, size_t kept) const {
+  const auto count = static_cast<size_t>(budget / std::max(1.0, run_cost(exact_)));
+  return std::clamp(count, kFewestInTrial, kept + kFewestInTrial);
 }
 
 Observations Quantizer::observe_half(const Graph& graph) const {
@@ -278,7 +290,7 @@ Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource
                           const QuantizeOptions& options) {
   Evaluation result;
   const auto progress = [&](int64_t done, int64_t total) {
-    if (options.progress) options.progress(phase::kEvaluating, done, total);
+    if (options.progress) options.progress(phase::kEvaluating, done, total, std::nullopt);
   };
   result.outputs =
       named(exact, measure_all(exact, rounded, samples, options.runner, progress, &result.samples));
@@ -301,7 +313,11 @@ QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const Quanti
   size_t bytes = 0;
   for (const Value& v : graph.values) bytes += v.constant ? v.constant->byte_size() : 0;
   const WeightMemory memory(std::max(3 * bytes, size_t{8} << 20));
-  return Quantizer(graph, samples, options, others).run();
+  // Integers take a quarter of the bytes of the weights; those of two trials.
+  KeptPackings packings(std::max(bytes / 2, size_t{8} << 20));
+  QuantizeOptions with = options;
+  with.runner.packings = &packings;
+  return Quantizer(graph, samples, with, others).run();
 }
 
 }  // namespace sinter::convert

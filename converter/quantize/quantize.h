@@ -56,6 +56,7 @@ struct QuantizeOptions {
   // Measures on data of its own; it is what min_sqnr is judged by, then.
   std::function<Evaluation(const Graph& exact, const Graph& rounded)> evaluate;
   PhaseProgress progress;
+  std::function<double()> clock;  // seconds, for the time left; null: the system's
 };
 
 // The effect of a technique on the worst output.

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "converter/quantize/quantizer.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
@@ -30,8 +32,19 @@ void Quantizer::leave_by(const Technique& technique, Remedy remedy) {
   const double before = now_.worst_db();
   const size_t left = plan_.left.size(), wide = plan_.wide.size();
   const MeasurePlan measure = [&](const QuantizationPlan& plan) { return foresee(plan, fewer_); };
+  size_t targets = std::size(kWorthIt);  // still to come
+  double each = kUsualTrialsOfTarget;
+  const auto expect = [&](double trials) {
+    // Where one target is not reached at first, the higher ones are not, either.
+    each = std::max(each, trials / 2);
+    const double all = trials + each * static_cast<double>(targets);
+    work_.expect(phase::kLeavingFloat, Work::kTrial, trial_units(fewer_) * all);
+    work_.expect(phase::kLeavingFloat, Work::kChoosing,
+                 trials > 0 || each > kUsualTrialsOfTarget ? all / 2 : 0);
+  };
   const auto reach = [&](const LeaveTarget& target) {
-    return leave_float(&plan_, *trials_, measure, sensitivity_, fine_, remedy, target).reached;
+    targets -= targets > 0 ? 1 : 0;
+    return leave_float(&plan_, *trials_, measure, sensitivity_, fine_, remedy, target, expect).reached;
   };
   if (options_.max_drop) {
     leave_by_accuracy(reach);

@@ -78,17 +78,27 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
   const double surely = few_samples() ? kSurelyBetterOfFew : kSurelyBetter;
   // The ranges of every rule from all samples, and from one half of the kept ones: which one is best is
   // decided by the other half.
+  expect_rules(rules.size(), roles, trials_->size());
   std::vector<std::map<ValueId, QuantParams>> whole, halves;
   for (const RangeRule& each : rules) {
     whole.push_back(ranges(each, seen, roles));
+    work_.did(Work::kRanges);
     halves.push_back(whole.back());
     for (const auto& [id, params] : ranges(each, *half(), roles)) halves.back()[id] = params;
+    work_.did(Work::kRanges);
   }
   const auto worth = [&](const std::map<ValueId, QuantParams>& params) {
     QuantizationPlan plan = plan_;
     plan.params = params;
     return measured(plan, Part::kOdd);
   };
+  std::vector<std::map<ValueId, QuantParams>> distinct;
+  for (const auto& params : halves)
+    if (std::find(distinct.begin(), distinct.end(), params) == distinct.end()) distinct.push_back(params);
+  work_.expect(
+      phase::kWeighingRules, Work::kTrial,
+      trial_units(std::min(few_, trials_->samples(Part::kOdd).size())) *
+          static_cast<double>((rules.size() > 1 ? distinct.size() : 0) + (cut() != Cut::kNone ? 2 : 1)));
   std::vector<double> db;
   for (size_t r = 0; r < rules.size(); ++r) {
     // Rules often come to the same ranges.

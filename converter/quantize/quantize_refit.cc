@@ -21,8 +21,11 @@ void Quantizer::refit(IntegerGraph* built) {
   judges_.reset();
   half_.reset();
   samples_.include_judges();
+  const int64_t all = samples_.count();
+  expect_refit(all >= 0 ? all : summary_.samples * 5 / 4, trials_->size(), true);
   const QuantizationPlan judged = plan_;
   const Observations seen = observe_all(estimators_.roles);
+  begin(phase::kMeasuring);
   for (const auto& [id, params] : fitted_ranges(seen)) plan_.params[id] = params;
   if (!plan_.wide.empty()) {
     fine_ = ranges(wide_rule(), seen, estimators_.roles);

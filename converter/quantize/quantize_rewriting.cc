@@ -43,7 +43,7 @@ bool Quantizer::rewrite() {
   const auto apply = [&](Rewriting function, Attempt& a) {
     observe(a);
     const int groups = function(a.graph, *a.seen);
-    if (groups > 0) a.seen = nullptr;
+    if (groups > 0) a.seen = nullptr, work_.add_new_weights();
     return groups;
   };
   const auto worth = [&](Attempt& a) {
@@ -86,6 +86,7 @@ bool Quantizer::rewrite() {
     if (kept.contains(name))
       function(plan_.graph, trials_->observe(plan_.graph, observable_values(plan_.graph), true));
   half_.reset();
+  work_.add_new_weights();
   rename_scaled();
   return true;
 }

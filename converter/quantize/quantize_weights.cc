@@ -82,14 +82,13 @@ void Quantizer::round_weights() {
   };
   std::vector<std::pair<const char*, Rounding>> list;
   if (enabled(technique::kWeightSteps)) list.push_back({technique::kWeightSteps.name, steps});
-  if (enabled(technique::kAdaptiveRounding) &&
-      (options_.adaptive_rounding || adaptive_rounding_cost(plan_.graph, rounding) < kRoundingBudget))
-    list.push_back({technique::kAdaptiveRounding.name, adaptively});
+  if (rounds_adaptively()) list.push_back({technique::kAdaptiveRounding.name, adaptively});
   std::optional<double> before;
   for (const auto& [name, function] : list) {
     const auto chosen = [this, function = function](Part part) {
       Graph graph = plan_.graph;
       function(graph, part);
+      work_.did(Work::kWeightSteps);
       return rounded_weights(plan_.graph, graph);
     };
     const std::map<ValueId, RoundedWeights> half = chosen(Part::kEven);
@@ -126,18 +125,28 @@ void Quantizer::correct_by_means() {
   if (kept) plan_.correct = by_means(Part::kAll), estimators_.correct = by_means, now_ = noise;
 }
 
-void Quantizer::correct_by_runs() {
+bool Quantizer::rounds_adaptively() const {
+  return enabled(technique::kAdaptiveRounding) &&
+         (options_.adaptive_rounding || adaptive_rounding_cost(plan_.graph, {}) < kRoundingBudget);
+}
+
+bool Quantizer::corrects_by_runs(size_t kept) const {
   // The graph whose accuracy was measured stays unchanged.
-  if (!enabled(technique::kBiasCorrection) || options_.max_drop) return;
+  if (!enabled(technique::kBiasCorrection) || options_.max_drop) return false;
   size_t products = 0;
   for (const Node& node : plan_.graph.nodes) products += weight_axis(plan_.graph, node) >= 0;
+  const size_t samples = std::min(affordable(kTrialBudget, kept), kept);
+  return products > 0 && samples >= kFewestToRun &&
+         run_cost(plan_.graph) * static_cast<double>(products * samples) <= kCorrectionBudget;
+}
+
+void Quantizer::correct_by_runs() {
+  if (!corrects_by_runs(trials_->size())) return;
   const size_t samples = std::min(few_, trials_->size());
-  if (products == 0 || samples < kFewestToRun ||
-      run_cost(plan_.graph) * static_cast<double>(products * samples) > kCorrectionBudget)
-    return;
   const auto by_runs = [this, samples](Part part) -> Correction {
     return [this, samples, list = trials_->samples(part)](Graph& rounded, const Graph& exact) {
       correct_biases(rounded, exact, std::span(list).first(std::min(samples, list.size())), options_.runner);
+      work_.did(Work::kCorrecting);
     };
   };
   const auto way = [&](Part part, bool weights, bool runs) {

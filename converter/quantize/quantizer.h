@@ -14,9 +14,14 @@
 #include "converter/quantize/samples/sample_split.h"
 #include "converter/quantize/search/leave_float.h"
 #include "converter/quantize/search/sensitivity.h"
+#include "converter/quantize/work_left.h"
 
 namespace sinter::convert {
 
+// For measuring once, in run_cost's unit: where dozens of plans are measured, and where hundreds are.
+inline constexpr double kTrialBudget = 0.4e9, kSmallTrialBudget = 0.1e9;
+// The usual number of trials for each target of what is kept in float.
+inline constexpr double kUsualTrialsOfTarget = 2;
 // Kept samples that extremes and a choice among many rules can be based on.
 inline constexpr size_t kManySamples = 32;
 // Rewriting and correcting must win this much, in dB.
@@ -90,6 +95,21 @@ class Quantizer {
   // `leaving`: also by leaving more in float.
   void measure_remedies(bool leaving);
 
+  // ---- quantize_progress.cc
+  void begin(const Phase& phase);
+  // What counts the units of a phase.
+  Step step(const Phase& phase);
+  void report() const;
+  // Of all phases. `observed`: samples that choose; `kept`: of these, for trials.
+  void expect_phases(int64_t observed, size_t kept);
+  void expect_rules(size_t rules, const std::vector<Role>& roles, size_t kept);
+  // `observed`: with the judges.
+  void expect_refit(int64_t observed, size_t kept, bool known);
+  bool rounds_adaptively() const;
+  bool corrects_by_runs(size_t kept) const;
+  // Samples that one trial may take.
+  size_t affordable(double budget, size_t kept) const;
+
   // ---- shared
   bool enabled(const Technique& technique) const;
   // Whether min_sqnr is decided by samples that nothing else is chosen by: those of
@@ -103,7 +123,6 @@ class Quantizer {
   // much.
   bool few_samples() const { return trials_->size() < kManySamples; }
   RangeRule asked_rule() const;
-  Step step(const Phase& phase) const;
   // The ranges of all values from one half of the kept samples.
   Observations observe_half(const Graph& graph) const;
   // Of the plan's graph, as long as that stays.
@@ -145,6 +164,10 @@ class Quantizer {
   size_t few_ = 4;    // samples that one measuring of many may take
   size_t fewer_ = 8;  // and one of very many
   QuantizeSummary summary_;
+  WorkLeft work_;
+  // The phase as it is reported.
+  const Phase* phase_ = &phase::kCalibrating;
+  int64_t done_ = 0, total_ = -1;
 };
 
 }  // namespace sinter::convert

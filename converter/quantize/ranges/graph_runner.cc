@@ -13,6 +13,7 @@
 #include "converter/ir/deep_copy.h"
 #include "converter/ir/large_bytes.h"
 #include "converter/plan/planner.h"
+#include "converter/quantize/ranges/kept_packings.h"
 #include "converter/quantize/ranges/observe.h"
 #include "converter/quantize/weights/weight_memory.h"
 #include "converter/target/target_names.h"
@@ -84,6 +85,8 @@ struct GraphRunner::Impl {
   FileMemory released_memory;  // in place of `memory`, of large sessions
   std::vector<const sinter_custom_op*> custom_ops;
   Model model;
+  std::vector<std::unique_ptr<KeepingBackend>> keeping;
+  std::vector<Backend*> backends;  // of the session
   Session session;
   PlannedProgram program;
   std::vector<ValueId> original;  // per planned value
@@ -93,8 +96,18 @@ struct GraphRunner::Impl {
   const Watcher* watcher = nullptr;
   StepObserver observer;
 
+  bool is_large(size_t session_bytes, size_t most_resident) const {
+    return file.bytes().size() + session_bytes > most_resident;
+  }
+  void keep_packings(KeptPackings& packings) {
+    for (Backend*& backend : backends) {
+      if (backend->memory() != nullptr) continue;
+      keeping.push_back(std::make_unique<KeepingBackend>(*backend, packings, file));
+      backend = keeping.back().get();
+    }
+  }
   std::span<std::byte> session_memory(size_t bytes, size_t most_resident) {
-    if (file.bytes().size() + bytes > most_resident) {
+    if (is_large(bytes, most_resident)) {
       released_memory = FileMemory(bytes);
       if (!released_memory.span().empty()) return released_memory.span();
     }
@@ -159,7 +172,8 @@ GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : imp
   if (!model.ok()) throw std::logic_error("a planned graph cannot be opened: " + said(model.status()));
   impl_->model = *model;
   SessionOptions session_options;
-  session_options.backends = options.backends;
+  impl_->backends = options.backends;
+  session_options.backends = impl_->backends;
   session_options.threads = options.threads;
   session_options.backend = options.backend.empty() ? nullptr : options.backend.c_str();
   Result<Requirements> needs = Session::requirements(*model, session_options);
@@ -167,6 +181,11 @@ GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : imp
   if (needs->bytes > options.most_bytes)
     throw DataError(
         fmt::format("running the network takes {} bytes, more than {}", needs->bytes, options.most_bytes));
+  if (options.packings != nullptr && impl_->is_large(needs->bytes, options.most_resident)) {
+    impl_->keep_packings(*options.packings);
+    needs = Session::requirements(*model, session_options);
+    if (!needs.ok()) throw std::logic_error("a planned graph has no session: " + said(needs.status()));
+  }
   Result<Session> session =
       Session::create(*model, impl_->session_memory(needs->bytes, options.most_resident), session_options);
   if (!session.ok()) throw std::logic_error("a planned graph has no session: " + said(session.status()));

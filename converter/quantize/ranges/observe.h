@@ -23,6 +23,8 @@
 
 namespace sinter::convert {
 
+class KeptPackings;
+
 struct RunnerOptions {
   // The application's, best first; the reference kernels are always there. See sinter/backends.h.
   std::vector<Backend*> backends;
@@ -34,6 +36,7 @@ struct RunnerOptions {
   // A file and a session of more bytes together are in pages that a ResidentLimit, which the caller has,
   // releases while they run.
   size_t most_resident = kResidentFileBytes;
+  KeptPackings* packings = nullptr;  // that such sessions share; null: each packs its own
 };
 
 // A graph that can be run in this process. The graph is copied; ids are those of the original.

@@ -139,7 +139,7 @@ std::vector<LayerReport> report_layers(const Graph& exact, const Graph& rounded,
       forcing = force;
       b.run(sample, look);
     }
-    if (options.progress) options.progress(phase::kMeasuringLayers, done + 1, total);
+    if (options.progress) options.progress(phase::kMeasuringLayers, done + 1, total, std::nullopt);
   }
   std::vector<LayerReport> result;
   for (Pair& p : pairs) {

@@ -13,12 +13,13 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int kRounds = 6;           // of choosing and measuring
-constexpr size_t kMostActions = 48;  // that are weighed against each other in one step
-constexpr int kMostTakenBack = 16;   // attempts
-constexpr double kEpsilon = 0.005;   // of the whole: what costs nothing is not chosen blindly
-constexpr double kLeastShare = 0.1;  // of activations in what is measured
-constexpr double kWideNoise = 1e-4;  // of 16 bits, as a share of what 8 bits do
+constexpr int kRounds = 6;              // of choosing and measuring
+constexpr size_t kMostActions = 48;     // that are weighed against each other in one step
+constexpr int kMostTakenBack = 16;      // attempts
+constexpr double kUsuallyTaken = 0.06;  // of the integer operations
+constexpr double kEpsilon = 0.005;      // of the whole: what costs nothing is not chosen blindly
+constexpr double kLeastShare = 0.1;     // of activations in what is measured
+constexpr double kWideNoise = 1e-4;     // of 16 bits, as a share of what 8 bits do
 
 // Operations kept in float together, because that leaves one value or one layer's weights unrounded; or,
 // with no operations, the value gets 16 bits.
@@ -32,7 +33,7 @@ class Leaving {
  public:
   Leaving(QuantizationPlan* plan, const Trials& trials, const MeasurePlan& measure,
           const Sensitivity& sensitivity, const std::map<ValueId, QuantParams>& fine, Remedy remedy,
-          const LeaveTarget& target)
+          const LeaveTarget& target, const MeasurementsLeft& left)
       : plan_(*plan),
         graph_(plan->graph),
         trials_(trials),
@@ -41,6 +42,7 @@ class Leaving {
         fine_(fine),
         remedy_(remedy),
         target_(target),
+        left_(left),
         uses_(graph_),
         most_noise_(std::pow(10, -target.db / 10)) {
     roles_ = assign_roles(graph_, plan_.left);
@@ -52,15 +54,17 @@ class Leaving {
     LeaveResult result;
     measure();
     result.before_db = result.after_db = db_;
+    expect(db_ < target_.db ? 2 + std::min<double>(kMostTakenBack, kUsuallyTaken * layers_) : 0);
     if (remedy_ == Remedy::kWide && db_ < target_.db) measure_weights();
     const LeftMap before = plan_.left;
     const std::map<ValueId, WideValue> wide_before = plan_.wide;
     for (int round = 0; round < kRounds && db_ < target_.db; ++round) {
       const size_t had = taken_.size();
-      while (excess(expected(roles_)) > 0 && take_best()) {
-      }
+      while (excess(expected(roles_)) > 0 && take_best()) trials_.did(Work::kChoosing);
       if (taken_.size() == had) break;
       measure();
+      expect(std::min<double>(static_cast<double>(taken_.size()), kMostTakenBack) +
+             (db_ < target_.db ? 2 : 0));
     }
     if (!taken_.empty() && db_ < result.before_db + 0.1) {
       // It helps nothing.
@@ -70,12 +74,16 @@ class Leaving {
     } else if (db_ >= target_.db) {
       take_back();
     }
+    expect(0);
     result.after_db = db_;
     result.reached = db_ >= target_.db;
     return result;
   }
 
  private:
+  void expect(double measurements) const {
+    if (left_) left_(measurements);
+  }
   static double integers(const std::vector<Role>& roles) {
     return static_cast<double>(std::count(roles.begin(), roles.end(), Role::kInteger));
   }
@@ -253,6 +261,7 @@ class Leaving {
   }
   void take_back() {
     int attempts = 0;
+    size_t untried = taken_.size();
     // The last ones won least.
     if (remedy_ == Remedy::kWide) std::reverse(taken_.begin(), taken_.end());
     for (const Action& action : taken_) {
@@ -268,7 +277,12 @@ class Leaving {
       roles_ = assign_roles(graph_, plan_.left);
       const bool hopeful = attempts < kMostTakenBack && excess(expected(roles_)) <= most_noise_;
       const double was = db_;
-      if (hopeful) ++attempts, measure();
+      if (hopeful) {
+        ++attempts, measure();
+        expect(std::min(static_cast<double>(--untried), static_cast<double>(kMostTakenBack - attempts)));
+      } else {
+        --untried;
+      }
       if (hopeful && db_ >= target_.db) continue;
       plan_.left = kept, plan_.wide = kept_wide;
       roles_ = assign_roles(graph_, plan_.left);
@@ -284,6 +298,7 @@ class Leaving {
   const std::map<ValueId, QuantParams>& fine_;
   const Remedy remedy_;
   const LeaveTarget target_;
+  const MeasurementsLeft& left_;
   Uses uses_;
   double most_noise_;
   std::vector<Role> roles_;
@@ -301,8 +316,8 @@ class Leaving {
 
 LeaveResult leave_float(QuantizationPlan* plan, const Trials& trials, const MeasurePlan& measure,
                         const Sensitivity& sensitivity, const std::map<ValueId, QuantParams>& fine,
-                        Remedy remedy, const LeaveTarget& target) {
-  return Leaving(plan, trials, measure, sensitivity, fine, remedy, target).run();
+                        Remedy remedy, const LeaveTarget& target, const MeasurementsLeft& left) {
+  return Leaving(plan, trials, measure, sensitivity, fine, remedy, target, left).run();
 }
 
 }  // namespace sinter::convert

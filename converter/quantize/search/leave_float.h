@@ -28,11 +28,14 @@ struct LeaveResult {
 // The effect of a plan on the outputs, on samples that its ranges were not made from.
 using MeasurePlan = std::function<Noise(const QuantizationPlan& plan)>;
 
+// Called with the number of measurements that are still to be expected, whenever that is known better.
+using MeasurementsLeft = std::function<void(double count)>;
+
 // Adds to plan->left, with Reason::kAccuracy, and to plan->wide with the parameters of `fine`, for what runs
 // on int16 wherever it runs on int8. What is chosen by the sums of `sensitivity` is measured, and what turns
 // out not to be needed is taken back.
 LeaveResult leave_float(QuantizationPlan* plan, const Trials& trials, const MeasurePlan& measure,
                         const Sensitivity& sensitivity, const std::map<ValueId, QuantParams>& fine,
-                        Remedy remedy, const LeaveTarget& target);
+                        Remedy remedy, const LeaveTarget& target, const MeasurementsLeft& left = {});
 
 }  // namespace sinter::convert

@@ -15,7 +15,6 @@ constexpr int64_t kMostKeptBytes = 32 << 20;
 constexpr int64_t kFewest = 4, kMost = 96;
 // Samples that an interval allows for, and by what power of the tail they are louder than the loudest judge.
 constexpr double kUnseen = 3, kTailPower = 2.5, kLeastLouder = 2, kMostLouder = 30;
-constexpr size_t kFewestHalved = 8;
 constexpr size_t kRunsOfHalves = 12;
 constexpr float kHalfEven = 12582912.0f;  // 1.5 * 2^23: adding it leaves no place for a fraction
 
@@ -235,10 +234,12 @@ std::vector<Sample> Trials::samples(Part part) const {
 Noise Trials::measure(const Graph& candidate, size_t most, Part part) const {
   GraphRunner runner(candidate, options_);
   std::vector<double> signal(outputs_, 0), noise(outputs_, 0);
-  for (const size_t s : chosen(most, part)) {
+  const std::vector<size_t> list = chosen(most, part);
+  for (const size_t s : list) {
     runner.run(samples_[s]);
     add(runner, s, &signal, &noise);
   }
+  did(Work::kTrial, trial_units(list.size()));
   return ratio(signal, noise);
 }
 
@@ -256,6 +257,7 @@ Noise Trials::measure(const Graph& candidate, std::vector<std::optional<Interval
       signal[i] += own_signal[i], noise[i] += own_noise[i];
     }
   }
+  did(Work::kTrial, trial_units(size()));
   intervals->clear();
   for (size_t i = 0; i < outputs_; ++i) intervals->push_back(sqnr_interval(signals[i], noises[i]));
   return ratio(signal, noise);
@@ -292,6 +294,7 @@ Trials::Probe::Halves Trials::Probe::round(ValueId value, const QuantParams& par
     runner_.run(trials_.samples_[list[i]], round);
     trials_.add(runner_, list[i], &signal[i % 2], &noise[i % 2]);
   }
+  trials_.did(Work::kProbing, static_cast<double>(list.size()));
   Halves result{ratio(signal[0], noise[0]), ratio(signal[1], noise[1])};
   if (list.size() < 2) result.odd = result.even;
   return result;
@@ -304,6 +307,7 @@ Observations Trials::observe(const Graph& graph, std::span<const ValueId> values
   ObserveOptions options;
   options.runner = options_;
   options.channels = channels;
+  options.progress = [this](int64_t, int64_t) { did(Work::kObserving); };
   return sinter::convert::observe(graph, kept, values, options);
 }
 

@@ -10,6 +10,7 @@
 
 #include "converter/quantize/ranges/observe.h"
 #include "converter/quantize/ranges/quant_params.h"
+#include "converter/quantize/work_left.h"
 
 namespace sinter::convert {
 
@@ -45,6 +46,9 @@ std::optional<Interval> sqnr_interval(std::span<const double> signal, std::span<
 // where they are too few to be halved.
 enum class Part { kAll, kEven, kOdd };
 
+// Of fewer samples there are no halves.
+inline constexpr size_t kFewestHalved = 8;
+
 class Trials {
  public:
   // The number of samples of a graph that may be kept: a few MB of inputs and outputs.
@@ -52,6 +56,13 @@ class Trials {
 
   // The exact outputs are computed here. The graph is copied where it must be kept.
   Trials(const Graph& exact, std::vector<Sample> samples, RunnerOptions options);
+
+  // Counts what is measured and observed from now on there, which must outlive this.
+  void count(WorkLeft* work) { work_ = work; }
+  // Counts what was done between two measurements.
+  void did(Work kind, double units = 1) const {
+    if (work_ != nullptr) work_->did(kind, units);
+  }
 
   // Takes the samples of `other`, trials of the same graph, behind its own.
   void join(Trials other);
@@ -98,6 +109,7 @@ class Trials {
            std::vector<double>* noise) const;
 
   RunnerOptions options_;
+  WorkLeft* work_ = nullptr;
   std::vector<Sample> samples_;
   size_t outputs_ = 0;
   std::vector<std::vector<std::vector<float>>> exact_;  // by sample, by output

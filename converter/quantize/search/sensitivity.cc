@@ -46,18 +46,21 @@ double run_cost(const Graph& g) {
   return sum;
 }
 
+ProbedSamples samples_to_probe(const Graph& graph, size_t attempts, size_t values, size_t most) {
+  const double once = run_cost(graph);
+  const size_t each = affordable(kBudget, once * static_cast<double>(attempts), most);
+  // With one sample or two a choice would be chance.
+  if (each >= 4) return {each, true};
+  return {affordable(kBudget, once * static_cast<double>(values), std::min<size_t>(4, most)), false};
+}
+
 std::map<ValueId, size_t> choose_scales(const Trials& trials, Part part, const Graph& graph,
                                         const std::map<ValueId, std::vector<QuantParams>>& candidates,
                                         Sensitivity* sensitivity, const Step& step) {
   Trials::Probe probe(trials, graph);
   size_t attempts = 0, values = 0;
   for (const auto& [id, list] : candidates) attempts += list.size(), ++values;
-  const double once = run_cost(graph);
-  const size_t most = trials.samples(part).size();
-  size_t samples = affordable(kBudget, once * static_cast<double>(attempts), most);
-  // With one sample or two a choice would be chance.
-  const bool choose = samples >= 4;
-  if (!choose) samples = affordable(kBudget, once * static_cast<double>(values), std::min<size_t>(4, most));
+  const auto [samples, choose] = samples_to_probe(graph, attempts, values, trials.samples(part).size());
   sensitivity->samples = samples;
   int64_t done = 0;
   const auto all = static_cast<int64_t>(choose ? attempts : values);
@@ -106,6 +109,7 @@ void measure_weights(const Trials& trials, const Graph& graph, const std::vector
   const bool apart =
       total(all) > kMinor * total(values) && each * static_cast<double>(layers.size()) <= kWeightBudget;
   int64_t done = 0;
+  if (apart && step) step(0, static_cast<int64_t>(layers.size()));
   for (const size_t n : layers) {
     Noise noise;
     if (apart) {

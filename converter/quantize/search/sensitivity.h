@@ -23,6 +23,13 @@ struct Sensitivity {
   size_t samples = 0;                // that were run
 };
 
+// Samples that choose_scales() runs for each of so many attempts, at values of the graph.
+struct ProbedSamples {
+  size_t each = 0;
+  bool of_all = false;  // attempts; false: of the first one for each value
+};
+ProbedSamples samples_to_probe(const Graph& graph, size_t attempts, size_t values, size_t most);
+
 using Step = std::function<void(int64_t done, int64_t total)>;
 
 // For every value the number of the candidate (its first one is preferred) that adds the smallest noise to
