@@ -294,7 +294,7 @@ ConstantPtr as_computed(const ConstantPtr& model, const ConstantPtr& wide) {
   return std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end()) ? c : nullptr;
 }
 
-// Of places in a table: they keep their order.
+// Of indices into a table: they keep their order.
 std::optional<LowBitWeights> from_table_parts(const ConstantPtr& constant, const LowBitParts& parts) {
   const auto m = low_bit_matrix(parts, constant->dims());
   if (!m) return std::nullopt;

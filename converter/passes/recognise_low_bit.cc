@@ -141,7 +141,7 @@ class LowBitRecogniser {
     std::string reason = fmt::format(
         "the weights stay packed in {} bits, {} to a scale", o.bits != 0 ? o.bits : bit_width(w.dtype),
         o.bits != 0 ? std::min(o.block, depth) : std::min(o.block, w.dims[1] - o.padding));
-    if (o.table != kAbsent) reason += ", places in a table";
+    if (o.table != kAbsent) reason += ", indices into a table";
     if (o.order != kAbsent) reason += ", columns in the order of their groups";
     if (o.rounded) reason += "; the model's roundings to 16 bits during unpacking are omitted";
     e_.graph().ledger->add({e_.value(id).name,

@@ -1,5 +1,5 @@
 // LowBitFullyConnected: FullyConnected with weights of 2 to 8 bits, a scale and a zero point per block of a
-// row; or of 4 bits that are places in a table.
+// row; or of 4 bits that are indices into a table.
 #include "runtime/backend/rounded_block.h"
 #include "runtime/core/bit_rows.h"
 #include "runtime/kernels/convert.h"
@@ -45,7 +45,7 @@ Status check_weights(const OpCall& call, const LowBitFullyConnectedAttrs& a) {
   return ok_status();
 }
 
-// Weights that are places in a table have the form of uint4.
+// Weights that are indices into a table have the form of uint4.
 Status check_table(const OpCall& call, const LowBitFullyConnectedAttrs& a) {
   if (!call.has_input(kTable)) return ok_status();
   const TensorView& table = call.in(kTable);
@@ -54,7 +54,8 @@ Status check_table(const OpCall& call, const LowBitFullyConnectedAttrs& a) {
       check_dtype(call, kTable, t == DType::kFloat32 || (t == DType::kFloat64 && x == DType::kFloat64)));
   SINTER_RETURN_UNLESS(table.rank == 1 && table.dims[0] == kTableSize,
                        invalid("a table has %a values in one axis", kTableSize));
-  SINTER_RETURN_UNLESS(call.in(1).dtype == DType::kUint4, invalid("places in a table have the type uint4"));
+  SINTER_RETURN_UNLESS(call.in(1).dtype == DType::kUint4,
+                       invalid("indices into a table have the type uint4"));
   SINTER_RETURN_UNLESS(!call.has_input(3), invalid("values of a table do not have zero points"));
   SINTER_RETURN_UNLESS(
       a.activation_bits == 0,

@@ -1,4 +1,4 @@
-// LowBitFullyConnected with weights that are places in a table of 16 numbers.
+// LowBitFullyConnected with weights that are indices into a table of 16 numbers.
 #include <cmath>
 
 #include "tests/op_harness/half_test.h"

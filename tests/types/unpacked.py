@@ -283,8 +283,8 @@ def nibbles(g, packed, form):
 
 
 def looked_up(form, kind=f32, nd=False, product="Gemm", nested=False, n=128, k=256, block=64):
-    """Numbers of NF4 as torch's exporters write what bitsandbytes computes: places in a table of the type that the model
-    computes in, times a float32 scale for each block of all numbers. nested: scales are bytes, places in another table, with
+    """Numbers of NF4 as torch's exporters write what bitsandbytes computes: indices into a table of the type that the model
+    computes in, times a float32 scale for each block of all numbers. nested: scales are bytes, indices into another table, with
     a scale for 256 of them and an offset."""
     r = rng(f"lookedup{form}")
     packed, s = r.integers(0, 256, n * k // 2, u8), r.uniform(0.1, 1, (n * k // block, 1)).astype(f32)

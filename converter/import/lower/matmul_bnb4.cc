@@ -95,7 +95,7 @@ bool lower_matmul_bnb4(NodeLowering& n) {
        w.codes->dtype(),
        named.dtype,
        TypeRule::kUnpackLowbit,
-       fmt::format("the weights stay packed in 4 bits, {} to a scale, places in a table", w.block),
+       fmt::format("the weights stay packed in 4 bits, {} to a scale, indices into a table", w.block),
        TypeEffect::kRetyped,
        {}});
   const ValueId scales = n.reshape(w.most, {w.columns, w.k / w.block});

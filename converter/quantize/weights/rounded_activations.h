@@ -6,8 +6,8 @@
 
 namespace sinter::convert {
 
-// In bodies too. Returns how many products there are; those with weights that are floats or places in a table
-// stay as they are.
+// In bodies too. Returns how many products there are; those with weights that are floats or indices into a
+// table stay as they are.
 int round_activations(Graph& graph);
 
 }  // namespace sinter::convert
