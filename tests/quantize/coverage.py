@@ -345,7 +345,9 @@ def check(sinter, case, least, folder):
     if missing:
         return f"no {' '.join(sorted(missing))} among {' '.join(steps)}", 0
     in_float = set(must.split()) & {"Lstm", "Gru", "QLstm", "QGru", "Rnn"}  # or give float32
-    cli.call(sinter, "convert", path + ".onnx", "-o", path + ".float.sinter", "--quiet")
+    outcome = cli.call(sinter, "convert", path + ".onnx", "-o", path + ".float.sinter", "--quiet")
+    if outcome.code != 0:
+        return "convert in float: " + outcome.why(), 0
     saved = os.path.getsize(path + ".float.sinter") - os.path.getsize(path + ".sinter")
     if in_float and saved < 0.6 * max(c.ByteSize() for c in model.graph.initializer):
         return f"its weights in 8 bits save {saved} bytes", 0

@@ -60,8 +60,9 @@ ValueId widened(NodeLowering& n, const Bnb4& w) {
 // Whether a product reads them as they are: blocks are parts of rows, and begin at whole bytes.
 // recognise-low-bit finds what it can of others.
 bool packed(NodeLowering& n, const Bnb4& w) {
+  const DType scale = n.dtype(w.most), x = n.dtype(n.input(0));
   return w.k % w.block == 0 && w.block % 2 == 0 && n.constant(w.most) != nullptr &&
-         bit_width(n.dtype(w.most)) <= bit_width(n.dtype(n.input(0)));
+         (scale == x || bit_width(scale) < bit_width(x));
 }
 
 bool lower_matmul_bnb4(NodeLowering& n) {
