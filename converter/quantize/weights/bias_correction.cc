@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 
 #include "converter/ir/builder.h"
@@ -137,11 +138,15 @@ const std::vector<double>& MeanCorrection::lost(const ProductWeights& exact, con
   own = {exact.weights, rounded.weights, std::vector<double>(static_cast<size_t>(rounded.rows), 0.0)};
   const std::vector<double> mean = means(input);
   const LoadedBytes before = exact.weights->load(), after = rounded.weights->load();
-  const auto* const w = reinterpret_cast<const float*>(before.bytes.data());
-  const auto* const q = reinterpret_cast<const float*>(after.bytes.data());
+  // Bytes of a model's file may begin anywhere.
+  const auto number = [](const LoadedBytes& loaded, int64_t i) {
+    float value;
+    std::memcpy(&value, loaded.bytes.data() + static_cast<size_t>(i) * sizeof value, sizeof value);
+    return static_cast<double>(value);
+  };
   rounded.for_each([&](int64_t i, int64_t row, int64_t column) {
     own.sums[static_cast<size_t>(row)] +=
-        (static_cast<double>(w[i]) - static_cast<double>(q[i])) * mean[static_cast<size_t>(column)];
+        (number(before, i) - number(after, i)) * mean[static_cast<size_t>(column)];
   });
   return own.sums;
 }
