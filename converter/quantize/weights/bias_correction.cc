@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 
 #include "converter/ir/builder.h"
 #include "converter/quantize/weights/product_weights.h"
+#include "converter/quantize/weights/weight_rows.h"
 
 namespace sinter::convert {
 namespace {
@@ -137,16 +137,12 @@ const std::vector<double>& MeanCorrection::lost(const ProductWeights& exact, con
   if (own.exact.lock() == exact.weights && own.rounded.lock() == rounded.weights) return own.sums;
   own = {exact.weights, rounded.weights, std::vector<double>(static_cast<size_t>(rounded.rows), 0.0)};
   const std::vector<double> mean = means(input);
-  const LoadedBytes before = exact.weights->load(), after = rounded.weights->load();
-  // Bytes of a model's file may begin anywhere.
-  const auto number = [](const LoadedBytes& loaded, int64_t i) {
-    float value;
-    std::memcpy(&value, loaded.bytes.data() + static_cast<size_t>(i) * sizeof value, sizeof value);
-    return static_cast<double>(value);
-  };
+  const LoadedFloats before(*exact.weights), after(*rounded.weights);
   rounded.for_each([&](int64_t i, int64_t row, int64_t column) {
+    const auto at = static_cast<size_t>(i);
     own.sums[static_cast<size_t>(row)] +=
-        (number(before, i) - number(after, i)) * mean[static_cast<size_t>(column)];
+        (static_cast<double>(before.items()[at]) - static_cast<double>(after.items()[at])) *
+        mean[static_cast<size_t>(column)];
   });
   return own.sums;
 }
