@@ -7,10 +7,12 @@
 // For each number of bits or format, block and path, on one thread and on two. The weights are larger than
 // every cache. Times are the lowest of several rounds. SINTER_CPU_CAP limits the instruction sets, as for the
 // command line.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "bench/device/setup.h"
 #include "platforms/simd/low_bit.h"
@@ -90,12 +92,20 @@ int main(int argc, char** argv) {
                      {"float8e4m3fnuz", 8, DType::kFloat8E4M3FNUZ},
                      {"float8e5m2", 8, DType::kFloat8E5M2},
                      {"float8e5m2fnuz", 8, DType::kFloat8E5M2FNUZ}};
+  const auto is_asked = [&](const char* name) { return only == nullptr || std::strcmp(only, name) == 0; };
+  if (std::none_of(std::begin(kinds), std::end(kinds),
+                   [&](const auto& kind) { return is_asked(kind.name); })) {
+    std::fprintf(stderr, "%s is not a kind of weights, which are", only);
+    for (const auto& kind : kinds) std::fprintf(stderr, " %s", kind.name);
+    std::fprintf(stderr, "\n");
+    return 2;
+  }
   std::printf("bits           block path  threads  GB/s  of reading\n");
   for (const auto& kind : kinds)
     for (const int64_t block : {int64_t{32}, int64_t{128}})
       for (const bool rounded : {false, true})
         for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), static_cast<ThreadPool*>(&two)}) {
-          if (only != nullptr && std::strcmp(only, kind.name) != 0) continue;
+          if (!is_asked(kind.name)) continue;
           if (rounded && kind.format != DType::kNone) continue;
           simd::LowBit g;
           g.weights = reinterpret_cast<const uint8_t*>(weights.data());
