@@ -72,6 +72,17 @@ HWY_INLINE void round_numbers(const float* x, int64_t n, float scale, int8_t* q)
   for (; i < n; ++i) q[i] = static_cast<int8_t>(rounded_to_int8(x[i], scale));
 }
 
+HWY_INLINE int32_t sum_of(const int8_t* q, int64_t n) {
+  const I d;
+  VI sum = hn::Zero(d);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) sum = hn::Add(sum, load32(q + i));
+  int32_t all = hn::ReduceSum(d, sum);
+  for (; i < n; ++i) all += q[i];
+  return all;
+}
+
 // A chunk of `count` numbers and zeros, those of higher bytes of pairs times `higher`; sums of each lane.
 template <int kVectors>
 HWY_INLINE void arrange_floats(const float* x, int64_t count, int64_t lanes, float higher, float* to,
@@ -95,17 +106,13 @@ HWY_INLINE void arrange_floats(const float* x, int64_t count, int64_t lanes, flo
 }
 
 template <int kVectors>
-HWY_INLINE void arrange_integers(const int8_t* q, int64_t lanes, int8_t* to, float* sums) {
+HWY_INLINE void arrange_integers(const int8_t* q, int64_t lanes, int8_t* to) {
   constexpr int kWord = 4 * kVectors;
-  for (int64_t l = 0; l < lanes; ++l, q += kWord) {
-    int sum = 0;
+  for (int64_t l = 0; l < lanes; ++l, q += kWord)
     for (int m = 0; m < kWord; ++m) {
       const int byte = m / kVectors, vector = m % kVectors;
       to[vector * 4 * lanes + 4 * l + byte] = q[m];
-      sum += q[m];
     }
-    sums[l] += static_cast<float>(sum);
-  }
 }
 
 // What integer sums of x less the zero point begin with for each of the x that they add up: what is known of
@@ -141,7 +148,8 @@ HWY_INLINE void arrange_group(const LowBit& g, const LowBitGroups& groups, const
     } else {
       round_numbers(x, n, scale, q);
     }
-    arrange_integers<kVectors>(q, lanes, reinterpret_cast<int8_t*>(to) + c * groups.chunk, sums);
+    arrange_integers<kVectors>(q, lanes, reinterpret_cast<int8_t*>(to) + c * groups.chunk);
+    for (int64_t l = 0; l < lanes; ++l) sums[l] += static_cast<float>(sum_of(q + l * word, word));
   }
   const int32_t known = known_zero(g);
   for (int64_t l = 0; l < lanes; ++l) {
@@ -150,17 +158,6 @@ HWY_INLINE void arrange_group(const LowBit& g, const LowBitGroups& groups, const
     const int32_t whole = known * static_cast<int32_t>(sums[l]);
     std::memcpy(start + l, &whole, sizeof whole);
   }
-}
-
-HWY_INLINE int32_t sum_of(const int8_t* q, int64_t n) {
-  const I d;
-  VI sum = hn::Zero(d);
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) sum = hn::Add(sum, load32(q + i));
-  int32_t all = hn::ReduceSum(d, sum);
-  for (; i < n; ++i) all += q[i];
-  return all;
 }
 
 #if SINTER_ONE_STREAM
@@ -172,7 +169,6 @@ HWY_INLINE void arrange_blocks(const LowBit& g, const LowBitGroups& groups, cons
   std::fill_n(numbers.scales, 3 * padded, 0.0f);
   const int32_t known = known_zero(g);
   int8_t q[kMostLanes * 4 * kVectors];
-  float unused[kMostLanes];
   int64_t whole = 0;  // of a block's bytes
   float scale = 0;
   for (int64_t k = 0; k < g.depth; k += groups.chunk, to += groups.chunk / 4) {
@@ -185,7 +181,7 @@ HWY_INLINE void arrange_blocks(const LowBit& g, const LowBitGroups& groups, cons
       numbers.scales[block] = scale, numbers.sums[block] = static_cast<float>(whole) * scale;
       numbers.starts[block] = static_cast<float>(known * whole) * scale;
     }
-    arrange_integers<kVectors>(q, groups.lanes, reinterpret_cast<int8_t*>(to), unused);
+    arrange_integers<kVectors>(q, groups.lanes, reinterpret_cast<int8_t*>(to));
   }
 }
 #endif
@@ -282,33 +278,6 @@ HWY_EXPORT(round_row);
 
 int64_t low_bit_lanes() { return HWY_DYNAMIC_DISPATCH(low_bit_lanes)(); }
 void arrange_one_row(LowBit* g) { HWY_DYNAMIC_DISPATCH(arrange_one_row)(g); }
-#if SINTER_ONE_STREAM
-// Rounded x, bytes and then the numbers of the blocks.
-template <int kVectors>
-HWY_INLINE void arrange_blocks(const LowBit& g, const LowBitGroups& groups, const float* x, float* to) {
-  const BlockNumbers numbers(g, groups, to);
-  const int64_t padded = numbers.padded(g, groups);
-  std::fill_n(numbers.scales, 3 * padded, 0.0f);
-  const int32_t known = known_zero(g);
-  int8_t q[kMostLanes * 4 * kVectors];
-  float unused[kMostLanes];
-  int64_t whole = 0;  // of a block's bytes
-  float scale = 0;
-  for (int64_t k = 0; k < g.depth; k += groups.chunk, to += groups.chunk / 4) {
-    for (int64_t i = 0, length; i < groups.chunk; i += length) {
-      length = std::min(g.block, groups.chunk);
-      const int64_t block = (k + i) / g.block;
-      if ((k + i) % g.block == 0) scale = scale_of(x + k + i, std::min(g.block, g.depth - k - i)), whole = 0;
-      round_numbers(x + k + i, length, scale, q + i);
-      whole += sum_of(q + i, length);
-      numbers.scales[block] = scale, numbers.sums[block] = static_cast<float>(whole) * scale;
-      numbers.starts[block] = static_cast<float>(known * whole) * scale;
-    }
-    arrange_integers<kVectors>(q, groups.lanes, reinterpret_cast<int8_t*>(to), unused);
-  }
-}
-#endif
-
 void arrange_row(const LowBit& g, const float* x, float* arranged) {
   HWY_DYNAMIC_DISPATCH(arrange_row)(g, x, arranged);
 }

@@ -150,6 +150,24 @@ inline constexpr int32_t kMostFixed = 0x7f7f00;  // three digits of 127, less wh
 template <int kBits>
 inline constexpr bool kFixedSums = int64_t{kMostFixed} * ((1 << kBits) - 1) * (32 / bit_planes(kBits).bits) <
                                    (int64_t{1} << 31);
+
+// sum + the weights times a chunk of x.
+template <int kBits>
+HWY_INLINE V add_fixed(const WeightBytes<kBits>& weights, const float* chunk, int64_t lanes, V sum) {
+  constexpr int kVectors = WeightBytes<kBits>::kVectors;
+  const F d;
+  const XBytes<kVectors> x0(chunk, lanes), x1(chunk + kVectors * lanes, lanes),
+      x2(chunk + 2 * kVectors * lanes, lanes);
+  const V unit = hn::LoadU(d, chunk + kFixedDigits * kVectors * lanes);
+  // Sums of their own, for the latency of a product is long.
+  const VI none = hn::Zero(I()), q0 = weights.add_dots(x0, none), q1 = weights.add_dots(x1, none),
+           q2 = weights.add_dots(x2, none), higher = hn::Add(hn::ShiftLeft<8>(q0), q1);
+  if constexpr (kFixedSums<kBits>)
+    return hn::MulAdd(hn::ConvertTo(d, hn::Add(hn::ShiftLeft<8>(higher), q2)), unit, sum);
+  else
+    return hn::MulAdd(hn::MulAdd(hn::ConvertTo(d, higher), hn::Set(d, 256.0f), hn::ConvertTo(d, q2)), unit,
+                      sum);
+}
 #endif
 
 }  // namespace HWY_NAMESPACE

@@ -197,12 +197,12 @@ class RowNumbers {
   float zeros_[kColumns][kRoom + kMostLanes];
 };
 
-// Which of a group's blocks each lane belongs to.
-HWY_INLINE auto lane_blocks(const LowBit& g, const LowBitGroups& groups) {
+// Which block each lane of a group belongs to, where `first` is the group's first one.
+HWY_INLINE auto lane_blocks(const LowBitGroups& groups, int64_t first) {
   const I d;
-  HWY_ALIGN int32_t of[hn::MaxLanes(d)] = {};
-  for (int64_t l = 0; groups.spread && l < groups.lanes; ++l)
-    of[l] = static_cast<int32_t>(l * groups.chunk / groups.lanes / g.block);
+  HWY_ALIGN int32_t of[hn::MaxLanes(d)];
+  for (int64_t l = 0; l < groups.lanes; ++l)
+    of[l] = static_cast<int32_t>(first + l * groups.scales / groups.lanes);
   return hn::SetTableIndices(F(), of);
 }
 

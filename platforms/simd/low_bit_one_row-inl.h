@@ -32,15 +32,10 @@ HWY_NOINLINE void one_row_products(const LowBit& g, const float* arranged, int64
   const BlockNumbers x_blocks(g, groups, arranged + kArrangedHead);
   const VI flip = flip_of(g, has_signed_bytes(kBits)), mask = Words::each_byte((1 << kBits) - 1),
            none = hn::Zero(I());
-  // Which of as many blocks as there are lanes each lane of a group takes its factor from.
-  using Indices = decltype(hn::SetTableIndices(d, static_cast<const int32_t*>(nullptr)));
+  // Of the groups whose scales a vector has.
   const int64_t at_once = lanes / each;
-  Indices of_group[hn::MaxLanes(d)];
-  for (int64_t i = 0; i < at_once; ++i) {
-    HWY_ALIGN int32_t of[hn::MaxLanes(d)];
-    for (int64_t l = 0; l < lanes; ++l) of[l] = static_cast<int32_t>(i * each + l * each / lanes);
-    of_group[i] = hn::SetTableIndices(d, of);
-  }
+  decltype(lane_blocks(groups, 0)) of_group[hn::MaxLanes(d)];
+  for (int64_t i = 0; i < at_once; ++i) of_group[i] = lane_blocks(groups, i * each);
   // Pairs were slower where a vector has the scales of many groups.
   const bool in_pairs = chunks == 1 && each > 2;
   RowNumbers<1, Scale> of_blocks(g, groups);

@@ -90,7 +90,7 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
   const int64_t chunk_words = kRounded ? kVectors * lanes : 4 * kVectors * lanes;  // of x
   const int64_t step = groups.chunk, skip = groups.group - chunks * step;
   ReadAhead<kBits> ahead(g, kColumns, count);
-  const auto lane_block = lane_blocks(g, groups);
+  const auto lane_block = lane_blocks(groups, 0);
   const VI flip = flip_of(g, has_signed_bytes(kBits));  // where x is bytes
   const VI mask = Words::each_byte((1 << kBits) - 1);   // where x is bytes
   const bool with_zeros = g.zeros != nullptr;
@@ -142,24 +142,8 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
             SINTER_FOUR(SINTER_LOAD)
 #undef SINTER_LOAD
             const WeightBytes<kBits> b0(w0, mask), b1(w1, mask), b2(w2, mask), b3(w3, mask);
-            const XBytes<kVectors> x_0(digits, lanes), x_1(digits + kVectors * lanes, lanes),
-                x_2(digits + 2 * kVectors * lanes, lanes);
-            const V unit = hn::LoadU(d, digits + kFixedDigits * kVectors * lanes);
-            const VI none = hn::Zero(I());
-            // Sums of their own, for the latency of a product is long.
-#define SINTER_DIGITS(i)                                                                                  \
-  {                                                                                                       \
-    const VI q0 = b##i.add_dots(x_0, none), q1 = b##i.add_dots(x_1, none), q2 = b##i.add_dots(x_2, none); \
-    const VI higher = hn::Add(hn::ShiftLeft<8>(q0), q1);                                                  \
-    if constexpr (kFixedSums<kBits>) {                                                                    \
-      a##i = hn::MulAdd(hn::ConvertTo(d, hn::Add(hn::ShiftLeft<8>(higher), q2)), unit, a##i);             \
-    } else {                                                                                              \
-      const V sum = hn::MulAdd(hn::ConvertTo(d, higher), hn::Set(d, 256.0f), hn::ConvertTo(d, q2));       \
-      a##i = hn::MulAdd(sum, unit, a##i);                                                                 \
-    }                                                                                                     \
-  }
-            SINTER_FOUR(SINTER_DIGITS)
-#undef SINTER_DIGITS
+            a0 = add_fixed(b0, digits, lanes, a0), a1 = add_fixed(b1, digits, lanes, a1);
+            a2 = add_fixed(b2, digits, lanes, a2), a3 = add_fixed(b3, digits, lanes, a3);
           }
 #endif
         } else {

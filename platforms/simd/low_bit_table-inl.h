@@ -1,4 +1,4 @@
-// Numbers of a table of 16 (LowBit::table), by their places.
+// Numbers of a table of 16 (LowBit::table), by their indices.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_LOW_BIT_TABLE_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -19,10 +19,10 @@ enum class FloatKind : int32_t { kFloat, kHalf, kBHalf, kDouble };
 struct LowBitArguments {
   std::byte* y = nullptr;
   const std::byte *x = nullptr, *w = nullptr, *scales = nullptr;
-  const std::byte* zeros = nullptr;   // null: 0
-  const std::byte* bias = nullptr;    // null: 0
-  const float* table = nullptr;       // of 16 numbers, in which weights are places; null: weights are numbers
-  const float* row_scales = nullptr;  // [rows, blocks]: x has been rounded to integers in units of these
+  const std::byte* zeros = nullptr;    // null: 0
+  const std::byte* bias = nullptr;     // null: 0
+  const float* table = nullptr;        // of 16 numbers, which weights index; null: weights are numbers
+  const float* row_scales = nullptr;   // [rows, blocks]: x has been rounded to integers in units of these
   FloatKind kind = FloatKind::kFloat;  // of x, bias and y
   DType scale_type = DType::kFloat32;
   DType weight_type = DType::kUint4;  // uint8 where `planes`
