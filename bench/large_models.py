@@ -170,7 +170,7 @@ def matmul_nbits(folder, size):
 
 
 def bnb4_nf4(folder, size):
-    """MatMulBnb4: places in the table of NF4, 64 to a float32 scale"""
+    """MatMulBnb4: indices into the table of NF4, 64 to a float32 scale"""
     model = Model(folder, TensorProto.FLOAT)
     block = 64
     for i in range(max(1, round(size / (DEPTH * DEPTH // 2 + DEPTH * DEPTH // block * 4)))):

@@ -66,8 +66,8 @@ std::optional<double> Progress::left() const {
   for (size_t i = 0; i < stages_.size(); ++i)
     (i < at_ ? before : i > at_ ? behind : here) += stages_[i].share;
   const double now = seconds();
-  // A stage that reports what it has left tells what a unit of the shares takes; others count as half done,
-  // or by what their phase has done.
+  // What a stage reports to be left gives the seconds of a unit of the shares; other stages count as half
+  // done, or by what their phase has done.
   if (left_) {
     const double stage = std::max(left_->seconds - std::min(now - left_at_, left_->of_phase), 0.0);
     return stage + behind * (now + stage) / (before + here);

@@ -229,8 +229,8 @@ std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& cons
   return std::pair<int64_t, int64_t>{low, high};
 }
 
-std::optional<Bytes> read_places(const ConstantPtr& constant, const LowBitParts& parts,
-                                 const LowBitMatrix& m) {
+std::optional<Bytes> read_indices(const ConstantPtr& constant, const LowBitParts& parts,
+                                  const LowBitMatrix& m) {
   ConstantPtr q = matrix_like(parts.q, constant->dims());
   if (!q) return std::nullopt;
   if (q->dtype() != DType::kInt32)

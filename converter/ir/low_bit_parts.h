@@ -20,7 +20,7 @@ struct LowBitParts {
   // casts.
   bool direct = false;
   int64_t block = 0;  // of a direct one, if not 0: z and s are [N, blocks of this many columns]
-  // If not empty: the numbers, at most kLowBitTableSize, whose places the integers q are. z is null.
+  // If not empty: the numbers, at most kLowBitTableSize, which the integers q index. z is null.
   std::vector<float> table = {};
   ConstantPtr table_scales = nullptr;  // then: s before anything moved it, if known
 };

@@ -19,7 +19,7 @@ struct LowBitWeights {
       weights;  // [N, K + padding], of 2, 4 or 8 bits; or integers of `bits`, 3, 5 or 6, in rows of bytes
   ConstantPtr scales;          // [N, blocks] float32
   ConstantPtr zeros;           // null, or [N, blocks] of the weights' type or float32
-  ConstantPtr table;           // null, or float32 [16], of which the weights, uint4, are places
+  ConstantPtr table;           // null, or float32 [16], which the weights, uint4, index
   int64_t bits = 0;            // LowBitFullyConnectedAttrs::bits
   int64_t block = 0;           // weights that share a scale
   std::vector<int32_t> order;  // empty, or which column of the constant each of `weights` is

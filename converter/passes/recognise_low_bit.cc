@@ -1,5 +1,5 @@
 // recognise-low-bit: products whose constant weights come from integers of 2 to 8 bits with scales and zero
-// points per block, or from places in a small table with scales, keep them so, however the model unpacked
+// points per block, or from indices into a small table with scales, keep them so, however the model unpacked
 // them (rule unpack.lowbit).
 #include <fmt/format.h>
 

@@ -26,7 +26,7 @@ enum class Work : size_t {
 };
 inline constexpr size_t kWorkKinds = 8;
 inline constexpr double kTriedSamples = 8;
-// Units of a trial on so many samples: making the session takes as long as some runs.
+// Units of a trial on this number of samples: making the session takes as long as some runs.
 inline double trial_units(size_t samples) { return (4 + static_cast<double>(samples)) / (4 + kTriedSamples); }
 
 class WorkLeft {
@@ -36,7 +36,7 @@ class WorkLeft {
   explicit WorkLeft(Clock clock, std::function<void(Work)> changed = {});
 
   // Until one unit is measured, it takes as long as `units` of another kind, and `seconds`. Of kObserving
-  // there is no guess.
+  // nothing is guessed.
   void guess(Work kind, Work like, double units, double seconds);
   // From now on the phase has these units before it, if it is not over.
   void expect(const Phase& phase, Work kind, double units);

@@ -46,7 +46,7 @@ std::optional<Interval> sqnr_interval(std::span<const double> signal, std::span<
 // where they are too few to be halved.
 enum class Part { kAll, kEven, kOdd };
 
-// Of fewer samples there are no halves.
+// Fewer samples are not halved.
 inline constexpr size_t kFewestHalved = 8;
 
 class Trials {

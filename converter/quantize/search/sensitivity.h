@@ -23,7 +23,7 @@ struct Sensitivity {
   size_t samples = 0;                // that were run
 };
 
-// Samples that choose_scales() runs for each of so many attempts, at values of the graph.
+// Samples that choose_scales() runs in each of `attempts` attempts, at values of the graph.
 struct ProbedSamples {
   size_t each = 0;
   bool of_all = false;  // attempts; false: of the first one for each value
