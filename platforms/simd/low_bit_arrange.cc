@@ -25,7 +25,7 @@ namespace HWY_NAMESPACE {
 int64_t low_bit_lanes() { return static_cast<int64_t>(hn::Lanes(F())); }
 void arrange_one_row(LowBit* g) {
   // Fixed-point numbers take fewer instructions than weights that become floats.
-  g->is_fixed = SINTER_QUAD_DOTS != 0 && !g->is_rounded && g->format == DType::kNone && g->bits < 8;
+  g->is_fixed = SINTER_FIXED != 0 && !g->is_rounded && g->format == DType::kNone && g->bits <= kMostFixedBits;
   const LowBitGroups groups(*g, low_bit_lanes());
   const bool has_whole_chunks = g->depth % groups.group == 0 && groups.group % groups.chunk == 0;
   // Those of planes are several streams anyway.
@@ -119,7 +119,7 @@ HWY_INLINE void arrange_integers(const int8_t* q, int64_t lanes, int8_t* to) {
 // the zero point before the weights are, and what makes signed bytes of weights unsigned.
 HWY_INLINE int32_t known_zero(const LowBit& g) {
   return (g.zeros == nullptr ? -static_cast<int32_t>(middle_of(g)) : 0) +
-         (g.is_rounded && has_signed_bytes(g.bits) ? 128 : 0);
+         ((g.is_rounded || g.is_fixed) && has_signed_bytes(g.bits) ? 128 : 0);
 }
 
 // One group.
@@ -206,8 +206,9 @@ void arrange_row(const LowBit& g, const float* x, float* arranged) {
     const int64_t count = g.depth - k < groups.group ? g.depth - k : groups.group;
     const auto arrange = [&](auto vectors) {
       constexpr int kVectors = decltype(vectors)::value;
-#if SINTER_QUAD_DOTS
-      if (g.is_fixed && is_ordered) return arrange_fixed<kVectors>(g, groups, x + k, count, to);
+#if SINTER_FIXED
+      if (g.is_fixed && is_ordered)
+        return arrange_fixed<kVectors>(groups, x + k, count, static_cast<float>(known_zero(g)), to);
 #endif
       arrange_group<kVectors>(g, groups, x + k, count, to);
     };

@@ -35,16 +35,28 @@ HWY_INLINE constexpr bool has_signed_bytes(int bits) { return bits == 8 && !kUns
 
 // Whether four bytes times four bytes are one instruction.
 #undef SINTER_QUAD_DOTS
-#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL) || HWY_TARGET == HWY_NEON
-#define SINTER_QUAD_DOTS 1
-#else
-#define SINTER_QUAD_DOTS 0
-#endif
+#define SINTER_QUAD_DOTS (HWY_ARCH_X86 ? HWY_TARGET <= HWY_AVX3_DL : HWY_TARGET == HWY_NEON)
 
-#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL
-// Sums of pairs, which fit: 2 * 127 * 127, and 2 * 128 * 127 of signed bytes.
+// Whether products of bytes are summed in int16 first: without dot products of bytes.
+#undef SINTER_BYTE_PAIRS
+#define SINTER_BYTE_PAIRS (!SINTER_QUAD_DOTS && (HWY_ARCH_X86 || HWY_TARGET_IS_NEON))
+
+// Whether one row of floats is arranged as fixed-point numbers (LowBit::is_fixed).
+#undef SINTER_FIXED
+#define SINTER_FIXED (HWY_ARCH_X86 ? HWY_TARGET <= HWY_SSE4 : HWY_TARGET_IS_NEON)
+
+#if SINTER_BYTE_PAIRS
+// How many products of unsigned bytes of weights with signed ones of x, in pairs, int16 holds the sum of.
+constexpr int64_t pairs_that_fit(int bits) {
+  const int64_t pairs = 32767 / (2 * 128 * ((1 << bits) - 1));
+  return pairs < 1 ? 1 : pairs;
+}
+
+#if HWY_ARCH_X86
+// Sums of pairs of products, of which one fits at any width: 2 * 128 * 127.
+using Products = V16;
 template <bool kSigned>
-HWY_INLINE V16 byte_pairs(V8 w, V8 x) {
+HWY_INLINE Products products_of(V8 w, V8 x) {
   const hn::RebindToUnsigned<D8> du;
   if constexpr (kSigned)
     return hn::SatWidenMulPairwiseAdd(D16(), hn::BitCast(du, hn::Abs(w)),
@@ -52,9 +64,54 @@ HWY_INLINE V16 byte_pairs(V8 w, V8 x) {
   else
     return hn::SatWidenMulPairwiseAdd(D16(), hn::BitCast(du, w), x);
 }
+template <bool kSigned>
+HWY_INLINE Products add_products_of(V8 w, V8 x, Products sums) {
+  return hn::Add(sums, products_of<kSigned>(w, x));
+}
+// Times kFactor.
+template <int kFactor>
+HWY_INLINE VI sum_of_pairs(Products p) {
+  return hn::WidenMulPairwiseAdd(I(), p, hn::Set(D16(), int16_t{kFactor}));
+}
+HWY_INLINE VI add_pairs_of(Products p, VI sum) { return add_pairs(p, hn::Set(D16(), int16_t{1}), sum); }
+#else
+// Sums of products of the lower and of the upper bytes of a vector; those of a pair are added last.
+struct Products {
+  int16x8_t low, high;
+};
+template <bool>
+HWY_INLINE Products products_of(V8 w, V8 x) {
+#if HWY_ARCH_ARM_A64
+  return {vmull_s8(vget_low_s8(w.raw), vget_low_s8(x.raw)), vmull_high_s8(w.raw, x.raw)};
+#else
+  return {vmull_s8(vget_low_s8(w.raw), vget_low_s8(x.raw)),
+          vmull_s8(vget_high_s8(w.raw), vget_high_s8(x.raw))};
 #endif
-
-#if !HWY_ARCH_X86 || HWY_TARGET <= HWY_AVX3_DL
+}
+template <bool>
+HWY_INLINE Products add_products_of(V8 w, V8 x, Products sums) {
+  const int16x8_t low = vmlal_s8(sums.low, vget_low_s8(w.raw), vget_low_s8(x.raw));
+#if HWY_ARCH_ARM_A64
+  return {low, vmlal_high_s8(sums.high, w.raw, x.raw)};
+#else
+  return {low, vmlal_s8(sums.high, vget_high_s8(w.raw), vget_high_s8(x.raw))};
+#endif
+}
+HWY_INLINE int16x8_t pairs_of(Products p) {
+#if HWY_ARCH_ARM_A64
+  return vpaddq_s16(p.low, p.high);
+#else
+  return vcombine_s16(vpadd_s16(vget_low_s16(p.low), vget_high_s16(p.low)),
+                      vpadd_s16(vget_low_s16(p.high), vget_high_s16(p.high)));
+#endif
+}
+template <int kFactor>
+HWY_INLINE VI sum_of_pairs(Products p) {
+  return hn::ShiftLeft<hwy::CeilLog2(kFactor)>(VI(vpaddlq_s16(pairs_of(p))));
+}
+HWY_INLINE VI add_pairs_of(Products p, VI sum) { return VI(vpadalq_s16(sum.raw, pairs_of(p))); }
+#endif
+#else
 // sum + four bytes of w times four of x, in each lane.
 HWY_INLINE VI add_bytes(V8 w, V8 x, VI sum) {
 #if HWY_ARCH_X86
@@ -67,44 +124,6 @@ HWY_INLINE VI add_bytes(V8 w, V8 x, VI sum) {
 }
 #endif
 
-// sum + the words of weights times a chunk of x, whose vectors follow each other.
-template <int kBits>
-HWY_INLINE VI add_dots(const PlaneWords<kBits>& words, VI mask, const float* x, int64_t lanes, VI sum) {
-  constexpr int kVectors = PlaneWords<kBits>::kVectors;
-  const auto weights = [&](VI v) SINTER_SIMD_LAMBDA {
-    return hn::BitCast(D8(), kBits == 8 ? v : hn::And(v, mask));
-  };
-  const auto x_bytes = [&](int64_t vector) SINTER_SIMD_LAMBDA {
-    return hn::BitCast(D8(), hn::LoadU(F(), x + vector * lanes));
-  };
-#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL
-  const V16 ones = hn::Set(D16(), int16_t{1});
-  constexpr bool kSigned = kBits == 8;
-  V16 pairs = byte_pairs<kSigned>(weights(words.template bytes<0>()), x_bytes(0));
-  if constexpr (kVectors > 1) {
-    if constexpr (kBits == 7) {  // more than two products do not fit
-      sum = add_pairs(pairs, ones, sum);
-      pairs = byte_pairs<kSigned>(weights(words.template bytes<1>()), x_bytes(1));
-    } else {
-      pairs = hn::Add(pairs, byte_pairs<kSigned>(weights(words.template bytes<1>()), x_bytes(1)));
-    }
-  }
-  if constexpr (kVectors > 2)
-    pairs = hn::Add(pairs, hn::Add(byte_pairs<kSigned>(weights(words.template bytes<2>()), x_bytes(2)),
-                                   byte_pairs<kSigned>(weights(words.template bytes<3>()), x_bytes(3))));
-  return add_pairs(pairs, ones, sum);
-#else
-  sum = add_bytes(weights(words.template bytes<0>()), x_bytes(0), sum);
-  if constexpr (kVectors > 1) sum = add_bytes(weights(words.template bytes<1>()), x_bytes(1), sum);
-  if constexpr (kVectors > 2) {
-    sum = add_bytes(weights(words.template bytes<2>()), x_bytes(2), sum);
-    sum = add_bytes(weights(words.template bytes<3>()), x_bytes(3), sum);
-  }
-  return sum;
-#endif
-}
-
-#if SINTER_QUAD_DOTS
 // Vectors of bytes of x that follow each other.
 template <int kVectors>
 struct XBytes {
@@ -127,48 +146,97 @@ struct WeightBytes {
   V8 v0, v1, v2, v3;
 
   HWY_INLINE WeightBytes(const PlaneWords<kBits>& words, VI mask) {
-    const auto bytes = [&](VI v) SINTER_SIMD_LAMBDA { return hn::BitCast(D8(), hn::And(v, mask)); };
+    const auto bytes = [&](VI v) SINTER_SIMD_LAMBDA {
+      return hn::BitCast(D8(), kBits == 8 ? v : hn::And(v, mask));
+    };
     v0 = bytes(words.template bytes<0>());
     if constexpr (kVectors > 1) v1 = bytes(words.template bytes<1>());
     if constexpr (kVectors > 2) v2 = bytes(words.template bytes<2>()), v3 = bytes(words.template bytes<3>());
   }
+  // kFactor, a power of two, times these times x; four products of each vector in a lane.
+  template <int kFactor = 1>
+  HWY_INLINE VI dots(const XBytes<kVectors>& x) const {
+#if SINTER_BYTE_PAIRS
+    if constexpr (kFits) return sum_of_pairs<kFactor>(products(x));
+#endif
+    return hn::ShiftLeft<hwy::CeilLog2(kFactor)>(add_dots(x, hn::Zero(I())));
+  }
   // sum + these times x.
   HWY_INLINE VI add_dots(const XBytes<kVectors>& x, VI sum) const {
+#if SINTER_BYTE_PAIRS
+    if constexpr (kFits)
+      return add_pairs_of(products(x), sum);
+    else
+      return add_pairs_of(products_of<false>(v1, x.v1), add_pairs_of(products_of<false>(v0, x.v0), sum));
+#else
     sum = add_bytes(v0, x.v0, sum);
     if constexpr (kVectors > 1) sum = add_bytes(v1, x.v1, sum);
     if constexpr (kVectors > 2) sum = add_bytes(v3, x.v3, add_bytes(v2, x.v2, sum));
     return sum;
+#endif
   }
+
+#if SINTER_BYTE_PAIRS
+ private:
+  static constexpr bool kFits = pairs_that_fit(kBits) >= kVectors;  // products of all vectors
+  static_assert(kFits || kVectors == 2);
+
+  HWY_INLINE Products products(const XBytes<kVectors>& x) const {
+    constexpr bool kSigned = has_signed_bytes(kBits);
+    Products p = products_of<kSigned>(v0, x.v0);
+    if constexpr (kVectors > 1) p = add_products_of<kSigned>(v1, x.v1, p);
+    if constexpr (kVectors > 2) p = add_products_of<kSigned>(v3, x.v3, add_products_of<kSigned>(v2, x.v2, p));
+    return p;
+  }
+#endif
 };
 
 // Fixed-point numbers of x: integers of magnitude kMostFixed at most, in signed digits of base 256. The unit
-// is one for each lane, that is, for as many neighbours as a word holds weights. A chunk of x is its first
-// digits, its second ones, its third ones, and the units.
+// is one for each lane, that is, for as many neighbours as a word holds weights.
 inline constexpr int kFixedDigits = 3;
+inline constexpr int kFixedBase = 256;
+// Beyond it, floats are as fast, or pairs of products of bytes do not fit into int16.
+inline constexpr int kMostFixedBits = HWY_TARGET == HWY_NEON ? 8 : 7;
 inline constexpr int32_t kMostFixed = 0x7f7f00;  // three digits of 127, less what rounding may add
 // Whether sums of products of a word fit into int32.
 template <int kBits>
 inline constexpr bool kFixedSums = int64_t{kMostFixed} * ((1 << kBits) - 1) * (32 / bit_planes(kBits).bits) <
                                    (int64_t{1} << 31);
 
-// sum + the weights times a chunk of x.
-template <int kBits>
-HWY_INLINE V add_fixed(const WeightBytes<kBits>& weights, const float* chunk, int64_t lanes, V sum) {
-  constexpr int kVectors = WeightBytes<kBits>::kVectors;
+// A chunk of x: its first digits, its second ones, its third ones, and the units.
+template <int kVectors>
+struct FixedChunk {
+  XBytes<kVectors> first, second, third;
+  V unit;
+
+  HWY_INLINE FixedChunk(const float* chunk, int64_t lanes)
+      : first(chunk, lanes),
+        second(chunk + kVectors * lanes, lanes),
+        third(chunk + 2 * kVectors * lanes, lanes),
+        unit(hn::LoadU(F(), chunk + kFixedDigits * kVectors * lanes)) {}
+};
+
+// The weights of two rows times a chunk of x, added to their sums: two rows at a time, and digits in sums of
+// their own, for the latency of products is long.
+template <int kBits, int kVectors>
+HWY_INLINE void add_fixed(const WeightBytes<kBits>& a, const WeightBytes<kBits>& b,
+                          const FixedChunk<kVectors>& x, V& sum_a, V& sum_b) {
   const F d;
-  const XBytes<kVectors> x0(chunk, lanes), x1(chunk + kVectors * lanes, lanes),
-      x2(chunk + 2 * kVectors * lanes, lanes);
-  const V unit = hn::LoadU(d, chunk + kFixedDigits * kVectors * lanes);
-  // Sums of their own, for the latency of a product is long.
-  const VI none = hn::Zero(I()), q0 = weights.add_dots(x0, none), q1 = weights.add_dots(x1, none),
-           q2 = weights.add_dots(x2, none), higher = hn::Add(hn::ShiftLeft<8>(q0), q1);
-  if constexpr (kFixedSums<kBits>)
-    return hn::MulAdd(hn::ConvertTo(d, hn::Add(hn::ShiftLeft<8>(higher), q2)), unit, sum);
-  else
-    return hn::MulAdd(hn::MulAdd(hn::ConvertTo(d, higher), hn::Set(d, 256.0f), hn::ConvertTo(d, q2)), unit,
-                      sum);
+  constexpr int kShift = hwy::CeilLog2(kFixedBase);
+  const VI a0 = a.template dots<kFixedBase>(x.first), b0 = b.template dots<kFixedBase>(x.first),
+           a1 = a.dots(x.second), b1 = b.dots(x.second), a2 = a.dots(x.third), b2 = b.dots(x.third);
+  const VI higher_a = hn::Add(a0, a1), higher_b = hn::Add(b0, b1);
+  V all_a, all_b;
+  if constexpr (kFixedSums<kBits>) {
+    all_a = hn::ConvertTo(d, hn::Add(hn::ShiftLeft<kShift>(higher_a), a2));
+    all_b = hn::ConvertTo(d, hn::Add(hn::ShiftLeft<kShift>(higher_b), b2));
+  } else {
+    const V base = hn::Set(d, kFixedBase);
+    all_a = hn::MulAdd(hn::ConvertTo(d, higher_a), base, hn::ConvertTo(d, a2));
+    all_b = hn::MulAdd(hn::ConvertTo(d, higher_b), base, hn::ConvertTo(d, b2));
+  }
+  sum_a = hn::MulAdd(all_a, x.unit, sum_a), sum_b = hn::MulAdd(all_b, x.unit, sum_b);
 }
-#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd

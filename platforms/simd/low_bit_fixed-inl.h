@@ -1,4 +1,4 @@
-// One row of x as fixed-point numbers (LowBit::is_fixed), where bytes have dot products.
+// One row of x as fixed-point numbers (LowBit::is_fixed).
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_LOW_BIT_FIXED_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -15,7 +15,7 @@
 #include "platforms/simd/low_bit_dots-inl.h"
 #include "platforms/simd/low_bit_groups.h"
 
-#if SINTER_QUAD_DOTS
+#if SINTER_FIXED
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
@@ -77,13 +77,13 @@ HWY_INLINE void fix_word(const float* x, int64_t lanes, uint8_t* to, float* unit
   }
 }
 
-// One group as fixed-point numbers.
+// One group as fixed-point numbers. known: what its sums are multiplied by, for all weights have it too
+// little (known_zero).
 template <int kVectors>
-HWY_INLINE void arrange_fixed(const LowBit& g, const LowBitGroups& groups, const float* x, int64_t count,
+HWY_INLINE void arrange_fixed(const LowBitGroups& groups, const float* x, int64_t count, float known,
                               float* to) {
   constexpr int kWord = 4 * kVectors;
   const int64_t lanes = groups.lanes;
-  const float known = g.zeros == nullptr ? -middle_of(g) : 0.0f;
   float *start = to + groups.numbers, *sums = start + lanes;
   for (int64_t l = 0; l < lanes; ++l) sums[l] = 0;
   for (int64_t c = 0; c < groups.chunks; ++c, to += groups.chunk) {
@@ -103,6 +103,6 @@ HWY_INLINE void arrange_fixed(const LowBit& g, const LowBitGroups& groups, const
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
 HWY_AFTER_NAMESPACE();
-#endif  // SINTER_QUAD_DOTS
+#endif  // SINTER_FIXED
 
 #endif  // per-target include guard

@@ -46,7 +46,7 @@ HWY_NOINLINE void one_row_products(const LowBit& g, const float* arranged, int64
       __builtin_prefetch(weights + at * kBits / 8 + kFar);
       w.load(at);
       w.low = hn::Xor(w.low, flip);
-      return add_dots<kBits>(w, mask, chunk, lanes, q);
+      return WeightBytes<kBits>(w, mask).add_dots(XBytes<Words::kVectors>(chunk, lanes), q);
     };
     V sums = hn::Zero(d), sums1 = sums, starts = sums;
     const float* x = arranged + kArrangedHead;

@@ -3,7 +3,7 @@
 // Integers stay unsigned: the zero point's part of a block is the sum of its x, which is known before any
 // weight is read. Bytes of weights become floats where they are in their words (low_bit_codes-inl.h; the
 // higher one of a pair of integers 256 times as large, for x that is as much smaller), or are multiplied as
-// bytes with x that was rounded, or with the bytes of fixed-point numbers.
+// bytes with x that was rounded or, in low_bit_columns-inl.h, with the bytes of fixed-point numbers.
 #define SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_BYTE_DOTS
 
@@ -17,72 +17,32 @@
 #include "hwy/foreach_target.h"
 // After it:
 #include "platforms/simd/low_bit_codes-inl.h"
+#include "platforms/simd/low_bit_columns-inl.h"
 #include "platforms/simd/low_bit_dots-inl.h"
 #include "platforms/simd/low_bit_numbers-inl.h"
 #include "platforms/simd/low_bit_one_row-inl.h"
+#include "platforms/simd/low_bit_read_ahead-inl.h"
 #include "platforms/simd/low_bit_words-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Reads memory into the second cache, line after line in the order of the addresses, before several rows at a
-// time are read, in another order: processors fetch neighbouring lines faster than lines of several rows.
-template <int kBits>
-class ReadAhead {
- public:
-  // For `rows` rows at a time, each in `steps` groups.
-  HWY_INLINE ReadAhead(const LowBit& g, int rows, int64_t steps)
-      : scale_bytes_(static_cast<int64_t>(byte_width(g.scale_type)) * g.blocks),
-        scale_step_(divide_up(scale_bytes_, std::max<int64_t>(steps, 1))),
-        // The last of the rows begins behind the others.
-        far_((rows - 1) * g.row_bytes() + kMargin),
-        scale_far_(far_ * scale_bytes_ / std::max<int64_t>(g.row_bytes(), 1)) {}
-  HWY_INLINE void start(const LowBit& g, int64_t row) {
-    weights_ = g.weights + row * g.row_bytes() + far_;
-    scales_ = static_cast<const uint8_t*>(g.scales) + row * scale_bytes_ + scale_far_;
-  }
-  // Of a vector of words of one row.
-  HWY_INLINE void words() {
-    fetch(weights_);
-    if constexpr (kStep > kLine) fetch(weights_ + kLine);
-    weights_ += kStep;
-  }
-  // Of the scales of a group of `rows` rows.
-  HWY_INLINE void scales(int rows) {
-    fetch(scales_);
-    scales_ += rows * scale_step_;
-  }
-
- private:
-  static constexpr int64_t kMargin = 4096, kLine = 64;
-  // Bytes of memory that a vector of words of a row covers.
-  static constexpr int64_t kStep =
-      plane_bytes(kBits, 32 / bit_planes(kBits).bits * int64_t{hn::MaxLanes(I())});
-  static HWY_INLINE void fetch(const uint8_t* at) { __builtin_prefetch(at, 0, 2); }
-
-  int64_t scale_bytes_, scale_step_, far_, scale_far_;
-  const uint8_t *weights_ = nullptr, *scales_ = nullptr;
-};
-
 // Four sums are computed at a time: of one row of x with four rows of weights, or of four with one.
 #define SINTER_FOUR(of) of(0) of(1) of(2) of(3)
 
-// What x is multiplied as: floats; blocks that were rounded to int8; fixed-point numbers (LowBit::is_fixed).
-enum class Form { kFloats, kRounded, kFixed };
-
 // y of up to kRows (1 or 4) rows of x for columns first .. last - 1. What is missing of four is the last one
 // again.
-template <class Codes, int kRows, Form kForm, class Scale>
+template <class Codes, int kRows, bool kRounded, class Scale>
 HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                            int64_t first, int64_t last, const float* bias, float min, float max, float* y,
                            int64_t y_stride) {
   const F d;
   constexpr int kBits = Codes::kBits;
-  constexpr bool kRounded = kForm == Form::kRounded;
   using Words = WeightWords<kBits>;
   constexpr int kVectors = Words::kVectors;
   constexpr int kColumns = 4 / kRows;
+  static_assert(!kRounded || kColumns == 1);  // one row: column_products
   const LowBitGroups groups(g, static_cast<int64_t>(hn::Lanes(d)));
   // Copies: a compiler reads fields anew after every store.
   const int64_t lanes = groups.lanes, count = groups.groups, numbers = groups.numbers, record = groups.record,
@@ -124,28 +84,16 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
 #undef SINTER_START
           int64_t from = 0;
           for (int64_t c = 0; c < chunks; ++c, from += chunk_words, k += step) {
-#define SINTER_ADD(i)                                                                \
-  if (i < kColumns) w##i.load(k), w##i.low = hn::Xor(w##i.low, flip), ahead.words(); \
-  q##i = add_dots<kBits>(kColumns > 1 ? w##i : w0, mask, x##i + from, lanes, q##i);
+            w0.load(k), w0.low = hn::Xor(w0.low, flip);
+            const WeightBytes<kBits> weights(w0, mask);
+#define SINTER_ADD(i) q##i = weights.add_dots(XBytes<kVectors>(x##i + from, lanes), q##i);
             SINTER_FOUR(SINTER_ADD)
 #undef SINTER_ADD
+            ahead.template words<kColumns>();
           }
 #define SINTER_END(i) a##i = hn::ConvertTo(d, q##i);
           SINTER_FOUR(SINTER_END)
 #undef SINTER_END
-#if SINTER_QUAD_DOTS
-        } else if constexpr (kForm == Form::kFixed) {
-          a0 = hn::LoadU(d, x0 + numbers), a1 = a0, a2 = a0, a3 = a0;
-          const float* digits = x0;
-          for (int64_t c = 0; c < chunks; ++c, digits += chunk_words, k += step) {
-#define SINTER_LOAD(i) w##i.load(k), w##i.low = hn::Xor(w##i.low, flip), ahead.words();
-            SINTER_FOUR(SINTER_LOAD)
-#undef SINTER_LOAD
-            const WeightBytes<kBits> b0(w0, mask), b1(w1, mask), b2(w2, mask), b3(w3, mask);
-            a0 = add_fixed(b0, digits, lanes, a0), a1 = add_fixed(b1, digits, lanes, a1);
-            a2 = add_fixed(b2, digits, lanes, a2), a3 = add_fixed(b3, digits, lanes, a3);
-          }
-#endif
         } else {
 #define SINTER_START(i) a##i = hn::LoadU(d, x##i + numbers);
           SINTER_FOUR(SINTER_START)
@@ -153,9 +101,10 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
           int64_t from = 0, left = g.depth - k < groups.group ? g.depth - k : groups.group;
           for (int64_t c = 0; c < chunks; ++c, from += chunk_words, k += step, left -= step) {
 #define SINTER_LOAD(i) \
-  if (i < kColumns) w##i.load(k), ahead.words();
+  if (i < kColumns) w##i.load(k);
             SINTER_FOUR(SINTER_LOAD)
 #undef SINTER_LOAD
+            ahead.template words<kColumns>();
             if (!Codes::kIntegers && HWY_UNLIKELY(left < step)) {
               // What follows a block may be no number, which its x, 0, does not cancel.
               const VI first = first_bytes(plane_bytes(kBits, left));
@@ -234,64 +183,74 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
   }
 }
 
-template <class Codes, Form kForm, class Scale>
+template <class Codes, bool kRounded, class Scale>
 HWY_INLINE void products_of_scales(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                                    int64_t first, int64_t last, const float* bias, float min, float max,
                                    float* y, int64_t y_stride) {
   // Of the usual widths only, for the size of the code: others are unpacked for each row again.
-  if constexpr ((Codes::kBits == 4 || Codes::kBits == 8) && kForm != Form::kFixed)
+  if constexpr (Codes::kBits == 4 || Codes::kBits == 8)
     if (rows > 1)
-      return products<Codes, 4, kForm, Scale>(g, arranged, stride, rows, first, last, bias, min, max, y,
-                                              y_stride);
-  for (int64_t r = 0; r < rows; ++r)
-    products<Codes, 1, kForm, Scale>(g, arranged + r * stride, stride, 1, first, last, bias, min, max,
-                                     y + r * y_stride, y_stride);
+      return products<Codes, 4, kRounded, Scale>(g, arranged, stride, rows, first, last, bias, min, max, y,
+                                                 y_stride);
+  for (int64_t r = 0; r < rows; ++r, arranged += stride, y += y_stride)
+    if constexpr (kRounded)
+      column_products<Codes::kBits, false, Scale>(g, arranged, first, last, bias, min, max, y);
+    else
+      products<Codes, 1, false, Scale>(g, arranged, stride, 1, first, last, bias, min, max, y, y_stride);
 }
 
-template <int kBits, Form kForm>
-HWY_INLINE void products_of(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
-                            int64_t first, int64_t last, const float* bias, float min, float max, float* y,
-                            int64_t y_stride) {
+// run(Scale()), of what the scales are read as.
+template <int kBits, class Run>
+HWY_INLINE void for_scales([[maybe_unused]] const LowBit& g, const Run& run) {
 #if SINTER_WIDENS_SCALES
   if constexpr (kBits == 4 || kBits == 8)  // as above
-    if (reads_half_scales(g))
-      return products_of_scales<IntegerCodes<kBits>, kForm, hwy::float16_t>(
-          g, arranged, stride, rows, first, last, bias, min, max, y, y_stride);
+    if (reads_half_scales(g)) return run(hwy::float16_t());
 #endif
-  products_of_scales<IntegerCodes<kBits>, kForm, float>(g, arranged, stride, rows, first, last, bias, min,
-                                                        max, y, y_stride);
+  run(float());
+}
+
+// Of a row of x that is arranged for one row (arrange_one_row).
+template <int kBits>
+HWY_INLINE void products_of_one_row(const LowBit& g, const float* arranged, int64_t first, int64_t last,
+                                    const float* bias, float min, float max, float* y) {
+  if constexpr (SINTER_ONE_STREAM && !has_planes(kBits))
+    if (g.is_one_stream) {
+      if (reads_half_scales(g))
+        return one_row_products<kBits, hwy::float16_t>(g, arranged, first, last, bias, min, max, y);
+      return one_row_products<kBits, float>(g, arranged, first, last, bias, min, max, y);
+    }
+  if constexpr (SINTER_FIXED && kBits <= kMostFixedBits)
+    for_scales<kBits>(g, [&](auto scale) {
+      column_products<kBits, true, decltype(scale)>(g, arranged, first, last, bias, min, max, y);
+    });
 }
 
 template <int kBits>
 HWY_INLINE void products_of_form(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                                  int64_t first, int64_t last, const float* bias, float min, float max,
                                  float* y, int64_t y_stride) {
-#if SINTER_ONE_STREAM
-  if constexpr (!has_planes(kBits))
-    if (g.is_one_stream) {
-      if (reads_half_scales(g))
-        return one_row_products<kBits, hwy::float16_t>(g, arranged, first, last, bias, min, max, y);
-      return one_row_products<kBits, float>(g, arranged, first, last, bias, min, max, y);
-    }
-#endif
-  if (g.is_rounded)
-    return products_of<kBits, Form::kRounded>(g, arranged, stride, rows, first, last, bias, min, max, y,
-                                              y_stride);
-#if SINTER_QUAD_DOTS
-  if constexpr (kBits < 8)
-    if (g.is_fixed)
-      return products_of<kBits, Form::kFixed>(g, arranged, stride, rows, first, last, bias, min, max, y,
-                                              y_stride);
-#endif
-  products_of<kBits, Form::kFloats>(g, arranged, stride, rows, first, last, bias, min, max, y, y_stride);
+  if (g.is_one_stream || g.is_fixed) {
+    for (int64_t r = 0; r < rows; ++r)
+      products_of_one_row<kBits>(g, arranged + r * stride, first, last, bias, min, max, y + r * y_stride);
+    return;
+  }
+  for_scales<kBits>(g, [&](auto scale) {
+    using Scale = decltype(scale);
+    if (g.is_rounded)
+      products_of_scales<IntegerCodes<kBits>, true, Scale>(g, arranged, stride, rows, first, last, bias, min,
+                                                           max, y, y_stride);
+    else
+      products_of_scales<IntegerCodes<kBits>, false, Scale>(g, arranged, stride, rows, first, last, bias, min,
+                                                            max, y, y_stride);
+  });
 }
 
 void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
   if (g.format != DType::kNone)
     return for_float_codes(g.format, [&](auto tag) {
-      products_of_scales<typename decltype(tag)::type, Form::kFloats, float>(
-          g, arranged, stride, rows, first, last, bias, min, max, y, y_stride);
+      products_of_scales<typename decltype(tag)::type, false, float>(g, arranged, stride, rows, first, last,
+                                                                     bias, min, max, y, y_stride);
     });
   switch (g.bits) {
 #define SINTER_WIDTH(width) \

@@ -14,11 +14,6 @@
 
 #include "platforms/simd/low_bit_dots-inl.h"
 
-// Whether products of bytes are summed in int16 first: without dot products of bytes.
-#undef SINTER_BYTE_PAIRS
-#define SINTER_BYTE_PAIRS \
-  (HWY_ARCH_X86 ? HWY_TARGET > HWY_AVX3_DL : HWY_TARGET_IS_NEON && HWY_TARGET != HWY_NEON)
-
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
@@ -50,49 +45,7 @@ HWY_INLINE V8 four_at(const float* x) {
 }
 HWY_INLINE V8 bytes_at(const float* w) { return hn::BitCast(D8(), hn::LoadU(F(), w)); }
 
-#if SINTER_BYTE_PAIRS
-// How many products of unsigned bytes of weights with x, in pairs, int16 holds the sum of.
-constexpr int64_t pairs_that_fit(int bits) {
-  const int64_t pairs = 32767 / (2 * 127 * ((1 << bits) - 1));
-  return pairs < 1 ? 1 : pairs;
-}
-
-#if HWY_ARCH_X86
-// Sums of pairs of products.
-using Products = V16;
-template <bool kSigned>
-HWY_INLINE Products products_of(V8 w, V8 x) {
-  return byte_pairs<kSigned>(w, x);
-}
-template <bool kSigned>
-HWY_INLINE Products add_products_of(V8 w, V8 x, Products sums) {
-  return hn::Add(sums, byte_pairs<kSigned>(w, x));
-}
-HWY_INLINE VI add_pairs_of(Products p, VI sum) { return add_pairs(p, hn::Set(D16(), int16_t{1}), sum); }
-#else
-// Sums of products of the lower and of the upper bytes of a vector; those of a pair are added last.
-struct Products {
-  int16x8_t low, high;
-};
-template <bool>
-HWY_INLINE Products products_of(V8 w, V8 x) {
-#if HWY_ARCH_ARM_A64
-  return {vmull_s8(vget_low_s8(w.raw), vget_low_s8(x.raw)), vmull_high_s8(w.raw, x.raw)};
-#else
-  return {vmull_s8(vget_low_s8(w.raw), vget_low_s8(x.raw)),
-          vmull_s8(vget_high_s8(w.raw), vget_low_s8(x.raw))};
-#endif
-}
-template <bool>
-HWY_INLINE Products add_products_of(V8 w, V8 x, Products sums) {
-  const int16x8_t low = vmlal_s8(sums.low, vget_low_s8(w.raw), vget_low_s8(x.raw));
-#if HWY_ARCH_ARM_A64
-  return {low, vmlal_high_s8(sums.high, w.raw, x.raw)};
-#else  // both halves of x are the same four bytes twice
-  return {low, vmlal_s8(sums.high, vget_high_s8(w.raw), vget_low_s8(x.raw))};
-#endif
-}
-#if HWY_ARCH_ARM_A64
+#if SINTER_BYTE_PAIRS && HWY_ARCH_ARM_A64
 // Sums of the pairs of the lower and of the upper half of the columns; two of each column.
 struct PairSums {
   int32x4_t low{}, high{};
@@ -103,17 +56,6 @@ HWY_INLINE PairSums add_pairs_apart(Products p, PairSums sums) {
 HWY_INLINE VI add_pair_sums(PairSums of, VI sum) {
   return VI(vaddq_s32(sum.raw, vpaddq_s32(of.low, of.high)));
 }
-#endif
-HWY_INLINE VI add_pairs_of(Products p, VI sum) {
-#if HWY_ARCH_ARM_A64
-  const int16x8_t pairs = vpaddq_s16(p.low, p.high);
-#else
-  const int16x8_t pairs = vcombine_s16(vpadd_s16(vget_low_s16(p.low), vget_high_s16(p.low)),
-                                       vpadd_s16(vget_low_s16(p.high), vget_high_s16(p.high)));
-#endif
-  return VI(vpadalq_s16(sum.raw, pairs));
-}
-#endif
 #endif
 
 #if HWY_TARGET == HWY_NEON

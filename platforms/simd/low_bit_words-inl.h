@@ -55,11 +55,45 @@ struct PlaneWords {
       v = hn::Or(v, hn::And(moved<kBits - 1 - j>(singles), each_byte(1 << (kBits - 1))));
     return v;
   }
+  // From where each plane is; load(d, p) loads a vector of bytes or fewer.
+  template <class Load>
+  static HWY_INLINE Words low_at(const uint8_t* p, const Load& load) {
+    return hn::BitCast(D(), load(hn::Repartition<uint8_t, D>(), p));
+  }
+  template <class Load>
+  static HWY_INLINE Words twos_at(const uint8_t* p, const Load& load) {
+    return spread_nibbles(p, load);
+  }
+  template <class Load>
+  static HWY_INLINE Words singles_at(const uint8_t* p, const Load& load) {
+    if constexpr (kPlanes.bits == 4) {
+      const auto v = hn::PromoteTo(D(), load(hn::Rebind<uint8_t, D>(), p));
+      const auto pair = hn::Or(v, hn::ShiftLeft<6>(v));
+      return hn::Or(pair, hn::ShiftLeft<12>(pair));
+    } else {
+      return spread_nibbles(p, load);
+    }
+  }
+  // Of each plane that the width has.
+  template <class Load>
+  HWY_INLINE void load_at(const uint8_t* low_p, const uint8_t* two_p, const uint8_t* single_p,
+                          const Load& load) {
+    low = low_at(low_p, load);
+    if constexpr (kPlanes.two) twos = twos_at(two_p, load);
+    if constexpr (kPlanes.single) singles = singles_at(single_p, load);
+  }
   static HWY_INLINE Words each_byte(int v) {
     return hn::Set(D(), static_cast<int32_t>(0x01010101u * static_cast<unsigned>(v)));
   }
 
  private:
+  // The halves of each byte, in the low halves of two.
+  template <class Load>
+  static HWY_INLINE Words spread_nibbles(const uint8_t* p, const Load& load) {
+    const hn::Repartition<uint16_t, D> d;
+    const auto v = hn::PromoteTo(d, load(hn::Rebind<uint8_t, decltype(d)>(), p));
+    return hn::BitCast(D(), hn::Or(v, hn::ShiftLeft<4>(v)));
+  }
   template <int kLeft>
   static HWY_INLINE Words moved(Words v) {
     if constexpr (kLeft < 0)
@@ -89,34 +123,19 @@ class WeightWords : public PlaneWords<kBits, D> {
     if constexpr (kPlanes.single) this->singles = load_singles(k);
   }
   HWY_INLINE hn::Vec<D> load_low(int64_t k) const {
-    const hn::Repartition<uint8_t, D> bytes;
-    const auto at = static_cast<uint64_t>(k);
-    return hn::BitCast(D(), load(bytes, low_ + at * kPlanes.bits / 8));
+    return this->low_at(low_ + static_cast<uint64_t>(k) * kPlanes.bits / 8, loader());
   }
-  HWY_INLINE hn::Vec<D> load_twos(int64_t k) const {
-    const hn::Repartition<uint16_t, D> d;
-    const auto v = hn::PromoteTo(d, load(hn::Rebind<uint8_t, decltype(d)>(), two_ + k / 4));
-    return hn::BitCast(D(), hn::Or(v, hn::ShiftLeft<4>(v)));
-  }
-  HWY_INLINE hn::Vec<D> load_singles(int64_t k) const {
-    if constexpr (kPlanes.bits == 4) {
-      const auto v = hn::PromoteTo(D(), load(hn::Rebind<uint8_t, D>(), single_ + k / 8));
-      const auto pair = hn::Or(v, hn::ShiftLeft<6>(v));
-      return hn::Or(pair, hn::ShiftLeft<12>(pair));
-    } else {
-      const hn::Repartition<uint16_t, D> d;
-      const auto v = hn::PromoteTo(d, load(hn::Rebind<uint8_t, decltype(d)>(), single_ + k / 8));
-      return hn::BitCast(D(), hn::Or(v, hn::ShiftLeft<4>(v)));
-    }
-  }
+  HWY_INLINE hn::Vec<D> load_twos(int64_t k) const { return this->twos_at(two_ + k / 4, loader()); }
+  HWY_INLINE hn::Vec<D> load_singles(int64_t k) const { return this->singles_at(single_ + k / 8, loader()); }
 
  private:
-  template <class Of>
-  HWY_INLINE hn::Vec<Of> load(Of d, const uint8_t* at) const {
-    if constexpr (kInside)
-      return hn::LoadU(d, at);
-    else
-      return load_before(d, at, end_);
+  HWY_INLINE auto loader() const {
+    return [end = end_](auto d, const uint8_t* p) SINTER_SIMD_LAMBDA {
+      if constexpr (kInside)
+        return hn::LoadU(d, p);
+      else
+        return load_before(d, p, end);
+    };
   }
 
   const uint8_t *end_, *low_, *two_, *single_;

@@ -131,7 +131,8 @@ TEST(LowBit, MagnitudesOfX) {
   constexpr int kSmallest = -140;
 #endif
   const LowBitWidth widths[] = {{0, DType::kUint2}, {3, DType::kUint8}, {0, DType::kInt4},
-                                {5, DType::kUint8}, {6, DType::kUint8}, {7, DType::kUint8}};
+                                {5, DType::kUint8}, {6, DType::kUint8}, {7, DType::kUint8},
+                                {0, DType::kUint8}, {0, DType::kInt8}};
   constexpr int64_t kDepth = 512, kNeighbours = 16;
   const Tensor noisy = noise<float>({1, kDepth}, -1, 1, 8);
   const auto numbers = noisy.values<float>();
