@@ -85,8 +85,9 @@ def qmoe():
         y = mixture(x.astype(np.float32), router, numbers[0], numbers[1], 2, act, b1, made.get("b2", 0.0), w3, normalized=True)
         half = x.dtype == np.float16
         feeds = {"x": x, "r": router.astype(x.dtype)}
+        inputs = [*inputs_of(made), *attributes.pop("more", [])]
         made = {n: a.astype(x.dtype) if n.startswith("b") else a for n, a in made.items()}
-        return simple(f"qmoe_{name}", ms("QMoE", inputs_of(made), "y", quant_type=kind, **{**SILU, **attributes}), feeds,
+        return simple(f"qmoe_{name}", ms("QMoE", inputs, "y", quant_type=kind, **{**SILU, **attributes}), feeds,
                       "y:h" if half else "y", made, opset=23, expect="given", given={"y": y.astype(x.dtype)},
                       rtol=5e-3 if half else 1e-4, atol=5e-3 if half else 1e-4)
 
@@ -95,6 +96,7 @@ def qmoe():
             made = join(float4(f"{kind} 1", kind, INNER, HIDDEN, ones), float4(f"{kind} 2", kind, HIDDEN, INNER, ones))
             block = {} if ones else {"block_size": 16 if kind == "nvfp4" else 32}
             yield case(f"{kind}{'' if ones else '_scaled'}", kind, {**made, **biases} if ones else made, **block)
+    yield case("wfp4afp8_scales", "wfp4afp8", {**made, "a1": np.float32([2]), "a2": floats("nq a2", EXPERTS)}, more=["a1", "a2"])
     both = join(float4("both 1", "fp4", 2 * INNER, HIDDEN, True), float4("both 2", "fp4", HIDDEN, INNER, False))
     swiglu = dict(activation_type="swiglu", swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0, swiglu_limit=7.0)
     yield case("fp4_swiglu", "fp4", both, gated(1.702, 1.0, 7.0), **swiglu)
