@@ -6,7 +6,7 @@ Expected: of the operator's definition in float64. onnxruntime runs these forms 
 import ml_dtypes
 import numpy as np
 from case import floats, graph, ints, model, ms, node, refused, rng, simple
-from experts import EXPERTS, TOKENS, gated, mixture
+from experts import EXPERTS, TOKENS, gated, mixture, packed
 
 HIDDEN, INNER = 64, 96
 FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
@@ -180,6 +180,22 @@ def moe():
         nodes += [node("Cast", f"q{i}", f"c{i}", to=6), node("Gather", ["t", f"c{i}"], f"l{i}"),
                   node("Mul", [f"l{i}", f"s{i}"], f"m{i}"), node("Reshape", [f"m{i}", f"v{i}"], f"d{i}")]
     yield case("table", nodes, made, numbers)
+    # Halves of bytes, and exponents in uint8, as torch unpacks gpt-oss.
+    made = {"t": FLOAT4, "four": np.uint8(4), "low": np.uint8(15), "two": np.float32(2), "middle": np.float32(127), "last": np.array([-1])}
+    numbers, nodes = {}, []
+    for i, (e, o, k) in shapes.items():
+        codes, power = ints(f"nm oss {i}", e, o, k // 32, 32, high=15), ints(f"nm osse {i}", e, o, k // 32, 1, low=120, high=126)
+        made[f"b{i}"], made[f"e{i}"], made[f"v{i}"] = packed(codes, 4), power.astype(np.uint8), np.array([e, o, k])
+        numbers[i] = (FLOAT4[codes] * np.exp2(power - 127.0)).reshape(e, o, k).astype(np.float32)
+        for half, op in (("l", node("BitwiseAnd", [f"b{i}", "low"], f"lc{i}")),
+                         ("h", node("BitShift", [f"b{i}", "four"], f"hc{i}", direction="RIGHT"))):
+            nodes += [op, node("Cast", f"{half}c{i}", f"{half}i{i}", to=7), node("Gather", ["t", f"{half}i{i}"], f"{half}n{i}"),
+                      node("Unsqueeze", [f"{half}n{i}", "last"], f"{half}u{i}")]
+        made[f"g{i}"] = np.array([e, o, k // 32, 32])
+        nodes += [node("Concat", [f"lu{i}", f"hu{i}"], f"p{i}", axis=-1), node("Reshape", [f"p{i}", f"g{i}"], f"a{i}"),
+                  node("Cast", f"e{i}", f"f{i}", to=1), node("Sub", [f"f{i}", "middle"], f"x{i}"), node("Pow", ["two", f"x{i}"], f"s{i}"),
+                  node("Mul", [f"a{i}", f"s{i}"], f"m{i}"), node("Reshape", [f"m{i}", f"v{i}"], f"d{i}")]
+    yield case("bytes", nodes, made, numbers)
 
 
 def chosen():
@@ -194,7 +210,7 @@ def chosen():
     w = codes.astype(np.float32) * spread(s, 32, HIDDEN)
     unpack = [node("DequantizeLinear", ["q", "s"], "w", axis=2, block_size=32, output_dtype=1)]
     unpack_across = [node("DequantizeLinear", ["q", "s"], "w", axis=1, block_size=32, output_dtype=1)]
-    packed = {"q": codes, "s": s}
+    in_rows = {"q": codes, "s": s}
     across = {"q": codes.transpose(0, 2, 1).copy(), "s": s.transpose(0, 2, 1).copy()}
     plain, plain_across = {"w": w}, {"w": w.transpose(0, 2, 1).copy()}
     want = np.einsum("tknh,th->tkn", w[best].astype(np.float64), x)
@@ -204,18 +220,18 @@ def chosen():
                       expect="given", given={"y": y.astype(np.float32)}, rtol=1e-4, atol=1e-4, **kw)
 
     gather = [*top, node("Gather", ["w", "i"], "g", axis=0)]
-    for kind, made, before in (("packed", packed, unpack), ("plain", plain, []),
+    for kind, made, before in (("packed", in_rows, unpack), ("plain", plain, []),
                                ("bfloat16", {"b": w.astype(ml_dtypes.bfloat16)}, [node("Cast", "b", "w", to=1)])):
         numbers = want if kind != "bfloat16" else np.einsum(
             "tknh,th->tkn", w.astype(ml_dtypes.bfloat16).astype(np.float64)[best], x)
         yield case(f"einsum_{kind}", [*before, *gather, node("Einsum", ["g", "x"], "y", equation="tknh,th->tkn")], made, numbers)
     each = floats("nc e", TOKENS, 2, HIDDEN, low=-1, high=1)
-    yield case("einsum_each", [*unpack, *gather, node("Einsum", ["g", "e"], "y", equation="tknh,tkh->tkn")], packed,
+    yield case("einsum_each", [*unpack, *gather, node("Einsum", ["g", "e"], "y", equation="tknh,tkh->tkn")], in_rows,
                np.einsum("tknh,tkh->tkn", w[best].astype(np.float64), each), feeds={"e": each, "r": router})
     flat = [*top, node("Reshape", ["i", "n"], "f")]
     many = {"n": np.array([-1]), "c": np.array([TOKENS * 2, HIDDEN, 1]), "o": np.array([TOKENS, 2, outputs])}
     yield case("columns", [*unpack, *flat, node("Gather", ["w", "f"], "g"), node("Reshape", ["e", "c"], "h"),
-                           node("MatMul", ["g", "h"], "p"), node("Reshape", ["p", "o"], "y")], {**packed, **many},
+                           node("MatMul", ["g", "h"], "p"), node("Reshape", ["p", "o"], "y")], {**in_rows, **many},
                np.einsum("tknh,tkh->tkn", w[best].astype(np.float64), each), feeds={"e": each, "r": router})
     three = floats("nc three", TOKENS * 2, 3, HIDDEN, low=-1, high=1)
     for kind, made, before in (("packed", across, unpack_across), ("plain", plain_across, [])):
@@ -223,13 +239,22 @@ def chosen():
                    {**made, "n": many["n"]}, np.einsum("snh,srh->srn", w[best.reshape(-1)].astype(np.float64), three),
                    feeds={"a": three, "r": router})
     yield case("rows_turned", [*unpack, *flat, node("Gather", ["w", "f"], "g"), node("Transpose", "g", "t", perm=[0, 2, 1]),
-                               node("MatMul", ["a", "t"], "y")], {**packed, "n": many["n"]},
+                               node("MatMul", ["a", "t"], "y")], {**in_rows, "n": many["n"]},
                np.einsum("snh,srh->srn", w[best.reshape(-1)].astype(np.float64), three), feeds={"a": three, "r": router})
+    # Packed weights and scales are chosen, and unpacked then.
+    for kind in ("float4_e2m1fn", "float8_e4m3fn", "int8", "int4"):
+        q = rng(f"nc {kind}").uniform(-6, 6, (EXPERTS, outputs, HIDDEN)).astype(getattr(ml_dtypes, kind, kind))
+        scales = floats(f"nc s {kind}", EXPERTS, outputs, HIDDEN // 32, low=0.05, high=0.1)
+        numbers = q.astype(np.float32) * spread(scales, 32, HIDDEN)
+        yield case(f"unpacked_{kind}", [*top, node("Gather", ["q", "i"], "gq"), node("Gather", ["s", "i"], "gs"),
+                                        node("DequantizeLinear", ["gq", "gs"], "g", axis=3, block_size=32),
+                                        node("Einsum", ["g", "x"], "y", equation="tknh,th->tkn")], {"q": q, "s": scales},
+                   np.einsum("tknh,th->tkn", numbers[best].astype(np.float64), x))
     # Indices of the caller may be negative.
     index = np.array([-1, 0, 3, -4, 1])
     yield simple("chosen_by_caller", [*unpack, node("Gather", ["w", "i"], "g"), node("Einsum", ["g", "x"], "y",
                                                                                      equation="tnh,th->tn")],
-                 {"x": x, "i": index}, "y", packed, opset=25, ir=11, expect="given", rtol=1e-4, atol=1e-4,
+                 {"x": x, "i": index}, "y", in_rows, opset=25, ir=11, expect="given", rtol=1e-4, atol=1e-4,
                  given={"y": np.einsum("tnh,th->tn", w[index].astype(np.float64), x).astype(np.float32)})
     batch = floats("nc batch", EXPERTS, 3, HIDDEN, low=-1, high=1)
     yield case("all", [*unpack_across, node("MatMul", ["a", "w"], "y")], across,

@@ -170,6 +170,34 @@ TEST(RecogniseExperts, ChosenMatrices) {
   }
 }
 
+// Chosen codes and scales, which the model unpacks then: DequantizeLinear, or products.
+TEST(RecogniseExperts, WhatIsUnpackedBehindTheGather) {
+  for (const DType t : {DType::kInt8, DType::kFloat8E4M3FN})
+    for (const bool products : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << dtype_name(t) << " " << products);
+      Model s;
+      const ValueId index = s.best(2);
+      const ValueId q = s.emit(GatherAttrs{0}, {s.add(numbers(t, {kExperts, kColumns, kDepth})), index}),
+                    scale = s.emit(GatherAttrs{0},
+                                   {s.add(numbers(DType::kFloat32, {kExperts, kColumns, 3}, true)), index});
+      ValueId w = kAbsent;
+      if (products) {
+        const ValueId spread = s.emit(BroadcastAttrs{IntList{kRows, 2, kColumns, 3, 32}},
+                                      {s.emit(ViewAttrs{IntList{kRows, 2, kColumns, 3, 1}}, {scale})});
+        w = s.emit(MulAttrs{}, {s.emit(to(DType::kFloat32), {q}),
+                                s.emit(ViewAttrs{IntList{kRows, 2, kColumns, kDepth}}, {spread})});
+      } else {
+        w = s.emit(DequantizeAttrs{3, 32, kFloat}, {q, scale});
+      }
+      s.output(s.emit(MatMulAttrs{}, {s.emit(ViewAttrs{IntList{kRows, 2 * kColumns, kDepth}}, {w}),
+                                      s.input({kRows, kDepth, 1})}));
+      EXPECT_GT(apply(recognise_experts, s, 1e-6), 0);
+      EXPECT_EQ(count_ops(s.graph, Op::kExpertFullyConnected), 1) << dump(s.graph);
+      EXPECT_EQ(count_ops(s.graph, Op::kGather), 0);
+      s.expect_packed(t == DType::kInt8 ? DType::kInt4 : t, DType::kFloat8E8M0, 32);
+    }
+}
+
 TEST(RecogniseExperts, OthersStay) {
   const auto stays = [](auto make) {
     Model s;
@@ -193,6 +221,20 @@ TEST(RecogniseExperts, OthersStay) {
   stays([&](Model& s) {
     s.output(s.emit(MatMulAttrs{}, {two_of_each(s, s.constant({kExperts, kColumns, kDepth})),
                                     s.input({kRows, 2, kDepth, 3})}));
+  });
+  // Chosen numbers that are unpacked to what no product keeps packed, or by another index.
+  stays([&](Model& s) {
+    const ValueId index = s.best(2);
+    const ConstantPtr q = numbers(DType::kInt8, {kExperts, kColumns, kDepth});
+    const ValueId w = s.emit(to(DType::kFloat32), {s.emit(GatherAttrs{0}, {s.add(q), index})});
+    column(s, s.emit(MulAttrs{},
+                     {w, s.emit(GatherAttrs{0}, {s.constant({kExperts, kColumns, kDepth}), index})}));
+  });
+  stays([&](Model& s) {
+    const ConstantPtr q = numbers(DType::kInt8, {kExperts, kColumns, kDepth});
+    const ValueId w = s.emit(to(DType::kFloat32), {s.emit(GatherAttrs{0}, {s.add(q), s.best(2)})});
+    column(s,
+           s.emit(MulAttrs{}, {w, s.emit(GatherAttrs{0}, {s.constant({kExperts, kColumns, 1}), s.best(2)})}));
   });
   // Indices that may be negative.
   stays([&](Model& s) {
