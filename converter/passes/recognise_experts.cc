@@ -68,7 +68,7 @@ class ExpertRecogniser {
   }
 
   // The constant of which `id` is Gather(constant, index) along axis 0: that of a Gather, or what comes of
-  // several, or of numbers, by operations that treat all matrices alike. Null: there is none.
+  // several, or of numbers, by operations that treat all matrices alike. Null: it comes from something else.
   ConstantPtr table_of(ValueId id, ValueId index) {
     const Value& v = e_.value(id);
     if (v.constant) return v.constant->size() == 1 ? v.constant->reshaped({}) : nullptr;
