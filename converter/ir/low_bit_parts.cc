@@ -56,9 +56,13 @@ ConstantPtr moved(const ConstantPtr& part, const std::shared_ptr<const Recipe>& 
 
 All moved(const ConstantPtr& c) {
   All result = whole_parts_of(c->recipe()->inputs[0]);
-  std::erase_if(result, [](const LowBitParts& p) { return p.q->dtype() == DType::kFloat4E2M1; });
+  // float4 is not moved, but may get other dims.
+  const bool view = std::holds_alternative<ViewAttrs>(c->recipe()->attrs);
+  std::erase_if(result, [&](const LowBitParts& p) {
+    return p.q->dtype() == DType::kFloat4E2M1 && !(view && p.q->size() == c->size());
+  });
   for (LowBitParts& p : result) {
-    p.q = moved(p.q, c->recipe(), c->dims());
+    p.q = p.q->dtype() == DType::kFloat4E2M1 ? p.q->reshaped(c->dims()) : moved(p.q, c->recipe(), c->dims());
     for (ConstantPtr* part : {&p.z, &p.s})
       if (*part) *part = (*part)->size() == 1 ? (*part)->reshaped({}) : moved(*part, c->recipe(), c->dims());
   }

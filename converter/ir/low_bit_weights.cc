@@ -41,6 +41,7 @@ DType integer_type(int bits, bool with_sign) {
 // The smallest of these widths that holds the integers. 7 bits save too little of 8 for what they take to
 // read.
 constexpr int kAllWidths[] = {2, 3, 4, 5, 6, 8};
+constexpr int kElementWidths[] = {2, 4, 8};
 constexpr int kPlainWidths[] = {4, 8};
 
 std::optional<Coding> coding(const LowBitMatrix& m, std::pair<int64_t, int64_t> range_of_q, DType stored,
@@ -327,7 +328,7 @@ bool pays(size_t bytes, size_t before) {
 
 }  // namespace
 
-std::optional<LowBitWeights> low_bit_weights(const ConstantPtr& constant) {
+std::optional<LowBitWeights> low_bit_weights(const ConstantPtr& constant, bool in_planes) {
   const Dims& dims = constant->dims();
   if (!constant->recipe() || constant->dtype() != DType::kFloat32 || dims.size() != 2 ||
       constant->size() == 0 || dims[1] > INT32_MAX)
@@ -341,7 +342,8 @@ std::optional<LowBitWeights> low_bit_weights(const ConstantPtr& constant) {
     }
     // Blocks that do not begin at whole bytes of the narrowest form may do so of a wider one.
     for (const std::span<const int> widths :
-         {std::span<const int>(kAllWidths), std::span<const int>(kPlainWidths)}) {
+         {in_planes ? std::span<const int>(kAllWidths) : std::span<const int>(kElementWidths),
+          std::span<const int>(kPlainWidths)}) {
       auto found = from_parts(constant, parts, widths);
       if (found && pays(found->stored_bytes, constant->recipe()->stored_bytes)) return found;
     }

@@ -28,7 +28,8 @@ struct LowBitWeights {
   size_t stored_bytes = 0;
 };
 
-// `constant`: [N, K], float32, with a recipe. nullopt: it is something else, or takes less room as it is.
-std::optional<LowBitWeights> low_bit_weights(const ConstantPtr& constant);
+// `constant`: [N, K], float32, with a recipe. `in_planes`: integers of 3, 5 and 6 bits may be used. nullopt:
+// it is something else, or takes less room as it is.
+std::optional<LowBitWeights> low_bit_weights(const ConstantPtr& constant, bool in_planes = true);
 
 }  // namespace sinter::convert

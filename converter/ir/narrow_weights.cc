@@ -43,7 +43,7 @@ NarrowWeights::Operand NarrowWeights::operand_of(const Node& node) const {
     case Op::kLowBitFullyConnected:
       return {2, narrow_form(graph_, node.inputs[2], true)};
     case Op::kExpertFullyConnected:
-      return {3, node.inputs.size() > 3 ? narrow_form(graph_, node.inputs[3]) : nullptr};
+      return {3, node.inputs.size() > 3 ? narrow_form(graph_, node.inputs[3], true) : nullptr};
     default:
       return {1, of(node)};
   }

@@ -120,6 +120,47 @@ ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, 
   return known && (masks(attrs) || recipe.steps > 1) ? narrowed(attrs, inputs, result) : result;
 }
 
+// Whether a View divides or joins only axes in front of `axis`, which is `*moved` then.
+bool keeps_axes_from(int64_t axis, const Dims& from, const IntList& to, int64_t* moved) {
+  const auto behind = static_cast<int64_t>(from.size()) - axis;
+  *moved = static_cast<int64_t>(to.size()) - behind;
+  return *moved >= 0 && std::equal(from.begin() + axis, from.end(), to.begin() + *moved);
+}
+
+// Moves the scales and zero points of a Dequantize with those of its data, whose dims a View makes `to`.
+// False: they cannot be moved so.
+bool view_scales(const Dims& data, const IntList& to, DequantizeAttrs* a, std::vector<ConstantPtr>* inputs) {
+  const auto axis = static_cast<std::ptrdiff_t>(a->axis);
+  const auto view = [](const ConstantPtr& c, const Dims& dims) {
+    return evaluate_one(ViewAttrs{IntList(std::span<const int64_t>(dims))}, {c});
+  };
+  if (a->block_size > 0 && !keeps_axes_from(axis, data, to, &a->axis)) return false;
+  const bool rows = to.size() == 2 && !data.empty() && to[1] == data.back();
+  if (a->block_size == 0 && !rows) return false;
+  if (a->block_size == 0) a->axis = axis + 1 == static_cast<std::ptrdiff_t>(data.size()) ? 1 : 0;
+  for (size_t i = 1; i < inputs->size(); ++i) {
+    ConstantPtr& c = (*inputs)[i];
+    if (!c) continue;
+    const Dims& own = c->dims();
+    if (a->block_size > 0) {
+      if (own.size() != data.size() || !std::equal(own.begin(), own.begin() + axis, data.begin()))
+        return false;
+      Dims dims(to.begin(), to.begin() + a->axis);
+      dims.insert(dims.end(), own.begin() + axis, own.end());
+      c = view(c, dims);
+    } else if (a->axis == 0) {
+      if (own != Dims{data[static_cast<size_t>(axis)]}) return false;
+      Dims whole(data.begin(), data.end() - 1), along(data.size() - 1, 1);
+      along[static_cast<size_t>(axis)] = own[0];
+      c = view(c, along);
+      if (c) c = evaluate_one(BroadcastAttrs{IntList(std::span<const int64_t>(whole))}, {c});
+      if (c) c = view(c, {to[0]});
+    }
+    if (!c) return false;
+  }
+  return true;
+}
+
 // A move behind a widening that works element by element: the narrow constant moves instead.
 ConstantPtr move_first(const OpAttrs& attrs, const ConstantPtr& input, const ConstantPtr& result) {
   const Recipe& inner = *input->recipe();
@@ -131,13 +172,14 @@ ConstantPtr move_first(const OpAttrs& attrs, const ConstantPtr& input, const Con
   if (inputs[0]->recipe()) return nullptr;
   if (auto* dequantize = std::get_if<DequantizeAttrs>(&widen)) {
     const bool single = inputs[1]->size() == 1 && dequantize->block_size == 0;
-    if (!single && !transpose) return nullptr;
-    if (!single) {
+    if (!single && transpose) {
       const auto at = std::find(transpose->perm.begin(), transpose->perm.end(), dequantize->axis);
       if (dequantize->block_size > 0)
         for (size_t i = 1; i < inputs.size(); ++i)
           if (inputs[i] && !(inputs[i] = moved(attrs, inputs[i]))) return nullptr;
       dequantize->axis = at - transpose->perm.begin();
+    } else if (!single && !view_scales(inputs[0]->dims(), view->dims, dequantize, &inputs)) {
+      return nullptr;
     }
   } else if (!std::holds_alternative<CastAttrs>(widen)) {
     return nullptr;

@@ -21,6 +21,7 @@ int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
 int recognise_attention(Graph& graph);
 int recognise_rope(Graph& graph);
+int recognise_experts(Graph& graph);
 int recognise_low_bit(Graph& graph);
 int assign_layout(Graph& graph);
 int integer_form(Graph& graph);
@@ -48,6 +49,7 @@ std::span<const Pass> all_passes() {
        recognise_norms},
       {"recognise-attention", "finds softmax attention in two products", recognise_attention},
       {"recognise-rope", "finds rotary embeddings in elementary operations", recognise_rope},
+      {"recognise-experts", "reads chosen matrices of constant weights where they are", recognise_experts},
       {"recognise-low-bit", "keeps weights of 4 and 8 bits packed in products, with scales per block",
        recognise_low_bit},
       {"layout", "holds values channels-last wherever that leaves the fewest bytes to transpose",

@@ -1,6 +1,6 @@
-// recognise-low-bit: products whose constant weights come from integers of 2 to 8 bits with scales and zero
-// points per block, or from indices into a small table with scales, keep them so, however the model unpacked
-// them (rule unpack.lowbit).
+// recognise-low-bit: products whose constant weights come from integers of 2 to 8 bits or small floats with
+// scales and zero points per block, or from indices into a small table with scales, keep them so, however the
+// model unpacked them (rule unpack.lowbit). Batches of matrices are those of experts.
 #include <fmt/format.h>
 
 #include <map>
@@ -27,8 +27,14 @@ class LowBitRecogniser {
   LowBitRecogniser(Graph& graph, int64_t cached) : e_(graph), cached_(cached) {}
 
   int run() {
-    for (int n = 0; n < e_.size(); ++n)
-      if (const auto p = product(n)) pack(n, *p);
+    for (int n = 0; n < e_.size(); ++n) {
+      if (const auto p = product(n))
+        pack(n, *p);
+      else if (e_.node(n).op() == Op::kExpertFullyConnected)
+        pack_experts(n);
+      else if (e_.node(n).op() == Op::kMatMul)
+        pack_batch(n);
+    }
     return e_.commit();
   }
 
@@ -81,11 +87,9 @@ class LowBitRecogniser {
       pad.pads.push(o.padding);
       if (!along(n, &x, pad, {x})) return;
     }
-    std::vector<ValueId> inputs{x, o.weights, o.scales};
-    for (const ValueId id : {o.zeros, p.bias, o.table}) inputs.push_back(id);
-    while (inputs.back() == kAbsent) inputs.pop_back();
     record(n, id, o);
-    e_.replace(n, LowBitFullyConnectedAttrs{o.block, p.act_min, p.act_max, o.bits}, inputs);
+    e_.replace(n, LowBitFullyConnectedAttrs{o.block, p.act_min, p.act_max, o.bits},
+               without_absent({x, o.weights, o.scales, o.zeros, p.bias, o.table}));
   }
 
   // Changes the last axis of x.
@@ -114,25 +118,101 @@ class LowBitRecogniser {
   }
 
   std::optional<Operands> operands(ValueId id, const ConstantPtr& constant) {
-    auto w = low_bit_weights(constant);
+    const auto w = low_bit_weights(constant);
     if (!w || better_wide(*w)) return std::nullopt;
+    return added(id, *w);
+  }
+  // As constants of the graph, named after the value that they replace.
+  Operands added(ValueId id, const LowBitWeights& w) {
     const std::string name = e_.value(id).name;
     const auto add = [&](const ConstantPtr& c, const char* what) {
       return c ? e_.graph().add_constant(c, name.empty() ? name : name + what) : kAbsent;
     };
-    Operands o{add(w->weights, ".packed"),
-               add(w->scales, ".scales"),
-               add(w->zeros, ".zeros"),
-               add(w->table, ".table"),
+    Operands o{add(w.weights, ".packed"),
+               add(w.scales, ".scales"),
+               add(w.zeros, ".zeros"),
+               add(w.table, ".table"),
                kAbsent,
-               w->block,
-               w->bits,
-               w->padding,
-               w->rounded};
-    if (!w->order.empty())
-      o.order = add(Constant::of<int32_t>(DType::kInt32, {static_cast<int64_t>(w->order.size())}, w->order),
+               w.block,
+               w.bits,
+               w.padding,
+               w.rounded};
+    if (!w.order.empty())
+      o.order = add(Constant::of<int32_t>(DType::kInt32, {static_cast<int64_t>(w.order.size())}, w.order),
                     ".order");
     return o;
+  }
+  static std::vector<ValueId> without_absent(std::vector<ValueId> inputs) {
+    while (inputs.back() == kAbsent) inputs.pop_back();
+    return inputs;
+  }
+
+  // A constant [experts, columns, depth], or, turned, [experts, depth, columns]: operands of
+  // ExpertFullyConnected.
+  std::optional<Operands> expert_operands(ValueId id, bool turned, bool may_be_wide) {
+    const auto [at, fresh] = known_.emplace(std::pair(id, turned), std::nullopt);
+    if (!fresh) return at->second;
+    const auto evaluated = [](const OpAttrs& attrs, const ConstantPtr& c) {
+      std::vector<ConstantPtr> results;
+      return c && evaluate(attrs, {c}, 1, &results).ok() ? results[0] : nullptr;
+    };
+    ConstantPtr c = e_.value(id).constant;
+    if (!c->recipe()) return std::nullopt;
+    if (c->dtype() != DType::kFloat32) c = evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, c);
+    if (turned) c = evaluated(TransposeAttrs{IntList{0, 2, 1}}, c);
+    if (!c) return std::nullopt;
+    const Dims dims = c->dims();
+    const ConstantPtr rows = evaluated(ViewAttrs{IntList{dims[0] * dims[1], dims[2]}}, c);
+    if (!rows || !rows->recipe()) return std::nullopt;
+    auto w = low_bit_weights(rows, false);
+    if (!w || !w->order.empty() || w->padding != 0 || (may_be_wide && better_wide(*w))) return std::nullopt;
+    const auto of_experts = [&](const ConstantPtr& part) {
+      return part ? evaluated(ViewAttrs{IntList{dims[0], dims[1], part->dims()[1]}}, part) : nullptr;
+    };
+    w->weights = w->weights->reshaped(dims);
+    const ConstantPtr scales = of_experts(w->scales), zeros = of_experts(w->zeros);
+    if (!scales || (w->zeros && !zeros)) return std::nullopt;
+    w->scales = scales, w->zeros = zeros;
+    at->second = added(id, *w);
+    return at->second;
+  }
+
+  ExpertFullyConnectedAttrs expert_attrs(const Operands& o) const { return {o.block, 0}; }
+
+  void pack_experts(int n) {
+    const std::vector<ValueId> given = e_.node(n).inputs;
+    if ((given.size() > 3 && given[3] != kAbsent) || !e_.graph().is_constant(given[2])) return;
+    const auto o = expert_operands(given[2], false, false);
+    if (!o) return;
+    record(n, given[2], *o);
+    e_.replace(n, expert_attrs(*o),
+               without_absent({given[0], given[1], o->weights, o->scales, o->zeros,
+                               given.size() > 5 ? given[5] : kAbsent, o->table}));
+  }
+
+  // x [batch, rows, depth] times as many matrices.
+  void pack_batch(int n) {
+    const MatMulAttrs a = *e_.node(n).as<MatMulAttrs>();
+    const ValueId x = e_.node(n).inputs[0], w = e_.node(n).inputs[1];
+    if (a.transpose_a != 0 || e_.node(n).inputs.size() != 2 || !e_.graph().is_constant(w) ||
+        e_.graph().is_constant(x))
+      return;
+    const Dims given = e_.value(x).dims, weights = e_.value(w).dims;
+    if (given.size() != 3 || weights.size() != 3 || given[0] != weights[0] ||
+        !e_.value(x).bounded_dims.empty() || e_.value(x).dtype != DType::kFloat32 || dequantized(x))
+      return;
+    const auto o = expert_operands(w, a.transpose_b == 0, true);
+    if (!o) return;
+    const int64_t batch = given[0], rows = given[1], columns = weights[a.transpose_b != 0 ? 1 : 2];
+    std::vector<int64_t> expert;
+    for (int64_t r = 0; r < batch * rows; ++r) expert.push_back(r / rows);
+    const ValueId all = e_.insert(n, ViewAttrs{IntList{batch * rows, given[2]}}, {x});
+    const ValueId y = e_.insert(n, expert_attrs(*o),
+                                without_absent({all, e_.constant(Constant::int64s(expert)), o->weights,
+                                                o->scales, o->zeros, kAbsent, o->table}));
+    if (y == kAbsent) return;
+    record(n, w, *o);
+    e_.replace(n, ViewAttrs{IntList{batch, rows, columns}}, {y});
   }
 
   void record(int n, ValueId id, const Operands& o) {
@@ -140,7 +220,7 @@ class LowBitRecogniser {
     const int64_t depth = e_.value(e_.node(n).inputs[0]).dims.back();
     std::string reason = fmt::format(
         "the weights stay packed in {} bits, {} to a scale", o.bits != 0 ? o.bits : bit_width(w.dtype),
-        o.bits != 0 ? std::min(o.block, depth) : std::min(o.block, w.dims[1] - o.padding));
+        o.bits != 0 ? std::min(o.block, depth) : std::min(o.block, w.dims.back() - o.padding));
     if (o.table != kAbsent) reason += ", indices into a table";
     if (o.order != kAbsent) reason += ", columns in the order of their groups";
     if (o.rounded) reason += "; the model's roundings to 16 bits during unpacking are omitted";

@@ -18,7 +18,8 @@ struct Experts {
   float* y = nullptr;
   const float* bias = nullptr;
   TensorView w, scales, zeros;  // [experts, columns, ...]
-  bool low_bit = false;         // integers with scales, else floats
+  TensorView table;             // of all experts
+  bool low_bit = false;         // weights with scales, else floats
   int64_t rows = 0, experts = 0, columns = 0, depth = 0, block_size = 0;
 
   // The matrix [columns, ...] of one expert; absent where the operand is.
@@ -34,7 +35,7 @@ struct Experts {
   }
   LowBit low_bit_of(int64_t expert) const {
     LowBit g = low_bit_matrix(matrix_of(w, expert), matrix_of(scales, expert), matrix_of(zeros, expert),
-                              depth, block_size, 0);
+                              table, depth, block_size, 0);
     if (rows <= experts) arrange_one_row(&g);  // most have one row then
     return g;
   }
@@ -52,38 +53,30 @@ Experts experts_of(const OpCall& call) {
     e.scales = call.in(3);
     e.block_size = call.attrs<ExpertFullyConnectedAttrs>().block_size;
     if (call.has_input(4)) e.zeros = call.in(4);
+    if (call.has_input(6)) e.table = call.in(6);
   }
   return e;
 }
 
-bool is_expert_integer(DType t) {
-  return t == DType::kUint4 || t == DType::kInt4 || t == DType::kUint8 || t == DType::kInt8;
-}
-
 Status accept_experts(const OpCall& call) {
-  for (const size_t i : {size_t{0}, size_t{3}, size_t{5}})
+  for (const size_t i : {size_t{0}, size_t{5}, size_t{6}})
     if (call.has_input(i)) SINTER_RETURN_IF_ERROR(check_float_dense(call.in(i)));
   SINTER_RETURN_IF_ERROR(check_float_dense(call.out(0)));
-  SINTER_RETURN_UNLESS(call.attrs<ExpertFullyConnectedAttrs>().bits == 0,
-                       unsupported("the simd kernel takes experts' weights of 4, 8, 16 and 32 bits"));
-  for (const size_t i : {size_t{1}, size_t{2}, size_t{4}})
+  for (const size_t i : {size_t{1}, size_t{2}, size_t{3}, size_t{4}})
     SINTER_RETURN_UNLESS(!call.has_input(i) || call.in(i).dense(),
                          unsupported("the simd kernel takes dense operands"));
   const Experts e = experts_of(call);
   if (!e.low_bit) {
-    SINTER_RETURN_UNLESS(e.w.dtype == DType::kFloat32 || is_narrow_weight(e.w.dtype),
-                         unsupported("the simd kernel takes experts' weights of 4, 8, 16 and 32 bits"));
+    SINTER_RETURN_UNLESS(
+        e.w.dtype == DType::kFloat32 || is_narrow_weight(e.w.dtype),
+        unsupported("the simd kernel takes experts' weights without scales of 8, 16 and 32 bits"));
     return ok_status();
   }
-  SINTER_RETURN_UNLESS(is_expert_integer(e.w.dtype),
-                       unsupported("the simd kernel takes experts' integers of 4 and 8 bits"));
   SINTER_RETURN_IF_ERROR(check_low_bit(e.low_bit_of(0)));
-  // Those of every expert begin at whole bytes.
-  const int64_t weights = e.columns * e.depth, zeros = e.zeros.size() / std::max<int64_t>(e.experts, 1);
-  SINTER_RETURN_UNLESS(bit_width(e.w.dtype) != 4 || weights % 2 == 0,
-                       unsupported("an expert's 4-bit weights begin at whole bytes only"));
-  SINTER_RETURN_UNLESS(!e.zeros.present() || bit_width(e.zeros.dtype) != 4 || zeros % 2 == 0,
-                       unsupported("an expert's 4-bit zero points begin at whole bytes only"));
+  // Those of every expert begin at whole bytes, as rows of weights do.
+  const int64_t zeros = e.zeros.size() / std::max<int64_t>(e.experts, 1);
+  SINTER_RETURN_UNLESS(!e.zeros.present() || zeros * bit_width(e.zeros.dtype) % 8 == 0,
+                       unsupported("an expert's zero points begin at whole bytes only"));
   return ok_status();
 }
 
@@ -206,8 +199,9 @@ Status run_experts(const OpCall& call, RunContext& context) {
                      arrange_row(any, e.x + sorted.order[static_cast<size_t>(i)] * e.depth,
                                  arranged + i * s.arranged);
                  });
-  // Columns of a piece, in whole fours.
-  const int64_t grain = divide_up(std::max<int64_t>(65536 / std::max<int64_t>(e.depth, 1), 1), 4) * 4;
+  // Columns of a piece, in whole fours: large pieces, for memory is read ahead beyond their ends.
+  const int64_t row_bytes = e.low_bit ? e.low_bit_of(0).row_bytes() : e.depth * bit_width(e.w.dtype) / 8;
+  const int64_t grain = divide_up(std::max<int64_t>(131072 / std::max<int64_t>(row_bytes, 1), 1), 4) * 4;
   const int64_t pieces = divide_up(e.columns, grain);
   parallel_for(context.threads, sorted.groups() * pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {

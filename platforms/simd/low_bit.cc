@@ -20,12 +20,13 @@ const float* float4_table() {
 }
 
 LowBit low_bit_matrix(const TensorView& weights, const TensorView& scales, const TensorView& zeros,
-                      int64_t depth, int64_t block_size, int64_t bits) {
+                      const TensorView& table, int64_t depth, int64_t block_size, int64_t bits) {
   LowBit g;
   g.weights = weights.as<const uint8_t>();
   g.bits = bits != 0 ? static_cast<int>(bits) : bit_width(weights.dtype);
   if (is_float(weights.dtype)) g.format = weights.dtype;
   if (weights.dtype == DType::kFloat4E2M1) g.table = float4_table();
+  if (table.present()) g.format = DType::kFloat32, g.table = table.as<const float>();
   g.is_signed =
       weights.dtype == DType::kInt2 || weights.dtype == DType::kInt4 || weights.dtype == DType::kInt8;
   g.columns = weights.dims[0], g.depth = depth, g.blocks = scales.dims[1];
@@ -81,10 +82,10 @@ constexpr int64_t kPieceFloats = kMaxPanel * kDepthPiece;
 LowBit low_bit(const OpCall& call) {
   const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
   const TensorView& x = call.in(0);
-  LowBit g = low_bit_matrix(call.in(1), call.in(2), call.has_input(3) ? call.in(3) : TensorView{},
-                            x.dims[x.rank - 1], a.block_size, a.bits);
+  const auto optional = [&](size_t i) { return call.has_input(i) ? call.in(i) : TensorView{}; };
+  LowBit g = low_bit_matrix(call.in(1), call.in(2), optional(3), optional(5), x.dims[x.rank - 1],
+                            a.block_size, a.bits);
   g.is_rounded = a.activation_bits == 8;
-  if (call.has_input(5)) g.format = DType::kFloat32, g.table = call.in(5).as<const float>();
   return g;
 }
 

@@ -39,11 +39,11 @@ struct LowBit {
 
 // The numbers of float4e2m1.
 const float* float4_table();
-// Of weights [columns, depth] or [columns, bytes of a row], scales and zero points (which may be absent). A
-// row of one block has blocks of its own length, whatever block_size is. bits:
+// Of weights [columns, depth] or [columns, bytes of a row], scales, zero points and a table (both may be
+// absent). A row of one block has blocks of its own length, whatever block_size is. bits:
 // LowBitFullyConnectedAttrs::bits.
 LowBit low_bit_matrix(const TensorView& weights, const TensorView& scales, const TensorView& zeros,
-                      int64_t depth, int64_t block_size, int64_t bits);
+                      const TensorView& table, int64_t depth, int64_t block_size, int64_t bits);
 // kUnsupported, with the reason, for what the products here do not compute.
 Status check_low_bit(const LowBit& g);
 // One of them; zero points in the terms of unsigned weights.

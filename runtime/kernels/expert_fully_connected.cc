@@ -3,42 +3,18 @@
 // Rows are sorted by expert, so that the weights of an expert are widened once for all of its rows and those
 // of other experts are not read. Sums are in double, in the order of the depth.
 #include "runtime/backend/expert_rows.h"
-#include "runtime/kernels/convert.h"
-#include "runtime/kernels/product.h"
-#include "runtime/kernels/reference.h"
-#include "runtime/kernels/widened_pieces.h"
+#include "runtime/kernels/low_bit_weights.h"
 
 namespace sinter {
 namespace {
 
 using namespace linear;
 
-bool is_low_bit_type(DType t) {
-  return t == DType::kInt8 || t == DType::kUint8 || is_sub_byte(t) ||
-         (is_float8(t) && t != DType::kFloat8E8M0);
-}
+constexpr LowBitPlaces kPlaces = {.weights = 2, .scales = 3, .zeros = 4, .table = 6};
+
 // A float type whose numbers the type `t` holds, or `t` itself.
 bool is_narrower_float(DType given, DType t) {
   return given == t || (is_float(given) && given != DType::kFloat8E8M0 && bit_width(given) < bit_width(t));
-}
-
-Status check_scaled(const OpCall& call, const ExpertFullyConnectedAttrs& a) {
-  const TensorView &x = call.in(0), &w = call.in(2), &scales = call.in(3);
-  SINTER_RETURN_IF_ERROR(check_dtype(call, 2, is_low_bit_type(w.dtype)));
-  SINTER_RETURN_IF_ERROR(
-      check_dtype(call, 3, is_narrower_float(scales.dtype, x.dtype) && byte_width(scales.dtype) != 0));
-  SINTER_RETURN_UNLESS(a.block_size >= 1, invalid("block size %a is out of range", a.block_size));
-  const int64_t blocks = w.dims[2] / a.block_size + (w.dims[2] % a.block_size != 0 ? 1 : 0);
-  SINTER_RETURN_UNLESS(scales.rank == 3 && scales.dims[0] == w.dims[0] && scales.dims[1] == w.dims[1] &&
-                           scales.dims[2] == blocks,
-                       invalid("the scales are not %a for each row of the weights", blocks).of_input(3));
-  if (!call.has_input(4)) return ok_status();
-  const TensorView& zeros = call.in(4);
-  SINTER_RETURN_IF_ERROR(check_dtype(
-      call, 4, zeros.dtype == w.dtype || (is_unsigned_weight(w.dtype) && zeros.dtype == x.dtype)));
-  SINTER_RETURN_UNLESS(zeros.same_shape(scales),
-                       invalid("zero points and scales differ in shape").of_input(4));
-  return ok_status();
 }
 
 Status infer_call(OpCall& call) {
@@ -56,9 +32,11 @@ Status infer_call(OpCall& call) {
   SINTER_RETURN_UNLESS(expert.rank == 1 && expert.dims[0] == x.dims[0],
                        invalid("the experts are not one for each row of x").of_input(1));
   if (call.has_input(3)) {
-    SINTER_RETURN_IF_ERROR(check_scaled(call, a));
+    SINTER_RETURN_IF_ERROR(check_dtype(call, 2, is_low_bit_integer(w.dtype) || is_low_bit_float(w.dtype)));
+    SINTER_RETURN_IF_ERROR(check_low_bit_operands(call, kPlaces, w.dims[2], a.block_size));
   } else {
     SINTER_RETURN_UNLESS(!call.has_input(4), invalid("zero points without scales").of_input(4));
+    SINTER_RETURN_UNLESS(!call.has_input(6), invalid("a table without scales").of_input(6));
     SINTER_RETURN_IF_ERROR(check_dtype(call, 2, is_narrower_float(w.dtype, x.dtype)));
   }
   if (call.has_input(5)) {
@@ -86,40 +64,9 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   return ok_status();
 }
 
-// Weights of four columns, in double.
-class Widener {
- public:
-  explicit Widener(const OpCall& call)
-      : w_(call.in(2)),
-        scales_(call.has_input(3) ? call.in(3) : TensorView{}),
-        zeros_(call.has_input(4) ? call.in(4) : TensorView{}),
-        block_(scales_.present() ? call.attrs<ExpertFullyConnectedAttrs>().block_size : kPiece),
-        blocks_(scales_.present() ? scales_.dims[2] : 0) {}
-
-  // Weights k0 .. k1 - 1 of row `row` of all experts' rows, kTile apart.
-  void widen(int64_t row, int64_t k0, int64_t k1, double* dst) const {
-    Run run;
-    for (int64_t k = k0; k < k1;) {
-      const int64_t n = std::min({block_ - k % block_, k1 - k, kRunLength});
-      double zero = 0, scale = 1;
-      if (scales_.present()) scale = element(scales_, row * blocks_ + k / block_);
-      if (zeros_.present()) zero = element(zeros_, row * blocks_ + k / block_);
-      const int64_t first = row * w_.dims[2] + k;
-      read_run(w_.dtype, w_.data + first * static_cast<int64_t>(byte_width(w_.dtype)),
-               static_cast<int64_t>(byte_width(w_.dtype)), first, n, run);
-      for (int64_t i = 0; i < n; ++i, dst += kTile) *dst = (number(run, w_.dtype, i) - zero) * scale;
-      k += n;
-    }
-  }
-
- private:
-  TensorView w_, scales_, zeros_;
-  int64_t block_, blocks_;
-};
-
 // Columns c0 .. c0 + 3 of expert `e` for the rows that `rows` lists.
 template <class T>
-void four_columns(const OpCall& call, const Widener& weights, int64_t e, std::span<const int64_t> rows,
+void four_columns(const OpCall& call, const LowBitReader& weights, int64_t e, std::span<const int64_t> rows,
                   int64_t c0, double* piece) {
   const T* x = call.in(0).as<T>();
   const T* bias = call.has_input(5) ? call.in(5).as<T>() : nullptr;
@@ -132,12 +79,7 @@ void four_columns(const OpCall& call, const Widener& weights, int64_t e, std::sp
     double sums[kRows][kTile] = {};
     for (int64_t k0 = 0; k0 < depth; k0 += kPiece) {
       const int64_t k1 = std::min(k0 + kPiece, depth);
-      for (int64_t c = c0; c < c0 + kTile; ++c) {
-        if (c < c1)
-          weights.widen(e * columns + c, k0, k1, piece + (c - c0));
-        else
-          for (int64_t k = 0; k < k1 - k0; ++k) piece[k * kTile + (c - c0)] = 0;
-      }
+      weights.read_panel(e * columns + c0, e * columns + c1, k0, k1, true, piece);
       for (int64_t r = first; r < last; r += kTile)
         lane_tile<kTile>(
             piece, kTile, plain, [&](int64_t i) { return x + rows[static_cast<size_t>(r + i)] * depth + k0; },
@@ -165,7 +107,7 @@ Status run(const OpCall& call, RunContext& context) {
   const int64_t panels = (w.dims[1] + kTile - 1) / kTile, units = panels * rows.groups();
   int64_t slots = std::min(units, threads_of(context.threads));
   if (each > 0) slots = std::min(slots, static_cast<int64_t>(rest.size() / each));
-  const Widener weights(call);
+  const LowBitReader weights(call, kPlaces, call.attrs<ExpertFullyConnectedAttrs>().block_size, 0);
   return for_float_or_half(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {

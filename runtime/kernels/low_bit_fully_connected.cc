@@ -1,24 +1,14 @@
 // LowBitFullyConnected: FullyConnected with weights of 2 to 8 bits, a scale and a zero point per block of a
 // row; or of 4 bits that are indices into a table.
 #include "runtime/backend/rounded_block.h"
-#include "runtime/core/bit_rows.h"
-#include "runtime/kernels/convert.h"
-#include "runtime/kernels/product.h"
-#include "runtime/kernels/reference.h"
-#include "runtime/kernels/widened_pieces.h"
+#include "runtime/kernels/low_bit_weights.h"
 
 namespace sinter {
 namespace {
 
 using namespace linear;
 
-constexpr size_t kTable = 5;  // operand
-constexpr int64_t kTableSize = 16;
-
-bool is_integer_weight(DType t) {
-  return is_unsigned_weight(t) || t == DType::kInt2 || t == DType::kInt4 || t == DType::kInt8;
-}
-bool is_float_weight(DType t) { return t == DType::kFloat4E2M1 || (is_float8(t) && t != DType::kFloat8E8M0); }
+constexpr LowBitPlaces kPlaces = {.weights = 1, .scales = 2, .zeros = 3, .table = 5};
 
 Status check_weights(const OpCall& call, const LowBitFullyConnectedAttrs& a) {
   const TensorView &x = call.in(0), &w = call.in(1);
@@ -28,7 +18,7 @@ Status check_weights(const OpCall& call, const LowBitFullyConnectedAttrs& a) {
   SINTER_RETURN_IF_ERROR(check_dims(w));
   const int64_t depth = x.dims[x.rank - 1];
   if (a.bits == 0) {
-    SINTER_RETURN_IF_ERROR(check_dtype(call, 1, is_integer_weight(w.dtype) || is_float_weight(w.dtype)));
+    SINTER_RETURN_IF_ERROR(check_dtype(call, 1, is_low_bit_integer(w.dtype) || is_low_bit_float(w.dtype)));
     SINTER_RETURN_UNLESS(w.dims[1] == depth,
                          invalid("the weights read %a values of each row of %b", w.dims[1], depth));
   } else {
@@ -40,58 +30,24 @@ Status check_weights(const OpCall& call, const LowBitFullyConnectedAttrs& a) {
   }
   SINTER_RETURN_UNLESS(a.activation_bits == 0 || a.activation_bits == 8,
                        invalid("activations of %a bits are not supported", a.activation_bits));
-  SINTER_RETURN_UNLESS(a.activation_bits == 0 || !is_float_weight(w.dtype),
-                       invalid("activations in 8 bits need weights that are integers"));
-  return ok_status();
-}
-
-// Weights that are indices into a table have the form of uint4.
-Status check_table(const OpCall& call, const LowBitFullyConnectedAttrs& a) {
-  if (!call.has_input(kTable)) return ok_status();
-  const TensorView& table = call.in(kTable);
-  const DType x = call.in(0).dtype, t = table.dtype;
-  SINTER_RETURN_IF_ERROR(
-      check_dtype(call, kTable, t == DType::kFloat32 || (t == DType::kFloat64 && x == DType::kFloat64)));
-  SINTER_RETURN_UNLESS(table.rank == 1 && table.dims[0] == kTableSize,
-                       invalid("a table has %a values in one axis", kTableSize));
-  SINTER_RETURN_UNLESS(call.in(1).dtype == DType::kUint4,
-                       invalid("indices into a table have the type uint4"));
-  SINTER_RETURN_UNLESS(!call.has_input(3), invalid("values of a table do not have zero points"));
   SINTER_RETURN_UNLESS(
-      a.activation_bits == 0,
-      invalid("activations in 8 bits need weights that are integers, not values of a table"));
+      a.activation_bits == 0 || (is_low_bit_integer(w.dtype) && !call.has_input(kPlaces.table)),
+      invalid("activations in 8 bits need weights that are integers"));
   return ok_status();
 }
 
 Status infer_call(OpCall& call) {
   const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
-  const TensorView &x = call.in(0), &w = call.in(1), &scales = call.in(2);
+  const TensorView &x = call.in(0), &w = call.in(1);
   SINTER_RETURN_IF_ERROR(check_weights(call, a));
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
-  SINTER_RETURN_IF_ERROR(
-      check_dtype(call, 2,
-                  scales.dtype == x.dtype || (is_float(scales.dtype) && scales.dtype != DType::kFloat4E2M1 &&
-                                              bit_width(scales.dtype) < bit_width(x.dtype))));
   SINTER_RETURN_IF_ERROR(check_bounds(a.act_min, a.act_max));
-  SINTER_RETURN_UNLESS(a.block_size >= 1, invalid("block size %a is out of range", a.block_size));
-  const int64_t depth = x.dims[x.rank - 1];
-  const int64_t blocks = depth / a.block_size + (depth % a.block_size != 0 ? 1 : 0);
-  SINTER_RETURN_UNLESS(scales.rank == 2 && scales.dims[0] == w.dims[0] && scales.dims[1] == blocks,
-                       invalid("the scales are not %a for each row of the weights", blocks));
-  if (call.has_input(3)) {
-    const TensorView& zeros = call.in(3);
-    SINTER_RETURN_IF_ERROR(
-        check_dtype(call, 3,
-                    is_integer_weight(w.dtype) &&
-                        (zeros.dtype == w.dtype || (is_unsigned_weight(w.dtype) && zeros.dtype == x.dtype))));
-    SINTER_RETURN_UNLESS(zeros.same_shape(scales), invalid("zero points and scales differ in shape"));
-  }
+  SINTER_RETURN_IF_ERROR(check_low_bit_operands(call, kPlaces, x.dims[x.rank - 1], a.block_size));
   if (call.has_input(4)) {
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, 4, 0));
     SINTER_RETURN_UNLESS(call.in(4).rank == 1 && call.in(4).dims[0] == w.dims[0],
                          invalid("the bias is not one value per row of the weights"));
   }
-  SINTER_RETURN_IF_ERROR(check_table(call, a));
   Dims dims(x.shape());
   dims.d[x.rank - 1] = w.dims[0];
   return give_output(call, 0, x.dtype, dims.span());
@@ -110,70 +66,13 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   return ok_status();
 }
 
-// Weights less their zero points, or values of the table, and scales, in double.
-class Weights {
- public:
-  explicit Weights(const OpCall& call)
-      : w_(call.in(1)),
-        scales_(call.in(2)),
-        zeros_(call.has_input(3) ? call.in(3) : TensorView{}),
-        table_(call.has_input(kTable) ? call.in(kTable) : TensorView{}) {
-    const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
-    bits_ = static_cast<int>(a.bits), block_ = a.block_size;
-    depth_ = call.in(0).dims[call.in(0).rank - 1];
-  }
-
-  int64_t blocks() const { return scales_.dims[1]; }
-  double scale(int64_t column, int64_t block) const { return element(scales_, column * blocks() + block); }
-
-  // Weights k0 .. k1 - 1 of one column, kTile apart, times their scales if `scaled`.
-  void read(int64_t column, int64_t k0, int64_t k1, bool scaled, double* dst) const {
-    Run run;
-    for (int64_t k = k0; k < k1;) {
-      const int64_t block = k / block_, at = column * blocks() + block;
-      const int64_t n = std::min({block_ - k % block_, k1 - k, kRunLength});
-      const double zero = zeros_.present() ? element(zeros_, at) : 0,
-                   scale = scaled ? element(scales_, at) : 1;
-      if (bits_ != 0) {
-        const auto* row = reinterpret_cast<const uint8_t*>(w_.data) + column * w_.dims[1];
-        for (int64_t i = 0; i < n; ++i) run.u[i] = bit_row_item(row, bits_, depth_, k + i);
-      } else {
-        const int64_t first = column * depth_ + k;
-        const auto width = static_cast<int64_t>(byte_width(w_.dtype));
-        read_run(w_.dtype, w_.data + first * width, width, first, n, run);
-      }
-      for (int64_t i = 0; i < n; ++i, dst += kTile) {
-        const double code = number(run, w_.dtype, i);
-        *dst = (table_.present() ? element(table_, static_cast<int64_t>(code)) : code - zero) * scale;
-      }
-      k += n;
-    }
-  }
-
- private:
-  TensorView w_, scales_, zeros_, table_;
-  int bits_ = 0;
-  int64_t block_ = 0, depth_ = 0;
-};
-
-// Weights k0 .. k1 - 1 of columns c0 .. c0 + kTile - 1 (beyond the last: zeros).
-void read_panel(const Weights& weights, int64_t c0, int64_t c1, int64_t k0, int64_t k1, bool scaled,
-                double* piece) {
-  for (int64_t c = c0; c < c0 + kTile; ++c) {
-    if (c < c1)
-      weights.read(c, k0, k1, scaled, piece + (c - c0));
-    else
-      for (int64_t k = 0; k < k1 - k0; ++k) piece[k * kTile + (c - c0)] = 0;
-  }
-}
-
 // Rows of x, `depth` apart, times weights.
 template <class T>
-void float_sums(const Weights& weights, const T* x, int64_t rows, int64_t depth, int64_t c0, int64_t c1,
+void float_sums(const LowBitReader& weights, const T* x, int64_t rows, int64_t depth, int64_t c0, int64_t c1,
                 double* piece, Sums sums) {
   for (int64_t k0 = 0; k0 < depth; k0 += kPiece) {
     const int64_t k1 = std::min(k0 + kPiece, depth);
-    read_panel(weights, c0, c1, k0, k1, true, piece);
+    weights.read_panel(c0, c1, k0, k1, true, piece);
     const typename Direct<T>::Reader plain;
     for (int64_t r = 0; r < rows; r += kTile)
       lane_tile<kTile>(
@@ -185,8 +84,8 @@ void float_sums(const Weights& weights, const T* x, int64_t rows, int64_t depth,
 // The same with blocks of x rounded to int8. Sums of a block are exact where zero points are integers; they
 // are behind the weights in the scratch memory.
 template <class T>
-void integer_sums(const Weights& weights, int64_t block, const T* x, int64_t rows, int64_t depth, int64_t c0,
-                  int64_t c1, double* piece, Sums sums) {
+void integer_sums(const LowBitReader& weights, int64_t block, const T* x, int64_t rows, int64_t depth,
+                  int64_t c0, int64_t c1, double* piece, Sums sums) {
   for (int64_t b = 0; b < weights.blocks(); ++b) {
     const int64_t first = b * block, last = depth - first < block ? depth : first + block;
     float scales[kRows];
@@ -195,7 +94,7 @@ void integer_sums(const Weights& weights, int64_t block, const T* x, int64_t row
     std::fill_n(&of_block[0][0], kRows * kTile, 0.0);
     for (int64_t k0 = first; k0 < last; k0 += kPiece) {
       const int64_t k1 = std::min(k0 + kPiece, last);
-      read_panel(weights, c0, c1, k0, k1, false, piece);
+      weights.read_panel(c0, c1, k0, k1, false, piece);
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t k = k0; k < k1; ++k) {
           const auto q =
@@ -219,7 +118,7 @@ void low_bit(const OpCall& call, RunContext& context) {
   T* y = call.out(0).as<T>();
   const Bounds<T> bounds(a.act_min, a.act_max);
   const Product p = connected_product(call);
-  const Weights weights(call);
+  const LowBitReader weights(call, kPlaces, a.block_size, a.bits);
   const int64_t panels = (p.columns + kTile - 1) / kTile;
   const Tiling tiling{panels, p.rows, 1, kRows, scratch_bytes(call)};
   for_tiles(tiling, context, [&](std::byte* scratch, int64_t panel, int64_t r0, int64_t r1) {

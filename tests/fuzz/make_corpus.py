@@ -24,6 +24,7 @@ import pinned  # noqa: E402
 
 pinned.require()
 import make_cases  # noqa: E402
+import ml_dtypes  # noqa: E402
 import networks  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
@@ -224,6 +225,11 @@ def plans(sinter):
               domain="com.microsoft")], tokens, ["y"],
         {"v": r.integers(0, 256, (2, 6, 2)).astype("u1"), "vs": np.ones((2, 6), "f4"),
          "w": r.integers(0, 256, (2, 4, 3)).astype("u1"), "ws": np.ones((2, 4), "f4")})
+    small_floats = decoder(
+        [node("QMoE", ["x", "r", "v", "vs", "", "w", "ws"], ["y"], quant_type="fp8", block_size=4, domain="com.microsoft")],
+        tokens, ["y"],
+        {"v": r.normal(size=(2, 6, 4)).astype(ml_dtypes.float8_e4m3fn), "vs": np.ones((2, 2, 1), "f4"),
+         "w": r.normal(size=(2, 4, 6)).astype(ml_dtypes.float8_e4m3fn), "ws": np.ones((2, 1, 2), "f4")})
     linear = decoder([node("LinearAttention", ["q", "k", "v", "past_state", "d", "b"], ["y", "present_state"], q_num_heads=2,
                            kv_num_heads=1, domain="com.microsoft")],
                      {"q": [1, 2, 6], "k": [1, 2, 3], "v": [1, 2, 2], "past_state": [1, 1, 3, 2], "d": [1, 2, 1],
@@ -233,6 +239,7 @@ def plans(sinter):
                               ("shapes_profiles", shared, ["--shapes", "rows=2; rows=3", "--target", "x86_64,portable"]),
                               ("shapes_state", rows, ["--shapes", "rows=3; rows=1", *kept]),
                               ("experts", experts, []), ("packed_experts", packed_experts, []),
+                              ("small_float_experts", small_floats, []),
                               ("linear_attention", linear, kept), ("given_lengths", shared, ["--dim", "rows=1..6"]),
                               ("shapes_device", shared, ["--shapes", "rows=32; rows=48", "--target", "cuda"]),
                               ("state", stateful, kept), ("state_device", stateful, [*kept, "--target", "cuda"]),

@@ -171,8 +171,6 @@ def qmoe():
         return refused(f"qmoe_{name}", model(graph([ms("QMoE", inputs, "y", name="here", **attrs)],
                                                    feeds or {"x": x, "r": router}, "y", made)), "here", *words)
 
-    for kind in ("fp4", "nvfp4", "fp8", "wfp4afp8"):
-        yield bad(f"quant_{kind}", [f"quant_type '{kind}'"], quant_type=kind)
     yield bad("prepacked", ["weights_prepacked"], weights_prepacked=1)
     yield bad("bits", ["3 bits"], expert_weight_bits=3)
     yield bad("wrong_block", ["whole blocks"], block_size=24)

@@ -9,12 +9,13 @@ import experts
 import machine_learning
 import masks
 import microsoft
+import narrow_experts
 import old_opsets
 import refusals
 import structure
 
 MODULES = (contrib, control, decoder, machine_learning, masks, microsoft, old_opsets, structure, bounded, bounded_layers, detection, experts,
-           refusals)
+           narrow_experts, refusals)
 
 
 def cases():

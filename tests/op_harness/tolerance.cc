@@ -36,6 +36,18 @@ double largest(const Tensor& t) {
   return most;
 }
 
+bool has(const std::vector<Tensor>& in, size_t i) { return i < in.size() && in[i].dtype != DType::kNone; }
+
+// The largest weight of few bits without its scale: all bits, or the largest float or value of the table.
+// bits: LowBitFullyConnectedAttrs::bits.
+double largest_low_bit_weight(const std::vector<Tensor>& in, size_t weights, size_t table, int64_t bits) {
+  const DType t = in[weights].dtype;
+  if (has(in, table)) return largest(in[table]);
+  if (is_float8(t)) return largest(in[weights]);
+  if (t == DType::kFloat4E2M1) return 6;
+  return (1 << (bits != 0 ? static_cast<int>(bits) : bit_width(t))) - 1;
+}
+
 // The number of terms of a result that is a sum of products, and the largest of them; no terms: not a sum.
 struct Terms {
   double count = 0, largest = 0;
@@ -60,21 +72,15 @@ Terms terms_of(Op op, const void* attrs, const std::vector<Tensor>& in) {
       return {static_cast<double>(a[a.size() - (across ? 2 : 1)]), largest(in[0]) * largest(in[1])};
     }
     case Op::kLowBitFullyConnected: {
-      // A weight is at most all its bits, or the largest float or value of the table, times the scale.
-      const int64_t given = static_cast<const LowBitFullyConnectedAttrs*>(attrs)->bits;
-      const int bits = given != 0 ? static_cast<int>(given) : bit_width(in[1].dtype);
-      const double weight = in.size() > 5 && in[5].dtype != DType::kNone ? largest(in[5])
-                            : is_float8(in[1].dtype)                     ? largest(in[1])
-                            : in[1].dtype == DType::kFloat4E2M1          ? 6
-                                                                         : (1 << bits) - 1;
-      return {static_cast<double>(in[0].dims.back()), largest(in[0]) * largest(in[2]) * weight};
+      const int64_t bits = static_cast<const LowBitFullyConnectedAttrs*>(attrs)->bits;
+      return {static_cast<double>(in[0].dims.back()),
+              largest(in[0]) * largest(in[2]) * largest_low_bit_weight(in, 1, 5, bits)};
     }
     case Op::kExpertFullyConnected: {
-      const double all_bits = in.size() > 3 && in[3].dtype != DType::kNone
-                                  ? largest(in[3]) * ((1 << bit_width(in[2].dtype)) - 1)
-                                  : largest(in[2]);
-      const double bias = in.size() > 5 ? largest(in[5]) : 0;
-      return {static_cast<double>(in[0].dims.back()) + 1, std::max(largest(in[0]) * all_bits, bias)};
+      const double weight =
+          has(in, 3) ? largest(in[3]) * largest_low_bit_weight(in, 2, 6, 0) : largest(in[2]);
+      const double bias = has(in, 5) ? largest(in[5]) : 0;
+      return {static_cast<double>(in[0].dims.back()) + 1, std::max(largest(in[0]) * weight, bias)};
     }
     default:
       return {};

@@ -122,8 +122,10 @@ TEST(ExpertFullyConnected, LowBits) {
       };
       const ExpertFullyConnectedAttrs a{.block_size = s.block};
       RunOptions options;
-      const bool whole = bit_width(t) == 8 || s.columns * blocks % 2 == 0;
-      if (bit_width(t) > 2) options.taken_by = {"simd", "cuda-emulated"};
+      // Rows, blocks and an expert's zero points begin at whole bytes.
+      const bool whole = s.columns * blocks * bit_width(t) % 8 == 0;
+      if (bit_width(t) > 2 || (s.depth % 4 == 0 && (blocks <= 1 || s.block % 8 == 0)))
+        options.taken_by = {"simd", "cuda-emulated"};
       expect_near(run_op(a, {x, expert, w, scales}, options)[0],
                   expert_formula(s, x, expert, wide(nullptr), nullptr), 1e-6, 1e-5);
       if (!whole) options.taken_by = {};
@@ -188,6 +190,20 @@ TEST(ExpertFullyConnected, Refuses) {
   expect_refused(a, {x, e, q, s, full<int8_t>({2, 5, 2}, 1)});
   expect_refused(a, {x, e, q, s, full<uint8_t>({2, 5, 1}, 1)});
   expect_refused(a, {x, e, w, {}, full<float>({2, 5, 2}, 1)});
+  const Tensor f{DType::kFloat8E4M3FN, {2, 5, 4}, q.bytes},
+      places{DType::kUint4, {2, 5, 4}, std::vector<std::byte>(20)}, table = full<float>({16}, 1);
+  EXPECT_TRUE(infer_op(a, {x, e, f, s}, &out).ok());
+  EXPECT_TRUE(infer_op(a, {x, e, places, s, {}, {}, table}, &out).ok());
+  expect_refused(a, {x, e, f, s, {DType::kFloat8E4M3FN, {2, 5, 2}, std::vector<std::byte>(20)}});
+  expect_refused(a, {x, e, f, s, s});
+  expect_refused(a, {x, e, f, {DType::kFloat4E2M1, {2, 5, 2}, std::vector<std::byte>(10)}});
+  expect_refused(a, {x, e, {DType::kFloat8E8M0, {2, 5, 4}, q.bytes}, s});
+  expect_refused(a, {x, e, places, {}, {}, {}, table});
+  expect_refused(a, {x, e, places, s, s, {}, table});
+  expect_refused(a, {x, e, q, s, {}, {}, table});
+  expect_refused(a, {x, e, places, s, {}, {}, full<float>({15}, 1)});
+  expect_refused(a, {x, e, places, s, {}, {}, full<float>({1, 16}, 1)});
+  expect_refused(a, {x, e, places, s, {}, {}, full<double>({16}, 1)});
   expect_refused(a, {x, e, w, {}, {}, full<float>({5}, 1)});
   expect_refused(a, {x, e, w, {}, {}, full<double>({2, 5}, 1)});
 }

@@ -139,7 +139,7 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
                   block =
                       std::max<int64_t>(static_cast<const ExpertFullyConnectedAttrs*>(attrs)->block_size, 1);
     const Shape blocks = {experts, columns, (depth - 1) / block + 1};
-    return {{rows, depth}, {rows}, {experts, columns, depth}, blocks, blocks, {experts, columns}};
+    return {{rows, depth}, {rows}, {experts, columns, depth}, blocks, blocks, {experts, columns}, {16}};
   }
   if (op == Op::kLinearAttention) {
     const int64_t batch = n(), tokens = r.below(4), heads = n(), key = n(), value = n(),
@@ -233,8 +233,13 @@ void fit_attrs(Op op, void* attrs, Random& r) {
 DType fitting_dtype(Op op, size_t input, Random& r) {
   if (op == Op::kCheckLength) return DType::kInt64;
   if (op == Op::kExpertFullyConnected && input == 1) return DType::kInt64;
-  if (op == Op::kExpertFullyConnected && (input == 2 || input == 4))
-    return r.one_in(2) ? DType::kUint4 : r.one_in(2) ? DType::kUint8 : DType::kFloat32;
+  if (op == Op::kExpertFullyConnected && (input == 2 || input == 4)) {
+    constexpr DType kTypes[] = {DType::kUint4,      DType::kUint4,        DType::kUint8,
+                                DType::kFloat4E2M1, DType::kFloat8E4M3FN, DType::kFloat32};
+    return kTypes[r.below(6)];
+  }
+  if (op == Op::kExpertFullyConnected && input == 3)
+    return r.one_in(3) ? DType::kFloat8E8M0 : DType::kFloat32;
   if (op == Op::kQResize) return input == 0 ? DType::kInt8 : DType::kInt32;
   if (op == Op::kQTable) return input == 0 ? DType::kInt16 : DType::kInt32;
   if (op == Op::kQConv || op == Op::kQDepthwiseConv || op == Op::kQConvTranspose ||

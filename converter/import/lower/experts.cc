@@ -1,4 +1,4 @@
-// Mixtures of experts of com.microsoft: MoE, and QMoE with integer weights.
+// Mixtures of experts of com.microsoft: MoE, and QMoE with weights of few bits.
 //
 // A token's k experts are k rows of ExpertFullyConnected, so that a run reads the weights of chosen experts
 // only: rows [tokens * k, hidden], a token's rows being adjacent.
@@ -7,138 +7,11 @@
 
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
+#include "converter/import/lower/expert_weights.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 namespace {
-
-constexpr int64_t kMostBits = 8;
-
-// One projection of all experts.
-struct Projection {
-  ValueId weights = kAbsent, scales = kAbsent, zeros = kAbsent, bias = kAbsent;
-  int64_t block = 0;  // of scales
-  int64_t experts = 0, outputs = 0, inputs = 0;
-
-  bool present() const { return weights != kAbsent; }
-};
-
-// [experts, outputs]
-bool fits_bias(NodeLowering& n, const char* name, const Projection& p) {
-  if (p.bias == kAbsent || n.dims(p.bias) == Dims{p.experts, p.outputs}) return true;
-  return n.refuse_shapes("{}_experts_bias {} is not [{},{}]", name, to_string(n.dims(p.bias)), p.experts,
-                         p.outputs);
-}
-
-// ---- MoE: weights, bias? from operand `at` on
-
-bool read_plain(NodeLowering& n, const char* name, size_t at, int64_t inputs, Projection* p) {
-  if (!n.has_input(at)) {
-    if (n.has_input(at + 1)) return n.refuse("{}_experts_bias without weights", name);
-    return true;
-  }
-  const Dims d = n.dims(n.input(at));
-  if (d.size() != 3 || d[2] != inputs)
-    return n.refuse_shapes("{}_experts_weights {} do not take rows of {}", name, to_string(d), inputs);
-  *p = {n.input(at), kAbsent, kAbsent, n.input(at + 1), 0, d[0], d[1], d[2]};
-  return fits_bias(n, name, *p);
-}
-
-// ---- QMoE: weights, scales, bias? from operand `at` on, zero points? at `zero_at`
-
-// Numbers of `bits` bits, low bits first, of rows that begin at whole bytes, without the gaps between the
-// rows.
-Bytes without_gaps(std::span<const std::byte> bytes, int64_t rows, int64_t count, int64_t bits) {
-  const int64_t row_bytes = (count * bits + 7) / 8;
-  Bytes result(static_cast<size_t>((rows * count * bits + 7) / 8));
-  for (int64_t i = 0; i < rows * count; ++i) {
-    const int64_t from = i / count * row_bytes * 8 + i % count * bits, to = i * bits;
-    const auto number =
-        static_cast<unsigned>(bytes[static_cast<size_t>(from / 8)]) >> (from % 8) & ((1U << bits) - 1);
-    result[static_cast<size_t>(to / 8)] |= static_cast<std::byte>(number << (to % 8));
-  }
-  return result;
-}
-
-DType packed_type(int64_t bits) {
-  return bits == 2 ? DType::kUint2 : bits == 4 ? DType::kUint4 : DType::kUint8;
-}
-
-// The zero points [experts, outputs, blocks]: packed along the blocks, or along the outputs where rows have
-// one scale; without them the middle of the range.
-bool read_zeros(NodeLowering& n, const char* name, size_t at, int64_t bits, int64_t blocks, Projection* p) {
-  const Dims dims{p->experts, p->outputs, blocks};
-  const DType type = packed_type(bits);
-  const bool by_block = n.attr_int("block_size", 0) > 0;
-  const int64_t rows = by_block ? p->experts * p->outputs : p->experts,
-                count = by_block ? blocks : p->outputs;
-  Bytes bytes;
-  if (n.has_input(at)) {
-    const ConstantPtr given = n.constant(n.input(at));
-    if (!given || given->dtype() != DType::kUint8)
-      return n.refuse("{}_zero_points must be constant and packed in uint8", name);
-    if (given->size() != rows * ((count * bits + 7) / 8))
-      return n.refuse_shapes("{}_zero_points {} do not fit {} experts of {} rows and {} blocks", name,
-                             to_string(given->dims()), p->experts, p->outputs, blocks);
-    bytes = without_gaps(given->load().bytes, rows, count, bits);
-  } else {
-    unsigned middle = 0;
-    for (int64_t i = 0; i < kMostBits; i += bits) middle |= 1U << (i + bits - 1);
-    bytes.assign(static_cast<size_t>((rows * count * bits + 7) / 8), static_cast<std::byte>(middle));
-  }
-  p->zeros = n.add_constant(Constant::owned(type, dims, std::move(bytes)));
-  return true;
-}
-
-bool read_quantized(NodeLowering& n, const char* name, size_t at, size_t zero_at, int64_t inputs,
-                    Projection* p) {
-  const int64_t all = n.attr_int("expert_weight_bits", 4), block = n.attr_int("block_size", 0),
-                bits = n.attr_int(std::string(name) + "_expert_weight_bits", all);
-  if (!n.has_input(at)) {
-    if (n.has_input(at + 2) || n.has_input(zero_at))
-      return n.refuse("{}_experts_bias or {}_zero_points without weights", name, name);
-    (void)n.has_input(at + 1);
-    return true;
-  }
-  if (bits != 2 && bits != 4 && bits != 8)
-    return n.refuse("{} has weights of {} bits; 2, 4 and 8 are supported", name, bits);
-  const ConstantPtr w = n.constant(n.input(at));
-  if (!w || w->dtype() != DType::kUint8)
-    return n.refuse("{}_experts_weights must be constant and packed in uint8", name);
-  const Dims d = w->dims();
-  if (d.size() != 3 || d[2] * 8 / bits != inputs || inputs * bits % 8 != 0)
-    return n.refuse_shapes("{}_experts_weights {} do not take rows of {} in {} bits", name, to_string(d),
-                           inputs, bits);
-  if (block > 0 && inputs % block != 0)
-    return n.refuse_shapes("{} rows of {} are not whole blocks of {}", name, inputs, block);
-  const int64_t blocks = block > 0 ? inputs / block : 1;
-  if (!n.has_input(at + 1)) return n.refuse("{}_scales are missing", name);
-  if (n.size(n.input(at + 1)) != d[0] * d[1] * blocks)
-    return n.refuse_shapes("{}_scales {} do not fit {} experts of {} rows and {} blocks", name,
-                           to_string(n.dims(n.input(at + 1))), d[0], d[1], blocks);
-  const DType x = n.dtype(n.input(0));
-  const LoadedBytes loaded = w->load();
-  p->weights =
-      n.add_constant(Constant::mapped(packed_type(bits), {d[0], d[1], inputs}, loaded.owner, loaded.bytes));
-  if (p->weights >= 0) {
-    Graph& graph = n.parent().graph();
-    if (graph.value(p->weights).name.empty()) graph.value(p->weights).name = graph.value(n.input(at)).name;
-  }
-  p->scales = n.reshape(n.input(at + 1), {d[0], d[1], blocks});
-  if (bit_width(n.dtype(p->scales)) >= bit_width(x)) p->scales = n.cast(p->scales, x);
-  p->bias = n.input(at + 2);
-  p->block = block > 0 ? block : std::max<int64_t>(inputs, 1);
-  p->experts = d[0], p->outputs = d[1], p->inputs = inputs;
-  return fits_bias(n, name, *p) && read_zeros(n, name, zero_at, bits, blocks, p);
-}
-
-// ---- both
-
-ValueId project(NodeLowering& n, ValueId rows, ValueId expert, const Projection& p) {
-  std::vector<ValueId> operands{rows, expert, p.weights, p.scales, p.zeros, p.bias};
-  while (operands.back() == kAbsent) operands.pop_back();
-  return n.emit(ExpertFullyConnectedAttrs{std::max<int64_t>(p.block, 1), 0}, operands);
-}
 
 // The activation between the projections: of fc1's rows, or of fc1's and fc3's.
 class Gate {
@@ -241,7 +114,7 @@ Routes sparse_routes(NodeLowering& n, ValueId logits, int64_t experts) {
           n.emit(ConcatAttrs{1}, {first.weight, second.weight})};
 }
 
-using ReadProjection = bool (*)(NodeLowering&, int which, int64_t inputs, Projection*);
+using ReadProjection = bool (*)(NodeLowering&, int which, int64_t inputs, ExpertProjection*);
 
 // `weights`: what the chosen experts' results are weighted with, or absent: the softmax of the router.
 bool mixture(NodeLowering& n, ValueId router_weights, bool normalized, ReadProjection read) {
@@ -266,7 +139,7 @@ bool mixture(NodeLowering& n, ValueId router_weights, bool normalized, ReadProje
     return n.refuse_shapes("input {} and router_probs {} differ in tokens", to_string(given),
                            to_string(router));
   if (k < 1 || k > experts) return n.refuse_shapes("k is {} of {} experts", k, experts);
-  Projection first, second, third;
+  ExpertProjection first, second, third;
   if (!read(n, 1, hidden, &first) || !first.present())
     return n.refused() ? false : n.refuse("fc1_experts_weights are missing");
   const int64_t inner = gate.fused() ? first.outputs / 2 : first.outputs;
@@ -300,37 +173,42 @@ bool mixture(NodeLowering& n, ValueId router_weights, bool normalized, ReadProje
 }
 
 bool lower_moe(NodeLowering& n) {
-  static constexpr const char* kNames[] = {"fc1", "fc2", "fc3"};
-  static constexpr size_t kAt[] = {2, 4, 6};
   return mixture(n, kAbsent, n.attr_int("normalize_routing_weights", 0) != 0,
-                 [](NodeLowering& node, int which, int64_t inputs, Projection* p) {
-                   return read_plain(node, kNames[which - 1], kAt[which - 1], inputs, p);
+                 [](NodeLowering& node, int which, int64_t inputs, ExpertProjection* p) {
+                   return read_moe_projection(node, which, inputs, p);
                  });
 }
 
 bool lower_qmoe(NodeLowering& n) {
-  static constexpr const char* kNames[] = {"fc1", "fc2", "fc3"};
   const std::string type = n.attr_string("quant_type", "int");
+  const bool integers = type == "int";
   n.ignore_attr("accuracy_level");
-  if (type != "int") return n.refuse("quant_type '{}' is not supported; 'int' is", type);
-  if (n.attr_int("weights_prepacked", -1) == 1)
+  if (!is_expert_quant_type(type))
+    return n.refuse("quant_type '{}' is not supported; int, fp4, nvfp4, fp8 and wfp4afp8 are", type);
+  if (integers && n.attr_int("weights_prepacked", -1) == 1)
     return n.refuse_advising("export it with weights_prepacked 0",
                              "weights_prepacked is 1: the layout is that of one device");
+  n.ignore_attr("weights_prepacked");
+  // Scales of activations, which are not rounded here.
+  constexpr size_t kActivations = 17;
   for (size_t i = 15; i < n.input_count(); ++i)
-    if (n.has_input(i)) return n.refuse("operand {} is not one of quant_type 'int'", i);
+    if (n.has_input(i) && (integers || (i >= kActivations && type != "wfp4afp8")))
+      return n.refuse("operand {} is not one of quant_type '{}'", i, type);
+  if (type == "wfp4afp8")
+    n.warn("quant_type is wfp4afp8: activations are not rounded to float8 here, nor on most devices");
   const ValueId weights = n.input(14);
   bool normalized = n.attr_int("normalize_routing_weights", 0) != 0;
-  if (!normalized && weights == kAbsent && n.attr_int("k", 1) != n.dims(n.input(1)).back()) {
+  if (integers && !normalized && weights == kAbsent && n.attr_int("k", 1) != n.dims(n.input(1)).back()) {
     n.warn(
         "normalize_routing_weights is 0: onnxruntime normalizes the weights all the same on a CPU, and not "
         "on "
         "CUDA; they are normalized here");
     normalized = true;
   }
-  return mixture(n, weights, normalized, [](NodeLowering& node, int which, int64_t inputs, Projection* p) {
-    const auto at = static_cast<size_t>(which - 1);
-    return read_quantized(node, kNames[at], 2 + 3 * at, 11 + at, inputs, p);
-  });
+  return mixture(n, weights, normalized,
+                 [](NodeLowering& node, int which, int64_t inputs, ExpertProjection* p) {
+                   return read_qmoe_projection(node, which, inputs, p);
+                 });
 }
 
 }  // namespace
@@ -338,7 +216,8 @@ bool lower_qmoe(NodeLowering& n) {
 std::span<const OnnxOperator> experts_rules() {
   static constexpr OnnxOperator kRules[] = {
       {"MoE", 1, lower_moe, "F F f f f f f f", kTakesBounded | kSumsProducts, kMicrosoft},
-      {"QMoE", 1, lower_qmoe, "F F * * f * * f * * f * * * F", kTakesBounded | kSumsProducts, kMicrosoft},
+      {"QMoE", 1, lower_qmoe, "F F * * f * * f * * f * * * F * * * * * *", kTakesBounded | kSumsProducts,
+       kMicrosoft},
   };
   return kRules;
 }

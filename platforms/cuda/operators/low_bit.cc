@@ -85,9 +85,10 @@ Status launch_low_bit(Lowering& l, int64_t columns, int64_t block_size, LowBitAr
   if (l.has_input(at.zeros))
     a.zeros = l.in(at.zeros).data, a.float_zeros = l.in(at.zeros).dtype != weights.dtype;
   if (l.has_input(at.bias)) a.bias = l.in(at.bias).data;
-  const bool table = l.call().op == Op::kLowBitFullyConnected && l.has_input(5);
-  SINTER_RETURN_UNLESS(!table || l.in(5).dtype == DType::kFloat32, unsupported("tables are float32 there"));
-  if (table) a.table = l.in(5).as<const float>();
+  const bool table = l.has_input(at.table);
+  SINTER_RETURN_UNLESS(!table || l.in(at.table).dtype == DType::kFloat32,
+                       unsupported("tables are float32 there"));
+  if (table) a.table = l.in(at.table).as<const float>();
   a.kind = kind_of(x.dtype), a.scale_type = scales.dtype, a.weight_type = weights.dtype;
   a.bits = low_bit_width(l.call()), a.zero_bits = bit_width(weights.dtype), a.planes = a.bits != a.zero_bits;
   a.is_signed =
@@ -106,7 +107,7 @@ Status launch_low_bit(Lowering& l, int64_t columns, int64_t block_size, LowBitAr
   const int segment = low_bit_segment(a.bits);
   const bool plain = a.kind != FloatKind::kDouble && depth > 0 && (block == depth || block % segment == 0) &&
                      l.is_constant(at.weights) && !is_float(weights.dtype);
-  if (!plain || (table && rows <= kMostFewRows)) {
+  if (!plain || (table && (one || rows <= kMostFewRows))) {
     a.w = l.in(at.weights).data;
     return l.launch<Kernel::k_low_bit_any>(
         {.blocks = {blocks_for(rows * columns, threads_of(Kernel::k_low_bit_any) / 32)}}, a);

@@ -7,7 +7,7 @@ namespace sinter::cuda {
 
 // The operands of a call.
 struct LowBitPlaces {
-  size_t weights, scales, zeros, bias;
+  size_t weights, scales, zeros, bias, table;
 };
 LowBitPlaces low_bit_places(Op op);
 // Bits of a weight, whatever its type.

@@ -61,7 +61,7 @@ void pack_planes(const TensorView& w, int bits, int64_t n, int64_t depth, std::b
 }  // namespace
 
 LowBitPlaces low_bit_places(Op op) {
-  return op == Op::kExpertFullyConnected ? LowBitPlaces{2, 3, 4, 5} : LowBitPlaces{1, 2, 3, 4};
+  return op == Op::kExpertFullyConnected ? LowBitPlaces{2, 3, 4, 5, 6} : LowBitPlaces{1, 2, 3, 4, 5};
 }
 
 int low_bit_width(const OpCall& call) {

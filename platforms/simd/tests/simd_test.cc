@@ -49,9 +49,10 @@ TEST(SimdRefuses, ExpertsOfRareForms) {
   EXPECT_FALSE(simd_takes(a, {x, e, packed(DType::kInt4, {3, 1, 6}), s}));
   EXPECT_TRUE(simd_takes(even, {x, e, packed(DType::kInt4, {3, 1, 6}), s}));
   EXPECT_FALSE(simd_takes(even, {x, e, packed(DType::kInt2, {3, 1, 6}), s}));
+  EXPECT_FALSE(simd_takes(a, {x, e, packed(DType::kFloat4E2M1, {3, 1, 6}), s}));
+  EXPECT_TRUE(simd_takes(even, {x, e, packed(DType::kFloat4E2M1, {3, 1, 6}), s}));
   EXPECT_TRUE(simd_takes(ExpertFullyConnectedAttrs{}, {x, e, packed(DType::kFloat8E5M2, {3, 1, 6})}));
-  EXPECT_FALSE(simd_takes(even, {x, e, packed(DType::kInt8, {3, 1, 6}),
-                                 bits_tensor<uint16_t>(DType::kBFloat16, {3, 1, 2}, {0, 0, 0, 0, 0, 0})}));
+  EXPECT_FALSE(simd_takes(ExpertFullyConnectedAttrs{}, {x, e, packed(DType::kFloat4E2M1, {3, 1, 6})}));
   // An expert's zero points that begin within a byte.
   const Tensor odd = full<float>({3, 1, 1}, 1);
   EXPECT_FALSE(simd_takes(ExpertFullyConnectedAttrs{.block_size = 6},
