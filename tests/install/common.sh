@@ -15,3 +15,14 @@ copy_tree() {
   mkdir -p "$1"
   (cd "$root" && cp -r CMakeLists.txt LICENSE NOTICE application bench cmake platforms runtime schemas scripts third_party "$1/")
 }
+# share_objects COPY: its builds get the objects that builds of the tree have left in the compiler cache. The cache compares paths
+# below CCACHE_BASEDIR by what follows it: the libraries are below the copy if they are below the tree.
+share_objects() {
+  local deps=${SINTER_DEPS_PREFIX:-$root/build/deps}
+  if [ "$deps" = "$root/build/deps" ]; then
+    mkdir -p "$1/build" "$deps"
+    ln -s "$deps" "$1/build/deps"
+    deps=$1/build/deps
+  fi
+  export SINTER_DEPS_PREFIX=$deps CCACHE_BASEDIR=$1 CCACHE_NOHASHDIR=1
+}

@@ -21,9 +21,7 @@ trap 'rm -rf "$work"' EXIT
 copy=$work/sinter
 copy_tree "$copy"
 cp -r "$root/examples" "$root/toolchains" "$copy/"
-# One copy of the libraries for all checkouts of this machine, and the objects that other builds have made.
-export SINTER_DEPS_PREFIX=${SINTER_DEPS_PREFIX:-$root/build/deps}
-export CCACHE_BASEDIR=$copy CCACHE_NOHASHDIR=1
+share_objects "$copy"
 mkdir "$work/bin"
 ln -s "$sinter" "$work/bin/sinter"
 ln -s "$cmake" "$work/bin/cmake"

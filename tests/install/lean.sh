@@ -17,8 +17,7 @@ trap 'rm -rf "$work"' EXIT
 # The flags, relative paths and libraries of the build under test, so that the compiler cache serves its objects.
 copy=$work/sinter
 copy_tree "$copy"
-export SINTER_DEPS_PREFIX=${SINTER_DEPS_PREFIX:-$root/build/deps}
-export CCACHE_BASEDIR=$copy CCACHE_NOHASHDIR=1
+share_objects "$copy"
 for name in "$@"; do
   case $name in
     threads) option=SINTER_THREADS backends=xnnpack,simd,reference symbols='pthread_create|pthread_cond' ;;

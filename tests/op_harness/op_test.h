@@ -42,6 +42,7 @@ struct RunOptions {
   bool strided = true, in_place = true;
   bool backends = true;    // false: the case is about the reference kernels' own precision
   bool in_float64 = true;  // false: the results depend on float32, in which backends must agree
+  bool devices = true;  // false: left out on devices, where the call meets no code that smaller ones do not
   std::vector<const char*> taken_by = {};  // backends that must take the call, where they are built
 };
 
@@ -54,12 +55,19 @@ inline size_t most_in_place(const OpInfo& info, size_t count) {
 
 std::string sentence(const Status& s);
 
+// How often a step is run.
+#if defined(SINTER_SLOW_BUILD)
+inline constexpr int kRuns = 1;
+#else
+inline constexpr int kRuns = 2;
+#endif
+
 // Runs a step several times, or once if it cannot be repeated, during which nothing may be taken from the
 // heap and, `alone` on its thread, neither a lock nor a system call be made. With a device's driver, whose
 // threads do so, it only runs.
 template <class F>
 Status run_watched(Op op, bool alone, bool repeatable, F&& step) {
-  const int runs = repeatable ? watched_runs(2) : 1;
+  const int runs = repeatable ? watched_runs(kRuns) : 1;
   Status status;
   const auto all = [&] {
     for (int i = 0; i < runs && status.ok(); ++i) status = step();

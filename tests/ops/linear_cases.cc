@@ -6,6 +6,7 @@
 #include "runtime/core/bit_rows.h"
 #include "tests/op_harness/half_test.h"
 #include "tests/op_harness/op_test.h"
+#include "tests/ops/random_calls.h"
 
 namespace sinter::test {
 namespace {
@@ -65,22 +66,30 @@ const RunOptions kLowBitTaken{.taken_by = {"simd", "cuda-emulated"}};
 
 TEST(LowBit, Sizes) {
   // Rows, columns, depth, block: blocks shorter and longer than vectors, rows that end within one. Of many
-  // rows: several pieces of panels, long blocks in parts, and more rows than are multiplied at once.
+  // rows: several pieces of panels, long blocks in parts, and more rows than are multiplied at once. The last
+  // ones: several of CUDA's tiles, with blocks of a step and of several, and depths that end within a step.
   const int64_t sizes[][4] = {
-      {1, 1, 2, 2},       {1, 9, 64, 32},    {2, 33, 96, 16},     {3, 70, 640, 128},   {4, 5, 90, 32},
-      {1, 7, 50, 1000},   {5, 7, 34, 16},    {6, 65, 96, 32},     {50, 130, 600, 24},  {7, 3, 1030, 4},
-      {1, 0, 32, 32},     {2, 3, 2050, 64},  {0, 3, 32, 32},      {97, 200, 40, 64},   {1, 40, 62, 34},
-      {1, 7, 56, 1000},   {5, 7, 40, 16},    {1, 6, 4096, 16},    {3, 6, 1032, 512},   {1, 13, 4160, 32},
-      {17, 70, 4160, 32}, {64, 33, 256, 64}, {9, 40, 2304, 2048}, {5, 35, 3000, 1500}, {19, 5, 4400, 2200},
-      {8, 17, 88, 8},     {600, 3, 64, 16},  {12, 65, 1056, 1056}};
+      {1, 1, 2, 2},       {1, 9, 64, 32},    {2, 33, 96, 16},      {3, 70, 640, 128},   {4, 5, 90, 32},
+      {1, 7, 50, 1000},   {5, 7, 34, 16},    {6, 65, 96, 32},      {50, 130, 600, 24},  {7, 3, 1030, 4},
+      {1, 0, 32, 32},     {2, 3, 2050, 64},  {0, 3, 32, 32},       {97, 200, 40, 64},   {1, 40, 62, 34},
+      {1, 7, 56, 1000},   {5, 7, 40, 16},    {1, 6, 4096, 16},     {3, 6, 1032, 512},   {1, 13, 4160, 32},
+      {17, 70, 4160, 32}, {64, 33, 256, 64}, {9, 40, 2304, 2048},  {5, 35, 3000, 1500}, {19, 5, 4400, 2200},
+      {8, 17, 88, 8},     {600, 3, 64, 16},  {12, 65, 1056, 1056}, {17, 70, 160, 32},   {9, 40, 288, 256},
+      {66, 130, 24, 32},  {10, 19, 72, 24}};
   const LowBitWidth widths[] = {{0, DType::kUint4}, {0, DType::kInt4}, {0, DType::kUint8}, {0, DType::kInt8},
                                 {0, DType::kUint2}, {0, DType::kInt2}, {3, DType::kUint8}, {5, DType::kUint8},
                                 {6, DType::kUint8}, {7, DType::kUint8}};
+  uint64_t next = 0;
   for (const auto& [m, n, k, block] : sizes) {
     const int64_t blocks = (k + block - 1) / block;
     const Tensor x = noise<float>({m, k}, -1, 1, 1), s = noise<float>({n, blocks}, 0.05, 0.1, 2),
                  bias = noise<float>({n}, -1, 1, 3);
-    for (const LowBitWidth& width : widths)
+    const bool large = m * n * k > 1 << 18;
+    RunOptions taken = kLowBitTaken;
+    taken.devices = !large;
+    for (const LowBitWidth& width : widths) {
+      // Each large size of some widths, and each width of some large sizes.
+      if (large && next++ % kSeedStep != 0) continue;
       for (const int64_t activations : {0, 8}) {
         const bool whole_bytes = width.bits == 0 && bit_width(width.type) >= 4;
         if (!whole_bytes && (k % 8 != 0 || (block < k && block % 8 != 0))) continue;
@@ -88,21 +97,24 @@ TEST(LowBit, Sizes) {
                                         << dtype_name(width.type) << " " << width.bits << " " << activations);
         LowBitFullyConnectedAttrs a{.block_size = block, .bits = width.bits, .activation_bits = activations};
         const Tensor w = width.weights(n, k);
-        run_op(a, {x, w, s}, kLowBitTaken);
-        run_op(a, {x, w, s, width.zeros(n, blocks), bias}, kLowBitTaken);
+        run_op(a, {x, w, s}, taken);
+        run_op(a, {x, w, s, width.zeros(n, blocks), bias}, taken);
         if (width.type != DType::kUint4 && width.type != DType::kUint8) continue;
         a.act_min = -0.5, a.act_max = 0.25;
-        run_op(a, {x, w, s, noise<float>({n, blocks}, 0, 9, 6)}, kLowBitTaken);
+        run_op(a, {x, w, s, noise<float>({n, blocks}, 0, 9, 6)}, taken);
       }
+    }
   }
 }
 
-// All products of a sum have the largest magnitude, of either sign.
+// All products of a sum have the largest magnitude, of either sign: sums of integers must hold them. CUDA's
+// are floats.
 TEST(LowBit, LargestSums) {
   const LowBitWidth widths[] = {{0, DType::kUint2}, {3, DType::kUint8}, {0, DType::kUint4},
                                 {5, DType::kUint8}, {6, DType::kUint8}, {7, DType::kUint8},
                                 {0, DType::kUint8}, {0, DType::kInt8}};
   constexpr int64_t kColumns = 20, kDepth = 1024;
+  RunOptions taken = kLowBitTaken;
   for (const LowBitWidth& width : widths)
     for (const int64_t block : {32, 1024})
       for (const int byte : {0, 127, 128, 255})
@@ -115,11 +127,12 @@ TEST(LowBit, LargestSums) {
               Tensor w = width.weights(kColumns, kDepth);
               w.bytes =
                   full<uint8_t>({static_cast<int64_t>(w.bytes.size())}, static_cast<uint8_t>(byte)).bytes;
+              taken.devices = byte == 255 && sign < 0;
               run_op(
                   LowBitFullyConnectedAttrs{
                       .block_size = block, .bits = width.bits, .activation_bits = activations},
                   {full<float>({rows, kDepth}, sign), w, full<float>({kColumns, kDepth / block}, 0.5f)},
-                  kLowBitTaken);
+                  taken);
             }
 }
 

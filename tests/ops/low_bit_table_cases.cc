@@ -26,21 +26,24 @@ int place(const Tensor& w, int64_t row, int64_t column) {
 }
 
 TEST(LowBitTables, Sizes) {
-  // Rows, columns, depth, block: as of LowBitFloats.Sizes.
+  // Rows, columns, depth, block: as of LowBitFloats.Sizes, and tiles of CUDA's.
   const int64_t sizes[][4] = {{1, 1, 2, 2},       {1, 9, 64, 32},   {2, 33, 96, 16},   {3, 70, 640, 128},
                               {4, 5, 90, 32},     {1, 7, 50, 1000}, {5, 7, 34, 16},    {6, 65, 96, 32},
                               {50, 130, 600, 24}, {7, 3, 1030, 4},  {1, 0, 32, 32},    {2, 3, 2050, 64},
                               {0, 3, 32, 32},     {1, 40, 62, 34},  {3, 6, 1032, 512}, {1, 13, 4160, 64},
-                              {1, 5, 4096, 4096}, {2, 7, 51, 13},   {9, 7, 51, 13},    {1, 7, 333, 333}};
+                              {1, 5, 4096, 4096}, {2, 7, 51, 13},   {9, 7, 51, 13},    {1, 7, 333, 333},
+                              {66, 130, 24, 32},  {9, 40, 288, 96}};
   for (const auto& [m, n, k, block] : sizes) {
     SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << " by " << block);
     const bool whole_bytes = k % 2 == 0 && (block >= k || block % 2 == 0);
     const Tensor x = noise<float>({m, k}, -1, 1, 1),
                  s = noise<float>({n, (k + block - 1) / block}, 0.05, 0.1, 2), w = places_of({n, k}, 4);
+    RunOptions taken = whole_bytes ? kTableTaken : kAnyTable;
+    taken.devices = m * n * k <= 1 << 18;
     LowBitFullyConnectedAttrs a{.block_size = block};
-    run_op(a, {x, w, s, {}, {}, nf4()}, whole_bytes ? kTableTaken : kAnyTable);
+    run_op(a, {x, w, s, {}, {}, nf4()}, taken);
     a.act_min = -0.5, a.act_max = 0.25;
-    run_op(a, {x, w, s, {}, noise<float>({n}, -1, 1, 3), nf4()}, whole_bytes ? kTableTaken : kAnyTable);
+    run_op(a, {x, w, s, {}, noise<float>({n}, -1, 1, 3), nf4()}, taken);
   }
 }
 
@@ -83,7 +86,7 @@ TEST(LowBitTables, Scales) {
 TEST(LowBitTables, NumbersThatAreNotFinite) {
   for (const size_t at : {size_t{0}, size_t{5}, size_t{15}})
     for (const float number : {kInf, -kInf, kNan})
-      for (const int64_t rows : {1, 3, 8})
+      for (const int64_t rows : {1, 3, 8, 9})
         for (const auto& [depth, block] : {std::pair<int64_t, int64_t>{70, 10}, {70, 70}, {64, 32}}) {
           SCOPED_TRACE(testing::Message()
                        << number << " at " << at << ", " << rows << " x " << depth << " by " << block);

@@ -9,7 +9,7 @@
 
 namespace sinter::test {
 
-// Every third seed in cross builds: an emulator takes minutes for all of them.
+// Every third seed, or combination of many, in cross builds: an emulator takes minutes for all of them.
 #if defined(SINTER_CROSS_BUILD)
 inline constexpr uint64_t kSeedStep = 3;
 #else

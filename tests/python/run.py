@@ -38,13 +38,23 @@ def source_distribution(folder):
     return archive.with_name(archive.name.removesuffix(".tar.gz"))
 
 
+def beside(deps, source):
+    """The libraries: where they are, or, if that is this tree's default, at the same place of `source`, so that compilers are given
+    the same paths below CCACHE_BASEDIR."""
+    if deps != REPO / "build/deps":
+        return deps
+    (source / "build").mkdir()
+    (source / "build/deps").symlink_to(deps)
+    return source / "build/deps"
+
+
 def build(args, folder):
     """A wheel of the source distribution, in `folder`. Its build folder is two levels below the sources, as those of the presets
     are, so that the compiler cache has its objects."""
     source = source_distribution(folder)
     environment = dict(os.environ, CCACHE_BASEDIR=str(source), CCACHE_NOHASHDIR="1")
     if args.deps:
-        environment["SINTER_DEPS_PREFIX"] = args.deps
+        environment["SINTER_DEPS_PREFIX"] = str(beside(Path(args.deps), source))
     settings = {"build-dir": "build/python-wheel", "cmake.build-type": args.build_type, "cmake.define.SINTER_WERROR": "ON"}
     # Without these, Python's own compilers, of other names, for which the cache has nothing.
     for language, compiler in (("C", args.cc), ("CXX", args.cxx)):

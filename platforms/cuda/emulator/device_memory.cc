@@ -52,9 +52,13 @@ bool reserve_range() {
   if (device_range.bytes != 0) return true;
   auto* begin = static_cast<std::byte*>(reserve(kRangeBytes, PROT_NONE));
   auto* marks = static_cast<Mark*>(reserve(kRangeBytes, PROT_READ | PROT_WRITE));
+  constexpr size_t kWords = kRangeBytes / ByteUses::kWord;
+  auto* words = static_cast<Uses*>(reserve(kWords * sizeof(Uses), PROT_READ | PROT_WRITE));
   auto* uses = static_cast<Uses*>(reserve(kRangeBytes * sizeof(Uses), PROT_READ | PROT_WRITE));
-  if (begin == nullptr || marks == nullptr || uses == nullptr) return false;
-  device_range = {begin, kRangeBytes, marks, uses};
+  auto* split = static_cast<uint8_t*>(reserve(kWords, PROT_READ | PROT_WRITE));
+  if (begin == nullptr || marks == nullptr || words == nullptr || uses == nullptr || split == nullptr)
+    return false;
+  device_range = {begin, kRangeBytes, marks, {words, uses, split}};
   return true;
 }
 
@@ -73,8 +77,11 @@ void discard(void* at, size_t bytes) {
   if (syscall(SYS_madvise, at, bytes, MADV_DONTNEED) != 0) std::abort();
 }
 
-size_t offset_of(const void* at) {
-  return static_cast<size_t>(static_cast<const std::byte*>(at) - device_range.begin);
+// Which words are split may stay: the entries of these and of their bytes become 0 together.
+void discard_uses(const Block& b) {
+  const size_t bytes = b.end - b.begin;
+  discard(device_range.uses.words + b.begin / ByteUses::kWord, bytes / ByteUses::kWord * sizeof(Uses));
+  discard(device_range.uses.bytes + b.begin, bytes * sizeof(Uses));
 }
 
 // The first gap, with a page on both sides; 0: there is none.
@@ -133,7 +140,7 @@ size_t free_device(std::byte* block) {
   }
   discard(device_range.begin + freed.begin, bytes);
   discard(device_range.marks + freed.begin, bytes);
-  discard(device_range.uses + freed.begin, bytes * sizeof(Uses));
+  discard_uses(freed);
   return freed.bytes;
 }
 
@@ -155,68 +162,36 @@ void open_device_memory(bool open) {
 // ---- marks
 
 void note_written(const void* at, size_t bytes) {
-  Mark* marks = device_range.marks + offset_of(at);
+  Mark* marks = device_range.marks + device_offset(at);
   for (size_t i = 0; i < bytes; ++i) marks[i] |= kWritten;
 }
 
 void note_copied(const void* to, const void* from, size_t bytes) {
-  Mark* marks = device_range.marks + offset_of(to);
-  const Mark* sources = device_range.marks + offset_of(from);
+  Mark* marks = device_range.marks + device_offset(to);
+  const Mark* sources = device_range.marks + device_offset(from);
   for (size_t i = 0; i < bytes; ++i)
     marks[i] = static_cast<Mark>((marks[i] & ~kWritten) | (sources[i] & kWritten));
 }
 
 bool is_written(const void* at, size_t bytes) {
   if (!kReportsAccesses) return true;
-  const Mark* marks = device_range.marks + offset_of(at);
+  const Mark* marks = device_range.marks + device_offset(at);
   return std::all_of(marks, marks + bytes, [](Mark m) { return (m & kWritten) != 0; });
 }
 
 void fence_off(const void* at, size_t bytes, bool on) {
-  Mark* marks = device_range.marks + offset_of(at);
+  Mark* marks = device_range.marks + device_offset(at);
   for (size_t i = 0; i < bytes; ++i)
     marks[i] = static_cast<Mark>(on ? marks[i] | kFenced : marks[i] & ~kFenced);
 }
 
 // ---- accesses of kernels
 
-namespace {
-
-// How an access is wrong where a mark is not what it should be.
-const char* fault_of(Mark mark) {
-  if ((mark & kAllocated) == 0) return "is accessed where nothing is allocated";
-  return (mark & kFenced) != 0 ? "is accessed beside an operand" : "is read before it is written";
-}
-
-}  // namespace
-
-const char* read_device(const void* p, size_t bytes) {
-  if (!kReportsAccesses) return nullptr;
-  const size_t at = offset_of(p), end = std::min(at + bytes, device_range.bytes);
-  for (size_t i = at; i < end; ++i) {
-    if (const Mark mark = device_range.marks[i]; mark != (kAllocated | kWritten)) return fault_of(mark);
-    if (Meeting m = order.read(device_range.uses[i])) return m;
-  }
-  return nullptr;
-}
-
-const char* write_device(const void* p, size_t bytes) {
-  const size_t at = offset_of(p), end = std::min(at + bytes, device_range.bytes);
-  for (size_t i = at; i < end; ++i) {
-    Mark& mark = device_range.marks[i];
-    if ((mark | kWritten) != (kAllocated | kWritten)) return fault_of(mark);
-    mark |= kWritten;
-    if (Meeting m = order.write(device_range.uses[i])) return m;
-  }
-  return nullptr;
-}
-
-const char* change_device_atomically(const void* p, size_t bytes) {
-  if (!kReportsAccesses) return nullptr;
-  const size_t at = offset_of(p);
-  for (size_t i = at; i < at + bytes; ++i) {
-    if (const Mark mark = device_range.marks[i]; mark != (kAllocated | kWritten)) return fault_of(mark);
-    if (Meeting m = order.change_atomically(device_range.uses[i])) return m;
+const char* fault_of_marks(const Mark* marks, size_t count, bool reads) {
+  for (const Mark* m = marks; m < marks + count; ++m) {
+    if ((*m & kAllocated) == 0) return "is accessed where nothing is allocated";
+    if ((*m & kFenced) != 0) return "is accessed beside an operand";
+    if (reads && (*m & kWritten) == 0) return "is read before it is written";
   }
   return nullptr;
 }
@@ -233,8 +208,7 @@ bool find_on_device(const void* at, size_t* byte, size_t* bytes) {
 void end_launch_on_device() {
   const std::lock_guard<std::mutex> lock(blocks().mutex);
   if (blocks().bytes <= kMostKept) return;
-  for (const auto& [at, block] : blocks().all)
-    discard(device_range.uses + block.begin, (block.end - block.begin) * sizeof(Uses));
+  for (const auto& [at, block] : blocks().all) discard_uses(block);
 }
 
 }  // namespace sinter::cuda::emulator

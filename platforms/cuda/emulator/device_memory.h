@@ -4,8 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
-#include "platforms/cuda/emulator/order.h"
+#include "platforms/cuda/emulator/uses.h"
 
 namespace sinter::cuda::emulator {
 
@@ -26,7 +27,7 @@ struct DeviceRange {
   std::byte* begin = nullptr;
   size_t bytes = 0;
   Mark* marks = nullptr;
-  Uses* uses = nullptr;
+  ByteUses uses;
 };
 extern DeviceRange device_range;
 
@@ -50,9 +51,9 @@ void fence_off(const void* at, size_t bytes, bool on);
 
 // ---- accesses of kernels. Null, or how the access breaks the rules.
 
-const char* read_device(const void* at, size_t bytes);
-const char* write_device(const void* at, size_t bytes);
-const char* change_device_atomically(const void* at, size_t bytes);
+inline const char* read_device(const void* at, size_t bytes);
+inline const char* write_device(const void* at, size_t bytes);
+inline const char* change_device_atomically(const void* at, size_t bytes);
 // Where this is, for messages: the byte within its block and the block's bytes.
 bool find_on_device(const void* at, size_t* byte, size_t* bytes);
 // Forgets what a launch used where keeping it would take much memory.
@@ -61,6 +62,49 @@ void end_launch_on_device();
 inline bool in_device_range(const void* at) {
   return reinterpret_cast<uintptr_t>(at) - reinterpret_cast<uintptr_t>(device_range.begin) <
          device_range.bytes;
+}
+inline size_t device_offset(const void* at) {
+  return static_cast<size_t>(static_cast<const std::byte*>(at) - device_range.begin);
+}
+
+// How an access is wrong where these marks do not all allow it; null: they do.
+const char* fault_of_marks(const Mark* marks, size_t count, bool reads);
+
+// Whether the marks of sizeof(Marks) bytes allow an access. A write is noted there.
+template <bool kReads, class Marks>
+inline bool mark(Mark* at) {
+  constexpr Marks kEach = static_cast<Marks>(0x01010101), kNeeded = kEach * (kAllocated | kWritten);
+  Marks marks;
+  std::memcpy(&marks, at, sizeof(marks));
+  if (!kReads) marks = static_cast<Marks>(marks | kEach * kWritten);
+  if (marks != kNeeded) return false;
+  if (!kReads) std::memcpy(at, &marks, sizeof(marks));
+  return true;
+}
+
+// Calls `access` for the entries of all bytes that are in the range, if their marks allow it.
+template <bool kReads, class Access>
+inline const char* access_device(const void* p, size_t bytes, Access access) {
+  const size_t at = device_offset(p), count = std::min(bytes, device_range.bytes - at);
+  Mark* marks = device_range.marks + at;
+  bool allowed = true;
+  size_t i = 0;
+  for (; i + sizeof(uint32_t) <= count; i += sizeof(uint32_t)) allowed &= mark<kReads, uint32_t>(marks + i);
+  for (; i < count; ++i) allowed &= mark<kReads, Mark>(marks + i);
+  if (!allowed) return fault_of_marks(marks, count, kReads);
+  return device_range.uses.each(at, at + count, access);
+}
+
+inline const char* read_device(const void* at, size_t bytes) {
+  if (!kReportsAccesses) return nullptr;
+  return access_device<true>(at, bytes, [](Uses& uses) { return order.read(uses); });
+}
+inline const char* write_device(const void* at, size_t bytes) {
+  return access_device<false>(at, bytes, [](Uses& uses) { return order.write(uses); });
+}
+inline const char* change_device_atomically(const void* at, size_t bytes) {
+  if (!kReportsAccesses) return nullptr;
+  return access_device<true>(at, bytes, [](Uses& uses) { return order.change_atomically(uses); });
 }
 
 }  // namespace sinter::cuda::emulator

@@ -40,7 +40,8 @@ class Order {
   Meeting write(Uses& uses) const {
     if (uses.written >= launch_ && unordered(uses.written)) return kWrittenBehindWrite;
     if (uses.read >= launch_ && unordered(uses.read)) return kWrittenBehindRead;
-    uses.written = mine_;
+    // What meets an earlier read meets this write as well.
+    uses = {mine_, 0};
     return nullptr;
   }
   Meeting change_atomically(Uses& uses) const {
@@ -53,6 +54,8 @@ class Order {
     return nullptr;
   }
   bool used_in_block(Stamp use) const { return use >= block_; }
+  // Whether later accesses meet both alike.
+  bool same(const Uses& a, const Uses& b) const { return same(a.written, b.written) && same(a.read, b.read); }
 
  private:
   // From the lowest bit on: whether it is atomic, its scope, its thread, its time.
@@ -62,6 +65,7 @@ class Order {
   static constexpr int kWarpShift = kThreadShift + 5;
   static constexpr Stamp kWarpBits = (Stamp{1} << kTimeShift) - (Stamp{1} << kWarpShift);
 
+  bool same(Stamp a, Stamp b) const { return a == b || (a < launch_ && b < launch_); }
   Stamp advance() { return now_ += Stamp{1} << kTimeShift; }
   static Stamp scope_of(Stamp s) { return s >> kScopeShift & 3; }
   bool same_warp(Stamp s) const { return ((s ^ mine_) & kWarpBits) == 0; }

@@ -123,11 +123,14 @@ class Running {
 #endif
 };
 
-// Never destroyed.
-Running& running() {
+// What all launches use. Never destroyed.
+Running& made() {
   static Running& all = *new Running();
   return all;
 }
+// That of the launch that runs.
+Running* current = nullptr;
+Running& running() { return *current; }
 
 void Running::note(const char* text) {
   if (failed_) return;
@@ -296,10 +299,11 @@ void finish(const Copy& copy) {
 const char* run_grid(const Grid& grid, void (*kernel)(const void* arguments), const void* arguments) {
   static constinit std::mutex turns;
   const std::lock_guard<std::mutex> turn(turns);
+  current = &made();
   return running().run(grid, kernel, arguments);
 }
 
-void be_ready() { (void)running(); }
+void be_ready() { (void)made(); }
 
 void breach(const char* text) {
   running().note(text);

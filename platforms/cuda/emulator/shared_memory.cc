@@ -4,6 +4,13 @@
 
 namespace sinter::cuda::emulator {
 
+SharedMemory::SharedMemory()
+    : data_(kMost),
+      words_(kMost / ByteUses::kWord),
+      of_bytes_(kMost),
+      split_(kMost / ByteUses::kWord),
+      uses_{words_.data(), of_bytes_.data(), split_.data()} {}
+
 void SharedMemory::begin(size_t bytes) { bytes_ = std::min(bytes, kMost); }
 
 const char* SharedMemory::check(int at, size_t bytes, size_t alignment) const {
@@ -14,21 +21,23 @@ const char* SharedMemory::check(int at, size_t bytes, size_t alignment) const {
 
 std::byte* SharedMemory::read(int at, size_t bytes, size_t alignment, const char** fault) {
   *fault = check(at, bytes, alignment);
-  for (size_t i = 0; i < bytes && *fault == nullptr; ++i) {
-    Uses& uses = uses_[static_cast<size_t>(at) + i];
-    *fault = order.used_in_block(uses.written) ? order.read(uses) : "is read before it is written";
-  }
+  if (*fault != nullptr) return nullptr;
+  const auto first = static_cast<size_t>(at);
+  *fault = uses_.each(first, first + bytes, [](Uses& uses) {
+    return order.used_in_block(uses.written) ? order.read(uses) : "is read before it is written";
+  });
   return *fault == nullptr ? data_.data() + at : nullptr;
 }
 
 std::byte* SharedMemory::write(int at, size_t bytes, size_t alignment, const char** fault) {
   *fault = check(at, bytes, alignment);
-  for (size_t i = 0; i < bytes && *fault == nullptr; ++i) {
+  if (*fault != nullptr) return nullptr;
+  const auto first = static_cast<size_t>(at);
+  *fault = uses_.each(first, first + bytes, [](Uses& uses) {
     // Other blocks have shared memory of their own.
-    Uses& uses = uses_[static_cast<size_t>(at) + i];
     if (!order.used_in_block(uses.written)) uses = {};
-    *fault = order.write(uses);
-  }
+    return order.write(uses);
+  });
   return *fault == nullptr ? data_.data() + at : nullptr;
 }
 

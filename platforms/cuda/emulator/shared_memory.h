@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "platforms/cuda/emulator/order.h"
+#include "platforms/cuda/emulator/uses.h"
 
 namespace sinter::cuda::emulator {
 
@@ -12,7 +12,7 @@ class SharedMemory {
  public:
   static constexpr size_t kMost = size_t{64} << 10;
 
-  SharedMemory() : data_(kMost), uses_(kMost) {}
+  SharedMemory();
   // For a block with this much, at most kMost, of which nothing is written.
   void begin(size_t bytes);
   size_t bytes() const { return bytes_; }
@@ -24,7 +24,9 @@ class SharedMemory {
   const char* check(int at, size_t bytes, size_t alignment) const;
 
   std::vector<std::byte> data_;
-  std::vector<Uses> uses_;
+  std::vector<Uses> words_, of_bytes_;
+  std::vector<uint8_t> split_;
+  ByteUses uses_;  // of these vectors
   size_t bytes_ = 0;
 };
 

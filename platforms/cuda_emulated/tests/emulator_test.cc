@@ -162,6 +162,32 @@ TEST(EmulatorFinds, RacesBetweenBarriers) {
   EXPECT_NE(breach(through_warp(32)), "");
 }
 
+TEST(EmulatorFinds, RacesBetweenWordsOfSharedMemoryAndTheirBytes) {
+  // Byte t of `bytes` is of word t / 4 of `words`.
+  const auto by = [](int word_thread, int byte_thread, bool wait) {
+    return [=] {
+      const Shared<int> words = shared_memory<int>(0, 4);
+      const Shared<uint8_t> bytes = shared_memory<uint8_t>(0, 16);
+      if (thread_index() == word_thread) words[1] = 1;
+      if (wait) barrier();
+      if (thread_index() == byte_thread) bytes[6] = 1;
+      barrier();
+      if (thread_index() == 0) words[1] = words[1] + bytes[6];
+    };
+  };
+  EXPECT_EQ(breach(by(0, 0, false)), "");
+  EXPECT_EQ(breach(by(0, 1, true)), "");
+  EXPECT_BREACH("written without a barrier behind another thread's write", by(0, 1, false));
+  EXPECT_BREACH(
+      "read before it is written",
+      [] {
+        shared_memory<uint8_t>(0, 16)[thread_index() == 0 ? 4 : 7] = 1;
+        barrier();
+        if (thread_index() == 0) (void)static_cast<int>(shared_memory<int>(0, 4)[1]);
+      },
+      2);
+}
+
 TEST(EmulatorFinds, AccessesOutsideOfSharedMemory) {
   EXPECT_BREACH("accessed beyond what the launch has: byte 1024 of 1024",
                 [] { shared_memory<int>(0, 256)[256] = 1; });

@@ -12,6 +12,7 @@ namespace sinter::cuda {
 namespace {
 
 using test_kernels::get;
+using test_kernels::get_byte;
 using test_kernels::get_double;
 using test_kernels::put;
 using test_kernels::put_bytes;
@@ -94,6 +95,48 @@ TEST_F(GlobalMemory, RacesAmongThreads) {
   EXPECT_THAT(breach([&] { put_bytes(block_ + 3 * thread_index(), 4); }),
               HasSubstr("another thread's write"));
   EXPECT_EQ(breach([&] { put_bytes(block_ + 3 * thread_index(), 3); }), "");
+}
+
+// What the emulator keeps of a word is kept of its bytes once they are accessed one by one, and of the word
+// again.
+TEST_F(GlobalMemory, RacesBetweenWordsAndTheirBytes) {
+  write_all();
+  const auto at = [&](int t, const Body& body) {
+    if (thread_index() == t) body();
+  };
+  for (const int byte : {0, 3}) {
+    std::byte* const b = block_ + 8 + byte;
+    const auto put_word = [&] { put(at_ + 2, 1); };
+    const auto get_word = [&] { (void)get(at_ + 2); };
+    const auto put_byte = [&] { put_bytes(b, 1); };
+    const auto read_byte = [&] { (void)get_byte(b); };
+    EXPECT_THAT(breach([&] { at(0, put_word), at(1, read_byte); }), HasSubstr("is read without a barrier"));
+    EXPECT_THAT(breach([&] { at(0, put_byte), at(1, get_word); }), HasSubstr("is read without a barrier"));
+    EXPECT_THAT(breach([&] { at(0, put_word), at(1, put_byte); }),
+                HasSubstr("behind another thread's write"));
+    EXPECT_THAT(breach([&] { at(0, put_byte), at(1, put_word); }),
+                HasSubstr("behind another thread's write"));
+    EXPECT_THAT(breach([&] { at(0, get_word), at(1, put_byte); }), HasSubstr("behind another thread's read"));
+    EXPECT_THAT(breach([&] { at(0, read_byte), at(1, put_word); }),
+                HasSubstr("behind another thread's read"));
+    EXPECT_THAT(breach([&] { at(0, put_byte), at(0, get_word), at(1, read_byte); }),
+                HasSubstr("is read without a barrier"));
+    // Other bytes of the word do not meet.
+    EXPECT_EQ(breach([&] { at(0, put_byte), at(1, [&] { (void)get_byte(block_ + 9); }); }), "");
+    EXPECT_EQ(breach([&] { at(0, put_byte), at(0, put_word), at(0, get_word), at(0, read_byte); }), "");
+    // By words, behind a barrier that orders all of their bytes, which several threads wrote.
+    const auto through_words = [&](const Body& last) {
+      return [&, last] {
+        if (thread_index() < 4) put_bytes(block_ + 8 + thread_index(), 1);
+        barrier();
+        at(0, get_word), at(0, put_word);
+        last();
+      };
+    };
+    EXPECT_EQ(breach(through_words([&] { at(0, read_byte); })), "");
+    EXPECT_THAT(breach(through_words([&] { at(1, read_byte); })), HasSubstr("is read without a barrier"));
+    EXPECT_THAT(breach(through_words([&] { at(1, get_word); })), HasSubstr("is read without a barrier"));
+  }
 }
 
 TEST_F(GlobalMemory, IsOrderedWithinAWarpByItsBarrierAlone) {
