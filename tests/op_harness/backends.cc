@@ -84,7 +84,7 @@ void check_backends(Op op, const void* attrs, const std::vector<Tensor>& inputs,
   const Call call{op, attrs, inputs, shapes};
   Expected expected(call, results, options);
   for (TestedBackend& tested : tested_backends()) {
-    if (tested.has_device_memory() && !options.devices) continue;
+    if (tested.is_emulated() && !options.emulated) continue;
     const std::string where = std::string(op_name(op)) + " on " + tested.platform->name;
     const InstructionSets* sets = InstructionSets::of(tested.name());
     std::vector<const char*> names = sets != nullptr ? sets->names() : std::vector<const char*>{nullptr};

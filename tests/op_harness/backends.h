@@ -29,6 +29,7 @@ struct TestedBackend {
   std::map<Op, int> calls = {};  // by operation: those that it has computed
 
   std::string_view name() const { return platform->name; }
+  bool is_emulated() const { return name().ends_with("-emulated"); }
   bool has_device_memory() const { return backend->memory() != nullptr; }
   // Whether it states that it computes the operation on this machine.
   bool claims(Op op) const;

@@ -42,7 +42,8 @@ struct RunOptions {
   bool strided = true, in_place = true;
   bool backends = true;    // false: the case is about the reference kernels' own precision
   bool in_float64 = true;  // false: the results depend on float32, in which backends must agree
-  bool devices = true;  // false: left out on devices, where the call meets no code that smaller ones do not
+  bool emulated =
+      true;  // false: left out on emulated devices, where the call meets no code that smaller ones do not
   std::vector<const char*> taken_by = {};  // backends that must take the call, where they are built
 };
 

@@ -75,7 +75,7 @@ bool a_driver_is_open() {
   static const bool open = [] {
     const auto& all = tested_backends();
     return std::any_of(all.begin(), all.end(), [](const TestedBackend& tested) {
-      return tested.platform->own_memory && !tested.name().ends_with("-emulated");
+      return tested.platform->own_memory && !tested.is_emulated();
     });
   }();
   return open;

@@ -86,7 +86,7 @@ TEST(LowBit, Sizes) {
                  bias = noise<float>({n}, -1, 1, 3);
     const bool large = m * n * k > 1 << 18;
     RunOptions taken = kLowBitTaken;
-    taken.devices = !large;
+    taken.emulated = !large;
     for (const LowBitWidth& width : widths) {
       // Each large size of some widths, and each width of some large sizes.
       if (large && next++ % kSeedStep != 0) continue;
@@ -127,7 +127,7 @@ TEST(LowBit, LargestSums) {
               Tensor w = width.weights(kColumns, kDepth);
               w.bytes =
                   full<uint8_t>({static_cast<int64_t>(w.bytes.size())}, static_cast<uint8_t>(byte)).bytes;
-              taken.devices = byte == 255 && sign < 0;
+              taken.emulated = byte == 255 && sign < 0;
               run_op(
                   LowBitFullyConnectedAttrs{
                       .block_size = block, .bits = width.bits, .activation_bits = activations},

@@ -55,7 +55,7 @@ TEST(LowBitFloats, Sizes) {
       LowBitFullyConnectedAttrs a{.block_size = block};
       const Tensor w = codes(t, {n, k}, 4);
       RunOptions taken = kTaken;
-      taken.devices = m * n * k <= 1 << 18;  // CUDA's kernel computes one result at a time
+      taken.emulated = m * n * k <= 1 << 18;  // CUDA's kernel computes one result at a time
       run_op(a, {x, w, s}, taken);
       a.act_min = -0.5, a.act_max = 0.25;
       run_op(a, {x, w, s, {}, bias}, taken);

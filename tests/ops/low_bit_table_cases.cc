@@ -39,7 +39,7 @@ TEST(LowBitTables, Sizes) {
     const Tensor x = noise<float>({m, k}, -1, 1, 1),
                  s = noise<float>({n, (k + block - 1) / block}, 0.05, 0.1, 2), w = places_of({n, k}, 4);
     RunOptions taken = whole_bytes ? kTableTaken : kAnyTable;
-    taken.devices = m * n * k <= 1 << 18;
+    taken.emulated = m * n * k <= 1 << 18;
     LowBitFullyConnectedAttrs a{.block_size = block};
     run_op(a, {x, w, s, {}, {}, nf4()}, taken);
     a.act_min = -0.5, a.act_max = 0.25;

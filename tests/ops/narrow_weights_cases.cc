@@ -24,8 +24,8 @@ Tensor weights(DType type, const Shape& dims, uint64_t seed) {
 }
 
 template <class A>
-void check_taken(const A& attrs, const std::vector<Tensor>& inputs, bool devices = true) {
-  run_op(attrs, inputs, {.devices = devices, .taken_by = {"simd", "cuda-emulated"}});
+void check_taken(const A& attrs, const std::vector<Tensor>& inputs, bool emulated = true) {
+  run_op(attrs, inputs, {.emulated = emulated, .taken_by = {"simd", "cuda-emulated"}});
 }
 
 TEST(NarrowWeights, FullyConnected) {
@@ -39,10 +39,10 @@ TEST(NarrowWeights, FullyConnected) {
       SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << " of " << dtype_name(t));
       const Tensor x = noise<float>({m, k}, -1, 1, 1), w = weights(t, {n, k}, 2);
       // CUDA's kernel for large products has one code for all types but for the conversion of a weight.
-      const bool devices = m * n * k <= 1 << 18 || t == DType::kBFloat16 || t == DType::kFloat8E5M2;
-      check_taken(FullyConnectedAttrs{}, {x, w}, devices);
+      const bool emulated = m * n * k <= 1 << 18 || t == DType::kBFloat16 || t == DType::kFloat8E5M2;
+      check_taken(FullyConnectedAttrs{}, {x, w}, emulated);
       check_taken(FullyConnectedAttrs{.act_min = -0.5, .act_max = 0.25}, {x, w, noise<float>({n}, -1, 1, 3)},
-                  devices);
+                  emulated);
     }
 }
 
