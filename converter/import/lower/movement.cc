@@ -7,6 +7,7 @@
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/quantized_table.h"
+#include "converter/ir/integer_range.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -66,12 +67,16 @@ bool lower_concat(NodeLowering& n) {
   return n.output(0, joined(n, inputs, axis));
 }
 
+constexpr int64_t kAnyLength = std::numeric_limits<int64_t>::max();  // whoever reads the indices checks them
+
 // Indices as the kernels take them; constant ones are checked against the axis now.
 ValueId indices_for(NodeLowering& n, ValueId indices, int64_t length) {
   if (indices < 0) return indices;
   const DType t = n.dtype(indices);
   if (!is_integer(t)) return n.refuse("indices of type {}", dtype_name(t)), kUnknown;
-  if (const ConstantPtr c = n.constant(indices))
+  const ConstantPtr c = length != kAnyLength ? n.constant(indices) : nullptr;
+  const auto range = c ? integer_range(*c) : std::nullopt;
+  if (c && !(range && range->low >= -length && range->high < length))
     for (const int64_t i : c->as_int64s())
       if (i < -length || i >= length)
         return n.refuse_advising("store indices within the axis", "index {} is outside an axis of {}", i,
@@ -114,8 +119,6 @@ bool lower_gather_elements(NodeLowering& n) {
   return n.output(0, n.emit(GatherElementsAttrs{axis},
                             {x, indices_for(n, n.input(1), n.dims(x)[static_cast<size_t>(axis)])}));
 }
-
-constexpr int64_t kAnyLength = std::numeric_limits<int64_t>::max();
 
 bool lower_gather_nd(NodeLowering& n) {
   if (!n.has_input(1)) return n.refuse("needs two inputs");
