@@ -8,6 +8,8 @@
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/quantized_table.h"
 #include "converter/ir/integer_range.h"
+#include "converter/ir/recipe.h"
+#include "converter/ir/strided_writes.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -135,6 +137,23 @@ std::optional<int64_t> scatter_reduction(NodeLowering& n) {
   return std::nullopt;
 }
 
+// Where the operand is constant, or repeats one; else null.
+ConstantPtr repeated_constant(NodeLowering& n, ValueId v) {
+  if (const ConstantPtr c = n.constant(v)) return c;
+  const Node* node = n.parent().lengths().producer(v);
+  const auto* broadcast = node != nullptr ? node->as<BroadcastAttrs>() : nullptr;
+  const ConstantPtr c = broadcast != nullptr ? n.constant(node->inputs[0]) : nullptr;
+  return c ? computed_later(c->dtype(), n.dims(v), *broadcast, {c}) : nullptr;
+}
+
+// Constants in every n-th row of one: kAbsent where it is something else.
+ValueId strided_rows(NodeLowering& n, ValueId x, ValueId indices, ValueId updates) {
+  const ConstantPtr at = n.constant(indices), rows = n.constant(updates);
+  const ConstantPtr data = at && rows && !Bounded(n).is_bounded(x) ? repeated_constant(n, x) : nullptr;
+  const ConstantPtr c = data ? with_strided_rows(data, at, rows) : nullptr;
+  return c ? n.add_constant(c) : kAbsent;
+}
+
 bool lower_scatter_elements(NodeLowering& n) {
   const ValueId x = n.input(0);
   if (x == kAbsent || !n.has_input(2)) return n.refuse("needs three inputs");
@@ -142,6 +161,8 @@ bool lower_scatter_elements(NodeLowering& n) {
   if (!n.normalize_axis(&axis, n.rank(x))) return false;
   const auto reduction = scatter_reduction(n);
   if (!reduction) return false;
+  if (*reduction == 0 && n.rank(x) == 1)
+    if (const ValueId y = strided_rows(n, x, n.input(1), n.input(2)); y != kAbsent) return n.output(0, y);
   return n.output(0,
                   n.emit(ScatterElementsAttrs{axis, *reduction},
                          {x, indices_for(n, n.input(1), n.dims(x)[static_cast<size_t>(axis)]), n.input(2)}));
@@ -152,6 +173,8 @@ bool lower_scatter_nd(NodeLowering& n) {
   if (x == kAbsent || !n.has_input(2)) return n.refuse("needs three inputs");
   const auto reduction = scatter_reduction(n);
   if (!reduction) return false;
+  if (*reduction == 0)
+    if (const ValueId y = strided_rows(n, x, n.input(1), n.input(2)); y != kAbsent) return n.output(0, y);
   return n.output(
       0, n.emit(ScatterNdAttrs{*reduction}, {x, indices_for(n, n.input(1), kAnyLength), n.input(2)}));
 }
