@@ -121,9 +121,9 @@ TEST(StridedWrites, HalvesOfBytesBecomeJoined) {
   const ConstantPtr nothing = computed_later(DType::kInt32, {2 * kMany}, BroadcastAttrs{list({2 * kMany})},
                                              {Constant::scalar_int(DType::kInt32, 0)});
   const ConstantPtr odd = positions(1, 2, kMany), even = positions(0, 2, kMany);
-  const ConstantPtr once = with_strided_rows(nothing, odd, low);
+  const ConstantPtr once = with_rows(nothing, odd, low);
   expect_scattered(once, nothing, odd, low);
-  const ConstantPtr twice = with_strided_rows(once, even, high);
+  const ConstantPtr twice = with_rows(once, even, high);
   expect_scattered(twice, once, even, high);
   expect_range(twice, 0, 15);
   ASSERT_NE(twice->recipe(), nullptr);
@@ -135,13 +135,19 @@ TEST(StridedWrites, RowsOfAnyDataAndThoseThatAreNotStrided) {
                     updates = random_bytes(4 * 5)->reshaped({4, 5});
   for (int64_t first = 0; first < 3; ++first) {
     const ConstantPtr at = positions(first, 3, 4);
-    expect_scattered(with_strided_rows(data, at, updates), data, at, updates);
+    expect_scattered(with_rows(data, at, updates), data, at, updates);
   }
-  EXPECT_EQ(with_strided_rows(data, positions(3, 3, 4), updates), nullptr);  // its last one is beyond the end
-  EXPECT_EQ(with_strided_rows(data, positions(0, 2, 4), updates), nullptr);
-  EXPECT_EQ(with_strided_rows(data, positions(9, -3, 4), updates), nullptr);
+  for (const int64_t first : {0, 4, 8}) {
+    const ConstantPtr at = positions(first, 1, 4);
+    expect_scattered(with_rows(data, at, updates), data, at, updates);
+  }
+  EXPECT_EQ(with_rows(data, positions(2, 1, 4), updates), nullptr);
+  EXPECT_EQ(with_rows(data, positions(12, 1, 4), updates), nullptr);
+  EXPECT_EQ(with_rows(data, positions(3, 3, 4), updates), nullptr);  // its last one is beyond the end
+  EXPECT_EQ(with_rows(data, positions(0, 2, 4), updates), nullptr);
+  EXPECT_EQ(with_rows(data, positions(9, -3, 4), updates), nullptr);
   const std::vector<int64_t> uneven{0, 3, 6, 10};
-  EXPECT_EQ(with_strided_rows(data, Constant::int64s(uneven)->reshaped({4, 1}), updates), nullptr);
+  EXPECT_EQ(with_rows(data, Constant::int64s(uneven)->reshaped({4, 1}), updates), nullptr);
 }
 
 }  // namespace

@@ -141,16 +141,23 @@ std::optional<int64_t> scatter_reduction(NodeLowering& n) {
 ConstantPtr repeated_constant(NodeLowering& n, ValueId v) {
   if (const ConstantPtr c = n.constant(v)) return c;
   const Node* node = n.parent().lengths().producer(v);
+  // Where there is but one number, its place does not matter.
+  const Node* turned = node != nullptr && node->as<TransposeAttrs>() != nullptr
+                           ? n.parent().lengths().producer(node->inputs[0])
+                           : nullptr;
+  if (turned != nullptr && turned->as<BroadcastAttrs>() != nullptr && n.size(turned->inputs[0]) == 1)
+    node = turned;
   const auto* broadcast = node != nullptr ? node->as<BroadcastAttrs>() : nullptr;
   const ConstantPtr c = broadcast != nullptr ? n.constant(node->inputs[0]) : nullptr;
+  if (c && c->size() == 1) return broadcast_later(c->reshaped({}), n.dims(v));
   return c ? computed_later(c->dtype(), n.dims(v), *broadcast, {c}) : nullptr;
 }
 
-// Constants in every n-th row of one: kAbsent where it is something else.
-ValueId strided_rows(NodeLowering& n, ValueId x, ValueId indices, ValueId updates) {
+// Constants in some rows of one; kAbsent where it is something else.
+ValueId written_rows(NodeLowering& n, ValueId x, ValueId indices, ValueId updates) {
   const ConstantPtr at = n.constant(indices), rows = n.constant(updates);
   const ConstantPtr data = at && rows && !Bounded(n).is_bounded(x) ? repeated_constant(n, x) : nullptr;
-  const ConstantPtr c = data ? with_strided_rows(data, at, rows) : nullptr;
+  const ConstantPtr c = data ? with_rows(data, at, rows) : nullptr;
   return c ? n.add_constant(c) : kAbsent;
 }
 
@@ -162,7 +169,7 @@ bool lower_scatter_elements(NodeLowering& n) {
   const auto reduction = scatter_reduction(n);
   if (!reduction) return false;
   if (*reduction == 0 && n.rank(x) == 1)
-    if (const ValueId y = strided_rows(n, x, n.input(1), n.input(2)); y != kAbsent) return n.output(0, y);
+    if (const ValueId y = written_rows(n, x, n.input(1), n.input(2)); y != kAbsent) return n.output(0, y);
   return n.output(0,
                   n.emit(ScatterElementsAttrs{axis, *reduction},
                          {x, indices_for(n, n.input(1), n.dims(x)[static_cast<size_t>(axis)]), n.input(2)}));
@@ -174,7 +181,7 @@ bool lower_scatter_nd(NodeLowering& n) {
   const auto reduction = scatter_reduction(n);
   if (!reduction) return false;
   if (*reduction == 0)
-    if (const ValueId y = strided_rows(n, x, n.input(1), n.input(2)); y != kAbsent) return n.output(0, y);
+    if (const ValueId y = written_rows(n, x, n.input(1), n.input(2)); y != kAbsent) return n.output(0, y);
   return n.output(
       0, n.emit(ScatterNdAttrs{*reduction}, {x, indices_for(n, n.input(1), kAnyLength), n.input(2)}));
 }
