@@ -27,7 +27,7 @@ import time
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'tests' / 'common'))
@@ -36,6 +36,8 @@ import sinter_cli as cli  # noqa: E402
 DEPTH = 4096  # rows and columns of most weights
 POLL_SECONDS = 0.005
 CHUNK = 1 << 22  # random words made at a time
+NF4 = [-1, -0.6961928, -0.525073051, -0.394917488, -0.284441382, -0.18477343, -0.0910500363, 0, 0.0795802996, 0.160930201,
+       0.246112302, 0.337915242, 0.440709829, 0.562617004, 0.722956836, 1]
 
 
 class Model:
@@ -181,6 +183,70 @@ def bnb4_nf4(folder, size):
     model.save()
 
 
+def scales_of_scales(model, i, codes, count):
+    """[count, 1] float32 scales from bytes that index 256 levels, with a scale for 256 of them and an offset"""
+    outer = model.weight(f't{i}', [count // 256, 1], TensorProto.FLOAT, model.scales)
+    scales = model.add('Gather', ['levels', model.add('Cast', [codes], f'si{i}', to=TensorProto.INT32)], f'sg{i}')
+    scales = model.add('Mul', [model.add('Reshape', [scales, 'inner'], f'sr{i}'), outer], f'sm{i}')
+    scales = model.add('Add', [model.add('Reshape', [scales, 'last'], f'sf{i}'), 'offset'], f'sa{i}')
+    return model.add('Reshape', [scales, 'column'], f'sc{i}')
+
+
+def nf4(folder, size, stored=False, nested=False):
+    """NF4 of bitsandbytes, 64 to a float32 scale, unpacked by the operations that torch's newer exporter writes"""
+    model = Model(folder, TensorProto.FLOAT)
+    block, count = 64, DEPTH * DEPTH
+    for name, items in (('last', [-1]), ('first', [0]), ('second', [1]), ('two', [2]), ('end', [2**63 - 1]),
+                        ('count', [count]), ('blocks', [-1, block]), ('dims', [DEPTH, DEPTH]), ('inner', [-1, 256]),
+                        ('column', [-1, 1])):
+        model.initializers.append(helper.make_tensor(name, TensorProto.INT64, [len(items)], items))
+    for kind, items in ((TensorProto.UINT8, dict(four=4, ones=0xf0, mask=15, nought=0)), (TensorProto.INT32, dict(zero=0)),
+                        (TensorProto.INT64, dict(begin=0, limit=count, step=1)), (TensorProto.FLOAT, dict(offset=1.5))):
+        model.initializers += [helper.make_tensor(name, kind, [], [item]) for name, item in items.items()]
+    model.initializers += [helper.make_tensor('table', TensorProto.FLOAT, [16], NF4),
+                           helper.make_tensor('levels', TensorProto.FLOAT, [256], np.linspace(-1, 1, 256))]
+    if stored:
+        model.initializers += [numpy_helper.from_array(np.zeros(count, np.int32), 'empty'),
+                               numpy_helper.from_array(np.arange(count), 'places')]
+    else:
+        model.add('Expand', ['zero', 'count'], 'empty')
+        model.add('Range', ['begin', 'limit', 'step'], 'places')
+
+    def written(into, first, half, name):
+        at = model.add('Slice', ['places', first, 'end', 'first', 'two'], f'{name}s')
+        updates = model.add('Cast', [half], f'{name}c', to=TensorProto.INT32)
+        return model.add('ScatterND', [into, model.add('Unsqueeze', [at, 'last'], f'{name}u'), updates], name)
+
+    for i in range(max(1, round(size / (count // 2 + count // block * (1 if nested else 4))))):
+        packed = model.weight(f'w{i}', [count // 2], TensorProto.UINT8, model.bytes)
+        half = model.add('BitShift', [packed, 'four'], f'h{i}', direction='RIGHT')
+        if not stored:  # an arithmetic shift, of which the sign is never set
+            negative = model.add('Cast', [model.add('BitwiseOr', [half, 'ones'], f'o{i}')], f'n{i}', to=TensorProto.INT8)
+            half = model.add('Where', [model.add('Less', [packed, 'nought'], f'b{i}'), negative,
+                                       model.add('Cast', [half], f'p{i}', to=TensorProto.INT8)], f'a{i}')
+        q = written('empty', 'second', model.add('BitwiseAnd', [packed, 'mask'], f'l{i}'), f'odd{i}')
+        q = written(q, 'first', half, f'even{i}')
+        numbers = model.add('GatherND', ['table', model.add('Unsqueeze', [q, 'last'], f'u{i}')], f'g{i}')
+        if nested:
+            codes = model.weight(f's{i}', [count // block], TensorProto.UINT8, model.bytes)
+            scales = scales_of_scales(model, i, codes, count // block)
+        else:
+            scales = model.weight(f's{i}', [count // block, 1], TensorProto.FLOAT, model.scales)
+        products = model.add('Mul', [model.add('Reshape', [numbers, 'blocks'], f'v{i}'), scales], f'x{i}')
+        model.value = model.add('Gemm', [model.value, model.add('Reshape', [products, 'dims'], f'd{i}')], f'y{i}', transB=1)
+    model.save()
+
+
+def nf4_nested(folder, size):
+    """the same with scales in bytes, 256 to a float32 scale and an offset (double quantization)"""
+    nf4(folder, size, nested=True)
+
+
+def nf4_script(folder, size):
+    """the same as nf4 from torch's older exporter, which writes the empty tensor and the places into the file"""
+    nf4(folder, size, stored=True)
+
+
 def blocks(folder, size, width, weights, scales, opset=21):
     """Products with a scale for 32 rows of weights that take `width` bytes."""
     model = Model(folder, TensorProto.FLOAT)
@@ -313,6 +379,9 @@ KINDS = {
     'matmul-nbits': (matmul_nbits, []),
     'bnb4-nf4': (bnb4_nf4, []),
     'gptq': (gptq, []),
+    'nf4': (nf4, []),
+    'nf4-nested': (nf4_nested, []),
+    'nf4-script': (nf4_script, []),
     'float32-int4w': (float32, ['--quantize', 'int4w']),
     'float32-int8w': (float32, ['--quantize', 'int8w']),
     'float32-int8': (float32_with_samples, ['--quantize', 'int8', '--calibrate', 'FOLDER/samples.npz']),

@@ -97,6 +97,9 @@ class Lengths {
   // A one-dimensional int64 value that holds the lengths.
   ValueId vector(const std::vector<LengthId>& lengths);
 
+  // The node that gives the value; null: none does.
+  const Node* producer(ValueId v);
+
  private:
   struct Term {
     LengthFn fn;
@@ -114,7 +117,6 @@ class Lengths {
   std::optional<std::vector<LengthId>> computed_items(ValueId v);
   std::vector<LengthId> element_symbols(ValueId v);
   std::optional<std::vector<LengthId>> items_of(const Node& node, ValueId v);
-  const Node* producer(ValueId v);
   ValueId emit(OpAttrs attrs, std::vector<ValueId> inputs);
 
   GraphLowering& owner_;

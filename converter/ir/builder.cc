@@ -5,6 +5,7 @@
 
 #include "converter/ir/computed_parts.h"
 #include "converter/ir/dims.h"
+#include "converter/ir/known_results.h"
 #include "converter/ir/large_bytes.h"
 #include "converter/ir/op_traits.h"
 #include "converter/ir/recipe.h"
@@ -172,6 +173,10 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
     }
     return ok_status();
   }
+
+  if (recipes && output_count == 1)
+    if (ConstantPtr c = known_result(attrs, inputs, out_facts[0].dtype, out_facts[0].dims))
+      return *outputs = {std::move(c)}, ok_status();
 
   // Large weights that are widened or unpacked are computed when they are read.
   const size_t bytes = output_count == 1 ? dense_bytes(out_facts[0].dtype, out_facts[0].dims) : 0;

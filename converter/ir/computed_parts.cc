@@ -8,6 +8,8 @@
 #include <tuple>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/integer_range.h"
+#include "converter/ir/known_results.h"
 #include "converter/ir/large_bytes.h"
 #include "converter/ir/op_traits.h"
 
@@ -55,6 +57,11 @@ class Parts {
     std::vector<ConstantPtr> inputs = recipe.inputs;
     OpAttrs attrs = recipe.attrs;
     const int rank = static_cast<int>(dims.size());
+    if (std::holds_alternative<CastAttrs>(attrs) && inputs[0]) {
+      inputs[0] = same_numbers(inputs[0]);
+      if (inputs[0]->dtype() == static_cast<DType>(std::get<CastAttrs>(attrs).to))
+        return part(inputs[0], range);
+    }
     const auto replace = [&](size_t i, std::optional<AxisRange> of) {
       if (inputs[i]) inputs[i] = of ? part(inputs[i], *of) : whole(inputs[i]);
       return inputs[i] != nullptr;
@@ -70,10 +77,12 @@ class Parts {
       }
       if (auto* broadcast = std::get_if<BroadcastAttrs>(&attrs))
         broadcast->dims[static_cast<size_t>(range.axis)] = range.count;
-    } else if (auto* view = std::get_if<ViewAttrs>(&attrs)) {
+    } else if (const auto* view = std::get_if<ViewAttrs>(&attrs)) {
       const auto of = view->dtype < 0 ? viewed(inputs[0]->dims(), dims, range) : std::nullopt;
       if (!of || !replace(0, of)) return nullptr;
-      view->dims[static_cast<size_t>(range.axis)] = range.count;
+      Dims part_dims = dims;
+      part_dims[static_cast<size_t>(range.axis)] = range.count;
+      return inputs[0]->reshaped(std::move(part_dims));
     } else if (const auto* transpose = std::get_if<TransposeAttrs>(&attrs)) {
       const auto axis = static_cast<int>(transpose->perm[static_cast<size_t>(range.axis)]);
       if (!replace(0, AxisRange{axis, range.first, range.count})) return nullptr;
@@ -97,8 +106,9 @@ class Parts {
           !replace(1, picked ? std::optional(range) : std::nullopt))
         return nullptr;
     } else if (const auto* concat = std::get_if<ConcatAttrs>(&attrs)) {
-      for (size_t i = 0; i < inputs.size(); ++i)
-        if (concat->axis == range.axis || !replace(i, range)) return nullptr;
+      if (concat->axis == range.axis) inputs = overlapping(inputs, range);
+      for (size_t i = 0; i < inputs.size() && concat->axis != range.axis; ++i)
+        if (!replace(i, range)) return nullptr;
     } else {
       return nullptr;
     }
@@ -143,12 +153,40 @@ class Parts {
   void forget_parts() { parts_.clear(); }
 
  private:
+  // The parts of constants side by side along the axis that are in the range.
+  std::vector<ConstantPtr> overlapping(const std::vector<ConstantPtr>& joined, const AxisRange& range) {
+    std::vector<ConstantPtr> parts;
+    int64_t begin = 0;
+    for (const ConstantPtr& c : joined) {
+      const int64_t length = c->dims()[static_cast<size_t>(range.axis)];
+      const int64_t first = std::max(range.first - begin, int64_t{0}),
+                    end = std::min(range.first + range.count - begin, length);
+      if (first < end) parts.push_back(part(c, {range.axis, first, end - first}));
+      begin += length;
+    }
+    return parts;
+  }
+
+  // What integers were cast from without changing any, as those that are packed in 4 bits to be stored.
+  ConstantPtr same_numbers(const ConstantPtr& c) {
+    const auto [at, fresh] = uncast_.emplace(c.get(), c);
+    const Recipe* by = c->computed_by().get();
+    if (!fresh || by == nullptr || !std::holds_alternative<CastAttrs>(by->attrs)) return at->second;
+    const ConstantPtr& from = by->inputs[0];
+    const auto range = integer_range(*from), all = range_of_integers(c->dtype());
+    if (!range || !all || range->low < all->low || range->high > all->high) return at->second;
+    return uncast_[c.get()] = same_numbers(from);
+  }
+
   ConstantPtr part(const ConstantPtr& c, const AxisRange& range) {
     if (range.first == 0 && range.count == c->dims()[static_cast<size_t>(range.axis)] && !c->computed_by())
       return whole(c);
     const auto [at, fresh] = parts_.emplace(std::pair(c.get(), range), nullptr);
     if (!fresh) return at->second;
     ConstantPtr result = c->computed_by() ? computed(*c->computed_by(), c->dims(), range) : nullptr;
+    if (!result && c->progression() && c->dims().size() == 1)
+      result =
+          Constant::evenly_spaced(c->dtype(), {range.count}, every_from(*c->progression(), 1, range.first));
     if (!result) result = slice(whole(c), range);
     return parts_[std::pair(c.get(), range)] = result;
   }
@@ -177,7 +215,7 @@ class Parts {
     return evaluated(attrs, {c});
   }
 
-  std::map<const Constant*, ConstantPtr> whole_;
+  std::map<const Constant*, ConstantPtr> whole_, uncast_;
   std::map<std::pair<const Constant*, AxisRange>, ConstantPtr> parts_;
 };
 
@@ -233,6 +271,22 @@ Bytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims) {
   return Bytes(loaded.bytes.begin(), loaded.bytes.end());
 }
 
+namespace {
+
+// Whether all of them are proven to be within an axis.
+bool holds_indices(const Constant& indices, int64_t length) {
+  // Not where looking at them takes as long as the operation.
+  constexpr int64_t kMostLookedAt = 1 << 20;
+  const auto inside = [&](int64_t low, int64_t high) { return low >= -length && high < length; };
+  if (const auto range = integer_range(indices); range && inside(range->low, range->high)) return true;
+  if (indices.size() > kMostLookedAt) return false;
+  const std::vector<int64_t> items = indices.as_int64s();
+  const auto [low, high] = std::minmax_element(items.begin(), items.end());
+  return inside(*low, *high);
+}
+
+}  // namespace
+
 bool can_wait(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType result) {
   const Op op = op_of(attrs);
   if (is_sub_byte(result) || std::any_of(inputs.begin(), inputs.end(), [](const ConstantPtr& c) {
@@ -240,18 +294,13 @@ bool can_wait(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DTyp
       }))
     return false;
   if (op == Op::kGather || op == Op::kGatherNd) {
-    // Not where looking at the indices takes as long as the operation.
-    constexpr int64_t kMostLookedAt = 1 << 20;
     const auto* nd = std::get_if<GatherNdAttrs>(&attrs);
     const Dims &table = inputs[0]->dims(), &index = inputs[1]->dims();
-    if (inputs[1]->size() > kMostLookedAt || inputs[1]->size() == 0) return false;
-    if (nd != nullptr && (nd->batch_dims != 0 || index.back() != 1)) return false;
-    const int64_t length = table[nd != nullptr ? 0 : static_cast<size_t>(std::get<GatherAttrs>(attrs).axis)];
-    const std::vector<int64_t> items = inputs[1]->as_int64s();
-    const auto [low, high] = std::minmax_element(items.begin(), items.end());
-    return *low >= -length && *high < length;
+    if (inputs[1]->size() == 0 || (nd != nullptr && (nd->batch_dims != 0 || index.back() != 1))) return false;
+    return holds_indices(*inputs[1],
+                         table[nd != nullptr ? 0 : static_cast<size_t>(std::get<GatherAttrs>(attrs).axis)]);
   }
-  return is_elementwise(op) || op == Op::kBroadcast ||
+  return is_elementwise(op) || op == Op::kBroadcast || op == Op::kConcat ||
          (op == Op::kView && std::get<ViewAttrs>(attrs).dtype < 0) || op == Op::kTranspose;
 }
 

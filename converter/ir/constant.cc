@@ -78,12 +78,39 @@ ConstantPtr Constant::computed(DType dtype, Dims dims, std::shared_ptr<const Rec
   return c;
 }
 
+namespace {
+
+template <class T>
+Bytes spaced(Progression numbers, size_t count) {
+  Bytes bytes(count * sizeof(T));
+  auto next = static_cast<uint64_t>(numbers.first);
+  for (size_t i = 0; i < count; ++i, next += static_cast<uint64_t>(numbers.step)) {
+    const auto item = static_cast<T>(next);
+    std::memcpy(bytes.data() + i * sizeof item, &item, sizeof item);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+ConstantPtr Constant::evenly_spaced(DType dtype, Dims dims, Progression numbers) {
+  if (dtype != DType::kInt32 && dtype != DType::kInt64)
+    throw std::logic_error("a progression of other types");
+  const auto count = static_cast<size_t>(element_count(dims));
+  auto c = std::make_shared<Constant>(*lazy(dtype, std::move(dims), [=] {
+    return dtype == DType::kInt32 ? spaced<int32_t>(numbers, count) : spaced<int64_t>(numbers, count);
+  }));
+  c->progression_ = numbers;
+  return c;
+}
+
 ConstantPtr Constant::made(const ConstantPtr& computed, std::shared_ptr<const Recipe> recipe) {
   auto c = std::make_shared<Constant>(*computed);
   if (c->byte_size() >= kLazyResultBytes) {
     c->owner_ = nullptr;
     c->bytes_ = {};
     c->compute_ = nullptr;
+    c->progression_ = std::nullopt;
     c->computed_by_ = recipe;
   }
   c->recipe_ = std::move(recipe);

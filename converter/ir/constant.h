@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -53,6 +54,11 @@ class Constant;
 struct Recipe;  // converter/ir/recipe.h
 using ConstantPtr = std::shared_ptr<const Constant>;
 
+// Evenly spaced integers, in row-major order.
+struct Progression {
+  int64_t first = 0, step = 0;
+};
+
 class Constant {
  public:
   // Row-major, little-endian, packed low bits first where the dtype is narrower than a byte.
@@ -65,6 +71,8 @@ class Constant {
   // Computed by the recipe at every load() (computed_parts.h), which has to be possible. A file holds the
   // result.
   static ConstantPtr computed(DType dtype, Dims dims, std::shared_ptr<const Recipe> by);
+  // int32 or int64, computed at every load().
+  static ConstantPtr evenly_spaced(DType dtype, Dims dims, Progression numbers);
   // `computed` with the recipe that gave it; a large one is computed again whenever it is read.
   static ConstantPtr made(const ConstantPtr& computed, std::shared_ptr<const Recipe> recipe);
   // `narrow`, together with the float32 values from which an operator that computes in a narrow type rounded
@@ -90,6 +98,8 @@ class Constant {
   const std::shared_ptr<const Recipe>& recipe() const { return recipe_; }
   // What load() computes it by; null: it holds its bytes, or is lazy().
   const std::shared_ptr<const Recipe>& computed_by() const { return computed_by_; }
+  // See evenly_spaced(); nullopt: it was not made so.
+  const std::optional<Progression>& progression() const { return progression_; }
   // See rounded(); null: this is all that is known.
   const ConstantPtr& wide() const { return wide_; }
 
@@ -107,6 +117,7 @@ class Constant {
   std::span<const std::byte> bytes_;
   std::function<LoadedBytes()> compute_;
   std::shared_ptr<const Recipe> computed_by_, recipe_;
+  std::optional<Progression> progression_;
   ConstantPtr wide_;
 };
 

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <unordered_map>
 #include <vector>
 
 #include "converter/ir/op_traits.h"
+#include "converter/ir/recipe.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 namespace {
 
-constexpr int kDepth = 16;
+constexpr int kDepth = 16, kConstantDepth = 48;
 constexpr int64_t kMostLookedAt = 65536;
 
 using Range = std::optional<IntegerRange>;
@@ -43,6 +46,170 @@ Range multiplied(IntegerRange a, IntegerRange b) {
   return IntegerRange{*low, *high};
 }
 
+constexpr Range kTrue = IntegerRange{1, 1}, kFalse = IntegerRange{0, 0}, kEither = IntegerRange{0, 1};
+
+Range compared(CompareFn fn, IntegerRange a, IntegerRange b) {
+  switch (fn) {
+    case CompareFn::kLess:
+      return a.high < b.low ? kTrue : a.low >= b.high ? kFalse : kEither;
+    case CompareFn::kLessOrEqual:
+      return a.high <= b.low ? kTrue : a.low > b.high ? kFalse : kEither;
+    case CompareFn::kGreater:
+      return compared(CompareFn::kLess, b, a);
+    case CompareFn::kGreaterOrEqual:
+      return compared(CompareFn::kLessOrEqual, b, a);
+    case CompareFn::kEqual:
+      return a.high < b.low || b.high < a.low ? kFalse : kEither;
+    case CompareFn::kNotEqual:
+      return a.high < b.low || b.high < a.low ? kTrue : kEither;
+  }
+  return kEither;
+}
+
+Range of_bits(BitwiseFn fn, IntegerRange a, IntegerRange b) {
+  switch (fn) {
+    case BitwiseFn::kAnd:
+      if (a.low < 0 && b.low < 0) return std::nullopt;
+      return IntegerRange{0, a.low < 0 ? b.high : b.low < 0 ? a.high : std::min(a.high, b.high)};
+    case BitwiseFn::kShiftRight:
+      if (a.low < 0 || b.low < 0 || b.low > 62) return std::nullopt;
+      return IntegerRange{0, a.high >> b.low};
+    default:
+      return std::nullopt;
+  }
+}
+
+// Operands of an operation and its result.
+struct Operands {
+  size_t count = 0;
+  std::function<Range(size_t)> range;
+  std::function<const Dims&(size_t)> dims;
+  std::function<DType(size_t)> dtype;
+  std::function<const Dims&()> result_dims;
+};
+
+Range any_of(const Operands& in, size_t first) {
+  Range all = in.range(first);
+  for (size_t i = first + 1; i < in.count && all; ++i) {
+    const Range one = in.range(i);
+    all = one ? Range(hull(*all, *one)) : std::nullopt;
+  }
+  return all;
+}
+
+// Before it wraps.
+Range computed(const OpAttrs& attrs, const Operands& in) {
+  const auto both = [&](const auto& combine) -> Range {
+    const Range a = in.range(0), b = in.range(1);
+    return a && b ? Range(combine(*a, *b)) : std::nullopt;
+  };
+  if (moves_one(attrs)) return in.range(0);
+  switch (op_of(attrs)) {
+    case Op::kCast:
+    case Op::kCheckLength:
+      return in.range(0);
+    case Op::kConcat:
+    case Op::kMin:
+    case Op::kMax:
+      return any_of(in, 0);
+    case Op::kWhere: {
+      const Range condition = in.range(0);
+      if (!condition || condition->low != condition->high) return any_of(in, 1);
+      return in.range(condition->low != 0 ? 1 : 2);
+    }
+    case Op::kCompare:
+      return both([&](IntegerRange a, IntegerRange b) {
+        return compared(static_cast<CompareFn>(std::get<CompareAttrs>(attrs).fn), a, b);
+      });
+    case Op::kBitwise:
+      return both([&](IntegerRange a, IntegerRange b) {
+        return of_bits(static_cast<BitwiseFn>(std::get<BitwiseAttrs>(attrs).fn), a, b);
+      });
+    case Op::kAdd:
+      return both(added);
+    case Op::kSub:
+      return both([](IntegerRange a, IntegerRange b) -> Range {
+        const Range minus = negated(b);
+        return minus ? added(a, *minus) : std::nullopt;
+      });
+    case Op::kMul:
+      return both(multiplied);
+    case Op::kNeg: {
+      const Range a = in.range(0);
+      return a ? negated(*a) : a;
+    }
+    case Op::kAbs: {
+      const Range a = in.range(0), minus = a ? negated(*a) : a;
+      return minus ? Range(IntegerRange{0, std::max(a->high, minus->high)}) : std::nullopt;
+    }
+    case Op::kClamp: {
+      Range a = in.range(0);
+      const auto& clamp = std::get<ClampAttrs>(attrs);
+      constexpr double kExact = 9e15;
+      if (a && clamp.min > -kExact && clamp.min < kExact)
+        a->low = std::max(a->low, static_cast<int64_t>(clamp.min)), a->high = std::max(a->high, a->low);
+      if (a && clamp.max > -kExact && clamp.max < kExact)
+        a->high = std::min(a->high, static_cast<int64_t>(clamp.max)), a->low = std::min(a->low, a->high);
+      return a;
+    }
+    // Positions along an axis.
+    case Op::kArgReduce:
+    case Op::kTopK:
+    case Op::kNonZero: {
+      int64_t longest = 1;
+      for (const int64_t d : in.dims(0)) longest = std::max(longest, d);
+      const IntegerRange positions{0, longest};
+      if (op_of(attrs) != Op::kTopK || is_float(in.dtype(0))) return positions;
+      const Range values = in.range(0);
+      return values ? Range(hull(positions, *values)) : std::nullopt;
+    }
+    case Op::kReduce: {
+      const auto fn = static_cast<ReduceFn>(std::get<ReduceAttrs>(attrs).fn);
+      const Range a = in.range(0);
+      if (!a || fn == ReduceFn::kMax || fn == ReduceFn::kMin) return a;
+      if (fn != ReduceFn::kSum) return std::nullopt;
+      const int64_t before = element_count(in.dims(0));
+      const int64_t after = std::max<int64_t>(element_count(in.result_dims()), 1);
+      return multiplied(*a, {0, std::max<int64_t>(before / after, 1)});
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+Range within(const Range& made, const Range& all) { return made && inside(*made, *all) ? made : all; }
+
+// Constants may share what they are computed by.
+class ConstantRanges {
+ public:
+  Range of(const Constant& c, int depth = kConstantDepth) {
+    const auto [at, fresh] = known_.emplace(&c, range_of_integers(c.dtype()));
+    if (!fresh || !at->second || c.size() == 0) return at->second;
+    const Range all = at->second;
+    return known_[&c] = looked_at(c) ? of_items(c) : within(of_recipe(c, depth), all);
+  }
+
+ private:
+  static bool looked_at(const Constant& c) { return c.size() <= kMostLookedAt && !is_sub_byte(c.dtype()); }
+  static Range of_items(const Constant& c) {
+    const std::vector<int64_t> items = c.as_int64s();
+    const auto [low, high] = std::minmax_element(items.begin(), items.end());
+    return IntegerRange{*low, *high};
+  }
+  Range of_recipe(const Constant& c, int depth) {
+    const Recipe* by = c.computed_by() ? c.computed_by().get() : c.recipe().get();
+    if (by == nullptr || depth == 0) return std::nullopt;
+    const auto& inputs = by->inputs;
+    return computed(
+        by->attrs,
+        {inputs.size(), [&](size_t i) { return inputs[i] ? of(*inputs[i], depth - 1) : std::nullopt; },
+         [&](size_t i) -> const Dims& { return inputs[i]->dims(); },
+         [&](size_t i) { return inputs[i]->dtype(); }, [&]() -> const Dims& { return c.dims(); }});
+  }
+
+  std::unordered_map<const Constant*, Range> known_;
+};
+
 class Prover {
  public:
   explicit Prover(const Graph& graph) : graph_(graph), producer_(graph.values.size(), nullptr) {
@@ -56,103 +223,38 @@ class Prover {
     const Value& value = graph_.value(id);
     const Range all = range_of_type(value.dtype);
     if (!all) return std::nullopt;
-    if (value.constant) {
-      if (value.constant->size() == 0 || value.constant->size() > kMostLookedAt) return all;
-      const std::vector<int64_t> items = value.constant->as_int64s();
-      const auto [low, high] = std::minmax_element(items.begin(), items.end());
-      return IntegerRange{*low, *high};
-    }
+    if (value.constant) return integer_range(*value.constant);
     const Node* node = producer_[static_cast<size_t>(id)];
     if (node == nullptr || depth == 0) return all;
-    // Numbers beyond the type have wrapped.
-    const Range made = computed(*node, depth - 1);
-    return made && inside(*made, *all) ? made : all;
+    const std::vector<ValueId>& inputs = node->inputs;
+    const Operands in{inputs.size(), [&](size_t i) { return of(inputs[i], depth - 1); },
+                      [&](size_t i) -> const Dims& { return graph_.value(inputs[i]).dims; },
+                      [&](size_t i) { return graph_.value(inputs[i]).dtype; },
+                      [&]() -> const Dims& { return graph_.value(node->outputs[0]).dims; }};
+    return within(computed(node->attrs, in), all);
   }
 
  private:
-  Range computed(const Node& node, int depth) const {
-    const auto in = [&](size_t i) { return of(node.inputs[i], depth); };
-    const auto both = [&](const auto& combine) -> Range {
-      const Range a = in(0), b = in(1);
-      return a && b ? Range(combine(*a, *b)) : std::nullopt;
-    };
-    if (moves_one(node.attrs)) return in(0);
-    switch (node.op()) {
-      case Op::kCast:
-      case Op::kCheckLength:
-        return in(0);
-      case Op::kConcat:
-      case Op::kMin:
-      case Op::kMax:
-        return any_of(node, 0, depth);
-      case Op::kWhere:
-        return any_of(node, 1, depth);
-      case Op::kAdd:
-        return both(added);
-      case Op::kSub:
-        return both([](IntegerRange a, IntegerRange b) -> Range {
-          const Range minus = negated(b);
-          return minus ? added(a, *minus) : std::nullopt;
-        });
-      case Op::kMul:
-        return both(multiplied);
-      case Op::kNeg: {
-        const Range a = in(0);
-        return a ? negated(*a) : a;
-      }
-      case Op::kAbs: {
-        const Range a = in(0), minus = a ? negated(*a) : a;
-        return minus ? Range(IntegerRange{0, std::max(a->high, minus->high)}) : std::nullopt;
-      }
-      case Op::kClamp: {
-        Range a = in(0);
-        const auto* clamp = node.as<ClampAttrs>();
-        constexpr double kExact = 9e15;
-        if (a && clamp->min > -kExact && clamp->min < kExact)
-          a->low = std::max(a->low, static_cast<int64_t>(clamp->min)), a->high = std::max(a->high, a->low);
-        if (a && clamp->max > -kExact && clamp->max < kExact)
-          a->high = std::min(a->high, static_cast<int64_t>(clamp->max)), a->low = std::min(a->low, a->high);
-        return a;
-      }
-      // Positions along an axis.
-      case Op::kArgReduce:
-      case Op::kTopK:
-      case Op::kNonZero: {
-        int64_t longest = 1;
-        for (const int64_t d : graph_.value(node.inputs[0]).dims) longest = std::max(longest, d);
-        const IntegerRange positions{0, longest};
-        if (node.op() != Op::kTopK || is_float(graph_.value(node.inputs[0]).dtype)) return positions;
-        const Range values = in(0);
-        return values ? Range(hull(positions, *values)) : std::nullopt;
-      }
-      case Op::kReduce: {
-        const auto fn = static_cast<ReduceFn>(node.as<ReduceAttrs>()->fn);
-        const Range a = in(0);
-        if (!a || fn == ReduceFn::kMax || fn == ReduceFn::kMin) return a;
-        if (fn != ReduceFn::kSum) return std::nullopt;
-        const int64_t before = element_count(graph_.value(node.inputs[0]).dims);
-        const int64_t after = std::max<int64_t>(element_count(graph_.value(node.outputs[0]).dims), 1);
-        return multiplied(*a, {0, std::max<int64_t>(before / after, 1)});
-      }
-      default:
-        return std::nullopt;
-    }
-  }
-
-  Range any_of(const Node& node, size_t first, int depth) const {
-    Range all = of(node.inputs[first], depth);
-    for (size_t i = first + 1; i < node.inputs.size() && all; ++i) {
-      const Range one = of(node.inputs[i], depth);
-      all = one ? Range(hull(*all, *one)) : std::nullopt;
-    }
-    return all;
-  }
-
   const Graph& graph_;
   std::vector<const Node*> producer_;
 };
 
 }  // namespace
+
+std::optional<IntegerRange> range_of_integers(DType t) {
+  switch (t) {
+    case DType::kUint4:
+      return IntegerRange{0, 15};
+    case DType::kInt4:
+      return IntegerRange{-8, 7};
+    case DType::kUint2:
+      return IntegerRange{0, 3};
+    case DType::kInt2:
+      return IntegerRange{-2, 1};
+    default:
+      return range_of_type(t);
+  }
+}
 
 std::optional<IntegerRange> range_of_type(DType t) {
   if (t == DType::kBool) return IntegerRange{0, 1};
@@ -163,6 +265,7 @@ std::optional<IntegerRange> range_of_type(DType t) {
 }
 
 std::optional<IntegerRange> integer_range(const Graph& graph, ValueId id) { return Prover(graph).of(id); }
+std::optional<IntegerRange> integer_range(const Constant& constant) { return ConstantRanges().of(constant); }
 
 bool holds_range(DType t, IntegerRange range) {
   if (t == DType::kUint64) return range.low >= 0;

@@ -14,8 +14,12 @@ struct IntegerRange {
 
 // All values of an integer type or bool; nullopt for others and for uint64.
 std::optional<IntegerRange> range_of_type(DType t);
+// The same, integers of 2 and 4 bits included.
+std::optional<IntegerRange> range_of_integers(DType t);
 // Of a value of the graph; nullopt where nothing is known (floating-point numbers, uint64).
 std::optional<IntegerRange> integer_range(const Graph& graph, ValueId id);
+// Of a constant, by the operations that it is computed by where it is large; integers of 2 and 4 bits too.
+std::optional<IntegerRange> integer_range(const Constant& constant);
 // Does the type hold every one of these numbers exactly?
 bool holds_range(DType t, IntegerRange range);
 

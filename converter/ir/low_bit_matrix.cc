@@ -36,9 +36,11 @@ bool broadcasts(const Constant& c, const Dims& matrix) {
 
 bool read(ConstantPtr c, Dims dims, double absent, int64_t block, LowBitMatrix::Operand* out) {
   if (!c) c = Constant::scalar(DType::kFloat32, absent);
-  if (auto spread = block == 0 && c->dims() == dims ? spread_along(c, 1) : std::nullopt;
-      spread && std::set(spread->index.begin(), spread->index.end()).size() ==
-                    static_cast<size_t>(spread->table->dims()[1])) {
+  if (auto blocks = block == 0 ? blocks_along_rows(c, dims) : std::nullopt) {
+    c = blocks->table, block = blocks->block;
+  } else if (auto spread = block == 0 && c->dims() == dims ? spread_along(c, 1) : std::nullopt;
+             spread && std::set(spread->index.begin(), spread->index.end()).size() ==
+                           static_cast<size_t>(spread->table->dims()[1])) {
     c = spread->table, dims[1] = c->dims()[1];
     out->index = std::move(spread->index);
   }
@@ -230,7 +232,7 @@ std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& cons
 }
 
 std::optional<Bytes> read_indices(const ConstantPtr& constant, const LowBitParts& parts,
-                                  const LowBitMatrix& m) {
+                                  const LowBitMatrix& m, int64_t block) {
   ConstantPtr q = matrix_like(parts.q, constant->dims());
   if (!q) return std::nullopt;
   if (q->dtype() != DType::kInt32)
@@ -239,18 +241,27 @@ std::optional<Bytes> read_indices(const ConstantPtr& constant, const LowBitParts
   Bytes packed(static_cast<size_t>((constant->size() + 1) / 2));
   const auto same = [&](int64_t row, std::span<const LoadedBytes> pieces) {
     const size_t count = pieces[0].bytes.size() / sizeof(int32_t);
-    const auto first = static_cast<size_t>(row * m.columns);
-    for (size_t i = 0; i < count; ++i) {
-      int32_t place = 0;
-      float want = 0;
-      std::memcpy(&place, pieces[0].bytes.data() + i * sizeof place, sizeof place);
-      std::memcpy(&want, pieces[1].bytes.data() + i * sizeof want, sizeof want);
-      if (place < 0 || place >= static_cast<int32_t>(parts.table.size())) return false;
-      const auto at = static_cast<int64_t>(i);
-      const float scale = m.s(row + at / m.columns, at % m.columns);
-      if (!may_change.allows(parts.table[static_cast<size_t>(place)] * scale, want)) return false;
-      packed[(first + i) / 2] |= static_cast<std::byte>(place << ((first + i) % 2 * 4));
-    }
+    const auto rows = static_cast<int64_t>(count) / m.columns;
+    const auto place = [&](size_t i) {
+      int32_t item = 0;
+      std::memcpy(&item, pieces[0].bytes.data() + i * sizeof item, sizeof item);
+      return static_cast<uint32_t>(item);
+    };
+    size_t i = 0;
+    for (int64_t n = row; n < row + rows; ++n)
+      for (int64_t first = 0; first < m.columns; first += block) {
+        const float scale = m.s(n, first);
+        float products[kLowBitTableSize];
+        for (size_t t = 0; t < parts.table.size(); ++t) products[t] = parts.table[t] * scale;
+        for (int64_t k = first; k < std::min(first + block, m.columns); ++k, ++i) {
+          float want = 0;
+          std::memcpy(&want, pieces[1].bytes.data() + i * sizeof want, sizeof want);
+          if (place(i) >= parts.table.size() || !may_change.allows(products[place(i)], want)) return false;
+        }
+      }
+    const auto at = static_cast<size_t>(row * m.columns);
+    for (i = 0; i < count; ++i)
+      packed[(at + i) / 2] |= static_cast<std::byte>(place(i) << ((at + i) % 2 * 4));
     return true;
   };
   if (!in_pieces({q, constant}, same)) return std::nullopt;

@@ -57,10 +57,10 @@ std::optional<ColumnBlocks> sorted_blocks(const LowBitMatrix& m);
 std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& constant,
                                                          const LowBitParts& parts, const ColumnBlocks& b,
                                                          LowBitMatrix* m);
-// The indices q of table[q] * s as elements of uint4, after comparison with the constant. nullopt: they are
-// not what the constant comes from.
+// The indices q of table[q] * s as elements of uint4, after comparison with the constant, of which `block`
+// columns share a scale. nullopt: they are not what the constant comes from.
 std::optional<Bytes> read_indices(const ConstantPtr& constant, const LowBitParts& parts,
-                                  const LowBitMatrix& m);
+                                  const LowBitMatrix& m, int64_t block);
 // Whether q * s, of floats q with the constant's dims, is the constant, element by element.
 bool same_products(const ConstantPtr& constant, const LowBitParts& parts, const LowBitMatrix& m);
 

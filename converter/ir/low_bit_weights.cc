@@ -305,7 +305,7 @@ std::optional<LowBitWeights> from_table_parts(const ConstantPtr& constant, const
   if (parts.written && !holds(parts.rounded_to, parts.table)) return std::nullopt;
   const int64_t block = block_in_place(*m);
   if (!block_suits(block, m->columns) || m->columns % 2 != 0 || block % 2 != 0) return std::nullopt;
-  auto places = read_indices(constant, parts, *m);
+  auto places = read_indices(constant, parts, *m, block);
   if (!places) return std::nullopt;
   LowBitWeights w;
   w.weights = Constant::owned(DType::kUint4, constant->dims(), std::move(*places));

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/integer_range.h"
 
 namespace sinter::convert {
 namespace {
@@ -80,18 +81,27 @@ DType narrowest(int64_t low, int64_t high) {
 // Integers that happen to fit fewer bits, as one of several numbers taken out of a word does: these, widened.
 ConstantPtr narrowed(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs,
                      const ConstantPtr& result) {
-  if (!is_integer(result->dtype())) return result;
-  const std::vector<int64_t> items = result->as_int64s();
-  const auto [low, high] = std::minmax_element(items.begin(), items.end());
-  const bool wraps = result->dtype() == DType::kUint64 && !items.empty() && *low < 0;
-  const DType narrow = items.empty() || wraps ? DType::kNone : narrowest(*low, *high);
+  if (!is_integer(result->dtype()) || result->size() == 0) return result;
+  IntegerRange range;
+  if (result->computed_by()) {  // its numbers are not computed for this
+    const auto proven = integer_range(*result);
+    if (!proven) return result;
+    range = *proven;
+  } else {
+    const std::vector<int64_t> items = result->as_int64s();
+    const auto [low, high] = std::minmax_element(items.begin(), items.end());
+    range = {*low, *high};
+    if (result->dtype() == DType::kUint64 && range.low < 0) return result;  // wraps
+  }
+  const DType narrow = narrowest(range.low, range.high);
   if (narrow == DType::kNone || bit_width(narrow) >= bit_width(result->dtype())) return result;
   const CastAttrs to{static_cast<int64_t>(narrow), 1};
-  ConstantPtr leaf = evaluate_one(to, {result});
-  if (!leaf) return result;
-  if (leaf->byte_size() >= kLazyResultBytes)
-    leaf = computed_later(narrow, leaf->dims(), to,
+  ConstantPtr leaf;
+  if (dense_bytes(narrow, result->dims()) >= kLazyResultBytes)
+    leaf = computed_later(narrow, result->dims(), to,
                           {computed_later(result->dtype(), result->dims(), attrs, inputs)});
+  else if (!(leaf = evaluate_one(to, {result})))
+    return result;
   return Constant::made(
       result, std::make_shared<const Recipe>(
                   Recipe{CastAttrs{static_cast<int64_t>(result->dtype()), 1}, {leaf}, leaf->byte_size(), 1}));
@@ -100,9 +110,7 @@ ConstantPtr narrowed(const OpAttrs& attrs, const std::vector<ConstantPtr>& input
 // Clearly fewer: less than three quarters.
 bool fewer(size_t bytes, size_t than) { return 4 * bytes < 3 * than; }
 
-// What depends on the numbers is left aside where these are not computed yet.
 ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, const ConstantPtr& result) {
-  const bool known = !result->computed_by();
   Recipe recipe{attrs, inputs, 0, 1};
   std::set<const void*> seen;
   count(inputs, &seen, &recipe);
@@ -111,13 +119,14 @@ ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, 
     const Recipe* below = inputs[0] ? inputs[0]->recipe().get() : nullptr;
     const bool again =
         masks(attrs) && below && below->steps == 1 && std::holds_alternative<CastAttrs>(below->attrs);
-    if (again && !known) return result;
-    if (ConstantPtr c = again ? narrowed(attrs, inputs, result) : nullptr;
-        c && c->recipe() && c->recipe()->stored_bytes <= recipe.stored_bytes)
-      return c;
+    if (again) {
+      ConstantPtr c = narrowed(attrs, inputs, result);
+      if (c->recipe() && c->recipe()->stored_bytes <= recipe.stored_bytes) return c;
+      if (result->computed_by()) return result;  // its numbers may prove more
+    }
     return Constant::made(result, std::make_shared<const Recipe>(std::move(recipe)));
   }
-  return known && (masks(attrs) || recipe.steps > 1) ? narrowed(attrs, inputs, result) : result;
+  return masks(attrs) || recipe.steps > 1 ? narrowed(attrs, inputs, result) : result;
 }
 
 // Whether a View divides or joins only axes in front of `axis`, which is `*moved` then.

@@ -53,7 +53,8 @@ bool widens(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType 
 
 // `result`, what `attrs` computes from `inputs`, with its recipe if there is one that takes clearly fewer
 // bytes. Moves of elements are done at once on the narrow constant, where they give the same bits. A result
-// that is still to be computed may be returned without a recipe that it would have if its numbers were known.
+// that is still to be computed is returned without a recipe where only its numbers would prove that they are
+// narrow (integer_range.h).
 ConstantPtr with_recipe(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, ConstantPtr result);
 
 }  // namespace sinter::convert

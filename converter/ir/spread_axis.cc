@@ -40,4 +40,18 @@ std::optional<SpreadAxis> spread_along(const ConstantPtr& constant, size_t axis)
   return spread;
 }
 
+std::optional<RowBlocks> blocks_along_rows(const ConstantPtr& constant, const Dims& dims) {
+  const Recipe* by = constant->computed_by().get();
+  if (by == nullptr || constant->dims() != dims || dims.size() != 2) return std::nullopt;
+  const auto* view = std::get_if<ViewAttrs>(&by->attrs);
+  if (view == nullptr || view->dtype >= 0) return std::nullopt;
+  const Recipe* inner = by->inputs[0]->computed_by().get();
+  if (inner == nullptr || !std::holds_alternative<BroadcastAttrs>(inner->attrs)) return std::nullopt;
+  const ConstantPtr& table = inner->inputs[0];
+  const Dims& wide = by->inputs[0]->dims();
+  const Dims each = wide.size() == 2 ? Dims{wide[0], 1} : Dims{};
+  if (table->dims() != each || wide[1] < 2 || dims[1] % wide[1] != 0) return std::nullopt;
+  return RowBlocks{table->reshaped({dims[0], dims[1] / wide[1]}), wide[1]};
+}
+
 }  // namespace sinter::convert

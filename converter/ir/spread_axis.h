@@ -19,4 +19,14 @@ struct SpreadAxis {
 // since then; nullopt: it was computed in another way.
 std::optional<SpreadAxis> spread_along(const ConstantPtr& constant, size_t axis);
 
+// Of a constant with dims [N, K], what every `block` elements of a row share.
+struct RowBlocks {
+  ConstantPtr table;  // [N, K / block]
+  int64_t block = 0;
+};
+
+// nullopt: it was not computed as one number for each of its blocks [N * K / block, 1], broadcast, and seen
+// as [N, K], or it was cast since then.
+std::optional<RowBlocks> blocks_along_rows(const ConstantPtr& constant, const Dims& dims);
+
 }  // namespace sinter::convert

@@ -23,6 +23,10 @@ int64_t sign_extend(uint32_t v, int bits) {
 
 template <class T, class W>
 void read_as(const std::byte* data, int64_t stride, int64_t n, W* out) {
+  if (stride == sizeof(T) && n == kRunLength) {
+    for (int64_t k = 0; k < kRunLength; ++k) out[k] = static_cast<W>(load<T>(data + k * sizeof(T)));
+    return;
+  }
   for (int64_t k = 0; k < n; ++k) out[k] = static_cast<W>(load<T>(data + k * stride));
 }
 template <FloatFormat F, class Bits>
@@ -75,15 +79,21 @@ void write_packed(DType t, const W* in, std::byte* data, int64_t position, int64
 }
 
 template <class T, class W>
+T as_element(W v) {
+  if constexpr (std::is_same_v<T, bool>)
+    return v != W(0);
+  else if constexpr (std::is_same_v<W, double> && std::is_integral_v<T>)
+    return saturate_to<T>(v);
+  else
+    return static_cast<T>(v);
+}
+template <class T, class W>
 void write_as(const W* in, std::byte* data, int64_t stride, int64_t n) {
-  for (int64_t k = 0; k < n; ++k) {
-    if constexpr (std::is_same_v<T, bool>)
-      store<bool>(data + k * stride, in[k] != W(0));
-    else if constexpr (std::is_same_v<W, double> && std::is_integral_v<T>)
-      store<T>(data + k * stride, saturate_to<T>(in[k]));
-    else
-      store<T>(data + k * stride, static_cast<T>(in[k]));
+  if (stride == sizeof(T) && n == kRunLength) {
+    for (int64_t k = 0; k < kRunLength; ++k) store<T>(data + k * sizeof(T), as_element<T>(in[k]));
+    return;
   }
+  for (int64_t k = 0; k < n; ++k) store<T>(data + k * stride, as_element<T>(in[k]));
 }
 
 template <class W>

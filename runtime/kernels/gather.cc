@@ -5,6 +5,27 @@
 namespace sinter {
 namespace {
 
+// Of a table with one axis, the elements at dense indices.
+template <class Index, class T>
+Status look_up(const TensorView& table, const TensorView& indices, std::byte* to) {
+  const int64_t length = table.dims[0], count = indices.size();
+  const std::byte* pick = indices.data;
+  for (int64_t i = 0; i < count; ++i, pick += sizeof(Index)) {
+    int64_t index = load<Index>(pick);
+    if (index < 0) index += length;
+    if (index < 0 || index >= length) return read_index(pick, indices.dtype, length, &index);
+    store<T>(to + i * sizeof(T), load<T>(table.data + index * sizeof(T)));
+  }
+  return ok_status();
+}
+Status look_up(const TensorView& table, const TensorView& indices, std::byte* to) {
+  return for_width(byte_width(table.dtype), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return indices.dtype == DType::kInt32 ? look_up<int32_t, T>(table, indices, to)
+                                          : look_up<int64_t, T>(table, indices, to);
+  });
+}
+
 Status infer_gather(OpCall& call) {
   const auto& a = call.attrs<GatherAttrs>();
   const TensorView &x = call.in(0), &indices = call.in(1);
@@ -22,6 +43,7 @@ Status run_gather(const OpCall& call, RunContext&) {
   const TensorView &x = call.in(0), &indices = call.in(1), &y = call.out(0);
   SINTER_RETURN_IF_ERROR(check_whole_bytes(x.dtype));
   if (y.size() == 0) return ok_status();
+  if (x.rank == 1 && x.dense() && indices.dense()) return look_up(x, indices, y.data);
   const uint32_t before = (1u << axis) - 1, after = ~((2u << axis) - 1);
   const Nest<1> outer = make_nest_over(before, x, x), picks = make_nest(indices.shape(), indices);
   Nest<1> inner = make_nest_over(after, x, x);
@@ -114,6 +136,7 @@ Status run_gather_nd(const OpCall& call, RunContext&) {
   SINTER_RETURN_IF_ERROR(check_whole_bytes(x.dtype));
   if (y.size() == 0) return ok_status();
   const auto depth = static_cast<int>(indices.dims[indices.rank - 1]);
+  if (x.rank == 1) return look_up(x, indices, y.data);
   const auto width = static_cast<int64_t>(byte_width(x.dtype)),
              index_width = static_cast<int64_t>(byte_width(indices.dtype));
   const int64_t batches = product(x, 0, batch), tuples = product(indices, batch, indices.rank - 1),

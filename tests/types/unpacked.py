@@ -266,8 +266,27 @@ NF4 = np.array([-1, -0.6961928, -0.525073051, -0.394917488, -0.284441382, -0.184
                 0.160930201, 0.246112302, 0.337915242, 0.440709829, 0.562617004, 0.722956836, 1], f32)
 
 
+def written(g, packed, runs):
+    """`q = empty(2 * n); q[1::2] = packed & 15; q[::2] = packed >> 4` as torch's newer exporter writes it, or with q[n:] and q[:n] if
+    runs: what is empty is a scalar that is repeated, places are slices of a Range, and the shift is one of signed numbers,
+    which chooses by the sign."""
+    count = 2 * len(g.constants[packed])
+    places = g.op("Range", g.const(np.array(0)), g.const(np.array(count)), g.const(np.array(1)))
+    shifted = g.op("BitShift", packed, g.const(u8(4)), direction="RIGHT")
+    signed = g.op("Where", g.op("Less", packed, g.const(u8(0))),
+                  g.cast(g.op("BitwiseOr", shifted, g.const(u8(240))), i8), g.cast(shifted, i8))
+    q = g.op("Expand", g.const(i32(0)), g.const(arr64(count)))
+    for first, half in ((1, g.op("BitwiseAnd", packed, g.const(u8(15)))), (0, signed)):
+        begin, end = (first * count // 2, (first + 1) * count // 2) if runs else (first, 2**63 - 1)
+        at = g.op("Slice", places, g.const(arr64(begin)), g.const(arr64(end)), g.const(arr64(0)), g.const(arr64(1 if runs else 2)))
+        q = g.op("ScatterND", q, g.op("Unsqueeze", at, g.const(arr64(-1))), g.cast(half, i32))
+    return q
+
+
 def nibbles(g, packed, form):
     """The places of numbers, of which the first of a byte is in its high bits, in the order of the numbers."""
+    if form in ("strided", "runs"):
+        return written(g, packed, form == "runs")
     if form == "divisions":
         pair = g.op("Div", packed, g.const(u8(16))), g.op("Mod", packed, g.const(u8(16)))
     else:
@@ -308,7 +327,7 @@ def looked_up(form, kind=f32, nd=False, product="Gemm", nested=False, n=128, k=2
         g.nodes.append(node("Gemm", ["x", w], ["y"], transB=1))
     else:
         g.nodes.append(node("MatMul", ["x", g.op("Transpose", w, perm=[1, 0])], ["y"]))
-    q = np.stack([packed >> 4, packed & 15], 1).reshape(-1, block)
+    q = np.stack([packed >> 4, packed & 15], 0 if form == "runs" else 1).reshape(-1, block)
     want = d(x) @ (d(table)[q] * d(s)).reshape(n, k).T
     name = f"unpacked_nf4_{form}_{np.dtype(kind).name}{'_nd' if nd else ''}{'_nested' if nested else ''}_{product.lower()}"
     return match(name, "unpack.lowbit", g.nodes, {"x": x}, "y" if kind == f32 else "y:h", want, g.constants, opset=18,
@@ -336,6 +355,10 @@ def tables():
             yield looked_up(form, kind, nd=True, product="MatMul")
     for kind in (f32, f16):
         yield looked_up("stacked", kind, nested=True, n=1024, k=1024)
+        # More numbers than the importer computes at once.
+        for nested in (False, True):
+            yield looked_up("strided", kind, nd=True, nested=nested, n=1024, k=512)
+        yield looked_up("runs", kind, nd=True, n=1024, k=512)
     yield from bitsandbytes()
 
 

@@ -146,6 +146,24 @@ TEST(ComputedParts, WhatTheyShareIsComputedOnce) {
   EXPECT_EQ(loads, 1);
 }
 
+TEST(ComputedParts, RowsOfSeveralConstants) {
+  const Twice few = unpacked(40, kColumns), many = unpacked(kRows, kColumns);
+  const Twice rows = apply(ConcatAttrs{0}, {few, many, few});
+  expect_same(rows);
+  expect_same(apply(to(DType::kFloat32), {rows}));
+  expect_same(apply(ViewAttrs{list({2 * (kRows + 80), kColumns / 2})}, {rows}));
+}
+
+TEST(ComputedParts, NumbersThatArePackedInBetween) {
+  const Twice q = unpacked(kRows, kColumns);
+  const Twice packed = apply(to(DType::kUint4), {q});
+  expect_same(apply(to(DType::kInt32), {packed}));
+  expect_same(apply(to(DType::kFloat32), {apply(to(DType::kInt8), {packed})}));
+  // Here the cast in between changes them.
+  const Twice signed_ones = apply(to(DType::kInt4), {q});
+  expect_same(apply(to(DType::kInt32), {signed_ones}));
+}
+
 TEST(ComputedParts, OperationsThatNumbersCanFail) {
   const ConstantPtr table = numbers({7, 4}), inside = numbers({9}, 7, DType::kInt64),
                     outside = numbers({9}, 8, DType::kInt64);
@@ -156,7 +174,8 @@ TEST(ComputedParts, OperationsThatNumbersCanFail) {
       can_wait(GatherAttrs{0}, {table, Constant::int64s(std::vector<int64_t>{6, -7})}, DType::kInt32));
   EXPECT_FALSE(can_wait(GatherAttrs{0}, {table, Constant::int64s(std::vector<int64_t>{-8})}, DType::kInt32));
   EXPECT_TRUE(can_wait(AddAttrs{}, {table, table}, DType::kInt32));
-  EXPECT_FALSE(can_wait(ConcatAttrs{}, {table, table}, DType::kInt32));
+  EXPECT_TRUE(can_wait(ConcatAttrs{}, {table, table}, DType::kInt32));
+  EXPECT_FALSE(can_wait(CumulateAttrs{}, {table}, DType::kInt32));
 }
 
 TEST(SpreadAxis, FindsTheTableBehindTurnsAndCasts) {

@@ -7,6 +7,9 @@
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/quantized_table.h"
+#include "converter/ir/integer_range.h"
+#include "converter/ir/recipe.h"
+#include "converter/ir/strided_writes.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -66,12 +69,16 @@ bool lower_concat(NodeLowering& n) {
   return n.output(0, joined(n, inputs, axis));
 }
 
+constexpr int64_t kAnyLength = std::numeric_limits<int64_t>::max();  // whoever reads the indices checks them
+
 // Indices as the kernels take them; constant ones are checked against the axis now.
 ValueId indices_for(NodeLowering& n, ValueId indices, int64_t length) {
   if (indices < 0) return indices;
   const DType t = n.dtype(indices);
   if (!is_integer(t)) return n.refuse("indices of type {}", dtype_name(t)), kUnknown;
-  if (const ConstantPtr c = n.constant(indices))
+  const ConstantPtr c = length != kAnyLength ? n.constant(indices) : nullptr;
+  const auto range = c ? integer_range(*c) : std::nullopt;
+  if (c && !(range && range->low >= -length && range->high < length))
     for (const int64_t i : c->as_int64s())
       if (i < -length || i >= length)
         return n.refuse_advising("store indices within the axis", "index {} is outside an axis of {}", i,
@@ -115,8 +122,6 @@ bool lower_gather_elements(NodeLowering& n) {
                             {x, indices_for(n, n.input(1), n.dims(x)[static_cast<size_t>(axis)])}));
 }
 
-constexpr int64_t kAnyLength = std::numeric_limits<int64_t>::max();
-
 bool lower_gather_nd(NodeLowering& n) {
   if (!n.has_input(1)) return n.refuse("needs two inputs");
   const int64_t batch = n.attr_int("batch_dims", 0);
@@ -132,6 +137,30 @@ std::optional<int64_t> scatter_reduction(NodeLowering& n) {
   return std::nullopt;
 }
 
+// Where the operand is constant, or repeats one; else null.
+ConstantPtr repeated_constant(NodeLowering& n, ValueId v) {
+  if (const ConstantPtr c = n.constant(v)) return c;
+  const Node* node = n.parent().lengths().producer(v);
+  // Where there is but one number, its place does not matter.
+  const Node* turned = node != nullptr && node->as<TransposeAttrs>() != nullptr
+                           ? n.parent().lengths().producer(node->inputs[0])
+                           : nullptr;
+  if (turned != nullptr && turned->as<BroadcastAttrs>() != nullptr && n.size(turned->inputs[0]) == 1)
+    node = turned;
+  const auto* broadcast = node != nullptr ? node->as<BroadcastAttrs>() : nullptr;
+  const ConstantPtr c = broadcast != nullptr ? n.constant(node->inputs[0]) : nullptr;
+  if (c && c->size() == 1) return broadcast_later(c->reshaped({}), n.dims(v));
+  return c ? computed_later(c->dtype(), n.dims(v), *broadcast, {c}) : nullptr;
+}
+
+// Constants in some rows of one; kAbsent where it is something else.
+ValueId written_rows(NodeLowering& n, ValueId x, ValueId indices, ValueId updates) {
+  const ConstantPtr at = n.constant(indices), rows = n.constant(updates);
+  const ConstantPtr data = at && rows && !Bounded(n).is_bounded(x) ? repeated_constant(n, x) : nullptr;
+  const ConstantPtr c = data ? with_rows(data, at, rows) : nullptr;
+  return c ? n.add_constant(c) : kAbsent;
+}
+
 bool lower_scatter_elements(NodeLowering& n) {
   const ValueId x = n.input(0);
   if (x == kAbsent || !n.has_input(2)) return n.refuse("needs three inputs");
@@ -139,6 +168,8 @@ bool lower_scatter_elements(NodeLowering& n) {
   if (!n.normalize_axis(&axis, n.rank(x))) return false;
   const auto reduction = scatter_reduction(n);
   if (!reduction) return false;
+  if (*reduction == 0 && n.rank(x) == 1)
+    if (const ValueId y = written_rows(n, x, n.input(1), n.input(2)); y != kAbsent) return n.output(0, y);
   return n.output(0,
                   n.emit(ScatterElementsAttrs{axis, *reduction},
                          {x, indices_for(n, n.input(1), n.dims(x)[static_cast<size_t>(axis)]), n.input(2)}));
@@ -149,6 +180,8 @@ bool lower_scatter_nd(NodeLowering& n) {
   if (x == kAbsent || !n.has_input(2)) return n.refuse("needs three inputs");
   const auto reduction = scatter_reduction(n);
   if (!reduction) return false;
+  if (*reduction == 0)
+    if (const ValueId y = written_rows(n, x, n.input(1), n.input(2)); y != kAbsent) return n.output(0, y);
   return n.output(
       0, n.emit(ScatterNdAttrs{*reduction}, {x, indices_for(n, n.input(1), kAnyLength), n.input(2)}));
 }

@@ -6,6 +6,7 @@
 #include "converter/import/bounded.h"
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
+#include "converter/ir/recipe.h"
 #include "runtime/core/checked.h"
 #include "runtime/core/op_enums.h"
 
@@ -287,7 +288,11 @@ bool lower_range(NodeLowering& n) {
     const double count =
         std::ceil((static_cast<double>(*limit) - static_cast<double>(*start)) / static_cast<double>(*delta));
     if (count > kMost) return n.refuse("{} elements are too many", count);
-    std::vector<int64_t> items(static_cast<size_t>(std::max(count, 0.0)));
+    const auto length = static_cast<size_t>(std::max(count, 0.0));
+    if (length * sizeof(int64_t) >= kLazyResultBytes && t == DType::kInt64)
+      return n.output(
+          0, n.add_constant(Constant::evenly_spaced(t, {static_cast<int64_t>(count)}, {*start, *delta})));
+    std::vector<int64_t> items(length);
     for (size_t i = 0; i < items.size(); ++i)
       items[i] = static_cast<int64_t>(static_cast<uint64_t>(*start) + i * static_cast<uint64_t>(*delta));
     return n.output(0, n.cast(n.int64s(items), t));
