@@ -6,13 +6,15 @@
 #include "converter/ir/builder.h"
 #include "converter/ir/spread_axis.h"
 #include "runtime/core/op_enums.h"
+#include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {
 namespace {
 
+using testing::to;
+
 constexpr int64_t kRows = 520, kColumns = 384;  // several pieces, the last one shorter
 
-CastAttrs to(DType t) { return {static_cast<int64_t>(t), 1}; }
 IntList list(const Dims& dims) { return IntList(std::span<const int64_t>(dims)); }
 
 ConstantPtr numbers(const Dims& dims, int64_t period = 1 << 30, DType dtype = DType::kInt32) {

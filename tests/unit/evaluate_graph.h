@@ -14,6 +14,8 @@
 
 namespace sinter::convert::testing {
 
+inline CastAttrs to(DType t) { return {static_cast<int64_t>(t), 1}; }
+
 // A graph being written. Inputs and constants are filled with numbers that follow from their order alone.
 struct Sketch {
   Graph graph;

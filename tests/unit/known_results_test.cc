@@ -8,13 +8,15 @@
 #include "converter/ir/recipe.h"
 #include "converter/ir/strided_writes.h"
 #include "runtime/core/op_enums.h"
+#include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {
 namespace {
 
+using testing::to;
+
 constexpr int64_t kMany = 1 << 17;
 
-CastAttrs to(DType t) { return {static_cast<int64_t>(t), 1}; }
 IntList list(const Dims& dims) { return IntList(std::span<const int64_t>(dims)); }
 SliceAttrs every(int64_t first, int64_t step, int64_t size) {
   SliceAttrs a;

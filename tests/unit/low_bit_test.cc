@@ -17,7 +17,6 @@ namespace {
 constexpr double kRoundedOnce = 2e-7;
 constexpr double kHalf = 1e-3;
 
-CastAttrs to(DType t) { return {static_cast<int64_t>(t), 1}; }
 BitwiseAttrs bitwise(BitwiseFn fn) { return {static_cast<int64_t>(fn)}; }
 
 int64_t noise(size_t i) { return static_cast<int64_t>((i * 2654435761u + 12345) >> 7 & 0xffff); }

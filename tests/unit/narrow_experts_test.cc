@@ -16,8 +16,6 @@ namespace {
 constexpr int64_t kExperts = 4, kColumns = 40, kDepth = 96, kRows = 5;
 constexpr auto kFloat = static_cast<int64_t>(DType::kFloat32);
 
-CastAttrs to(DType t) { return {static_cast<int64_t>(t), 1}; }
-
 // Small integers that every type has, and powers of two.
 ConstantPtr numbers(DType dtype, const Dims& dims, bool powers = false) {
   std::vector<double> items(static_cast<size_t>(element_count(dims)));
@@ -30,13 +28,13 @@ ConstantPtr numbers(DType dtype, const Dims& dims, bool powers = false) {
   return cast[0];
 }
 
-const Node* product(const Graph& graph) {
+const Node* expert_product(const Graph& graph) {
   for (const Node& node : graph.nodes)
     if (node.op() == Op::kExpertFullyConnected) return &node;
   return nullptr;
 }
 
-struct Model : Sketch {
+struct ExpertModel : Sketch {
   ValueId add(const ConstantPtr& c) { return graph.add_constant(c); }
   // Of each row, the `k` best of kExperts.
   ValueId best(int64_t k) {
@@ -52,7 +50,7 @@ struct Model : Sketch {
   }
   void expect_packed(DType type, DType scales, int64_t block) {
     EXPECT_GT(apply(recognise_any_low_bit, *this, 1e-6), 0);
-    const Node* p = product(graph);
+    const Node* p = expert_product(graph);
     ASSERT_NE(p, nullptr) << dump(graph);
     ASSERT_GT(p->inputs.size(), 3u) << dump(graph);
     EXPECT_EQ(graph.value(p->inputs[2]).dtype, type);
@@ -68,28 +66,28 @@ TEST(NarrowExperts, ScalesOfEveryKindStayBesideTheWeights) {
        {DType::kFloat4E2M1, DType::kFloat8E4M3FN, DType::kFloat8E5M2, DType::kInt4, DType::kInt8}) {
     SCOPED_TRACE(dtype_name(t));
     const auto weights = [&](DequantizeAttrs a, DType scale, const Dims& scales) {
-      Model s;
+      ExpertModel s;
       s.multiply(
           s.emit(a, {s.add(numbers(t, {kExperts, kColumns, kDepth})), s.add(numbers(scale, scales, true))}));
       return s;
     };
     const DType integer = t == DType::kInt8 ? DType::kInt4 : t;  // of 3 bits, these
-    Model powers = weights({2, 32, kFloat}, DType::kFloat8E8M0, {kExperts, kColumns, 3});
+    ExpertModel powers = weights({2, 32, kFloat}, DType::kFloat8E8M0, {kExperts, kColumns, 3});
     powers.expect_packed(integer, DType::kFloat8E8M0, 32);
-    Model floats = weights({2, 16, kFloat}, DType::kFloat32, {kExperts, kColumns, 6});
+    ExpertModel floats = weights({2, 16, kFloat}, DType::kFloat32, {kExperts, kColumns, 6});
     floats.expect_packed(integer, DType::kFloat8E8M0, 16);  // which holds these
-    Model rows = weights({1, 0, kFloat}, DType::kFloat32, {kColumns});
+    ExpertModel rows = weights({1, 0, kFloat}, DType::kFloat32, {kColumns});
     rows.expect_packed(integer, DType::kFloat32, kDepth);
-    Model experts = weights({0, 0, kFloat}, DType::kFloat32, {kExperts});
+    ExpertModel experts = weights({0, 0, kFloat}, DType::kFloat32, {kExperts});
     experts.expect_packed(integer, DType::kFloat32, kDepth);
-    Model one = weights({0, 0, kFloat}, DType::kFloat32, {1});
+    ExpertModel one = weights({0, 0, kFloat}, DType::kFloat32, {1});
     one.expect_packed(integer, DType::kFloat32, kDepth);
   }
 }
 
 // Blocks as an axis of their own, by products.
 TEST(NarrowExperts, ProductsWithScales) {
-  Model s;
+  ExpertModel s;
   const ValueId w =
       s.emit(MulAttrs{},
              {s.emit(to(DType::kFloat32), {s.add(numbers(DType::kFloat4E2M1, {kExperts, kColumns, 3, 32}))}),
@@ -99,7 +97,7 @@ TEST(NarrowExperts, ProductsWithScales) {
 }
 
 TEST(NarrowExperts, IndicesIntoATable) {
-  Model s;
+  ExpertModel s;
   std::vector<float> table;
   for (int i = 0; i < 16; ++i) table.push_back(static_cast<float>(std::cbrt(i - 7.0)));
   std::vector<uint8_t> at(static_cast<size_t>(kExperts * kColumns * kDepth));
@@ -111,13 +109,13 @@ TEST(NarrowExperts, IndicesIntoATable) {
                           s.add(numbers(DType::kFloat32, {kExperts, kColumns, 3, 1}, true))});
   s.multiply(s.emit(ViewAttrs{IntList{kExperts, kColumns, kDepth}}, {w}));
   s.expect_packed(DType::kUint4, DType::kFloat8E8M0, 32);
-  EXPECT_EQ(product(s.graph)->inputs.size(), 7u);
+  EXPECT_EQ(expert_product(s.graph)->inputs.size(), 7u);
 }
 
 // A product of batches; the constant may have its rows along the depth.
 TEST(NarrowExperts, BatchesOfMatrices) {
   for (const bool turned : {false, true}) {
-    Model s;
+    ExpertModel s;
     const Dims dims = turned ? Dims{kExperts, kDepth, kColumns} : Dims{kExperts, kColumns, kDepth};
     const Dims scales = turned ? Dims{kExperts, 3, kColumns} : Dims{kExperts, kColumns, 3};
     const ValueId w =
@@ -127,20 +125,20 @@ TEST(NarrowExperts, BatchesOfMatrices) {
     s.expect_packed(DType::kFloat4E2M1, DType::kFloat8E8M0, 32);
     EXPECT_EQ(count_ops(s.graph, Op::kMatMul), 0);
   }
-  Model plain;
+  ExpertModel plain;
   plain.output(plain.emit(
       MatMulAttrs{}, {plain.input({kExperts, 7, kDepth}), plain.constant({kExperts, kDepth, kColumns})}));
   EXPECT_EQ(recognise_any_low_bit(plain.graph), 0);
 }
 
 // [kRows, 2, columns, depth]
-ValueId two_of_each(Model& s, ValueId w) { return s.emit(GatherAttrs{0}, {w, s.best(2)}); }
+ValueId two_of_each(ExpertModel& s, ValueId w) { return s.emit(GatherAttrs{0}, {w, s.best(2)}); }
 
 TEST(RecogniseExperts, ChosenMatrices) {
   enum Form { kColumn, kShared, kRow, kRowTurned, kSeveral, kForms };
   for (int form = 0; form < kForms; ++form) {
     SCOPED_TRACE(form);
-    Model s;
+    ExpertModel s;
     const bool across = form == kRow || form == kSeveral;
     const ValueId w =
         s.constant(across ? Dims{kExperts, kDepth, kColumns} : Dims{kExperts, kColumns, kDepth});
@@ -175,7 +173,7 @@ TEST(RecogniseExperts, WhatIsUnpackedBehindTheGather) {
   for (const DType t : {DType::kInt8, DType::kFloat8E4M3FN})
     for (const bool products : {false, true}) {
       SCOPED_TRACE(::testing::Message() << dtype_name(t) << " " << products);
-      Model s;
+      ExpertModel s;
       const ValueId index = s.best(2);
       const ValueId q = s.emit(GatherAttrs{0}, {s.add(numbers(t, {kExperts, kColumns, kDepth})), index}),
                     scale = s.emit(GatherAttrs{0},
@@ -200,44 +198,44 @@ TEST(RecogniseExperts, WhatIsUnpackedBehindTheGather) {
 
 TEST(RecogniseExperts, OthersStay) {
   const auto stays = [](auto make) {
-    Model s;
+    ExpertModel s;
     make(s);
     EXPECT_EQ(apply(recognise_experts, s), 0) << dump(s.graph);
   };
-  const auto column = [](Model& s, ValueId w) {
+  const auto column = [](ExpertModel& s, ValueId w) {
     Dims dims = s.graph.value(w).dims;
     dims[dims.size() - 2] = dims.back(), dims.back() = 1;
     s.output(s.emit(MatMulAttrs{}, {w, s.input(dims)}));
   };
   // The depth would be joined.
-  stays([&](Model& s) {
+  stays([&](ExpertModel& s) {
     const ValueId g = two_of_each(s, s.constant({kExperts, kDepth, kColumns}));
     s.output(s.emit(MatMulAttrs{}, {s.input({kRows, 1, 2 * kDepth}),
                                     s.emit(ViewAttrs{IntList{kRows, 2 * kDepth, kColumns}}, {g})}));
   });
   // Computed weights; rows of a table that are no matrices; several columns.
-  stays([&](Model& s) { column(s, two_of_each(s, s.input({kExperts, kColumns, kDepth}))); });
-  stays([&](Model& s) { column(s, two_of_each(s, s.constant({kExperts, kDepth}))); });
-  stays([&](Model& s) {
+  stays([&](ExpertModel& s) { column(s, two_of_each(s, s.input({kExperts, kColumns, kDepth}))); });
+  stays([&](ExpertModel& s) { column(s, two_of_each(s, s.constant({kExperts, kDepth}))); });
+  stays([&](ExpertModel& s) {
     s.output(s.emit(MatMulAttrs{}, {two_of_each(s, s.constant({kExperts, kColumns, kDepth})),
                                     s.input({kRows, 2, kDepth, 3})}));
   });
   // Chosen numbers that are unpacked to what no product keeps packed, or by another index.
-  stays([&](Model& s) {
+  stays([&](ExpertModel& s) {
     const ValueId index = s.best(2);
     const ConstantPtr q = numbers(DType::kInt8, {kExperts, kColumns, kDepth});
     const ValueId w = s.emit(to(DType::kFloat32), {s.emit(GatherAttrs{0}, {s.add(q), index})});
     column(s, s.emit(MulAttrs{},
                      {w, s.emit(GatherAttrs{0}, {s.constant({kExperts, kColumns, kDepth}), index})}));
   });
-  stays([&](Model& s) {
+  stays([&](ExpertModel& s) {
     const ConstantPtr q = numbers(DType::kInt8, {kExperts, kColumns, kDepth});
     const ValueId w = s.emit(to(DType::kFloat32), {s.emit(GatherAttrs{0}, {s.add(q), s.best(2)})});
     column(s,
            s.emit(MulAttrs{}, {w, s.emit(GatherAttrs{0}, {s.constant({kExperts, kColumns, 1}), s.best(2)})}));
   });
   // Indices that may be negative.
-  stays([&](Model& s) {
+  stays([&](ExpertModel& s) {
     const ValueId index = s.emit(to(DType::kInt64), {s.input({kRows})});
     column(s, s.emit(GatherAttrs{0}, {s.constant({kExperts, kColumns, kDepth}), index}));
   });

@@ -11,9 +11,12 @@
 #include "converter/plan/planner.h"
 #include "converter/plan/store_weights.h"
 #include "runtime/core/op_enums.h"
+#include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {
 namespace {
+
+using testing::to;
 
 ConstantPtr random(DType dtype, Dims dims, unsigned seed = 1) {
   std::mt19937 bits(seed);
@@ -28,7 +31,6 @@ ConstantPtr apply(const OpAttrs& attrs, std::vector<ConstantPtr> inputs) {
   EXPECT_TRUE(evaluate(attrs, inputs, 1, &results).ok());
   return results.empty() ? nullptr : results[0];
 }
-CastAttrs to(DType t) { return {static_cast<int64_t>(t), 1}; }
 TransposeAttrs transposed() {
   TransposeAttrs t;
   t.perm = {1, 0};
