@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
           const std::span<std::byte> scales = device::take(count * sizeof(float));
           for (size_t i = 0; i < count; ++i) reinterpret_cast<float*>(scales.data())[i] = 0.01f;
           g.scales = scales.data();
-          if (rows == 1) arrange_one_row(&g);
+          choose_arrangement(&g, rows == 1);
           int64_t stride = 0;
           if (!arranged_floats(g, &stride)) return 1;
           const auto floats = [](int64_t n) {

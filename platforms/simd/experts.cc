@@ -36,7 +36,7 @@ struct Experts {
   LowBit low_bit_of(int64_t expert) const {
     LowBit g = low_bit_matrix(matrix_of(w, expert), matrix_of(scales, expert), matrix_of(zeros, expert),
                               table, depth, block_size, 0);
-    if (rows <= experts) arrange_one_row(&g);  // most have one row then
+    choose_arrangement(&g, rows <= experts);  // most have one row then
     return g;
   }
   const float* bias_of(int64_t expert) const { return bias != nullptr ? bias + expert * columns : nullptr; }

@@ -169,7 +169,7 @@ void run_arranged(LowBit g, const float* x, int64_t rows, const float* bias, flo
                   RunContext& context) {
   int64_t stride = 0;
   if (!arranged_floats(g, &stride)) return;
-  if (rows == 1) arrange_one_row(&g);
+  choose_arrangement(&g, rows == 1);
   auto* arranged = reinterpret_cast<float*>(context.workspace.data());
   for (int64_t r = 0; r < rows; ++r) arrange_row(g, x + r * g.depth, arranged + r * stride);
   // Large pieces, for memory is read ahead beyond their ends.

@@ -52,8 +52,11 @@ float low_bit_zero(const LowBit& g, int64_t at);
 
 // Lanes of a vector of floats.
 int64_t low_bit_lanes();
-// Sets is_fixed or is_one_stream where that makes products of one row of x faster.
-void arrange_one_row(LowBit* g);
+// Whether products of several rows of x unpack the weights once for all of them; other widths do so for each.
+constexpr bool unpacks_once(int bits) { return bits == 4 || bits == 8; }
+// Sets is_fixed or is_one_stream where that makes products faster. Before a row is arranged; one_row: most
+// products have one row.
+void choose_arrangement(LowBit* g, bool one_row);
 // Floats of one row of x in the order in which the weights come out of their vectors; false on overflow.
 [[nodiscard]] bool arranged_floats(const LowBit& g, int64_t* floats);
 void arrange_row(const LowBit& g, const float* x, float* arranged);

@@ -23,13 +23,16 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 int64_t low_bit_lanes() { return static_cast<int64_t>(hn::Lanes(F())); }
-void arrange_one_row(LowBit* g) {
+void choose_arrangement(LowBit* g, bool one_row) {
+  const bool by_row = one_row || !unpacks_once(g->bits);
   // Fixed-point numbers take fewer instructions than weights that become floats.
-  g->is_fixed = SINTER_FIXED != 0 && !g->is_rounded && g->format == DType::kNone && g->bits <= kMostFixedBits;
+  g->is_fixed =
+      SINTER_FIXED != 0 && by_row && !g->is_rounded && g->format == DType::kNone && g->bits <= kMostFixedBits;
   const LowBitGroups groups(*g, low_bit_lanes());
   const bool has_whole_chunks = g->depth % groups.group == 0 && groups.group % groups.chunk == 0;
   // Those of planes are several streams anyway.
-  g->is_one_stream = SINTER_ONE_STREAM != 0 && g->is_rounded && !has_planes(g->bits) && has_whole_chunks;
+  g->is_one_stream =
+      SINTER_ONE_STREAM != 0 && by_row && g->is_rounded && !has_planes(g->bits) && has_whole_chunks;
 }
 
 // The bits of the largest magnitude; more than kInfinity's if a number is NaN.
@@ -273,12 +276,12 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 
 HWY_EXPORT(low_bit_lanes);
-HWY_EXPORT(arrange_one_row);
+HWY_EXPORT(choose_arrangement);
 HWY_EXPORT(arrange_row);
 HWY_EXPORT(round_row);
 
 int64_t low_bit_lanes() { return HWY_DYNAMIC_DISPATCH(low_bit_lanes)(); }
-void arrange_one_row(LowBit* g) { HWY_DYNAMIC_DISPATCH(arrange_one_row)(g); }
+void choose_arrangement(LowBit* g, bool one_row) { HWY_DYNAMIC_DISPATCH(choose_arrangement)(g, one_row); }
 void arrange_row(const LowBit& g, const float* x, float* arranged) {
   HWY_DYNAMIC_DISPATCH(arrange_row)(g, x, arranged);
 }

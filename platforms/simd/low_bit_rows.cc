@@ -187,29 +187,33 @@ template <class Codes, bool kRounded, class Scale>
 HWY_INLINE void products_of_scales(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                                    int64_t first, int64_t last, const float* bias, float min, float max,
                                    float* y, int64_t y_stride) {
-  // Of the usual widths only, for the size of the code: others are unpacked for each row again.
-  if constexpr (Codes::kBits == 4 || Codes::kBits == 8)
-    if (rows > 1)
+  // One row of x that could be fixed-point numbers is (choose_arrangement), and has no code of its own here.
+  constexpr bool kOneRow = kRounded || !(SINTER_FIXED && Codes::kIntegers && Codes::kBits <= kMostFixedBits);
+  if constexpr (unpacks_once(Codes::kBits)) {
+    if (rows > 1 || !kOneRow)
       return products<Codes, 4, kRounded, Scale>(g, arranged, stride, rows, first, last, bias, min, max, y,
                                                  y_stride);
-  for (int64_t r = 0; r < rows; ++r, arranged += stride, y += y_stride)
-    if constexpr (kRounded)
-      column_products<Codes::kBits, false, Scale>(g, arranged, first, last, bias, min, max, y);
-    else
-      products<Codes, 1, false, Scale>(g, arranged, stride, 1, first, last, bias, min, max, y, y_stride);
+  }
+  if constexpr (kOneRow) {
+    for (int64_t r = 0; r < rows; ++r, arranged += stride, y += y_stride)
+      if constexpr (kRounded)
+        column_products<Codes::kBits, false, Scale>(g, arranged, first, last, bias, min, max, y);
+      else
+        products<Codes, 1, false, Scale>(g, arranged, stride, 1, first, last, bias, min, max, y, y_stride);
+  }
 }
 
 // run(Scale()), of what the scales are read as.
 template <int kBits, class Run>
 HWY_INLINE void for_scales([[maybe_unused]] const LowBit& g, const Run& run) {
 #if SINTER_WIDENS_SCALES
-  if constexpr (kBits == 4 || kBits == 8)  // as above
+  if constexpr (unpacks_once(kBits))  // the usual widths only, for the size of the code
     if (reads_half_scales(g)) return run(hwy::float16_t());
 #endif
   run(float());
 }
 
-// Of a row of x that is arranged for one row (arrange_one_row).
+// Of a row of x that meets the weights by itself (choose_arrangement).
 template <int kBits>
 HWY_INLINE void products_of_one_row(const LowBit& g, const float* arranged, int64_t first, int64_t last,
                                     const float* bias, float min, float max, float* y) {
