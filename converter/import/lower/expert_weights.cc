@@ -202,6 +202,8 @@ bool read_float8(NodeLowering& n, const char* name, const FloatForm& form, size_
   std::vector<int64_t> of_row;
   for (int64_t i = 0; i < d[1]; ++i) of_row.push_back(i / block);
   p->scales = n.emit(GatherAttrs{1}, {scales, n.int64s(of_row)});
+  if (bit_width(n.dtype(scales)) > bit_width(n.dtype(n.input(0))))
+    p->scales = n.cast(p->scales, DType::kFloat32);  // of float64, beside narrower x
   p->block = block;
   return true;
 }
@@ -210,8 +212,8 @@ bool read_float8(NodeLowering& n, const char* name, const FloatForm& form, size_
 bool read_factor(NodeLowering& n, const char* name, size_t at, ExpertProjection* p) {
   if (!n.has_input(at)) return n.refuse("{}_global_scale is missing", name);
   const ValueId factor = n.input(at);
-  if (n.dtype(factor) != DType::kFloat32 || n.size(factor) != p->experts)
-    return n.refuse_shapes("{}_global_scale {} is not a float32 for each of {} experts", name,
+  if (!is_float(n.dtype(factor)) || n.size(factor) != p->experts)
+    return n.refuse_shapes("{}_global_scale {} is not a float for each of {} experts", name,
                            to_string(n.dims(factor)), p->experts);
   if (const ConstantPtr c = n.constant(factor)) {
     const std::vector<double> all = c->as_doubles();
