@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "runtime/backend/target.h"
 #include "runtime/core/float_formats.h"
 #include "runtime/kernels/support.h"
 
@@ -14,6 +15,8 @@ constexpr bool kPackedBuilt = is_built(DType::kInt4) || is_built(DType::kUint4) 
 constexpr bool kUnsignedBuilt = is_built(DType::kUint8) || is_built(DType::kUint16) ||
                                 is_built(DType::kUint32) || is_built(DType::kUint64) ||
                                 is_built(DType::kBool) || is_built(DType::kUint4) || is_built(DType::kUint2);
+// Whether whole dense runs have loops of their own, whose steps are known: not where code is scarce.
+constexpr bool kDenseRuns = kHostArchitecture != Architecture::kCortexM;
 
 // The low `bits` of `v` as a signed number.
 int64_t sign_extend(uint32_t v, int bits) {
@@ -23,7 +26,7 @@ int64_t sign_extend(uint32_t v, int bits) {
 
 template <class T, class W>
 void read_as(const std::byte* data, int64_t stride, int64_t n, W* out) {
-  if (stride == sizeof(T) && n == kRunLength) {
+  if (kDenseRuns && stride == sizeof(T) && n == kRunLength) {
     for (int64_t k = 0; k < kRunLength; ++k) out[k] = static_cast<W>(load<T>(data + k * sizeof(T)));
     return;
   }
@@ -89,7 +92,7 @@ T as_element(W v) {
 }
 template <class T, class W>
 void write_as(const W* in, std::byte* data, int64_t stride, int64_t n) {
-  if (stride == sizeof(T) && n == kRunLength) {
+  if (kDenseRuns && stride == sizeof(T) && n == kRunLength) {
     for (int64_t k = 0; k < kRunLength; ++k) store<T>(data + k * sizeof(T), as_element<T>(in[k]));
     return;
   }
