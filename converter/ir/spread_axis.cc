@@ -49,8 +49,8 @@ std::optional<RowBlocks> blocks_along_rows(const ConstantPtr& constant, const Di
   if (inner == nullptr || !std::holds_alternative<BroadcastAttrs>(inner->attrs)) return std::nullopt;
   const ConstantPtr& table = inner->inputs[0];
   const Dims& wide = by->inputs[0]->dims();
-  const Dims each = wide.size() == 2 ? Dims{wide[0], 1} : Dims{};
-  if (table->dims() != each || wide[1] < 2 || dims[1] % wide[1] != 0) return std::nullopt;
+  if (wide.size() != 2 || table->dims() != Dims{wide[0], 1} || wide[1] < 2 || dims[1] % wide[1] != 0)
+    return std::nullopt;
   return RowBlocks{table->reshaped({dims[0], dims[1] / wide[1]}), wide[1]};
 }
 

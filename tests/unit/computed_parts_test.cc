@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/recipe.h"
 #include "converter/ir/spread_axis.h"
 #include "runtime/core/op_enums.h"
 #include "tests/unit/evaluate_graph.h"
@@ -195,6 +196,23 @@ TEST(SpreadAxis, FindsTheTableBehindTurnsAndCasts) {
       ASSERT_EQ(all[n * kRows + k], few[n * 7 + static_cast<size_t>(found->index[k])]);
   EXPECT_FALSE(spread_along(turned.later, 0));
   EXPECT_FALSE(spread_along(table, 0));
+}
+
+TEST(SpreadAxis, FindsBlocksOfRows) {
+  constexpr int64_t kBlock = 64, kBlocks = kRows * kColumns / kBlock;
+  const auto seen = [](const ConstantPtr& one, const Dims& wide) {
+    const ConstantPtr c = computed_later(one->dtype(), wide, BroadcastAttrs{list(wide)}, {one});
+    return computed_later(one->dtype(), {kRows, kColumns}, ViewAttrs{list({kRows, kColumns})}, {c});
+  };
+  const ConstantPtr numbers_of_blocks = numbers({kBlocks, 1});
+  const auto found = blocks_along_rows(seen(numbers_of_blocks, {kBlocks, kBlock}), {kRows, kColumns});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->block, kBlock);
+  EXPECT_EQ(found->table->dims(), (Dims{kRows, kColumns / kBlock}));
+  EXPECT_EQ(found->table->as_int64s(), numbers_of_blocks->as_int64s());
+  // One number for all, seen without axes of blocks.
+  const ConstantPtr all = numbers({1})->reshaped({});
+  EXPECT_FALSE(blocks_along_rows(seen(all, {kRows * kColumns}), {kRows, kColumns}));
 }
 
 }  // namespace
