@@ -21,12 +21,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'tests' / 'common'))
+import nf4 as nf4_table  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 
 HIDDEN, INNER, EXPERTS, CHOSEN = 2880, 2880, 8, 4
 SHAPES = {1: (EXPERTS, 2 * INNER, HIDDEN), 2: (EXPERTS, HIDDEN, INNER)}
-NF4 = [-1.0, -0.6961928, -0.52507305, -0.3949175, -0.28444138, -0.18477343, -0.09105004, 0.0, 0.0795803, 0.1609302,
-       0.2461123, 0.33791524, 0.44070983, 0.562617, 0.72295684, 1.0]
 LAYER = dict(k=CHOSEN, activation_type='swiglu', swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0,
              swiglu_limit=7.0, normalize_routing_weights=1, domain='com.microsoft')
 
@@ -112,7 +111,7 @@ def mxfp4(m):
 
 
 def nf4(m):
-    m.tensor('table', np.array(NF4, np.float32))
+    m.tensor('table', nf4_table.TABLE)
 
     def unpacked(i, e, n, k):
         w = m.stored(f'w{i}', TensorProto.UINT4, (e, n, k // 64, 64), m.codes(e, n, k // 2))

@@ -31,13 +31,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'tests' / 'common'))
+import nf4 as nf4_table  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 
 DEPTH = 4096  # rows and columns of most weights
 POLL_SECONDS = 0.005
 CHUNK = 1 << 22  # random words made at a time
-NF4 = [-1, -0.6961928, -0.525073051, -0.394917488, -0.284441382, -0.18477343, -0.0910500363, 0, 0.0795802996, 0.160930201,
-       0.246112302, 0.337915242, 0.440709829, 0.562617004, 0.722956836, 1]
 
 
 class Model:
@@ -203,7 +202,7 @@ def nf4(folder, size, stored=False, nested=False):
     for kind, items in ((TensorProto.UINT8, dict(four=4, ones=0xf0, mask=15, nought=0)), (TensorProto.INT32, dict(zero=0)),
                         (TensorProto.INT64, dict(begin=0, limit=count, step=1)), (TensorProto.FLOAT, dict(offset=1.5))):
         model.initializers += [helper.make_tensor(name, kind, [], [item]) for name, item in items.items()]
-    model.initializers += [helper.make_tensor('table', TensorProto.FLOAT, [16], NF4),
+    model.initializers += [helper.make_tensor('table', TensorProto.FLOAT, [16], nf4_table.TABLE),
                            helper.make_tensor('levels', TensorProto.FLOAT, [256], np.linspace(-1, 1, 256))]
     if stored:
         model.initializers += [numpy_helper.from_array(np.zeros(count, np.int32), 'empty'),

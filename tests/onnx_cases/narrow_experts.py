@@ -7,11 +7,10 @@ import ml_dtypes
 import numpy as np
 from case import floats, graph, ints, model, ms, node, refused, rng, simple
 from experts import EXPERTS, TOKENS, gated, mixture, packed
+from nf4 import TABLE as NF4
 
 HIDDEN, INNER = 64, 96
 FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
-NF4 = np.array([-1.0, -0.6961928, -0.52507305, -0.3949175, -0.28444138, -0.18477343, -0.09105004, 0.0, 0.0795803, 0.1609302,
-                0.2461123, 0.33791524, 0.44070983, 0.562617, 0.72295684, 1.0], np.float32)
 SILU = {"activation_type": "silu", "normalize_routing_weights": 1, "k": 2}
 
 

@@ -4,6 +4,7 @@ import itertools
 
 import ml_dtypes
 import numpy as np
+from nf4 import TABLE as NF4
 from type_case import MS, arr64, d, f16, f32, halves, i8, i32, match, node, rng, u8
 
 uint4 = ml_dtypes.uint4
@@ -260,10 +261,6 @@ def odd_shapes():
                         {"x": x}, "y:h", d(x) @ ((q - along(z)) * along(d(s))).T, constants, opset=21, strict=None,
                         weights=128 * (k + 1) // 2 + s.nbytes + (s.size + 1) // 2 * zeros,
                         ops=() if block == 8 else ("LowBitFullyConnected",))
-
-
-NF4 = np.array([-1, -0.6961928, -0.525073051, -0.394917488, -0.284441382, -0.18477343, -0.0910500363, 0, 0.0795802996,
-                0.160930201, 0.246112302, 0.337915242, 0.440709829, 0.562617004, 0.722956836, 1], f32)
 
 
 def written(g, packed, runs):
