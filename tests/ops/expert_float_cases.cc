@@ -103,7 +103,7 @@ struct ExpertCase {
   }
 };
 
-// Numbers of a row of weights differ by up to 2^31, so that small results are what is left of large terms.
+// Numbers of a row of weights differ by up to 2^31, so that large terms leave small results.
 void expect_close(const Tensor& got, const Tensor& want) {
   double most = 0;
   for (const float v : want.values<float>()) most = std::max(most, std::fabs(static_cast<double>(v)));

@@ -213,7 +213,7 @@ TEST(RecogniseExperts, OthersStay) {
     s.output(s.emit(MatMulAttrs{}, {s.input({kRows, 1, 2 * kDepth}),
                                     s.emit(ViewAttrs{IntList{kRows, 2 * kDepth, kColumns}}, {g})}));
   });
-  // Computed weights; rows of a table that are no matrices; several columns.
+  // Computed weights; rows of a table that are not matrices; several columns.
   stays([&](ExpertModel& s) { column(s, two_of_each(s, s.input({kExperts, kColumns, kDepth}))); });
   stays([&](ExpertModel& s) { column(s, two_of_each(s, s.constant({kExperts, kDepth}))); });
   stays([&](ExpertModel& s) {
