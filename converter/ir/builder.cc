@@ -216,6 +216,11 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   return ok_status();
 }
 
+ConstantPtr evaluated(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, bool recipes) {
+  std::vector<ConstantPtr> results;
+  return evaluate(attrs, inputs, 1, &results, recipes).ok() ? results[0] : nullptr;
+}
+
 Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, size_t output_count,
                      std::vector<ValueId>* results) {
   return emit(std::move(attrs), std::move(inputs), std::vector<bool>(output_count, true), results);

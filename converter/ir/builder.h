@@ -23,6 +23,8 @@ Status infer_outputs(const OpAttrs& attrs, const std::vector<ValueFact>& inputs,
 // larger than what it comes from.
 Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, size_t output_count,
                 std::vector<ConstantPtr>* outputs, bool recipes = true);
+// The same, of an operation with one output; null: it failed.
+ConstantPtr evaluated(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, bool recipes = true);
 
 class Builder {
  public:

@@ -112,13 +112,7 @@ class Parts {
     } else {
       return nullptr;
     }
-    return evaluated(attrs, inputs);
-  }
-
-  // All of what is computed.
-  static ConstantPtr evaluated(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
-    std::vector<ConstantPtr> results;
-    return evaluate(attrs, inputs, 1, &results, false).ok() ? results[0] : nullptr;
+    return evaluated(attrs, inputs, false);
   }
 
   ConstantPtr whole(const ConstantPtr& c) {
@@ -129,7 +123,7 @@ class Parts {
       std::vector<ConstantPtr> inputs = r->inputs;
       for (ConstantPtr& input : inputs)
         if (input) input = whole(input);
-      result = evaluated(r->attrs, inputs);
+      result = evaluated(r->attrs, inputs, false);
     }
     if (!result) {
       const LoadedBytes loaded = c->load();
@@ -212,7 +206,7 @@ class Parts {
       attrs.steps.push(1);
       attrs.sizes.push(i == axis ? range.count : dims[i]);
     }
-    return evaluated(attrs, {c});
+    return evaluated(attrs, {c}, false);
   }
 
   std::map<const Constant*, ConstantPtr> whole_, uncast_;
@@ -265,7 +259,7 @@ Bytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims) {
   std::vector<ConstantPtr> inputs = recipe.inputs;
   for (ConstantPtr& c : inputs)
     if (c) c = parts.whole(c);
-  const ConstantPtr result = Parts::evaluated(recipe.attrs, inputs);
+  const ConstantPtr result = evaluated(recipe.attrs, inputs, false);
   if (!result) throw std::logic_error("a constant that can be computed cannot be computed");
   const LoadedBytes loaded = result->load();
   return Bytes(loaded.bytes.begin(), loaded.bytes.end());

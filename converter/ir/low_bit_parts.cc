@@ -19,11 +19,6 @@ bool integer(DType t) { return is_integer(t) || (is_sub_byte(t) && t != DType::k
 // Floats that a product of weights of few bits takes.
 bool small_float(DType t) { return t == DType::kFloat4E2M1 || (is_float8(t) && t != DType::kFloat8E8M0); }
 
-ConstantPtr evaluated_parts(const OpAttrs& attrs, std::vector<ConstantPtr> inputs) {
-  std::vector<ConstantPtr> results;
-  return evaluate(attrs, inputs, 1, &results, false).ok() ? results[0] : nullptr;
-}
-
 template <class A>
 bool plain(const A& a) {
   return a.act_min == -kInfinity && a.act_max == kInfinity;
@@ -122,8 +117,8 @@ ConstantPtr per_column(const ConstantPtr& c, int64_t axis, int64_t count, int64_
   for (int64_t k = 0; k < count; ++k) at.push_back(k / block);
   ConstantPtr whole = c;
   if (is_sub_byte(c->dtype()))  // zero points
-    whole = evaluated_parts(CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {c});
-  return whole ? evaluated_parts(GatherAttrs{axis}, {whole, Constant::int64s(at)}) : nullptr;
+    whole = evaluated(CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {c}, false);
+  return whole ? evaluated(GatherAttrs{axis}, {whole, Constant::int64s(at)}, false) : nullptr;
 }
 
 // A scale or zero point of Dequantize over all of the data's elements.
@@ -200,11 +195,11 @@ void push_divided(ConstantPtr scaled, LowBitParts p, All* result) {
   const auto wide = [](const ConstantPtr& c) {
     return c->dtype() == DType::kFloat32
                ? c
-               : evaluated_parts(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c});
+               : evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c}, false);
   };
   const ConstantPtr s = wide(p.s);
   scaled = scaled ? wide(scaled) : nullptr;
-  const ConstantPtr quotient = s && scaled ? evaluated_parts(DivAttrs{}, {scaled, s}) : nullptr;
+  const ConstantPtr quotient = s && scaled ? evaluated(DivAttrs{}, {scaled, s}, false) : nullptr;
   if (!quotient) return;
   const LoadedBytes loaded = quotient->load();
   Bytes bytes(loaded.bytes.begin(), loaded.bytes.end());
@@ -244,7 +239,7 @@ All parts_of(const ConstantPtr& c) {
       for (const size_t side : {0u, 1u})
         for (LowBitParts& p : whole_parts_of(r->inputs[side])) {
           if (!p.table.empty()) continue;
-          const ConstantPtr z = p.z ? nullptr : evaluated_parts(NegAttrs{}, {r->inputs[1 - side]});
+          const ConstantPtr z = p.z ? nullptr : evaluated(NegAttrs{}, {r->inputs[1 - side]}, false);
           if (z && !p.s)
             result.push_back({p.q, z, nullptr, p.rounded_to, p.written});
           else if (z)

@@ -118,11 +118,6 @@ size_t stored_bytes(const ConstantPtr& c) {
   return !c ? 0 : c->recipe() ? c->recipe()->stored_bytes : c->byte_size();
 }
 
-ConstantPtr evaluated(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
-  std::vector<ConstantPtr> results;
-  return evaluate(attrs, inputs, 1, &results).ok() ? results[0] : nullptr;
-}
-
 // The numbers as `narrow` and back, if they are the same bits then.
 ConstantPtr through(DType narrow, const ConstantPtr& wide) {
   const ConstantPtr half = evaluated(CastAttrs{static_cast<int64_t>(narrow), 1}, {wide});

@@ -29,14 +29,9 @@ bool exact(DType from, DType to) {
   return (is_float(from) && from != DType::kFloat64) || bit_width(from) <= 16;
 }
 
-ConstantPtr evaluate_one(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
-  std::vector<ConstantPtr> results;
-  return evaluate(attrs, inputs, 1, &results, false).ok() ? results[0] : nullptr;
-}
-
 // Elements moved by `attrs`; packed ones are unpacked for it.
 ConstantPtr moved(const OpAttrs& attrs, const ConstantPtr& c) {
-  if (!is_sub_byte(c->dtype())) return evaluate_one(attrs, {c});
+  if (!is_sub_byte(c->dtype())) return evaluated(attrs, {c}, false);
   if (op_of(attrs) == Op::kView)
     return c->reshaped([&] {
       const IntList& dims = std::get<ViewAttrs>(attrs).dims;
@@ -45,9 +40,9 @@ ConstantPtr moved(const OpAttrs& attrs, const ConstantPtr& c) {
   const DType whole = c->dtype() == DType::kFloat4E2M1                             ? DType::kFloat32
                       : c->dtype() == DType::kUint4 || c->dtype() == DType::kUint2 ? DType::kUint8
                                                                                    : DType::kInt8;
-  const ConstantPtr unpacked = evaluate_one(CastAttrs{static_cast<int64_t>(whole), 1}, {c});
-  const ConstantPtr there = unpacked ? evaluate_one(attrs, {unpacked}) : nullptr;
-  return there ? evaluate_one(CastAttrs{static_cast<int64_t>(c->dtype()), 1}, {there}) : nullptr;
+  const ConstantPtr unpacked = evaluated(CastAttrs{static_cast<int64_t>(whole), 1}, {c}, false);
+  const ConstantPtr there = unpacked ? evaluated(attrs, {unpacked}, false) : nullptr;
+  return there ? evaluated(CastAttrs{static_cast<int64_t>(c->dtype()), 1}, {there}, false) : nullptr;
 }
 
 // Operations that extract a number of few bits from a word.
@@ -100,7 +95,7 @@ ConstantPtr narrowed(const OpAttrs& attrs, const std::vector<ConstantPtr>& input
   if (dense_bytes(narrow, result->dims()) >= kLazyResultBytes)
     leaf = computed_later(narrow, result->dims(), to,
                           {computed_later(result->dtype(), result->dims(), attrs, inputs)});
-  else if (!(leaf = evaluate_one(to, {result})))
+  else if (!(leaf = evaluated(to, {result}, false)))
     return result;
   return Constant::made(
       result, std::make_shared<const Recipe>(
@@ -141,7 +136,7 @@ bool keeps_axes_from(int64_t axis, const Dims& from, const IntList& to, int64_t*
 bool view_scales(const Dims& data, const IntList& to, DequantizeAttrs* a, std::vector<ConstantPtr>* inputs) {
   const auto axis = static_cast<std::ptrdiff_t>(a->axis);
   const auto view = [](const ConstantPtr& c, const Dims& dims) {
-    return evaluate_one(ViewAttrs{IntList(std::span<const int64_t>(dims))}, {c});
+    return evaluated(ViewAttrs{IntList(std::span<const int64_t>(dims))}, {c}, false);
   };
   if (a->block_size > 0 && !keeps_axes_from(axis, data, to, &a->axis)) return false;
   const bool rows = to.size() == 2 && !data.empty() && to[1] == data.back();
@@ -162,7 +157,7 @@ bool view_scales(const Dims& data, const IntList& to, DequantizeAttrs* a, std::v
       Dims whole(data.begin(), data.end() - 1), along(data.size() - 1, 1);
       along[static_cast<size_t>(axis)] = own[0];
       c = view(c, along);
-      if (c) c = evaluate_one(BroadcastAttrs{IntList(std::span<const int64_t>(whole))}, {c});
+      if (c) c = evaluated(BroadcastAttrs{IntList(std::span<const int64_t>(whole))}, {c}, false);
       if (c) c = view(c, {to[0]});
     }
     if (!c) return false;

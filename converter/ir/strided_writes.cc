@@ -9,11 +9,6 @@
 namespace sinter::convert {
 namespace {
 
-ConstantPtr evaluated(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
-  std::vector<ConstantPtr> results;
-  return evaluate(attrs, inputs, 1, &results).ok() ? results[0] : nullptr;
-}
-
 // Under these dims, without a copy of large bytes.
 ConstantPtr viewed(const ConstantPtr& c, const Dims& dims) {
   if (!c->recipe()) return c->reshaped(dims);

@@ -54,11 +54,6 @@ class ExpertRecogniser {
     return false;
   }
 
-  static ConstantPtr evaluated(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
-    std::vector<ConstantPtr> results;
-    return evaluate(attrs, inputs, 1, &results).ok() ? results[0] : nullptr;
-  }
-
   // The index of the Gather that a value comes from by operations that table_of() follows.
   ValueId index_of(ValueId id) {
     constexpr int kMost = 16;

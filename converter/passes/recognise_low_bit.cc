@@ -152,22 +152,19 @@ class LowBitRecogniser {
   std::optional<Operands> expert_operands(ValueId id, bool turned, bool may_be_wide) {
     const auto [at, fresh] = known_.emplace(std::pair(id, turned), std::nullopt);
     if (!fresh) return at->second;
-    const auto evaluated = [](const OpAttrs& attrs, const ConstantPtr& c) {
-      std::vector<ConstantPtr> results;
-      return c && evaluate(attrs, {c}, 1, &results).ok() ? results[0] : nullptr;
-    };
     ConstantPtr c = e_.value(id).constant;
     if (!c->recipe()) return std::nullopt;
-    if (c->dtype() != DType::kFloat32) c = evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, c);
-    if (turned) c = evaluated(TransposeAttrs{IntList{0, 2, 1}}, c);
+    if (c->dtype() != DType::kFloat32)
+      c = evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c});
+    if (c && turned) c = evaluated(TransposeAttrs{IntList{0, 2, 1}}, {c});
     if (!c) return std::nullopt;
     const Dims dims = c->dims();
-    const ConstantPtr rows = evaluated(ViewAttrs{IntList{dims[0] * dims[1], dims[2]}}, c);
+    const ConstantPtr rows = evaluated(ViewAttrs{IntList{dims[0] * dims[1], dims[2]}}, {c});
     if (!rows || !rows->recipe()) return std::nullopt;
     auto w = low_bit_weights(rows, false);
     if (!w || !w->order.empty() || w->padding != 0 || (may_be_wide && better_wide(*w))) return std::nullopt;
     const auto of_experts = [&](const ConstantPtr& part) {
-      return part ? evaluated(ViewAttrs{IntList{dims[0], dims[1], part->dims()[1]}}, part) : nullptr;
+      return part ? evaluated(ViewAttrs{IntList{dims[0], dims[1], part->dims()[1]}}, {part}) : nullptr;
     };
     w->weights = w->weights->reshaped(dims);
     const ConstantPtr scales = of_experts(w->scales), zeros = of_experts(w->zeros);

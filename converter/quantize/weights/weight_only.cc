@@ -37,11 +37,6 @@ struct Scheme {
   auto operator<=>(const Scheme&) const = default;
 };
 
-ConstantPtr evaluated(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
-  std::vector<ConstantPtr> results;
-  return evaluate(attrs, inputs, 1, &results).ok() ? results[0] : nullptr;
-}
-
 // Integers from 0 on in the rows of bytes of runtime/core/bit_rows.h.
 ConstantPtr bit_rows(int bits, const BlockShape& shape, const std::vector<int8_t>& items) {
   const int64_t row = bit_row_bytes(bits, shape.columns);
