@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """What a token costs in a mixture of experts, by the type of the weights.
 
-    bench/experts.py --sinter build/release/bin/sinter [--only NAME,...] [--threads 1,2] [--rounds 5] [--seconds 1] [--reference]
+    bench/experts.py --sinter build/release/bin/sinter [--only NAME,...] [--experts 8] [--threads 1,2] [--rounds 5] [--seconds 1]
+                     [--reference]
 
-One layer in the sizes of gpt-oss-20b but for the number of experts: 2880 numbers, 8 experts of 2880, of which a token has
-4, swiglu. The models are made here, with the same bytes every time, and converted; one exists at a time, in the temporary
-folder. For each: megabytes of the file, those of the weights and scales that a token reads, and the fastest run of all rounds
-of `sinter bench`, with what it reads in a second. --reference: also on the reference kernels, in one round.
+One layer in the sizes of gpt-oss-20b but for the number of experts, which --experts sets: 2880 numbers, experts of 2880, of which
+a token has 4, swiglu. The models are made here, with the same bytes every time, and converted; one exists at a time, in the
+temporary folder. For each: processor seconds and peak resident memory of the conversion, megabytes of the file, those of the
+weights and scales that a token reads, and the fastest run of all rounds of `sinter bench`, with what it reads in a second.
+--reference: also on the reference kernels, in one round.
 """
 import argparse
 import json
@@ -20,18 +22,19 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / 'tests' / 'common'))
+sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tests' / 'common')]
 import nf4 as nf4_table  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+from large_models import convert  # noqa: E402
 
-HIDDEN, INNER, EXPERTS, CHOSEN = 2880, 2880, 8, 4
-SHAPES = {1: (EXPERTS, 2 * INNER, HIDDEN), 2: (EXPERTS, HIDDEN, INNER)}
+HIDDEN, INNER, CHOSEN = 2880, 2880, 4
 LAYER = dict(k=CHOSEN, activation_type='swiglu', swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0,
              swiglu_limit=7.0, normalize_routing_weights=1, domain='com.microsoft')
 
 
 class Model:
-    def __init__(self):
+    def __init__(self, experts):
+        self.experts, self.shapes = experts, {1: (experts, 2 * INNER, HIDDEN), 2: (experts, HIDDEN, INNER)}
         self.random = np.random.Generator(np.random.PCG64(7))
         self.nodes, self.initializers = [], []
 
@@ -59,7 +62,7 @@ class Model:
     def save(self, path):
         value = helper.make_tensor_value_info
         graph = helper.make_graph(self.nodes, 'experts', [value('x', TensorProto.FLOAT, [1, HIDDEN]),
-                                                          value('r', TensorProto.FLOAT, [1, EXPERTS])],
+                                                          value('r', TensorProto.FLOAT, [1, self.experts])],
                                   [value('y', TensorProto.FLOAT, [1, HIDDEN])], self.initializers)
         opsets = [helper.make_opsetid('', 25), helper.make_opsetid('com.microsoft', 1)]
         onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=11), path, save_as_external_data=True,
@@ -68,7 +71,7 @@ class Model:
 
 def packed(m, quant_type, block, scales, **attributes):
     inputs = ['x', 'r', *[''] * 15]
-    for i, (e, n, k) in SHAPES.items():
+    for i, (e, n, k) in m.shapes.items():
         shape = (e, n, k // 2) if quant_type == 'int' else (e, k, n // 2)
         inputs[3 * i - 1] = m.tensor(f'w{i}', m.codes(*shape))
         inputs[3 * i] = m.tensor(f's{i}', scales(e, n, k // block))
@@ -92,14 +95,14 @@ def nvfp4(m):
 
 def fp8(m):
     inputs = ['x', 'r', *[''] * 5]
-    for i, (e, n, k) in SHAPES.items():
+    for i, (e, n, k) in m.shapes.items():
         inputs[3 * i - 1] = m.stored(f'w{i}', TensorProto.FLOAT8E4M3FN, (e, n, k), m.codes(e, n, k) & 0xb7)
         inputs[3 * i] = m.tensor(f's{i}', m.floats(e, -(-n // 128), -(-k // 128)))
     m.node('QMoE', inputs, 'y', quant_type='fp8', block_size=128, expert_weight_bits=8, **LAYER)
 
 
 def mixture(m, unpacked):
-    m.node('MoE', ['x', 'r', unpacked(1, *SHAPES[1]), '', unpacked(2, *SHAPES[2])], 'y', **LAYER)
+    m.node('MoE', ['x', 'r', unpacked(1, *m.shapes[1]), '', unpacked(2, *m.shapes[2])], 'y', **LAYER)
 
 
 def mxfp4(m):
@@ -141,6 +144,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument('--sinter')
     p.add_argument('--only', default=','.join(KINDS))
+    p.add_argument('--experts', type=int, default=8)
     p.add_argument('--threads', default='1')
     p.add_argument('--rounds', type=int, default=5)
     p.add_argument('--seconds', default='1')
@@ -148,18 +152,20 @@ def main():
     args = p.parse_args()
     sinter, threads = cli.find_sinter(args.sinter), args.threads.split(',')
     timed = [f'{t} thread{"s" * (t != "1")}, ms (GB/s)' for t in threads] + ['reference kernels, ms'] * args.reference
-    print('| weights | file, MB | read, MB | ' + ' | '.join(timed) + ' |\n' + '| --- ' * (3 + len(timed)) + '|')
+    print('| weights | conversion, CPU s | peak, MB | file, MB | read, MB | ' + ' | '.join(timed) + ' |\n' + '| --- ' * (5 + len(timed)) + '|')
     for name, (make, width) in KINDS.items():
         if not any(name.startswith(only) for only in args.only.split(',')):
             continue
         with tempfile.TemporaryDirectory(prefix='experts-') as folder:
             source, file = pathlib.Path(folder) / 'model.onnx', pathlib.Path(folder) / 'model.sinter'
-            m = Model()
+            m = Model(args.experts)
             make(m)
             m.save(source)
-            command(sinter, 'convert', source, '-o', file)
-            read = sum(n * k for _, n, k in SHAPES.values()) * CHOSEN * width
-            cells = [name, f'{file.stat().st_size / 1e6:.0f}', f'{read / 1e6:.0f}']
+            code, seconds, peak, outcome = convert(sinter, source, file, [])
+            if code:
+                raise SystemExit(f'{name}: exit code {code}: {outcome.strip()[-300:]}')
+            read = sum(n * k for _, n, k in m.shapes.values()) * CHOSEN * width
+            cells = [name, f'{seconds:.1f}', f'{peak / 1e6:,.0f}', f'{file.stat().st_size / 1e6:.0f}', f'{read / 1e6:.0f}']
             for t in threads:
                 ms = fastest(sinter, file, args.rounds, '--threads', t, '--seconds', args.seconds)
                 cells.append(f'{ms:.2f} ({read / ms / 1e6:.1f})')

@@ -23,11 +23,20 @@ constexpr int64_t kPieceRows = 32;
 // Operands that every piece reads whole are computed once if they take no more than this, at once.
 constexpr size_t kWholeBytes = 8 << 20;
 
-// Indices of one axis of a constant.
+// Indices of one axis of a constant; or, `joined`, of all axes up to this one as if they were one.
 struct AxisRange {
   int axis = 0;
   int64_t first = 0, count = 0;
+  bool joined = false;
   auto operator<=>(const AxisRange&) const = default;
+
+  int first_axis() const { return joined ? 0 : axis; }
+  // The dims of such a part of a constant of these dims.
+  Dims of(Dims dims) const {
+    std::fill(dims.begin() + first_axis(), dims.begin() + axis, 1);
+    dims[static_cast<size_t>(axis)] = count;
+    return dims;
+  }
 };
 
 int64_t product(const Dims& dims, size_t first, size_t end) {
@@ -38,16 +47,40 @@ int64_t product(const Dims& dims, size_t first, size_t end) {
 // The range of `from` that holds the same elements as a range of `to`, of which it is a view.
 std::optional<AxisRange> viewed(const Dims& from, const Dims& to, const AxisRange& range) {
   const auto axis = static_cast<size_t>(range.axis);
-  const int64_t before = product(to, 0, axis), after = product(to, axis + 1, to.size());
+  const int64_t before = product(to, 0, static_cast<size_t>(range.first_axis())),
+                after = product(to, axis + 1, to.size());
   for (size_t k = 0; k < from.size(); ++k) {
-    if (product(from, 0, k) != before || from[k] == 1) continue;
+    const bool joined = before == 1 && product(from, 0, k) != 1;
+    if (from[k] == 1 || (!joined && product(from, 0, k) != before)) continue;
     const int64_t own = product(from, k + 1, from.size());
     // Elements in both units.
     const int64_t first = range.first * after, count = range.count * after;
     if (own > 0 && first % own == 0 && count % own == 0)
-      return AxisRange{static_cast<int>(k), first / own, count / own};
+      return AxisRange{static_cast<int>(k), first / own, count / own, joined};
   }
   return std::nullopt;
+}
+
+// The range of an operand's own axes that meets a range of the result's, from the last axis on. nullopt: all
+// of it.
+std::optional<AxisRange> broadcast_range(const Dims& own, const Dims& dims, const AxisRange& range) {
+  const int missing = static_cast<int>(dims.size()) - static_cast<int>(own.size());
+  AxisRange r = range;
+  r.axis -= missing, r.joined &= r.axis > 0;
+  for (int i = r.axis; i >= 0 && i >= range.first_axis() - missing; --i)
+    if (own[static_cast<size_t>(i)] != 1) return r;
+  return std::nullopt;
+}
+// Whether every one of the axes of a range that have several indices has them in the operand too, or none.
+bool meets(const Dims& own, const Dims& dims, const AxisRange& range) {
+  const int missing = static_cast<int>(dims.size()) - static_cast<int>(own.size());
+  bool all = true, none = true;
+  for (int i = range.first_axis(); i <= range.axis; ++i) {
+    const int64_t length = i < missing ? 1 : own[static_cast<size_t>(i - missing)];
+    all &= length == dims[static_cast<size_t>(i)];
+    none &= length == 1;
+  }
+  return all || none;
 }
 
 class Parts {
@@ -56,7 +89,6 @@ class Parts {
   ConstantPtr computed(const Recipe& recipe, const Dims& dims, const AxisRange& range) {
     std::vector<ConstantPtr> inputs = recipe.inputs;
     OpAttrs attrs = recipe.attrs;
-    const int rank = static_cast<int>(dims.size());
     if (std::holds_alternative<CastAttrs>(attrs) && inputs[0]) {
       inputs[0] = same_numbers(inputs[0]);
       if (inputs[0]->dtype() == static_cast<DType>(std::get<CastAttrs>(attrs).to))
@@ -67,33 +99,34 @@ class Parts {
       return inputs[i] != nullptr;
     };
     if (is_elementwise(op_of(attrs)) || std::holds_alternative<BroadcastAttrs>(attrs)) {
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        if (!inputs[i]) return nullptr;
-        const Dims& own = inputs[i]->dims();
-        const int axis = range.axis - (rank - static_cast<int>(own.size()));
-        const bool spread = axis < 0 || own[static_cast<size_t>(axis)] == 1;
-        if (!replace(i, spread ? std::nullopt : std::optional(AxisRange{axis, range.first, range.count})))
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (!inputs[i] || !meets(inputs[i]->dims(), dims, range) ||
+            !replace(i, broadcast_range(inputs[i]->dims(), dims, range)))
           return nullptr;
+      if (auto* broadcast = std::get_if<BroadcastAttrs>(&attrs)) {
+        const Dims some = range.of(dims);
+        broadcast->dims = IntList(std::span<const int64_t>(some));
       }
-      if (auto* broadcast = std::get_if<BroadcastAttrs>(&attrs))
-        broadcast->dims[static_cast<size_t>(range.axis)] = range.count;
     } else if (const auto* view = std::get_if<ViewAttrs>(&attrs)) {
       const auto of = view->dtype < 0 ? viewed(inputs[0]->dims(), dims, range) : std::nullopt;
       if (!of || !replace(0, of)) return nullptr;
-      Dims part_dims = dims;
-      part_dims[static_cast<size_t>(range.axis)] = range.count;
-      return inputs[0]->reshaped(std::move(part_dims));
+      return inputs[0]->reshaped(range.of(dims));
     } else if (const auto* transpose = std::get_if<TransposeAttrs>(&attrs)) {
       const auto axis = static_cast<int>(transpose->perm[static_cast<size_t>(range.axis)]);
-      if (!replace(0, AxisRange{axis, range.first, range.count})) return nullptr;
+      for (int i = 0; range.joined && i <= range.axis; ++i)
+        if (transpose->perm[static_cast<size_t>(i)] != i) return nullptr;
+      if (!replace(0, AxisRange{axis, range.first, range.count, range.joined})) return nullptr;
     } else if (const auto* gather = std::get_if<GatherAttrs>(&attrs)) {
       const int picks = static_cast<int>(inputs[1]->dims().size()), axis = static_cast<int>(gather->axis);
       const bool picked = range.axis >= axis && range.axis < axis + picks;
       const int table_axis = range.axis < axis ? range.axis : range.axis - picks + 1;
-      if (!replace(0,
-                   picked ? std::nullopt : std::optional(AxisRange{table_axis, range.first, range.count})) ||
-          !replace(1, picked ? std::optional(AxisRange{range.axis - axis, range.first, range.count})
-                             : std::nullopt))
+      // Axes of both operands, or those of the indices behind others of the table.
+      if (range.joined && range.axis >= axis && (!picked || axis > 0)) return nullptr;
+      const auto at = [&](int own) {
+        return std::optional(AxisRange{own, range.first, range.count, range.joined && own > 0});
+      };
+      if (!replace(0, picked ? std::nullopt : at(table_axis)) ||
+          !replace(1, picked ? at(range.axis - axis) : std::nullopt))
         return nullptr;
     } else if (const auto* nd = std::get_if<GatherNdAttrs>(&attrs)) {
       const Dims& index = inputs[1]->dims();
@@ -101,11 +134,13 @@ class Parts {
       if (nd->batch_dims != 0) return nullptr;
       const bool picked = range.axis < picks;
       const int table_axis = range.axis - picks + static_cast<int>(index.back());
+      if (range.joined && !picked) return nullptr;
       if (!replace(0,
                    picked ? std::nullopt : std::optional(AxisRange{table_axis, range.first, range.count})) ||
           !replace(1, picked ? std::optional(range) : std::nullopt))
         return nullptr;
     } else if (const auto* concat = std::get_if<ConcatAttrs>(&attrs)) {
+      if (range.joined && concat->axis <= range.axis) return nullptr;
       if (concat->axis == range.axis) inputs = overlapping(inputs, range);
       for (size_t i = 0; i < inputs.size() && concat->axis != range.axis; ++i)
         if (!replace(i, range)) return nullptr;
@@ -173,7 +208,8 @@ class Parts {
   }
 
   ConstantPtr part(const ConstantPtr& c, const AxisRange& range) {
-    if (range.first == 0 && range.count == c->dims()[static_cast<size_t>(range.axis)] && !c->computed_by())
+    if (range.first == 0 && !range.joined && range.count == c->dims()[static_cast<size_t>(range.axis)] &&
+        !c->computed_by())
       return whole(c);
     const auto [at, fresh] = parts_.emplace(std::pair(c.get(), range), nullptr);
     if (!fresh) return at->second;
@@ -190,16 +226,17 @@ class Parts {
     const auto axis = static_cast<size_t>(range.axis);
     Dims dims = c->dims();
     const int64_t run = product(dims, axis + 1, dims.size());
-    const bool together = product(dims, 0, axis) == 1;
+    const bool together = range.joined || product(dims, 0, axis) == 1;
     const int width = bit_width(c->dtype());
     if (together && run * width % 8 == 0) {
-      dims[axis] = range.count;
+      dims = range.of(std::move(dims));
       const auto each = static_cast<size_t>(run * width / 8);
       const LoadedBytes loaded = c->load();
       return Constant::mapped(c->dtype(), std::move(dims), loaded.owner,
                               loaded.bytes.subspan(static_cast<size_t>(range.first) * each,
                                                    static_cast<size_t>(range.count) * each));
     }
+    if (range.joined) return nullptr;
     SliceAttrs attrs;
     for (size_t i = 0; i < dims.size(); ++i) {
       attrs.starts.push(i == axis ? range.first : 0);
@@ -217,11 +254,24 @@ class Parts {
 
 namespace {
 
-// All of them where a constant is small, or has few rows.
-int64_t rows_of_piece(const Dims& dims) {
-  const int64_t rows = dims.empty() ? 1 : dims[0], elements = element_count(dims);
+// Of so many rows; all of them where a constant is small, or has few.
+int64_t rows_of_piece(int64_t rows, int64_t elements) {
   if (elements <= kPieceElements || rows <= kPieceRows) return rows;
   return std::max<int64_t>(1, kPieceElements / (elements / rows) / kPieceRows) * kPieceRows;
+}
+
+// The first piece of a constant. Where the first axes are short, as those of experts and heads are, these are
+// joined to rows.
+AxisRange first_piece(const Dims& dims) {
+  AxisRange piece{0, 0, dims.empty() ? 1 : dims[0]};
+  const int64_t elements = element_count(dims);
+  int64_t rows = piece.count;
+  while (rows <= kPieceRows && elements > kPieceElements && piece.axis + 1 < static_cast<int>(dims.size())) {
+    piece.joined |= rows > 1;
+    rows *= dims[static_cast<size_t>(++piece.axis)];
+  }
+  piece.count = rows_of_piece(rows, elements);
+  return piece;
 }
 
 }  // namespace
@@ -230,7 +280,7 @@ bool in_pieces(const std::vector<ConstantPtr>& constants,
                const std::function<bool(int64_t, std::span<const LoadedBytes>)>& use) {
   const InMemoryScope scope;
   const Dims& dims = constants.at(0)->dims();
-  const int64_t rows = dims[0], step = rows_of_piece(dims);
+  const int64_t rows = dims[0], step = rows_of_piece(rows, element_count(dims));
   Parts parts;
   for (int64_t row = 0; row < rows; row += step, parts.forget_parts()) {
     std::vector<LoadedBytes> pieces;
@@ -243,13 +293,16 @@ bool in_pieces(const std::vector<ConstantPtr>& constants,
 Bytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims) {
   const InMemoryScope scope;
   const size_t bytes = dense_bytes(dtype, dims);
-  const int64_t rows = dims.empty() ? 1 : dims[0], step = rows_of_piece(dims);
+  AxisRange piece = first_piece(dims);
+  const int64_t rows = dims.empty() ? 1 : product(dims, 0, static_cast<size_t>(piece.axis) + 1),
+                step = piece.count;
   Parts parts;
   if (step < rows) {
     Bytes result;
     result.reserve(bytes);
-    for (int64_t row = 0; row < rows; row += step, parts.forget_parts()) {
-      const ConstantPtr part = parts.computed(recipe, dims, {0, row, std::min(step, rows - row)});
+    for (; piece.first < rows; piece.first += step, parts.forget_parts()) {
+      piece.count = std::min(step, rows - piece.first);
+      const ConstantPtr part = parts.computed(recipe, dims, piece);
       if (!part) break;
       const LoadedBytes loaded = part->load();  // whole bytes, but for the last piece
       result.insert(result.end(), loaded.bytes.begin(), loaded.bytes.end());

@@ -219,12 +219,12 @@ std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& cons
     q = computed_later(DType::kInt32, q->dims(), CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {q});
   m->q.reserve(static_cast<size_t>(constant->size()));
   int32_t low = INT32_MAX, high = INT32_MIN;
+  std::vector<int32_t> items;
   const auto same = [&](int64_t row, std::span<const LoadedBytes> pieces) {
-    const size_t first = m->q.size(), count = pieces[0].bytes.size() / sizeof(int32_t);
-    m->q.resize(first + count);
-    const std::span<int32_t> items = std::span(m->q).subspan(first);
+    items.resize(pieces[0].bytes.size() / sizeof(int32_t));
     std::memcpy(items.data(), pieces[0].bytes.data(), pieces[0].bytes.size());
     for (const int32_t i : items) low = std::min(low, i), high = std::max(high, i);
+    m->q.insert(m->q.end(), items.begin(), items.end());
     return int64_t{high} - low < 256 && same_values(*m, b, parts, row, items, pieces[1].bytes);
   };
   if (!in_pieces({q, constant}, same)) return std::nullopt;

@@ -28,7 +28,7 @@ struct LowBitMatrix {
   };
 
   int64_t rows = 0, columns = 0;
-  std::vector<int32_t> q;  // [rows, columns], or empty: they are not read
+  std::vector<uint8_t> q;  // [rows, columns], modulo 256; or empty: they are not read
   Operand z, s;
 };
 

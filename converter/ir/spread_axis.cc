@@ -49,9 +49,12 @@ std::optional<RowBlocks> blocks_along_rows(const ConstantPtr& constant, const Di
   if (inner == nullptr || !std::holds_alternative<BroadcastAttrs>(inner->attrs)) return std::nullopt;
   const ConstantPtr& table = inner->inputs[0];
   const Dims& wide = by->inputs[0]->dims();
-  if (wide.size() != 2 || table->dims() != Dims{wide[0], 1} || wide[1] < 2 || dims[1] % wide[1] != 0)
-    return std::nullopt;
-  return RowBlocks{table->reshaped({dims[0], dims[1] / wide[1]}), wide[1]};
+  Dims each = wide;
+  if (each.empty()) return std::nullopt;
+  each.back() = 1;
+  const int64_t block = wide.back();
+  if (table->dims() != each || block < 2 || dims[1] % block != 0) return std::nullopt;
+  return RowBlocks{table->reshaped({dims[0], dims[1] / block}), block};
 }
 
 }  // namespace sinter::convert

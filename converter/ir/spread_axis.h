@@ -25,8 +25,8 @@ struct RowBlocks {
   int64_t block = 0;
 };
 
-// nullopt: it was not computed as one number for each of its blocks [N * K / block, 1], broadcast, and seen
-// as [N, K], or it was cast since then.
+// nullopt: it was not computed as one number for each of its blocks [..., 1], broadcast to [..., block], and
+// seen as [N, K], or it was cast since then.
 std::optional<RowBlocks> blocks_along_rows(const ConstantPtr& constant, const Dims& dims);
 
 }  // namespace sinter::convert

@@ -157,6 +157,40 @@ TEST(ComputedParts, RowsOfSeveralConstants) {
   expect_same(apply(ViewAttrs{list({2 * (kRows + 80), kColumns / 2})}, {rows}));
 }
 
+// First axes of few indices, as those of experts and heads, are parts of rows.
+TEST(ComputedParts, ShortAxesInFrontOfRows) {
+  constexpr int64_t kExperts = 4, kEach = 260, kBlocks = 6, kBlock = 64;
+  const Dims dims{kExperts, kEach, kBlocks, kBlock};
+  const Twice places = apply(to(DType::kInt32), {apply(to(DType::kUint4), {same(numbers(dims, 16))})});
+  const Twice table = same(numbers({16}, 1000)), rows = same(numbers({16, 3}, 1000));
+  const Twice found = apply(GatherAttrs{0}, {table, places});
+  expect_same(found);
+  const Twice scaled = apply(MulAttrs{}, {found, same(numbers({kExperts, kEach, kBlocks, 1}, 90))});
+  expect_same(scaled);
+  const Twice matrices = apply(ViewAttrs{list({kExperts * kEach, kBlocks * kBlock})}, {scaled});
+  expect_same(matrices);
+  expect_together(matrices, apply(to(DType::kFloat32), {matrices}));
+  // Operands that have some of these axes, or none.
+  for (const Dims& own :
+       {Dims{kExperts, 1, kBlocks, 1}, {kEach, 1, kBlock}, {1, 1, kBlocks, kBlock}, {kBlock}})
+    expect_same(apply(AddAttrs{}, {scaled, same(numbers(own, 50))}));
+  expect_same(apply(BroadcastAttrs{list(dims)}, {same(numbers({kExperts, kEach, kBlocks, 1}))}));
+  expect_same(apply(BroadcastAttrs{list(dims)}, {same(numbers({kExperts, 1, kBlocks, 1}))}));
+  // Operations that keep these axes, and others.
+  expect_same(apply(TransposeAttrs{IntList{0, 1, 3, 2}}, {scaled}));
+  expect_same(apply(TransposeAttrs{IntList{0, 2, 1, 3}}, {scaled}));
+  for (const int64_t axis : {0, 1, 2, 3}) {
+    expect_same(apply(ConcatAttrs{axis}, {scaled, found}));
+    expect_same(apply(GatherAttrs{axis}, {scaled, same(numbers({5, 2}, 4, DType::kInt64))}));
+  }
+  expect_same(apply(GatherAttrs{0},
+                    {rows, apply(ViewAttrs{list({5, 8, kExperts * kEach * kBlocks / 5, 8})}, {places})}));
+  expect_same(
+      apply(GatherNdAttrs{0}, {table, apply(ViewAttrs{list({2, 2, kEach * kBlocks, kBlock, 1})}, {places})}));
+  for (const Dims& seen : {Dims{1, 1, kExperts * kEach, 384}, {2, 520, 384}, {30, 52, 256}, {8, 1, 130, 384}})
+    expect_same(apply(to(DType::kFloat32), {apply(ViewAttrs{list(seen)}, {scaled})}));
+}
+
 TEST(ComputedParts, NumbersThatArePackedInBetween) {
   const Twice q = unpacked(kRows, kColumns);
   const Twice packed = apply(to(DType::kUint4), {q});
@@ -210,6 +244,18 @@ TEST(SpreadAxis, FindsBlocksOfRows) {
   EXPECT_EQ(found->block, kBlock);
   EXPECT_EQ(found->table->dims(), (Dims{kRows, kColumns / kBlock}));
   EXPECT_EQ(found->table->as_int64s(), numbers_of_blocks->as_int64s());
+  // Of matrices of experts.
+  const auto experts =
+      blocks_along_rows(seen(numbers_of_blocks->reshaped({2, kRows / 2, kColumns / kBlock, 1}),
+                             {2, kRows / 2, kColumns / kBlock, kBlock}),
+                        {kRows, kColumns});
+  ASSERT_TRUE(experts);
+  EXPECT_EQ(experts->block, kBlock);
+  EXPECT_EQ(experts->table->as_int64s(), numbers_of_blocks->as_int64s());
+  // Numbers that several blocks share.
+  EXPECT_FALSE(blocks_along_rows(
+      seen(numbers({2, 1, kColumns / kBlock, 1}), {2, kRows / 2, kColumns / kBlock, kBlock}),
+      {kRows, kColumns}));
   // One number for all, seen without axes of blocks.
   const ConstantPtr all = numbers({1})->reshaped({});
   EXPECT_FALSE(blocks_along_rows(seen(all, {kRows * kColumns}), {kRows, kColumns}));
