@@ -362,6 +362,17 @@ def sliced(folder, size):
     model.save()
 
 
+def tied(folder, size):
+    """one bfloat16 weight, of which a token's row is looked up and whose rows are the columns of the last product"""
+    model = Model(folder, TensorProto.BFLOAT16)
+    rows = max(8, round(size / (2 * DEPTH)))
+    table = model.weight('w', [rows, DEPTH], TensorProto.BFLOAT16, model.bfloat16)
+    token = model.add('ArgMax', [model.add('Cast', ['x'], 'wide', to=TensorProto.FLOAT)], 'token', axis=1, keepdims=0)
+    model.value = model.add('Gather', [table, token], 'row')
+    model.product(model.add('Transpose', [table], 't', perm=[1, 0]), 0)
+    model.save(rows)
+
+
 # Name, what makes the model, flags of convert; FOLDER in these is where the model is.
 KINDS = {
     'bfloat16': (bfloat16, []),
@@ -371,6 +382,8 @@ KINDS = {
     'transpose': (transposed, []),
     'cast': (cast, []),
     'slice': (sliced, []),
+    'tied': (tied, []),
+    'tied-int4w': (tied, ['--quantize', 'int4w']),
     'int4-dequantize': (int4_dequantize, []),
     'float8-blocks': (float8_blocks, []),
     'mxfp8': (mxfp8, []),

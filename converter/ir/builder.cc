@@ -39,13 +39,13 @@ bool narrow_float(DType t) { return t == DType::kFloat16 || t == DType::kBFloat1
 
 // Runs the kernel on given views; outputs are allocated here.
 Status run_kernel(const OpAttrs& attrs, std::vector<TensorView> inputs, const std::vector<ValueFact>& facts,
-                  std::vector<Bytes>* results) {
+                  std::vector<ResultBytes>* results) {
   std::vector<TensorView> outputs;
   results->clear();
   for (const ValueFact& fact : facts) {
-    results->emplace_back(std::max<size_t>(dense_bytes(fact.dtype, fact.dims), 1) + kReadPadding);
+    results->emplace_back(dense_bytes(fact.dtype, fact.dims));
     outputs.push_back(view_of(fact.dtype, fact.dims));
-    outputs.back().data = results->back().data();
+    outputs.back().data = results->back().span().data();
   }
   OpCall call{op_of(attrs), attrs_pointer(attrs), inputs, outputs};
   const Kernel* kernel = reference_kernels()[static_cast<size_t>(op_index(call.op))];
@@ -56,9 +56,7 @@ Status run_kernel(const OpAttrs& attrs, std::vector<TensorView> inputs, const st
   RunContext context;
   auto base = reinterpret_cast<uintptr_t>(workspace.data());
   context.workspace = {workspace.data() + (align_up(base, kBufferAlignment) - base), scratch};
-  SINTER_RETURN_IF_ERROR(kernel->run(call, context));
-  for (size_t i = 0; i < facts.size(); ++i) (*results)[i].resize(dense_bytes(facts[i].dtype, facts[i].dims));
-  return ok_status();
+  return kernel->run(call, context);
 }
 
 // Weights are widened here however large they become: a step would do it again in every run, and what is
@@ -194,11 +192,11 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
     views.push_back(c ? view_of(c->dtype(), c->dims()) : TensorView{});
     if (c) load_aligned(*c, &loaded, &views.back());
   }
-  std::vector<Bytes> results;
+  std::vector<ResultBytes> results;
   SINTER_RETURN_IF_ERROR(run_kernel(attrs, std::move(views), out_facts, &results));
   outputs->clear();
   for (size_t i = 0; i < output_count; ++i)
-    outputs->push_back(Constant::owned(out_facts[i].dtype, out_facts[i].dims, std::move(results[i])));
+    outputs->push_back(Constant::held(out_facts[i].dtype, out_facts[i].dims, std::move(results[i]).hold()));
   if (recipes && output_count == 1) {
     ConstantPtr& result = (*outputs)[0];
     result = with_recipe(attrs, inputs, result);

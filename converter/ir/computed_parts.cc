@@ -290,7 +290,7 @@ bool in_pieces(const std::vector<ConstantPtr>& constants,
   return true;
 }
 
-Bytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims) {
+LoadedBytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims) {
   const InMemoryScope scope;
   const size_t bytes = dense_bytes(dtype, dims);
   AxisRange piece = first_piece(dims);
@@ -298,24 +298,28 @@ Bytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims) {
                 step = piece.count;
   Parts parts;
   if (step < rows) {
-    Bytes result;
-    result.reserve(bytes);
+    ResultBytes result(bytes);
+    std::span<std::byte> left = result.span();
     for (; piece.first < rows; piece.first += step, parts.forget_parts()) {
       piece.count = std::min(step, rows - piece.first);
       const ConstantPtr part = parts.computed(recipe, dims, piece);
       if (!part) break;
       const LoadedBytes loaded = part->load();  // whole bytes, but for the last piece
-      result.insert(result.end(), loaded.bytes.begin(), loaded.bytes.end());
+      if (loaded.bytes.size() > left.size()) break;
+      std::copy(loaded.bytes.begin(), loaded.bytes.end(), left.begin());
+      left = left.subspan(loaded.bytes.size());
     }
-    if (result.size() == bytes) return result;
+    if (left.empty()) {
+      HeldBytes lent = std::move(result).lend();
+      return {std::move(lent.owner), lent.bytes};
+    }
   }
   std::vector<ConstantPtr> inputs = recipe.inputs;
   for (ConstantPtr& c : inputs)
     if (c) c = parts.whole(c);
   const ConstantPtr result = evaluated(recipe.attrs, inputs, false);
   if (!result) throw std::logic_error("a constant that can be computed cannot be computed");
-  const LoadedBytes loaded = result->load();
-  return Bytes(loaded.bytes.begin(), loaded.bytes.end());
+  return result->load();
 }
 
 namespace {

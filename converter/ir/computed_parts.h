@@ -14,7 +14,7 @@ namespace sinter::convert {
 // The bytes of a constant of this type and these dims that `recipe` computes. Throws std::logic_error where
 // it cannot be computed: whoever makes a constant that is computed later proves before that it can
 // (can_wait()).
-Bytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims);
+LoadedBytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims);
 
 // Computes constants of the same dims (of rank 1 at least) together, a few rows of each at a time: what they
 // have in common is computed once, and none of them is in memory as a whole. `use` gets the number of the

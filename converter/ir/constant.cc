@@ -41,8 +41,11 @@ std::string to_string(DType dtype, const Dims& minima, const Dims& maxima) {
 }
 
 ConstantPtr Constant::owned(DType dtype, Dims dims, Bytes bytes) {
-  HeldBytes held = hold_bytes(std::move(bytes));
-  return mapped(dtype, std::move(dims), std::move(held.owner), held.bytes);
+  return held(dtype, std::move(dims), hold_bytes(std::move(bytes)));
+}
+
+ConstantPtr Constant::held(DType dtype, Dims dims, HeldBytes bytes) {
+  return mapped(dtype, std::move(dims), std::move(bytes.owner), bytes.bytes);
 }
 
 ConstantPtr Constant::mapped(DType dtype, Dims dims, std::shared_ptr<const void> owner,
@@ -163,11 +166,7 @@ ConstantPtr Constant::scalar(DType dtype, double value) {
 }
 
 LoadedBytes Constant::load() const {
-  if (computed_by_) {
-    auto held = std::make_shared<const Bytes>(computed_bytes(*computed_by_, dtype_, dims_));
-    const std::span<const std::byte> view(*held);
-    return {std::move(held), view};
-  }
+  if (computed_by_) return computed_bytes(*computed_by_, dtype_, dims_);
   if (!compute_) return {reader_of(owner_, bytes_), bytes_};
   LoadedBytes loaded = compute_();
   if (loaded.bytes.size() != byte_size()) throw std::logic_error("a computed constant has the wrong size");

@@ -30,6 +30,7 @@ class Dims : public std::vector<int64_t> {
 using Bytes = std::vector<std::byte>;
 
 class Constant;
+struct HeldBytes;
 // Checks floating-point data only.
 bool holds_nan(const Constant& constant);
 
@@ -63,6 +64,7 @@ class Constant {
  public:
   // Row-major, little-endian, packed low bits first where the dtype is narrower than a byte.
   static ConstantPtr owned(DType dtype, Dims dims, Bytes bytes);
+  static ConstantPtr held(DType dtype, Dims dims, HeldBytes bytes);  // (large_bytes.h)
   // `owner` keeps `bytes` alive (a mapping).
   static ConstantPtr mapped(DType dtype, Dims dims, std::shared_ptr<const void> owner,
                             std::span<const std::byte> bytes);

@@ -17,6 +17,8 @@
 #include <string>
 #include <system_error>
 
+#include "runtime/core/tensor_view.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -198,6 +200,31 @@ HeldBytes hold_bytes(std::vector<std::byte> bytes) {
                                                              delete p;
                                                            });
   return {kept, *kept};
+}
+
+ResultBytes::ResultBytes(size_t bytes) : bytes_(bytes) {
+  if (bytes >= kMappedResultBytes) file_ = FileMemory(bytes + kReadPadding);
+  if (file_.span().empty()) memory_.resize(bytes + kReadPadding);
+}
+
+HeldBytes ResultBytes::hold() && {
+  if (file_.span().empty()) {
+    memory_.resize(bytes_);
+    return hold_bytes(std::move(memory_));
+  }
+  bytes_computed += bytes_, bytes_in_files += bytes_;
+  HeldBytes lent = std::move(*this).lend();
+  return {std::shared_ptr<const void>(lent.bytes.data(),
+                                      [owner = std::move(lent.owner), size = bytes_](const void*) mutable {
+                                        bytes_in_files -= size;
+                                        owner.reset();
+                                      }),
+          lent.bytes};
+}
+
+HeldBytes ResultBytes::lend() && {
+  const auto kept = std::make_shared<ResultBytes>(std::move(*this));
+  return {kept, kept->span()};
 }
 
 uint64_t computed_constant_bytes() { return bytes_computed; }

@@ -5,6 +5,7 @@
 //   again.
 // - What folding computes goes to a file without a name in the temporary folder, and is mapped from there,
 //   once kHeldBytes of such results are in memory. Where that file cannot be written it stays in memory.
+// - Results of kMappedResultBytes are written into such a file from the start.
 // - Runs of a large model read all of it: resident_limit.h.
 #pragma once
 
@@ -21,6 +22,8 @@ namespace sinter::convert {
 inline constexpr size_t kLargeConstantBytes = 256 << 10;
 // Results of folding that are held in memory, together, before further ones go to a file.
 inline constexpr size_t kHeldBytes = size_t{256} << 20;
+// Larger results are never in memory as a whole.
+inline constexpr size_t kMappedResultBytes = size_t{64} << 20;
 
 // Registers a read-only or shared mapping of a file as one whose pages may be released at any time.
 // forget_file_pages() comes before it is unmapped.
@@ -64,6 +67,24 @@ class FileMemory {
  private:
   std::shared_ptr<void> mapping_;
   std::span<std::byte> bytes_;
+};
+
+// Memory for a result: zeros, and as many behind them that a kernel may read beyond its end.
+class ResultBytes {
+ public:
+  explicit ResultBytes(size_t bytes);
+  std::span<std::byte> span() {
+    return std::span(file_.span().empty() ? std::span<std::byte>(memory_) : file_.span()).first(bytes_);
+  }
+  // The result, as it is now, as hold_bytes() takes it; ends the use of this object.
+  HeldBytes hold() &&;
+  // The same for one reader: it is not counted.
+  HeldBytes lend() &&;
+
+ private:
+  size_t bytes_;
+  FileMemory file_;
+  std::vector<std::byte> memory_;
 };
 
 // Releases the pages of all registered mappings, those of FileMemory as well. What is being read is mapped

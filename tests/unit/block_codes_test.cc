@@ -21,10 +21,15 @@ std::vector<float> normals(size_t n, float mean = 0) {
   return w;
 }
 
-double decoded(const BlockCodes& c, const BlockShape& shape, size_t i) {
+std::vector<int8_t> all_of(const BlockCodes& c, std::span<const float> w) {
+  return c.integers(w, 0, c.shape.rows);
+}
+
+double decoded(const BlockCodes& c, const std::vector<int8_t>& q, size_t i) {
+  const BlockShape& shape = c.shape;
   const auto columns = static_cast<size_t>(shape.columns), row = i / columns,
              at = row * static_cast<size_t>(shape.blocks()) + i % columns / static_cast<size_t>(shape.block);
-  return (c.q[i] - (c.zeros.empty() ? 0 : c.zeros[at])) * static_cast<double>(c.scales[at]);
+  return (q[i] - (c.zeros.empty() ? 0 : c.zeros[at])) * static_cast<double>(c.scales[at]);
 }
 
 // The error of a scale without a zero point.
@@ -43,15 +48,17 @@ TEST(BlockCodes, NoiseIsThatOfTheIntegers) {
   const std::vector<float> w = normals(420, 0.3f);
   for (const auto& [bits, zeros] : {std::pair(4, false), std::pair(4, true), std::pair(8, false)}) {
     const BlockCodes c = code_blocks(w, shape, bits, zeros);
-    ASSERT_EQ(c.q.size(), w.size());
+    const std::vector<int8_t> q = all_of(c, w);
+    ASSERT_EQ(q.size(), w.size());
+    EXPECT_EQ(c.integers(w, 2, 3), std::vector<int8_t>(q.begin() + 2 * 70, q.begin() + 5 * 70));
     ASSERT_EQ(c.scales.size(), 18u);
     ASSERT_EQ(c.zeros.size(), zeros ? 18u : 0u);
     double noise = 0, signal = 0;
     for (size_t i = 0; i < w.size(); ++i) {
-      const double d = static_cast<double>(w[i]) - decoded(c, shape, i);
+      const double d = static_cast<double>(w[i]) - decoded(c, q, i);
       noise += d * d, signal += static_cast<double>(w[i]) * static_cast<double>(w[i]);
-      EXPECT_GE(c.q[i], bits == 8 ? -127 : zeros ? 0 : -8);
-      EXPECT_LE(c.q[i], bits == 8 ? 127 : zeros ? 15 : 7);
+      EXPECT_GE(q[i], bits == 8 ? -127 : zeros ? 0 : -8);
+      EXPECT_LE(q[i], bits == 8 ? 127 : zeros ? 15 : 7);
     }
     EXPECT_NEAR(c.noise, noise, 1e-9 * noise);
     EXPECT_NEAR(c.db(), 10 * std::log10(signal / noise), 1e-6);
@@ -90,7 +97,7 @@ TEST(BlockCodes, ZerosAndTheSmallest) {
   for (size_t i = 32; i < 64; ++i) w[i] = 1e-41f;  // no scale that is a normal number represents them
   for (const int bits : {4, 8}) {
     const BlockCodes c = code_blocks(w, {1, 64, 32}, bits, false);
-    EXPECT_TRUE(std::all_of(c.q.begin(), c.q.end(), [](int8_t q) { return q == 0; }));
+    EXPECT_EQ(all_of(c, w), std::vector<int8_t>(w.size()));
     for (const float s : c.scales) EXPECT_EQ(s, 1);
   }
   const BlockCodes zeros = code_blocks(std::vector<float>(8, 0.0f), {1, 8, 8}, 4, true);
@@ -118,17 +125,18 @@ TEST(BlockCodes, BlocksDoNotSeeEachOther) {
   for (const bool zeros : {false, true}) {
     const BlockShape whole{rows, columns, 32};
     const BlockCodes all = code_blocks(w, whole, 4, zeros);
+    const std::vector<int8_t> integers = all_of(all, w);
     size_t at = 0;
     for (int64_t n = 0; n < rows; ++n)
       for (int64_t k = 0; k < columns; k += 32, ++at) {
         const int64_t length = std::min<int64_t>(32, columns - k);
         const auto first = static_cast<size_t>(n * columns + k);
-        const BlockCodes one = code_blocks(std::span(w).subspan(first, static_cast<size_t>(length)),
-                                           {1, length, length}, 4, zeros);
+        const std::span<const float> block = std::span(w).subspan(first, static_cast<size_t>(length));
+        const BlockCodes one = code_blocks(block, {1, length, length}, 4, zeros);
         EXPECT_EQ(one.scales[0], all.scales[at]);
         EXPECT_EQ(zeros ? one.zeros[0] : 0, zeros ? all.zeros[at] : 0);
-        EXPECT_TRUE(
-            std::equal(one.q.begin(), one.q.end(), all.q.begin() + static_cast<std::ptrdiff_t>(first)));
+        const std::vector<int8_t> q = all_of(one, block);
+        EXPECT_TRUE(std::equal(q.begin(), q.end(), integers.begin() + static_cast<std::ptrdiff_t>(first)));
       }
   }
 }

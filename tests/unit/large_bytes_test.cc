@@ -38,6 +38,31 @@ TEST(LargeBytes, ResultsBeyondTheLimitAreReadBackUnchanged) {
   EXPECT_EQ(kept_constant_bytes(), before);
 }
 
+TEST(LargeBytes, LargeResultsAreNeverInMemoryAsAWhole) {
+  const uint64_t before = kept_constant_bytes();
+  for (const size_t bytes : {size_t{0}, kBytes, kMappedResultBytes}) {
+    ResultBytes result(bytes);
+    const std::span<std::byte> span = result.span();
+    ASSERT_EQ(span.size(), bytes);
+    EXPECT_EQ(bytes > 0 && begins_at_page(span), bytes == kMappedResultBytes);
+    EXPECT_TRUE(std::all_of(span.begin(), span.end(), [](std::byte b) { return b == std::byte{0}; }));
+    const Bytes wanted = numbered(7);
+    const size_t count = std::min(bytes, wanted.size());
+    std::copy_n(wanted.begin(), count, span.begin());
+    release_all_file_pages();
+    const HeldBytes held = std::move(result).hold();
+    EXPECT_EQ(kept_constant_bytes() - before, bytes);
+    ASSERT_EQ(held.bytes.size(), bytes);
+    EXPECT_TRUE(
+        std::equal(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(count), held.bytes.begin()));
+  }
+  EXPECT_EQ(kept_constant_bytes(), before);
+  const HeldBytes lent = ResultBytes(kMappedResultBytes).lend();
+  EXPECT_EQ(lent.bytes.size(), kMappedResultBytes);
+  EXPECT_EQ(lent.bytes.back(), std::byte{0});
+  EXPECT_EQ(kept_constant_bytes(), before);
+}
+
 TEST(LargeBytes, OnlyPagesOfRegisteredFilesAreGivenBack) {
   Bytes bytes = numbered(3);
   release_file_pages(bytes);  // memory of the heap would be zeros now

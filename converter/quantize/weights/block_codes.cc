@@ -79,13 +79,17 @@ class BlockGroup {
   };
   explicit BlockGroup(const Coding& coding) : coding_(coding) {}
 
-  // Blocks at `first`, each `length` long; chooses their scales and zero points.
-  void search(const float* weights, std::span<const size_t> first, size_t length) {
+  // Blocks at `first`, each `length` long.
+  void load(const float* weights, std::span<const size_t> first, size_t length) {
     length_ = length;
-    items_.assign(length * kCodeLanes, 0), wide_.resize(length * kCodeLanes);
+    items_.assign(length * kCodeLanes, 0);
     for (size_t lane = 0; lane < first.size(); ++lane)
       for (size_t i = 0; i < length; ++i) items_[i * kCodeLanes + lane] = weights[first[lane] + i];
-    std::copy(items_.begin(), items_.end(), wide_.begin());
+  }
+  // Chooses their scales and zero points.
+  void search() {
+    const size_t length = length_;
+    wide_.assign(items_.begin(), items_.end());
     // Of zeros, and of what is too small to count.
     scale_.fill(1), zero_.fill(0), error_.fill(HUGE_VAL);
     Lanes<float> lows, highs;
@@ -102,14 +106,20 @@ class BlockGroup {
       search_signed();
   }
 
-  // Integers [length][kCodeLanes] and errors with what was chosen.
-  void code(std::vector<int32_t>* codes, Lanes<double>* errors) const {
+  // Errors with what was chosen.
+  Lanes<double> errors() const {
+    Lanes<double> errors, wq, qq;
+    code_loops().sum_errors(items_.data(), wide_.data(), length_, scale_.data(), zero_.data(), coding_.low(),
+                            coding_.high(), errors.data(), wq.data(), qq.data());
+    return errors;
+  }
+  // What was chosen before.
+  void set(size_t lane, float scale, uint8_t zero) { scale_[lane] = scale, zero_[lane] = zero; }
+  // Integers [length][kCodeLanes].
+  void code(std::vector<int32_t>* codes) const {
     codes->resize(length_ * kCodeLanes);
-    Lanes<double> wq, qq;
     code_loops().write_codes(items_.data(), length_, scale_.data(), zero_.data(), coding_.low(),
                              coding_.high(), codes->data());
-    code_loops().sum_errors(items_.data(), wide_.data(), length_, scale_.data(), zero_.data(), coding_.low(),
-                            coding_.high(), errors->data(), wq.data(), qq.data());
   }
   float scale(size_t lane) const { return scale_[lane]; }
   uint8_t zero(size_t lane) const { return static_cast<uint8_t>(zero_[lane]); }
@@ -197,42 +207,71 @@ double BlockCodes::db() const {
   return noise == 0 ? 999 : signal == 0 ? -999 : 10 * std::log10(signal / noise);
 }
 
+namespace {
+
+BlockGroup::Coding coding_of(const BlockShape& shape, int bits, bool zero_points) {
+  return {bits, zero_points, bits < 8 || shape.blocks() > 1};
+}
+
+// Loads the blocks of some rows, up to kCodeLanes of one length at a time: use(number of the first, where
+// they begin, their length).
+template <class Use>
+void for_groups(std::span<const float> w, const BlockShape& shape, int64_t first_row, int64_t rows,
+                BlockGroup& group, const Use& use) {
+  const auto blocks = static_cast<size_t>(shape.blocks()), columns = static_cast<size_t>(shape.columns),
+             block = static_cast<size_t>(shape.block), end = static_cast<size_t>(first_row + rows) * blocks;
+  const auto length_of = [&](size_t at) { return std::min(block, columns - at % blocks * block); };
+  for (size_t at = static_cast<size_t>(first_row) * blocks; at < end;) {
+    const size_t length = length_of(at), from = at;
+    Lanes<size_t> first;
+    size_t lanes = 0;
+    for (; lanes < kCodeLanes && at < end && length_of(at) == length; ++lanes, ++at)
+      first[lanes] = at / blocks * columns + at % blocks * block;
+    group.load(w.data(), std::span(first).first(lanes), length);
+    use(from, std::span<const size_t>(first).first(lanes), length);
+  }
+}
+
+}  // namespace
+
 BlockCodes code_blocks(std::span<const float> w, const BlockShape& shape, int bits, bool zero_points) {
   if (bits < 2 || bits > 8 || (bits == 8 && zero_points) || shape.block < 1 ||
       w.size() != static_cast<size_t>(shape.rows * shape.columns))
     throw std::logic_error("weights cannot be coded so");
   BlockCodes codes;
-  codes.q.resize(w.size());
+  codes.shape = shape, codes.bits = bits;
   const auto count = static_cast<size_t>(shape.rows * shape.blocks());
   codes.scales.resize(count);
   if (zero_points) codes.zeros.resize(count);
   for (const float f : w) codes.signal += static_cast<double>(f) * static_cast<double>(f);
-
-  const auto blocks = static_cast<size_t>(shape.blocks()), columns = static_cast<size_t>(shape.columns);
-  const auto length_of = [&](size_t at) {
-    return std::min(static_cast<size_t>(shape.block),
-                    columns - at % blocks * static_cast<size_t>(shape.block));
-  };
-  BlockGroup group({bits, zero_points, bits < 8 || blocks > 1});
-  std::vector<int32_t> q;
-  for (size_t at = 0; at < count;) {
-    const size_t length = length_of(at), from = at;
-    Lanes<size_t> first;
-    size_t lanes = 0;
-    for (; lanes < kCodeLanes && at < count && length_of(at) == length; ++lanes, ++at)
-      first[lanes] = at / blocks * columns + at % blocks * static_cast<size_t>(shape.block);
-    group.search(w.data(), std::span(first).first(lanes), length);
-    Lanes<double> errors;
-    group.code(&q, &errors);
-    for (size_t lane = 0; lane < lanes; ++lane) {
-      for (size_t i = 0; i < length; ++i)
-        codes.q[first[lane] + i] = static_cast<int8_t>(q[i * kCodeLanes + lane]);
+  BlockGroup group(coding_of(shape, bits, zero_points));
+  for_groups(w, shape, 0, shape.rows, group, [&](size_t from, std::span<const size_t> first, size_t) {
+    group.search();
+    const Lanes<double> errors = group.errors();
+    for (size_t lane = 0; lane < first.size(); ++lane) {
       codes.noise += errors[lane];
       codes.scales[from + lane] = group.scale(lane);
       if (zero_points) codes.zeros[from + lane] = group.zero(lane);
     }
-  }
+  });
   return codes;
+}
+
+std::vector<int8_t> BlockCodes::integers(std::span<const float> w, int64_t first_row, int64_t rows) const {
+  const auto begin = static_cast<size_t>(first_row * shape.columns);
+  std::vector<int8_t> result(static_cast<size_t>(rows * shape.columns));
+  BlockGroup group(coding_of(shape, bits, !zeros.empty()));
+  std::vector<int32_t> q;
+  for_groups(w, shape, first_row, rows, group,
+             [&](size_t from, std::span<const size_t> first, size_t length) {
+               for (size_t lane = 0; lane < first.size(); ++lane)
+                 group.set(lane, scales[from + lane], zeros.empty() ? 0 : zeros[from + lane]);
+               group.code(&q);
+               for (size_t lane = 0; lane < first.size(); ++lane)
+                 for (size_t i = 0; i < length; ++i)
+                   result[first[lane] - begin + i] = static_cast<int8_t>(q[i * kCodeLanes + lane]);
+             });
+  return result;
 }
 
 }  // namespace sinter::convert

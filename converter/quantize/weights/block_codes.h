@@ -14,14 +14,17 @@ struct BlockShape {
 };
 
 struct BlockCodes {
-  // [rows, columns]; below 8 bits -2^(bits - 1) to 2^(bits - 1) - 1, or with zero points 0 to 2^bits - 1;
-  // else -127 to 127.
-  std::vector<int8_t> q;
+  BlockShape shape;
+  int bits = 0;
   std::vector<float>
       scales;  // [rows, blocks], negative ones too; bfloat16 numbers, but for 8 bits with one a row
   std::vector<uint8_t> zeros;  // empty, or [rows, blocks]
   double signal = 0, noise = 0;
   double db() const;  // 999: no noise
+  // Of the weights that were coded, those of some rows: [rows, columns]; below 8 bits -2^(bits - 1) to
+  // 2^(bits - 1) - 1, or with zero points 0 to 2^bits - 1; else -127 to 127. They are computed again, as
+  // those of a large weight take more memory than all else.
+  std::vector<int8_t> integers(std::span<const float> w, int64_t first_row, int64_t rows) const;
 };
 
 // `bits`: 2 to 8; zero points below 8 only. `w` is finite.

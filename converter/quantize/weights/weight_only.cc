@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/large_bytes.h"
 #include "converter/ir/narrow_weights.h"
 #include "converter/ir/op_traits.h"
 #include "converter/ir/recipe.h"
@@ -37,15 +38,30 @@ struct Scheme {
   auto operator<=>(const Scheme&) const = default;
 };
 
+// Calls use(first row, integers) for a few rows at a time.
+template <class Use>
+void for_integers(Weights rows, const BlockCodes& codes, const Use& use) {
+  constexpr int64_t kItems = 1 << 20;
+  const BlockShape& shape = codes.shape;
+  const int64_t step = std::max<int64_t>(1, kItems / std::max<int64_t>(1, shape.columns));
+  for (int64_t n = 0; n < shape.rows; n += step)
+    use(n, codes.integers(rows, n, std::min(step, shape.rows - n)));
+}
+
 // Integers from 0 on in the rows of bytes of runtime/core/bit_rows.h.
-ConstantPtr bit_rows(int bits, const BlockShape& shape, const std::vector<int8_t>& items) {
-  const int64_t row = bit_row_bytes(bits, shape.columns);
-  Bytes bytes(static_cast<size_t>(shape.rows * row));
-  for (int64_t n = 0; n < shape.rows; ++n)
-    for (int64_t k = 0; k < shape.columns; ++k)
-      set_bit_row_item(reinterpret_cast<uint8_t*>(bytes.data()) + n * row, bits, shape.columns, k,
-                       static_cast<uint8_t>(items[static_cast<size_t>(n * shape.columns + k)]));
-  return Constant::owned(DType::kUint8, {shape.rows, row}, std::move(bytes));
+ConstantPtr bit_rows(Weights rows, const BlockCodes& codes) {
+  const BlockShape& shape = codes.shape;
+  const int64_t row = bit_row_bytes(codes.bits, shape.columns);
+  ResultBytes result(static_cast<size_t>(shape.rows * row));
+  auto* const bytes = reinterpret_cast<uint8_t*>(result.span().data());
+  for_integers(rows, codes, [&](int64_t first, const std::vector<int8_t>& items) {
+    for (size_t i = 0; i < items.size(); ++i) {
+      const auto n = first + static_cast<int64_t>(i) / shape.columns,
+                 k = static_cast<int64_t>(i) % shape.columns;
+      set_bit_row_item(bytes + n * row, codes.bits, shape.columns, k, static_cast<uint8_t>(items[i]));
+    }
+  });
+  return Constant::held(DType::kUint8, {shape.rows, row}, std::move(result).hold());
 }
 
 // As bfloat16 in the file, if they are such numbers.
@@ -60,15 +76,30 @@ ConstantPtr scales_constant(const Dims& dims, const std::vector<float>& scales) 
   return back ? back : wide;
 }
 
+// From the item `first` on, of integers of 4 or 8 bits.
 template <class T>
-ConstantPtr integers(DType type, const Dims& dims, const std::vector<T>& items) {
-  Bytes bytes(is_sub_byte(type) ? (items.size() + 1) / 2 : items.size());
+void put_integers(DType type, size_t first, const std::vector<T>& items, std::span<std::byte> bytes) {
   for (size_t i = 0; i < items.size(); ++i)
     if (is_sub_byte(type))
-      bytes[i / 2] |= static_cast<std::byte>((items[i] & 15) << (i % 2 * 4));
+      bytes[(first + i) / 2] |= static_cast<std::byte>((items[i] & 15) << ((first + i) % 2 * 4));
     else
-      bytes[i] = static_cast<std::byte>(items[i]);
+      bytes[first + i] = static_cast<std::byte>(items[i]);
+}
+
+template <class T>
+ConstantPtr integers(DType type, const Dims& dims, const std::vector<T>& items) {
+  Bytes bytes(dense_bytes(type, dims));
+  put_integers(type, 0, items, bytes);
   return Constant::owned(type, dims, std::move(bytes));
+}
+
+// Those of the rows, which are `dims`.
+ConstantPtr integers(DType type, const Dims& dims, Weights rows, const BlockCodes& codes) {
+  ResultBytes result(dense_bytes(type, dims));
+  for_integers(rows, codes, [&](int64_t first, const std::vector<int8_t>& items) {
+    put_integers(type, static_cast<size_t>(first * codes.shape.columns), items, result.span());
+  });
+  return Constant::held(type, dims, std::move(result).hold());
 }
 
 uint64_t stored_bytes(const ConstantPtr& c) {
@@ -226,8 +257,11 @@ class Narrowing {
     const auto [at, fresh] = products_.try_emplace({c.get(), turned});
     Product& p = at->second;
     if (fresh) {
-      p.coded = turned ? code_in(options_.bits, arranged.rows(w), arranged.shape, true, true)
-                       : code_in(options_.bits, w, arranged.shape, true, true);
+      const ConstantPtr transposed = turned ? evaluated(TransposeAttrs{IntList{1, 0}}, {c}, false) : c;
+      if (!transposed) return file(n, false, "its weights cannot be transposed");
+      const LoadedFloats in_rows(*transposed);
+      const Weights rows = in_rows.items();
+      p.coded = code_in(options_.bits, rows, arranged.shape, true, true);
       const Scheme& s = p.coded.scheme;
       p.how = describe(p.coded);
       p.packed = s.bits < 8 || s.block > 0 || c->size() >= fewest_in_8_bits_;
@@ -244,8 +278,7 @@ class Narrowing {
         const std::string name = e_.value(node.inputs[1]).name;
         if (planes) p.bits = s.bits;
         p.operands = {
-            add(planes ? bit_rows(s.bits, shape, p.coded.codes.q) : integers(type, dims, p.coded.codes.q),
-                name, ""),
+            add(planes ? bit_rows(rows, p.coded.codes) : integers(type, dims, rows, p.coded.codes), name, ""),
             add(scales_constant(blocks, p.coded.codes.scales), name, ".scales")};
         if (s.zeros) p.operands.push_back(add(integers(type, blocks, p.coded.codes.zeros), name, ".zeros"));
         p.coded.codes = {};
@@ -290,7 +323,7 @@ class Narrowing {
     const DType type = s.zeros ? DType::kUint4 : s.bits == 4 ? DType::kInt4 : DType::kInt8;
     const std::string name = e_.value(node.inputs[2]).name;
     std::vector<ValueId> inputs{node.inputs[0], node.inputs[1],
-                                add(integers(type, dims, coded.codes.q), name, ""),
+                                add(integers(type, dims, w, coded.codes), name, ""),
                                 add(scales_constant(blocks, coded.codes.scales), name, ".scales")};
     const ValueId bias = node.inputs.size() > 5 ? node.inputs[5] : kAbsent;
     if (s.zeros || bias != kAbsent)
@@ -317,7 +350,7 @@ class Narrowing {
     const std::string name = e_.value(node.inputs[0]).name;
     const Dims blocks{rows, (columns + block - 1) / block};
     const bool packed = s.bits == 4;
-    const ConstantPtr q = integers(packed ? DType::kInt4 : DType::kInt8, {rows, columns}, coded.codes.q);
+    const ConstantPtr q = integers(packed ? DType::kInt4 : DType::kInt8, {rows, columns}, w, coded.codes);
     // Halves of a byte are looked up as bytes.
     ConstantPtr stored = q;
     if (packed) {
@@ -358,7 +391,8 @@ class Narrowing {
     if (fresh) {
       const Arrangement arranged(c->dims(), by);
       const bool last = !by.channel && by.axis + 1 == static_cast<int64_t>(c->dims().size());
-      const Coded coded = known ? *known : code(arranged.rows(w), arranged.shape, four && last, last, false);
+      const std::vector<float> rows = arranged.rows(w);
+      const Coded coded = known ? *known : code(rows, arranged.shape, four && last, last, false);
       const Scheme& scheme = coded.scheme;
       s.type = scheme.bits == 4 ? DType::kInt4 : DType::kInt8;
       s.how = describe(coded);
@@ -372,8 +406,9 @@ class Narrowing {
         attrs.block_size = scheme.block > 0 ? std::min(scheme.block, length) : length;
         length = (length + attrs.block_size - 1) / attrs.block_size;
       }
-      const ConstantPtr wide = evaluated(attrs, {integers(s.type, c->dims(), arranged.lying(coded.codes.q)),
-                                                 scales_constant(dims, coded.codes.scales)});
+      const std::vector<int8_t> q = coded.codes.integers(rows, 0, coded.codes.shape.rows);
+      const ConstantPtr wide = evaluated(
+          attrs, {integers(s.type, c->dims(), arranged.lying(q)), scales_constant(dims, coded.codes.scales)});
       if (wide && wide->recipe()) s.value = add(wide, e_.value(e_.node(n).inputs[operand]).name, "");
     }
     if (s.value == kAbsent) return file(n, false, "small: its scales would take as many bytes");
