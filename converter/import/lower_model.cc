@@ -7,6 +7,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/node_fates.h"
 #include "converter/import/byte_inputs.h"
+#include "converter/import/cache_sizes.h"
 #include "converter/import/check_options.h"
 #include "converter/import/context.h"
 #include "converter/import/given_constant.h"
@@ -21,11 +22,13 @@ namespace sinter::convert {
 
 namespace {
 
-// Decides every graph input's dims, or refuses with the list of what is open.
+// Decides every graph input's dims, or refuses with the list of what is open. `batches`: names of dimensions
+// that are batches wherever they are.
 class InputShapes {
  public:
-  InputShapes(const ImportedGraph& graph, const LoweringOptions& options, Diagnostics& diagnostics)
-      : options_(options), diagnostics_(diagnostics) {
+  InputShapes(const ImportedGraph& graph, const LoweringOptions& options, std::set<std::string> batches,
+              Diagnostics& diagnostics)
+      : graph_(graph), options_(options), batches_(std::move(batches)), diagnostics_(diagnostics) {
     for (const ImportedValueInfo& input : graph.inputs)
       for (size_t axis = 0; axis < input.dims.size(); ++axis)
         if (const std::string& symbol = input.dims[axis].symbol; !symbol.empty() && axis > 0)
@@ -81,8 +84,10 @@ class InputShapes {
         dims.push_back(settle(input, axis, r->second.maximum, SettledDim::By::kDim, r->second.minimum));
       } else if (const auto s = symbols_.find(dim.symbol); !dim.symbol.empty() && s != symbols_.end()) {
         dims.push_back(settle(input, axis, s->second, SettledDim::By::kShape));
-      } else if (axis == 0 && (dim.symbol.empty() || inner_.count(dim.symbol) == 0)) {
+      } else if (is_batch(dim, axis)) {
         dims.push_back(settle(input, axis, 1, SettledDim::By::kDefault));
+      } else if (const auto size = axis == 3 ? cache_row_size(graph_, input.name) : std::nullopt) {
+        dims.push_back(settle(input, axis, *size, SettledDim::By::kReader));
       } else if (options_.assumed > 0) {
         dims.push_back(options_.assumed);
       } else {
@@ -110,7 +115,14 @@ class InputShapes {
     return size;
   }
 
+  bool is_batch(const ImportedDim& dim, size_t axis) const {
+    return batches_.count(dim.symbol) != 0 ||
+           (axis == 0 && (dim.symbol.empty() || inner_.count(dim.symbol) == 0));
+  }
+
+  const ImportedGraph& graph_;
   const LoweringOptions& options_;
+  const std::set<std::string> batches_;
   Diagnostics& diagnostics_;
   std::vector<SettledDim> settled_;
   std::set<std::string> inner_;
@@ -226,7 +238,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   GraphLowering lowering(graph, model, options, diagnostics);
   lowering.set_fates(fates);
   check_port_names(model.graph, diagnostics);
-  InputShapes shapes(model.graph, options, diagnostics);
+  InputShapes shapes(model.graph, options, context.batches(), diagnostics);
   GivenLengths lengths(options, lowering);
   define_given(model.graph, options, lowering);
   std::set<std::string> initialized;
