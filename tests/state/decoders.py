@@ -96,6 +96,8 @@ class Decoders(ProgramCase):
                     facts = json.loads(self.call("inspect", file, "--json").out)
                     self.assertEqual([i["name"] for i in facts["inputs"]], ["input_ids"])
                     self.assertEqual([o["name"] for o in facts["outputs"]], ["logits"])
+                    # No branch copies a table.
+                    self.assertNotIn(" If ", self.call("inspect", file, "--steps", "--entry", "1").out)
                     self.expect_near(self.decode(file, *RUNS), self.answers(model))
                     self.expect_near(self.decode(file, *RUNS, "reset", *RUNS)[-len(self.answers(model)):], self.answers(model))
 
