@@ -187,6 +187,9 @@ def qmoe():
     yield bad("prepacked", ["weights_prepacked"], weights_prepacked=1)
     turned = np.ascontiguousarray(m["w1"].transpose(0, 2, 1)).reshape(EXPERTS, hidden, inner // 2)
     yield bad("columns_for_rows", ["layout of a device", "qmoe_weights_prepacked"], made={**m, "w1": turned})
+    square = {n + str(k): a for k in (1, 2) for n, a in quantized(f"fc{k}", hidden, hidden, 4, 16, False).items() if n != "numbers"}
+    yield refused("qmoe_square", model(graph([ms("QMoE", plain, "y", name="here", k=2, block_size=16)], {"x": x, "r": router}, "y",
+                                             square)), "here", "square", "weights_prepacked", flags=("--strict",), codes=(1,))
     yield bad("bits", ["3 bits"], expert_weight_bits=3)
     yield bad("wrong_block", ["whole blocks"], block_size=24)
     yield bad("wrong_scales", ["fc1_scales"], made={**m, "s1": floats("qmoe bad", EXPERTS, 3)})

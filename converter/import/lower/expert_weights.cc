@@ -97,6 +97,10 @@ bool read_integers(NodeLowering& n, int which, int64_t inputs, ExpertProjection*
   if (d.size() != 3 || d[2] * 8 / bits != inputs || inputs * bits % 8 != 0)
     return n.refuse_shapes("{}_experts_weights {} do not take rows of {} in {} bits", name, to_string(d),
                            inputs, bits);
+  if (which == 2 && d[1] == inputs && n.dims(n.input(2)) == d && !n.has_attr("weights_prepacked"))
+    n.warn(
+        "the experts are square, and weights_prepacked is not given: they are read as rows, although a model "
+        "for CUDA may have them in the layout of a device");
   if (block > 0 && inputs % block != 0)
     return n.refuse_shapes("{} rows of {} are not whole blocks of {}", name, inputs, block);
   const int64_t blocks = block > 0 ? inputs / block : 1;
