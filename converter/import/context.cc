@@ -17,6 +17,11 @@ bool has_word(const std::string& name, std::string_view word) {
                      [&](const std::string& w) { return w == word || w == std::string(word) + "s"; });
 }
 
+bool is_tokens(const ImportedValueInfo& input) {
+  return is_integer(input.dtype) && input.dims.size() == 2 && !has_word(input.name, "mask") &&
+         !has_word(input.name, "position");
+}
+
 }  // namespace
 
 Context::Context(const ImportedModel& model, const LoweringOptions& given, Diagnostics& diagnostics)
@@ -42,10 +47,41 @@ Context::Role Context::role(const ImportedValueInfo& input) const {
     return Role::kGiven;
   const bool whole = is_integer(input.dtype) || input.dtype == DType::kBool;
   if (whole && input.dims.size() == 2 && has_word(input.name, "mask")) return Role::kMask;
-  if (is_integer(input.dtype) && (input.dims.size() == 1 || input.dims.size() == 2) &&
-      has_word(input.name, "position"))
+  // Of rank 3, for several axes of pictures: in a text they count alike. Embeddings may be of pictures.
+  const size_t rank = input.dims.size();
+  if (is_integer(input.dtype) && has_word(input.name, "position") &&
+      (rank == 1 || rank == 2 || (rank == 3 && reads_tokens())))
     return Role::kPositions;
   return Role::kGiven;
+}
+
+bool Context::reads_tokens() const {
+  return std::any_of(model_.graph.inputs.begin(), model_.graph.inputs.end(), is_tokens);
+}
+
+// Numbers of tokens [B, S], or else what the caller gives as [B, S, ..]: embeddings, but no positions of
+// several axes and nothing that is kept. Null: none.
+const ImportedValueInfo* Context::first_of_run() const {
+  const ImportedValueInfo* found = nullptr;
+  for (const ImportedValueInfo& input : model_.graph.inputs) {
+    const auto kept = [&](const auto& state) { return state.second == input.name; };
+    if (role(input) != Role::kGiven || input.dims.size() < 2 || options_.constants.count(input.name) != 0 ||
+        (input.dims.size() > 2 && has_word(input.name, "position")) ||
+        std::any_of(options_.states.begin(), options_.states.end(), kept))
+      continue;
+    if (is_tokens(input)) return &input;
+    if (found == nullptr) found = &input;
+  }
+  return found;
+}
+
+std::set<std::string> Context::batches() const {
+  std::set<std::string> names;
+  for (const ImportedValueInfo& input : model_.graph.inputs)
+    if (std::find(caches_.begin(), caches_.end(), input.name) != caches_.end())
+      names.insert(input.dims[0].symbol);
+  names.erase("");
+  return names;
 }
 
 bool Context::computes(const ImportedValueInfo& input) const {
@@ -60,18 +96,48 @@ void Context::find_caches() {
         options_.constants.count(input.name) != 0)
       continue;
     if (input.dims[kLengthAxis].value >= 0) continue;
-    const std::vector<std::string> stem = state_stem(input.name, true);
-    const ImportedValueInfo* pair = nullptr;
-    for (const ImportedValueInfo& output : model_.graph.outputs)
-      if (!stem.empty() && state_stem(output.name, false) == stem) pair = &output;
+    const ImportedValueInfo* pair = output_of(input);
     if (pair == nullptr) continue;
-    const auto named = [&](const auto& s) { return s.first == pair->name || s.second == input.name; };
-    if (std::none_of(options_.states.begin(), options_.states.end(), named))
-      options_.states.emplace_back(pair->name, input.name);
+    keep(input, *pair);
     caches_.push_back(input.name), presents_.push_back(pair->name);
     fix(input, kLengthAxis);
   }
-  if (!caches_.empty()) options_.states.emplace_back(kNextPosition, kPosition);
+  if (caches_.empty()) return;
+  find_other_states();
+  options_.states.emplace_back(kNextPosition, kPosition);
+}
+
+// The output of the same name but for "past" and "present"; null: none.
+const ImportedValueInfo* Context::output_of(const ImportedValueInfo& input) const {
+  const std::vector<std::string> stem = state_stem(input.name, true);
+  const ImportedValueInfo* pair = nullptr;
+  for (const ImportedValueInfo& output : model_.graph.outputs)
+    if (!stem.empty() && state_stem(output.name, false) == stem) pair = &output;
+  return pair;
+}
+
+// Makes the two a state, unless --state names one of them; whether it did.
+bool Context::keep(const ImportedValueInfo& input, const ImportedValueInfo& output) {
+  const auto named = [&](const auto& s) { return s.first == output.name || s.second == input.name; };
+  if (std::any_of(options_.states.begin(), options_.states.end(), named)) return false;
+  options_.states.emplace_back(output.name, input.name);
+  return true;
+}
+
+// What convolutions and recurrent layers between those of attention keep.
+void Context::find_other_states() {
+  const auto same = [](const ImportedDim& a, const ImportedDim& b) {
+    return a.value == b.value && a.symbol == b.symbol;
+  };
+  for (const ImportedValueInfo& input : model_.graph.inputs) {
+    if (role(input) != Role::kGiven || !has_word(input.name, "past") || !is_float(input.dtype)) continue;
+    const ImportedValueInfo* pair = output_of(input);
+    if (pair == nullptr || pair->dtype != input.dtype || options_.constants.count(input.name) != 0 ||
+        !std::equal(input.dims.begin(), input.dims.end(), pair->dims.begin(), pair->dims.end(), same))
+      continue;
+    if (keep(input, *pair))
+      diagnostics_.note("", "", fmt::format("--max-context: input '{}' is kept from run to run", input.name));
+  }
 }
 
 // Whether only operators read the cache that take one with room for more rows than it holds.
@@ -112,18 +178,15 @@ ValueId Context::emit(GraphLowering& lowering, OpAttrs attrs, std::vector<ValueI
 void Context::define_inputs(GraphLowering& lowering,
                             const std::function<std::optional<Dims>(const ImportedValueInfo&)>& shape_of) {
   if (caches_.empty()) return;
-  // The tokens of a run: axis 1 of the first input that the caller gives.
-  int64_t tokens = 0;
-  for (const ImportedValueInfo& input : model_.graph.inputs) {
-    if (role(input) != Role::kGiven || input.dims.size() < 2) continue;
-    const ValueId value = lowering.lookup(input.name);
+  int64_t tokens = 0;  // of a run
+  if (const ImportedValueInfo* input = first_of_run()) {
+    const ValueId value = lowering.lookup(input->name);
     if (value < 0) return;  // refused
     if (!lowering.graph().value(value).bounded_dims.empty())
       return diagnostics_.refuse(
-          "", "", fmt::format("--max-context: a dimension of input '{}' has a range of sizes", input.name),
+          "", "", fmt::format("--max-context: a dimension of input '{}' has a range of sizes", input->name),
           "give the numbers of tokens as sets, such as --shapes \"sequence_length=64; sequence_length=1\"");
     tokens = lowering.graph().value(value).dims[1];
-    break;
   }
   if (tokens < 1 || tokens > options_.max_context)
     return diagnostics_.refuse(
@@ -199,7 +262,7 @@ ValueId Context::positions(GraphLowering& lowering, const ImportedValueInfo& inp
   for (size_t i = 0; i < counts.size(); ++i) counts[i] = static_cast<int64_t>(i);
   const ValueId count = lowering.graph().add_constant(Constant::of<int64_t>(DType::kInt64, {tokens}, counts));
   ValueId id = emit(lowering, AddAttrs{}, {position_, count});
-  if (dims.size() == 2 && id >= 0) id = emit(lowering, BroadcastAttrs{IntList(dims)}, {id});
+  if (dims.size() >= 2 && id >= 0) id = emit(lowering, BroadcastAttrs{IntList(dims)}, {id});
   if (input.dtype != DType::kInt64 && id >= 0)
     id = emit(lowering, CastAttrs{static_cast<int64_t>(input.dtype), 0}, {id});
   return id;

@@ -4,9 +4,11 @@
 // Inputs past_key_values.0.key [B, H, P, D] and outputs present.0.key are caches: pairs of rank 4 whose names
 // differ as those of proposed states do, and of which axis 2 of the input is open. What follows from the
 // position is computed: an input of rank 2 named as a mask is 1 for every token up to this run's last, and
-// one named as positions counts from the position on.
+// one named as positions counts from the position on. Inputs past.0.conv of another rank or without an open
+// axis, and outputs present.0.conv of the same shape, become states as they are.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +33,8 @@ class Context {
                      const std::function<std::optional<Dims>(const ImportedValueInfo&)>& shape_of);
   // The inputs that are caches.
   const std::vector<std::string>& caches() const { return caches_; }
+  // The names of their dimensions 0.
+  std::set<std::string> batches() const;
   // Adds the position after the run to the outputs, behind those of the model.
   void add_output(Graph& graph) const;
   // Caches are kept with all of their room, when the graph is lowered.
@@ -44,6 +48,11 @@ class Context {
   enum class Role : uint8_t { kGiven, kCache, kMask, kPositions };
   Role role(const ImportedValueInfo& input) const;
   void find_caches();
+  void find_other_states();
+  bool reads_tokens() const;
+  const ImportedValueInfo* first_of_run() const;
+  bool keep(const ImportedValueInfo& input, const ImportedValueInfo& output);
+  const ImportedValueInfo* output_of(const ImportedValueInfo& input) const;
   bool has_room_for_more(const std::string& cache) const;
   void fix(const ImportedValueInfo& input, size_t axis);
   ValueId emit(GraphLowering& lowering, OpAttrs attrs, std::vector<ValueId> inputs) const;

@@ -279,7 +279,7 @@ void GraphLowering::lower_node(const ImportedNode& given) {
                                    node.op_type);
   for (size_t i = 0; i < lowering.inputs_.size() && rule != nullptr && !misplaced; ++i) {
     ValueId& v = lowering.inputs_[i];
-    if (v < 0 || graph_.value(v).bounded_dims.empty() || rule->has(kTakesBounded)) continue;
+    if (v < 0 || graph_.value(v).bounded_dims.empty() || rule->takes_bounded(i)) continue;
     v = Bounded(lowering).fixed(v);
     if (v < 0 || graph_.value(v).bounded_dims.empty()) continue;
     const int axis = graph_.value(v).bounded_dims[0].axis;

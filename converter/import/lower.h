@@ -29,8 +29,9 @@ struct ByteInputs {
 
 // The size of an input's dimension that the ONNX file leaves open.
 struct SettledDim {
-  // kDefault: a batch, which becomes 1; kShapes: --shape or --dim of a shape set.
-  enum class By : uint8_t { kDefault, kDim, kShape, kShapes };
+  // kDefault: a batch, which becomes 1; kShapes: --shape or --dim of a shape set; kReader: the operator that
+  // reads it (cache_sizes.h).
+  enum class By : uint8_t { kDefault, kDim, kShape, kShapes, kReader };
   std::string input;
   size_t axis = 0;
   std::string symbol;  // empty: the dimension has no name

@@ -11,6 +11,7 @@
 #include "converter/import/context.h"
 #include "converter/import/given_constant.h"
 #include "converter/import/given_lengths.h"
+#include "converter/import/input_shapes.h"
 #include "converter/import/lower.h"
 #include "converter/import/narrow_caches.h"
 #include "converter/import/reader.h"
@@ -20,103 +21,6 @@
 namespace sinter::convert {
 
 namespace {
-
-// Decides every graph input's dims, or refuses with the list of what is open.
-class InputShapes {
- public:
-  InputShapes(const ImportedGraph& graph, const LoweringOptions& options, Diagnostics& diagnostics)
-      : options_(options), diagnostics_(diagnostics) {
-    for (const ImportedValueInfo& input : graph.inputs)
-      for (size_t axis = 0; axis < input.dims.size(); ++axis)
-        if (const std::string& symbol = input.dims[axis].symbol; !symbol.empty() && axis > 0)
-          inner_.insert(symbol);
-    // A symbol that --shape fixes holds for every input that uses it.
-    for (const ImportedValueInfo& input : graph.inputs) {
-      const auto it = options.shapes.find(input.name);
-      if (it == options.shapes.end() || it->second.size() != input.dims.size()) continue;
-      for (size_t axis = 0; axis < input.dims.size(); ++axis)
-        if (const std::string& symbol = input.dims[axis].symbol; !symbol.empty())
-          symbols_.emplace(symbol, it->second[axis]);
-    }
-  }
-
-  std::optional<Dims> resolve(const ImportedValueInfo& input) {
-    const auto given = options_.shapes.find(input.name);
-    if (given != options_.shapes.end()) {
-      if (input.has_shape && given->second.size() != input.dims.size()) {
-        diagnostics_.refuse(
-            "", "",
-            fmt::format("--shape {}={} has {} dims but the model's input has {}", input.name,
-                        fmt::join(given->second, ","), given->second.size(), input.dims.size()),
-            "give a size for every dim of the input");
-        return std::nullopt;
-      }
-      for (size_t axis = 0; axis < input.dims.size(); ++axis) {
-        const ImportedDim& dim = input.dims[axis];
-        if (dim.value < 0 || dim.value == given->second[axis]) continue;
-        // A declared dim is a claim; what the operators cannot take is refused where it matters.
-        diagnostics_.note("", "",
-                          fmt::format("--shape {}={} replaces the declared dim {} of {}", input.name,
-                                      fmt::join(given->second, ","), axis, dim.value));
-      }
-      for (size_t axis = 0; axis < input.dims.size(); ++axis)
-        if (input.dims[axis].value < 0) settle(input, axis, given->second[axis], SettledDim::By::kShape);
-      return given->second;
-    }
-    if (!input.has_shape) {
-      open_.push_back(fmt::format("{} (no shape at all)", input.name));
-      return std::nullopt;
-    }
-    Dims dims;
-    bool known = true;
-    for (size_t axis = 0; axis < input.dims.size(); ++axis) {
-      const ImportedDim& dim = input.dims[axis];
-      if (dim.value >= 0) {
-        dims.push_back(dim.value);
-      } else if (const auto d = options_.dims.find(dim.symbol);
-                 !dim.symbol.empty() && d != options_.dims.end()) {
-        dims.push_back(settle(input, axis, d->second, SettledDim::By::kDim));
-      } else if (const auto r = options_.ranges.find(dim.symbol);
-                 !dim.symbol.empty() && r != options_.ranges.end()) {
-        dims.push_back(settle(input, axis, r->second.maximum, SettledDim::By::kDim, r->second.minimum));
-      } else if (const auto s = symbols_.find(dim.symbol); !dim.symbol.empty() && s != symbols_.end()) {
-        dims.push_back(settle(input, axis, s->second, SettledDim::By::kShape));
-      } else if (axis == 0 && (dim.symbol.empty() || inner_.count(dim.symbol) == 0)) {
-        dims.push_back(settle(input, axis, 1, SettledDim::By::kDefault));
-      } else if (options_.assumed > 0) {
-        dims.push_back(options_.assumed);
-      } else {
-        open_.push_back(fmt::format("{} dim {}{}", input.name, axis,
-                                    dim.symbol.empty() ? std::string() : " '" + dim.symbol + "'"));
-        known = false;
-      }
-    }
-    if (!known) return std::nullopt;
-    return dims;
-  }
-
-  const std::vector<SettledDim>& settled() const { return settled_; }
-  bool any_open() const { return !open_.empty(); }
-  void report_open() {
-    if (open_.empty() || options_.assumed > 0) return;
-    diagnostics_.refuse("", "", fmt::format("these dimensions are open: {}", fmt::join(open_, "; ")),
-                        "give each with --dim NAME=N, --dim NAME=MIN..MAX or --shape INPUT=...");
-  }
-
- private:
-  int64_t settle(const ImportedValueInfo& input, size_t axis, int64_t size, SettledDim::By by,
-                 int64_t minimum = -1) {
-    settled_.push_back({input.name, axis, input.dims[axis].symbol, size, by, minimum < size ? minimum : -1});
-    return size;
-  }
-
-  const LoweringOptions& options_;
-  Diagnostics& diagnostics_;
-  std::vector<SettledDim> settled_;
-  std::set<std::string> inner_;
-  std::map<std::string, int64_t> symbols_;
-  std::vector<std::string> open_;
-};
 
 bool usable_input(DType dtype) { return byte_width(dtype) != 0; }
 
@@ -226,7 +130,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   GraphLowering lowering(graph, model, options, diagnostics);
   lowering.set_fates(fates);
   check_port_names(model.graph, diagnostics);
-  InputShapes shapes(model.graph, options, diagnostics);
+  InputShapes shapes(model.graph, options, context.batches(), diagnostics);
   GivenLengths lengths(options, lowering);
   define_given(model.graph, options, lowering);
   std::set<std::string> initialized;

@@ -54,7 +54,12 @@ struct OnnxOperator {
   std::string_view operands;  // one word each (converter/types/operand_rules.h); "": all are its own affair
   uint32_t traits;
   std::string_view domain = "";  // "" is ai.onnx
+  // Bit i: operand i may be bounded, though others may not.
+  uint32_t bounded_operands = 0;
 
+  bool takes_bounded(size_t operand) const {
+    return has(kTakesBounded) || (operand < 32 && (bounded_operands >> operand & 1) != 0);
+  }
   bool has(OnnxTrait trait) const { return (traits & trait) != 0; }
   bool takes_sequence(size_t operand) const {
     return (operand == 0 && has(kTakesSequence)) || (operand >= 2 && has(kCarriesSequences));

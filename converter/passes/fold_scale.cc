@@ -3,6 +3,7 @@
 // swallow the bias (masks of -1e9) are not part of an affine function and stay.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "converter/ir/narrow_weights.h"
 #include "converter/passes/editor.h"
@@ -136,7 +137,7 @@ bool fold(Editor& e, int n, const Linear& shape, const std::vector<double>& scal
 }
 
 // Mul or Add behind node n's only reader; false if it is not one that folds.
-bool fold_into(Editor& e, int consumer, const NarrowWeights& narrow) {
+bool fold_into(Editor& e, int consumer, const NarrowWeights& narrow, const std::set<ValueId>& embeddings) {
   Node& next = e.node(consumer);
   const auto* mul = next.as<MulAttrs>();
   const auto* add = next.as<AddAttrs>();
@@ -176,6 +177,8 @@ bool fold_into(Editor& e, int consumer, const NarrowWeights& narrow) {
     const bool scales = mul != nullptr || div != nullptr;
     // Scaled weights would be wide, and take more time to read than their few results to scale.
     if (scales && narrow.of(e.node(n))) return false;
+    // Beside the rows that an embedding reads they would be a second copy.
+    if (scales && embeddings.count(e.node(n).inputs[shape->weights]) != 0) return false;
     if (!fold(e, n, *shape, scales ? other : one, scales ? zero : other, scales)) return false;
     e.absorb(view >= 0 ? view : n, consumer);
     return true;
@@ -188,8 +191,11 @@ bool fold_into(Editor& e, int consumer, const NarrowWeights& narrow) {
 int fold_scale(Graph& graph) {
   Editor e(graph);
   const NarrowWeights narrow(e.graph());
+  std::set<ValueId> embeddings;
+  for (const Node& node : graph.nodes)
+    if (node.op() == Op::kGather) embeddings.insert(node.inputs[0]);
   for (int n = 0; n < e.size(); ++n)
-    if (!e.erased(n)) fold_into(e, n, narrow);
+    if (!e.erased(n)) fold_into(e, n, narrow, embeddings);
   return e.commit();
 }
 

@@ -71,8 +71,25 @@ ConstantPtr exact_reciprocal(const Value& v) {
   return Constant::of<float>(v.dtype, v.dims, std::vector<float>(items.begin(), items.end()));
 }
 
+// Rows of one of two tables: gathered from both rather than from a copy of the one.
+void gather_before_choice(Editor& e, int n, const GatherAttrs attrs) {
+  const ValueId table = e.node(n).inputs[0], index = e.node(n).inputs[1], rows = e.node(n).outputs[0];
+  const int choice = e.made_by<WhereAttrs>(table);
+  if (choice < 0) return;
+  const std::vector<ValueId> operands = e.node(choice).inputs;
+  const Dims& condition = e.value(operands[0]).dims;
+  if (element_count(condition) != 1 || condition.size() > e.value(rows).dims.size() ||
+      2 * element_count(e.value(rows).dims) > element_count(e.value(table).dims))
+    return;
+  for (size_t i = 1; i < 3; ++i)
+    if (e.value(operands[i]).constant == nullptr || !same_dims(e.graph(), operands[i], table)) return;
+  const ValueId yes = e.insert(n, attrs, {operands[1], index}), no = e.insert(n, attrs, {operands[2], index});
+  if (yes >= 0 && no >= 0) e.replace(n, WhereAttrs{}, {operands[0], yes, no});
+}
+
 void cheaper(Editor& e, int n) {
   const Node& node = e.node(n);
+  if (const auto* gather = node.as<GatherAttrs>()) return gather_before_choice(e, n, *gather);
   if (node.as<PowAttrs>() != nullptr && real(e.value(node.inputs[0]).dtype) &&
       same_dims(e.graph(), node.inputs[0], node.outputs[0])) {
     const ValueId x = node.inputs[0];

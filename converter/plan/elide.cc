@@ -189,7 +189,8 @@ void Storage::drop_strides(const std::vector<ValueId>& values) {
 
 bool Storage::may_lie_inside(ValueId part, ValueId whole) const {
   return placed(part) && bytes(part) > 0 && alone(part) && !caller_writes(part) && !caller_reads(part) &&
-         !bindable(part) && graph_.value(part).memory == graph_.value(whole).memory;
+         !bindable(part) && graph_.state_written(part) == nullptr &&  // a state is dense
+         graph_.value(part).memory == graph_.value(whole).memory;
 }
 
 // The inputs are parts of the output, each with its strides.
@@ -241,7 +242,7 @@ void Storage::place_window(size_t n) {
   const auto& slice = *node.as<SliceAttrs>();
   const ValueId in = node.inputs[0], out = node.outputs[0];
   if (!placed(in) || !alone(out) || bytes(out) == 0 || byte_width(graph_.value(in).dtype) == 0 ||
-      caller_reads(out) || bindable(out) || !may_join(in, out))
+      caller_reads(out) || bindable(out) || graph_.state_written(out) != nullptr || !may_join(in, out))
     return;
   std::vector<int64_t> given = laid_out(in);
   uint64_t distance = 0;

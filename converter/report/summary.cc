@@ -47,6 +47,8 @@ const char* way_of(SettledDim::By by) {
       return "--shape";
     case SettledDim::By::kShapes:
       return "--shapes";
+    case SettledDim::By::kReader:
+      return "the heads of the attention that reads it";
     default:
       return "default";
   }

@@ -157,6 +157,8 @@ def group_query():
     yield case("tokens_bias", 3, 8, rows=5, more={"a": floats("gqa a8", 1, 1, 3, 8)})
     yield case("token_positions", 1, 6, rows=8, more={"p": np.array([[5]])}, constants=tables, do_rotary=1, outputs="y")
     yield case("prompt_room", 4, 4, rows=8, outputs="y", known=False)
+    # A cache for a window that still holds all tokens.
+    yield case("token_rolling", 1, 6, rows=8, outputs="y", local_window_size=3, sliding_window_cache=1)
     # Of rows that are not valid, the given cache's stay.
     feeds = {**operands(1), **caches(room), "n": np.array([3], np.int32), "t": np.array(4, np.int32)}
     want = {n: feeds[p].copy() for n, p in (("nk", "pk"), ("nv", "pv"))}
@@ -164,11 +166,12 @@ def group_query():
         want[n][:, :, 3] = feeds[new].reshape(1, groups, size)
     yield simple("gqa_cache_rows", ms("GroupQueryAttention", "q k v pk pv n t", "y nk nv", **attrs), feeds, "nk nv",
                  expect="given", given=want)
-    yield simple("gqa_norms", ms("GroupQueryAttention", ["q", "k", "v", "", "", "n", "t", "", "", "", "", "", "", "", "g", "h"],
-                                 "y nk nv", **attrs),
-                 {**operands(1), "n": np.array([0], np.int32)}, "nk",
-                 {"t": np.array(1, np.int32), "g": floats("gqa g", size), "h": floats("gqa hn", size)}, expect="given",
-                 given={"nk": normed(operands(1)["k"].reshape(1, groups, 1, size), floats("gqa hn", size))})
+    for name, epsilon, given in (("", 1e-6, {}), ("_own", 0.5, dict(qk_norm_epsilon=0.25, k_norm_epsilon=0.5))):
+        yield simple(f"gqa_norms{name}", ms("GroupQueryAttention", ["q", "k", "v", "", "", "n", "t", *[""] * 7, "g", "h"], "y nk nv",
+                                            **attrs, **given),
+                     {**operands(1), "n": np.array([0], np.int32)}, "nk",
+                     {"t": np.array(1, np.int32), "g": floats("gqa g", size), "h": floats("gqa hn", size)}, expect="given",
+                     given={"nk": normed(operands(1)["k"].reshape(1, groups, 1, size), floats("gqa hn", size), epsilon)})
     uneven = {**operands(1), **caches(8), "n": np.array([3], np.int32), "t": np.array(4, np.int32)}
     uneven["pv"] = uneven["pv"][:, :, :6]
     yield refused("gqa_uneven_caches", model(graph([ms("GroupQueryAttention", "q k v pk pv n t", "y nk nv", name="here",
@@ -292,9 +295,9 @@ def caches_of_floats(operands, attributes, names):
                                                  scales), 19), "here", "kv_cache_bit_width is 4 for a cache of float8e4m3fn")
 
 
-def normed(x, weight):
+def normed(x, weight, epsilon=1e-6):
     x = x.astype(np.float64)
-    return (x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * weight).astype(np.float32)
+    return (x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * weight).astype(np.float32)
 
 
 def cases():

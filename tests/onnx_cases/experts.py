@@ -49,6 +49,10 @@ def gated(alpha=1.0, beta=0.0, limit=np.inf):
     return act
 
 
+def gelu_by_tanh(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
+
+
 def moe():
     x, router = floats("moe x", TOKENS, HIDDEN), floats("moe r", TOKENS, EXPERTS)
     w = {"w1": floats("moe w1", EXPERTS, INNER, HIDDEN, low=-0.5, high=0.5),
@@ -72,6 +76,14 @@ def moe():
                  expect="given", given={"y": want})
     yield simple("moe_swiglu_apart", ms("MoE", [*plain, "", "w3"], "y", **attrs), {"x": x, "r": router}, "y", apart,
                  expect="given", given={"y": want})
+    # Two activations that onnxruntime has on CUDA only.
+    want = mixture(x, router, apart["w1"], w["w2"], 2, lambda g, rest: gelu_by_tanh(g) * rest, w3=apart["w3"])
+    for fusion, weights in ((1, both), (2, halves)):
+        yield simple(f"moe_geglu_{fusion}", ms("MoE", plain, "y", k=2, activation_type="geglu", swiglu_fusion=fusion),
+                     {"x": x, "r": router}, "y", weights, expect="given", given={"y": want})
+    want = mixture(x, router, w["w1"], w["w2"], 2, lambda g: np.maximum(g, 0) ** 2)
+    yield simple("moe_relu2", ms("MoE", plain, "y", k=2, activation_type="relu2"), {"x": x, "r": router}, "y", w,
+                 expect="given", given={"y": want})
     want = mixture(x, router, w["w1"], w["w2"], 2, lambda g, rest: np.maximum(g, 0) * rest, w3=apart["w3"])
     yield simple("moe_third", ms("MoE", [*plain, "", "w3"], "y", k=2), {"x": x, "r": router}, "y", {**w, "w3": apart["w3"]},
                  expect="given", given={"y": want})
@@ -94,6 +106,7 @@ def moe():
     yield bad("sparse_mixer_k", ["use_sparse_mixer"], k=3, use_sparse_mixer=1)
     yield bad("sparse_mixer_normalized", ["use_sparse_mixer"], k=2, use_sparse_mixer=1, normalize_routing_weights=1)
     yield bad("swiglu_without_third", ["fc3_experts_weights"], activation_type="swiglu")
+    yield bad("geglu_without_third", ["fc3_experts_weights"], activation_type="geglu")
     yield bad("wrong_inner", ["do not fit 4 experts"], constants={**w, "w2": floats("moe bad", EXPERTS, 9, INNER)})
     yield bad("wrong_rows", ["fc2_experts_weights"], constants={**w, "w2": floats("moe bad", EXPERTS, HIDDEN, 9)})
     yield bad("wrong_router", ["differ in tokens"], r=floats("moe bad", 3, EXPERTS))
@@ -172,6 +185,11 @@ def qmoe():
                                                    feeds or {"x": x, "r": router}, "y", made)), "here", *words)
 
     yield bad("prepacked", ["weights_prepacked"], weights_prepacked=1)
+    turned = np.ascontiguousarray(m["w1"].transpose(0, 2, 1)).reshape(EXPERTS, hidden, inner // 2)
+    yield bad("columns_for_rows", ["layout of a device", "qmoe_weights_prepacked"], made={**m, "w1": turned})
+    square = {n + str(k): a for k in (1, 2) for n, a in quantized(f"fc{k}", hidden, hidden, 4, 16, False).items() if n != "numbers"}
+    yield refused("qmoe_square", model(graph([ms("QMoE", plain, "y", name="here", k=2, block_size=16)], {"x": x, "r": router}, "y",
+                                             square)), "here", "square", "weights_prepacked", flags=("--strict",), codes=(1,))
     yield bad("bits", ["3 bits"], expert_weight_bits=3)
     yield bad("wrong_block", ["whole blocks"], block_size=24)
     yield bad("wrong_scales", ["fc1_scales"], made={**m, "s1": floats("qmoe bad", EXPERTS, 3)})
@@ -270,6 +288,13 @@ def gates():
     for activation in ("silu", "sigmoid"):
         yield simple(f"gatedrmsnorm_{activation}", ms("GatedRMSNorm", "x s g", "y", activation=activation, epsilon=1e-3),
                      {"x": x, "g": gate}, "y", scale)
+    y, one, many, weight = floats("ga y", *x.shape), floats("ga g", *x.shape[:-1], 1), floats("ga k", *x.shape[:-1], 3), floats("ga w", 3, 1)
+    yield simple("gatedadd", ms("GatedAdd", "x b g", "y"), {"x": x, "b": y, "g": one}, "y")
+    want = x + y / (1 + np.exp(-(many.astype(np.float64) @ weight)))
+    yield simple("gatedadd_projected", ms("GatedAdd", "x b g w", "y"), {"x": x, "b": y, "g": many}, "y", {"w": weight},
+                 expect="given", given={"y": want.astype(np.float32)})
+    yield refused("gatedadd_sizes", model(graph([ms("GatedAdd", "x b g", "y", name="here")], {"x": x, "b": y, "g": many}, "y")),
+                  "here", "do not fit")
     yield refused("gatedrmsnorm_sizes", model(graph([ms("GatedRMSNorm", "x s g", "y", name="here")], {"x": x, "g": gate}, "y",
                                                     {"s": floats("grn bad", 5)})), "here", "do not fit")
 

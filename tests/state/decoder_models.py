@@ -193,16 +193,21 @@ class Growing:
         inputs = self.session.get_inputs()
         self.names = [i.name for i in inputs]
         kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int8)": np.int8, "tensor(uint8)": np.uint8}
-        self.caches = {i.name: np.zeros((1, i.shape[1], 0, i.shape[3]), kinds[i.type])
-                       for i in inputs if i.name.startswith("past_key_values")}
+        # Of an open size only lengths and rows of unknown size ("kv_cache_dim"); axis 0 is the batch.
+        open_sizes = {"kv_cache_dim": SMALL.size}
+        self.caches = {i.name: np.zeros([1, *(d if isinstance(d, int) else open_sizes.get(d, 0) for d in i.shape[1:])], kinds[i.type])
+                       for i in inputs if i.name.startswith("past")}
+        self.position_rank = next((len(i.shape) for i in inputs if i.name == "position_ids"), 2)
 
     def __call__(self, ids):
         ids = np.asarray(ids, np.int64)[None]
-        past = next(iter(self.caches.values())).shape[2]
+        past = self.caches["past_key_values.0.key"].shape[2]
         total = past + ids.shape[1]
         feeds = {"input_ids": ids, "attention_mask": np.ones((1, total), np.int64),
                  "position_ids": np.arange(past, total, dtype=np.int64)[None], **self.caches}
+        if self.position_rank == 3:
+            feeds["position_ids"] = np.repeat(feeds["position_ids"][None], 3, 0)
         outputs = [o.name for o in self.session.get_outputs()]
         results = dict(zip(outputs, self.session.run(outputs, {n: feeds[n] for n in self.names})))
-        self.caches = {n: results[n.replace("past_key_values", "present")] for n in self.caches}
+        self.caches = {n: results[n.replace("past_key_values", "present").replace("past.", "present.")] for n in self.caches}
         return results["logits"]

@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "common"))
 import pinned  # noqa: E402
 
 pinned.require()
+import builder_models  # noqa: E402
 import decoder_models as models  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
@@ -84,6 +85,62 @@ class Decoders(ProgramCase):
         for s in facts["states"][:-1]:
             self.assertEqual((s["type"], s["bytes"], s["in_place"]),
                              (np.dtype(kind).name, groups * BOUND * models.SMALL.size * np.dtype(kind).itemsize, True))
+
+    def test_reads_forms_of_the_model_builder(self):
+        for options in (dict(open_rows=True), dict(two_tables=True), dict(rank_3=True), dict(convolution=True),
+                        dict(open_rows=True, two_tables=True, convolution=True, local_window_size=5)):
+            with self.subTest(**options):
+                model = builder_models.grouped(**options)
+                for target in ("x86_64", "portable"):
+                    file = self.convert(model, "--target", target)
+                    facts = json.loads(self.call("inspect", file, "--json").out)
+                    self.assertEqual([i["name"] for i in facts["inputs"]], ["input_ids"])
+                    self.assertEqual([o["name"] for o in facts["outputs"]], ["logits"])
+                    # No branch copies a table.
+                    self.assertNotIn(" If ", self.call("inspect", file, "--steps", "--entry", "1").out)
+                    self.expect_near(self.decode(file, *RUNS), self.answers(model))
+                    self.expect_near(self.decode(file, *RUNS, "reset", *RUNS)[-len(self.answers(model)):], self.answers(model))
+
+    def test_a_window_of_rows_becomes_all_rows(self):
+        # The caches keep every row, so that none is dropped; attention reads those of the window.
+        plain = models.with_group_query(local_window_size=3)
+        rolling = models.with_group_query(local_window_size=3, sliding_window_cache=1)
+        self.expect_near(self.decode(self.convert(rolling), *RUNS), self.answers(plain))
+
+    def test_reads_caches_of_multi_head_attention(self):
+        shape = dataclasses.replace(models.SMALL, groups=models.SMALL.heads)
+        for options in (dict(), dict(masked=True), dict(masked=True, mask_filter_value=-3.4e38)):
+            with self.subTest(**options):
+                model = builder_models.multi_head(shape=shape, **options)
+                for target in ("x86_64", "portable"):
+                    file = self.convert(model, "--target", target)
+                    self.expect_near(self.decode(file, *RUNS), self.answers(model))
+                self.expect_one_pass(self.convert(model), shape.groups, np.float32)
+
+    def test_keeps_positions_of_pictures_as_an_input(self):
+        # Embeddings may be of pictures, whose positions the converter does not know.
+        model = builder_models.grouped(rank_3=True)
+        embedding = next(n for n in model.graph.node if "input_ids" in n.input).input[0]
+        nodes = [n for n in model.graph.node if "input_ids" not in n.input]
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+        x = next(n for n in nodes if n.op_type == "LayerNormalization").input[0]
+        model.graph.input[0].CopyFrom(models.value(x, onnx.TensorProto.FLOAT, ["batch_size", "sequence_length", models.SMALL.hidden]))
+        ports = {i.name: i for i in model.graph.input}
+        for first in ("position_ids", x):  # in any order
+            del model.graph.input[:]
+            model.graph.input.extend(sorted(ports.values(), key=lambda i: i.name != first))
+            file = self.convert(model, sets="sequence_length=1")
+            facts = json.loads(self.call("inspect", file, "--json").out)
+            self.assertEqual({i["name"] for i in facts["inputs"]}, {x, "position_ids"})
+        tokens = np.concatenate(RUNS)
+        table = onnx.numpy_helper.to_array(next(c for c in model.graph.initializer if c.name == embedding))
+        data, out = self.path("embedded.npz"), self.path("out.npz")
+        places = np.arange(len(tokens))[:, None, None, None].repeat(3, 1)
+        cli.save_npz(data, {x: table[tokens][:, None, None], "position_ids": places})
+        self.call("run", file, "--inputs", data, "--outputs", out, "--each", "--stateful")
+        with np.load(out) as arrays:
+            self.expect_near(arrays["logits"].reshape(len(tokens), -1), self.answers(builder_models.grouped(rank_3=True)))
 
     def test_the_caller_gives_tokens_only(self):
         report = self.path("report.json")

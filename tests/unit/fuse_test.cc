@@ -65,6 +65,19 @@ TEST(FoldScale, LeavesWhatIsNotPerChannelOrReadElsewhere) {
   EXPECT_EQ(apply(fold_scale, s), 0);
 }
 
+TEST(FoldScale, LeavesTheWeightsOfAnEmbeddingAlone) {
+  Sketch s;
+  const ValueId rows = s.constant({5, 3});  // of tokens; and the weights of logits
+  const ValueId token = s.emit(CastAttrs{static_cast<int64_t>(DType::kInt64), 1}, {s.input({1}, 0, 4)});
+  const ValueId x = s.emit(AddAttrs{}, {s.emit(GatherAttrs{0}, {rows, token}), s.input({1, 3})});
+  const ValueId scaled = s.emit(MulAttrs{}, {s.emit(FullyConnectedAttrs{}, {x, rows}), s.scalar(0.125)});
+  s.output(scaled, "scaled");
+  EXPECT_EQ(apply(fold_scale, s), 0);
+  // A bias is not a copy of the weights.
+  s.output(s.emit(AddAttrs{}, {s.emit(FullyConnectedAttrs{}, {x, rows}), s.constant({5})}), "moved");
+  EXPECT_GT(apply(fold_scale, s, kRounded), 0);
+}
+
 TEST(DropSubnormals, WhereWhatTheyMultiplyIsBounded) {
   Sketch s;
   const auto weights = [&](float third, float first = 1.0f) {

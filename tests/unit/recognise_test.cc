@@ -564,6 +564,20 @@ TEST(Simplify, CheaperForms) {
   EXPECT_EQ(count_ops(s.graph, Op::kTranspose), 0);
 }
 
+TEST(Simplify, GathersRowsOfBothTablesAndNotOfACopy) {
+  for (const bool computed : {false, true}) {
+    Sketch s;
+    const ValueId first =
+        s.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {s.input({}), s.scalar(0)});
+    const ValueId rows = s.emit(CastAttrs{static_cast<int64_t>(DType::kInt64), 1}, {s.input({2}, 0, 7)});
+    const ValueId other = computed ? s.emit(NegAttrs{}, {s.input({8, 3})}) : s.constant({8, 3});
+    const ValueId table = s.emit(WhereAttrs{}, {first, s.constant({8, 3}), other});
+    s.output(s.emit(GatherAttrs{0}, {table, rows}));
+    apply(simplify, s, 0);
+    EXPECT_EQ(count_ops(s.graph, Op::kGather), computed ? 1 : 2) << dump(s.graph);
+  }
+}
+
 TEST(CommonSubexpressions, EqualThingsAreComputedOnce) {
   Sketch s;
   const ValueId x = s.input({4});

@@ -1,11 +1,33 @@
 // Keys and values of earlier calls, and the rotation of queries and keys by their positions after these.
 #include <cmath>
 
+#include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/microsoft_attention.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
+
+namespace {
+
+// Behind the rows that caches of --max-context have so far.
+Caches append_in_place(NodeLowering& n, MicrosoftAttention& h, Caches past, const ContextValues& context) {
+  const Dims pd = n.dims(past.keys), kd = n.dims(h.k);
+  if (kd[2] != context.tokens)
+    return n.refuse_shapes("appends {} rows to a cache, where a run has {} tokens", kd[2], context.tokens),
+           Caches{kUnknown, kUnknown};
+  const ValueId at = n.broadcast(n.reshape(context.position, {1}), {pd[0]});
+  const auto written = [&](ValueId cache, ValueId rows) {
+    const ValueId present = n.emit_padded(CacheUpdateAttrs{2, 0}, {cache, rows, at}, {true})[0];
+    if (present >= 0) n.parent().graph().value(present).bounded_dims = {{2, context.next}};
+    return present;
+  };
+  h.past_rows = context.position;
+  h.k = written(past.keys, h.k), h.v = written(past.values, h.v);
+  return {h.k, h.v};
+}
+
+}  // namespace
 
 Caches append(NodeLowering& n, MicrosoftAttention& h, Caches past, ValueId count) {
   if (h.q < 0 || h.k < 0 || h.v < 0 || past.keys < 0 || past.values < 0) return {kUnknown, kUnknown};
@@ -14,6 +36,9 @@ Caches append(NodeLowering& n, MicrosoftAttention& h, Caches past, ValueId count
     return n.refuse_shapes("past keys {} and values {}, not of rank 4", to_string(pd),
                            to_string(n.dims(past.values))),
            Caches{kUnknown, kUnknown};
+  if (const ContextValues& context = n.parent().context();
+      count == kAbsent && context.caches.count(past.keys) != 0 && context.caches.count(past.values) != 0)
+    return append_in_place(n, h, past, context);
   if (count == kAbsent) {
     h.past = pd[2];
     h.k = n.emit(ConcatAttrs{2}, {past.keys, h.k});

@@ -1,4 +1,4 @@
-// Small fused operators of decoders, of com.microsoft: a gated norm, and rotations by position.
+// Small fused operators of decoders, of com.microsoft: a gated sum, a gated norm, and rotations by position.
 #include <algorithm>
 #include <cmath>
 
@@ -114,10 +114,27 @@ bool lower_m_rotary(NodeLowering& n) {
       n.reshape(rotated(n, x, table(n.input(2)), table(n.input(3)), kAbsent, interleaved, flat ? 2 : 1), d));
 }
 
+// x + y * gate, with a gate for each row, [.., 1]; or one that is the sigmoid of gate [.., K] times weights
+// [K, 1].
+bool lower_gated_add(NodeLowering& n) {
+  const ValueId x = n.input(0), y = n.input(1), weights = n.input(3);
+  ValueId gate = n.input(2);
+  if (x == kAbsent || y == kAbsent || gate == kAbsent) return n.refuse("needs X, Y and gate");
+  const Dims d = n.dims(x), g = n.dims(gate), w = n.dims(weights);
+  const int64_t width = g.empty() ? 0 : g.back();
+  if (d.empty() || n.dims(y) != d || g.size() != d.size() || !std::equal(d.begin(), d.end() - 1, g.begin()) ||
+      (weights == kAbsent ? width != 1 : w != Dims{width, 1}))
+    return n.refuse_shapes("X {}, Y {}, gate {}{} do not fit", to_string(d), to_string(n.dims(y)),
+                           to_string(g), weights == kAbsent ? "" : " and gate_weight " + to_string(w));
+  if (weights != kAbsent) gate = n.emit(SigmoidAttrs{}, {matrix_product(n, gate, weights)});
+  return n.output(0, n.add(x, n.mul(y, gate)));
+}
+
 }  // namespace
 
 std::span<const OnnxOperator> decoder_rules() {
   static constexpr OnnxOperator kRules[] = {
+      {"GatedAdd", 1, lower_gated_add, "F F F F", kNoTraits, kMicrosoft},
       {"GatedRMSNorm", 1, lower_gated_rms_norm, "F F F", kNoTraits, kMicrosoft},
       {"GemmaRotaryEmbedding", 1, lower_gemma_rotary, "* F F F F", kNoTraits, kMicrosoft},
       {"MRotaryEmbedding", 1, lower_m_rotary, "F i F F", kNoTraits, kMicrosoft},

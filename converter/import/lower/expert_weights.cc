@@ -89,9 +89,18 @@ bool read_integers(NodeLowering& n, int which, int64_t inputs, ExpertProjection*
   if (!w || w->dtype() != DType::kUint8)
     return n.refuse("{}_experts_weights must be constant and packed in uint8", name);
   const Dims d = w->dims();
+  if (d.size() == 3 && d[1] == inputs && d[2] * 8 / bits != inputs &&
+      n.size(n.input(at + 1)) == d[0] * (d[2] * 8 / bits) * (block > 0 ? inputs / block : 1))
+    return n.refuse_advising("export the model with raw weights (qmoe_weights_prepacked=0 of its builder)",
+                             "{}_experts_weights {} have the layout of a device, with columns for rows", name,
+                             to_string(d));
   if (d.size() != 3 || d[2] * 8 / bits != inputs || inputs * bits % 8 != 0)
     return n.refuse_shapes("{}_experts_weights {} do not take rows of {} in {} bits", name, to_string(d),
                            inputs, bits);
+  if (which == 2 && d[1] == inputs && n.dims(n.input(2)) == d && !n.has_attr("weights_prepacked"))
+    n.warn(
+        "the experts are square, and weights_prepacked is not given: they are read as rows, although a model "
+        "for CUDA may have them in the layout of a device");
   if (block > 0 && inputs % block != 0)
     return n.refuse_shapes("{} rows of {} are not whole blocks of {}", name, inputs, block);
   const int64_t blocks = block > 0 ? inputs / block : 1;

@@ -24,11 +24,13 @@ class Gate {
         beta_(n.attr_float("activation_beta", 0)),
         limit_(n.attr_float("swiglu_limit", kInfinity)) {}
 
+  bool gated() const { return name_ == "swiglu" || name_ == "geglu"; }
   // Whether fc1 has the rows of both.
-  bool fused() const { return name_ == "swiglu" && fusion_ != 0; }
+  bool fused() const { return gated() && fusion_ != 0; }
 
   bool check() {
-    static constexpr std::string_view kNames[] = {"relu", "gelu", "silu", "swiglu", "identity"};
+    static constexpr std::string_view kNames[] = {"relu",  "gelu",   "silu", "identity",
+                                                  "relu2", "swiglu", "geglu"};
     if (std::find(std::begin(kNames), std::end(kNames), name_) == std::end(kNames))
       return n_.refuse("activation_type '{}' is not supported", name_);
     if (fusion_ < 0 || fusion_ > 2) return n_.refuse("swiglu_fusion is {}, not 0, 1 or 2", fusion_);
@@ -39,7 +41,7 @@ class Gate {
   // first: rows of fc1; third: rows of fc3, or absent.
   ValueId apply(ValueId first, ValueId third) {
     if (first < 0) return first;
-    if (name_ != "swiglu") {
+    if (!gated()) {
       const ValueId y = plain(first);
       return third == kAbsent ? y : n_.mul(y, third);
     }
@@ -49,6 +51,7 @@ class Gate {
       gate = fusion_ == 1 ? n_.slice(first, 1, 0, size, 2) : n_.slice(first, 1, 0, size);
       linear = fusion_ == 1 ? n_.slice(first, 1, 1, size, 2) : n_.slice(first, 1, size, size);
     }
+    if (name_ == "geglu") return n_.mul(n_.emit(GeluAttrs{1}, {gate}), linear);
     if (limit_ < kInfinity) {
       gate = n_.emit(ClampAttrs{-kInfinity, limit_}, {gate});
       linear = n_.emit(ClampAttrs{-limit_, limit_}, {linear});
@@ -59,7 +62,8 @@ class Gate {
 
  private:
   ValueId plain(ValueId y) {
-    if (name_ == "relu") return n_.emit(ClampAttrs{0, kInfinity}, {y});
+    if (name_ == "relu" || name_ == "relu2") y = n_.emit(ClampAttrs{0, kInfinity}, {y});
+    if (name_ == "relu2") return n_.mul(y, y);
     if (name_ == "gelu") return n_.emit(GeluAttrs{1}, {y});
     if (name_ == "silu") return n_.emit(SiluAttrs{1}, {y});
     return y;
@@ -151,9 +155,9 @@ bool mixture(NodeLowering& n, ValueId router_weights, bool normalized, ReadProje
     return n.refuse_shapes("experts of {} -> {} and {} -> {} do not fit {} experts and input {}",
                            first.inputs, first.outputs, second.inputs, second.outputs, experts,
                            to_string(given));
-  if (gate.fused() && third.present()) return n.refuse("fc3 beside a fused swiglu");
-  if (n.attr_string("activation_type", "relu") == "swiglu" && !gate.fused() && !third.present())
-    return n.refuse("swiglu with swiglu_fusion 0 needs fc3_experts_weights");
+  if (gate.fused() && third.present()) return n.refuse("fc3 beside a fused gate");
+  if (gate.gated() && !gate.fused() && !third.present())
+    return n.refuse("a gated activation with swiglu_fusion 0 needs fc3_experts_weights");
   if (router_weights != kAbsent && n.size(router_weights) != tokens * experts)
     return n.refuse_shapes("router_weights {} do not fit router_probs {}", to_string(n.dims(router_weights)),
                            to_string(router));

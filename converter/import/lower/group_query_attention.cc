@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "converter/import/lower.h"
 #include "converter/import/lower/attention_parts.h"
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/quantized_cache.h"
@@ -25,12 +26,6 @@ struct GroupQuery {
   bool first_prompt = false;  // there are none
   QuantizedCache keys, values;
 };
-
-// An attribute that must be 0; false: refused.
-bool only_zero(NodeLowering& n, std::string_view name) {
-  const int64_t given = n.attr_int(name, 0);
-  return given == 0 || n.refuse("{} {} is not supported", name, given);
-}
 
 // query [B, S, H * D] with key and value [B, S, G * D], or all three in query, [B, S, (H + 2 G) * D].
 bool read_operands(NodeLowering& n, GroupQuery* g) {
@@ -57,10 +52,11 @@ bool read_operands(NodeLowering& n, GroupQuery* g) {
   if (n.dims(g->k)[2] != d[1] || n.dims(g->v)[2] != d[1])
     return n.refuse_shapes("{} keys for {} queries", n.dims(g->k)[2], d[1]);
   if (n.has_input(14) != n.has_input(15)) return n.refuse("q_norm_weight and k_norm_weight belong together");
-  const double epsilon = n.attr_float("qk_norm_epsilon", 1e-6);
+  const double both = n.attr_float("qk_norm_epsilon", 1e-6), epsilon_q = n.attr_float("q_norm_epsilon", both),
+               epsilon_k = n.attr_float("k_norm_epsilon", both);
   if (n.has_input(14)) {
-    g->q = n.emit(RmsNormAttrs{3, epsilon}, {g->q, n.input(14)});
-    g->k = n.emit(RmsNormAttrs{3, epsilon}, {g->k, n.input(15)});
+    g->q = n.emit(RmsNormAttrs{3, epsilon_q}, {g->q, n.input(14)});
+    g->k = n.emit(RmsNormAttrs{3, epsilon_k}, {g->k, n.input(15)});
   }
   return g->q >= 0 && g->k >= 0;
 }
@@ -125,9 +121,18 @@ ValueId cached(NodeLowering& n, const GroupQuery& g, ValueId now, ValueId cache,
   return n.emit(CacheUpdateAttrs{2, 0}, {cache, now, g.past});
 }
 
+// sliding_window_cache: a cache that is full drops its first rows. One with room for all tokens never is.
+bool keeps_all_tokens(NodeLowering& n, int64_t room, std::optional<int64_t> total) {
+  if (n.attr_int("sliding_window_cache", 0) == 0 || (total && *total <= room) ||
+      room == n.parent().options().max_context)
+    return true;
+  return n.refuse_advising(
+      "convert a decoder with --max-context N, which gives its caches room for N tokens",
+      "sliding_window_cache with caches of {} rows, which may have to drop some, is not supported", room);
+}
+
 bool lower_group_query_attention(NodeLowering& n) {
   GroupQuery g;
-  if (!only_zero(n, "sliding_window_cache")) return false;
   const int64_t shown = n.attr_int("qk_output", 0), window = n.attr_int("local_window_size", -1);
   if (shown != 0 && n.wants_output(3)) return n.refuse("qk_output {} is not supported", shown);
   if (window == 0 || window < -1) return n.refuse("local_window_size {} is not a number of keys", window);
@@ -158,7 +163,7 @@ bool lower_group_query_attention(NodeLowering& n) {
                            queries, room);
   const int64_t rows = std::max(room, total.value_or(queries));
   if (rows < queries) return n.refuse_shapes("a cache of {} rows has no room for {} queries", rows, queries);
-  if (!read_lengths(n, &g, total) || !rotate(n, &g)) return false;
+  if (!keeps_all_tokens(n, room, total) || !read_lengths(n, &g, total) || !rotate(n, &g)) return false;
   g.q = attending_queries(n, g.keys, g.q, g.groups);
   g.k = stored_rows(n, g.keys, g.k), g.v = stored_rows(n, g.values, g.v);
   if (g.q < 0 || g.k < 0 || g.v < 0) return false;
@@ -209,9 +214,11 @@ bool lower_group_query_attention(NodeLowering& n) {
 }  // namespace
 
 std::span<const OnnxOperator> group_query_attention_rules() {
+  // Models of two lengths of context choose the tables of cosines and sines by the number of tokens.
+  static constexpr uint32_t kTables = 1u << 7 | 1u << 8;
   static constexpr OnnxOperator kRules[] = {
       {"GroupQueryAttention", 1, lower_group_query_attention, "F F F q q * * F F * F F * * F F",
-       kSumsProducts, kMicrosoft},
+       kSumsProducts, kMicrosoft, kTables},
   };
   return kRules;
 }

@@ -218,6 +218,20 @@ void give(NodeLowering& n, const std::string& name, ValueId v) {
     n.parent().define(name, n.parent().kept(name, v));
 }
 
+bool gives_constants(const Graph& branch) {
+  return std::all_of(branch.outputs.begin(), branch.outputs.end(),
+                     [&](ValueId v) { return branch.value(v).constant != nullptr; });
+}
+
+// Result i of branches that give constants: whoever gathers rows of it need not copy it.
+ValueId chosen(NodeLowering& n, ValueId condition, const Graph& a, const Graph& b, size_t i) {
+  const auto constant = [&](const Graph& branch) {
+    const Value& v = branch.value(branch.outputs[i]);
+    return n.parent().graph().add_constant(v.constant, v.name);
+  };
+  return n.emit_padded(WhereAttrs{}, {condition, constant(a), constant(b)}, {true})[0];
+}
+
 // If-1 to 25.
 bool lower_if(NodeLowering& n) {
   const ImportedGraph* branches[2] = {n.attr_graph("then_branch"), n.attr_graph("else_branch")};
@@ -274,11 +288,16 @@ bool lower_if(NodeLowering& n) {
         return n.refuse("result {} cannot be padded", i);
     facts.insert(facts.end(), lengths[i].axes.size(), ValueFact{DType::kInt64, {}});
   }
-  const std::vector<ValueId> captures = merge_captures(then, otherwise, n.parent().graph());
-  separate_outputs(a);
-  separate_outputs(b);
   const ValueId condition = n.reshape(n.cast(n.input(0), DType::kBool), {});
-  const auto results = add_control(n, IfAttrs{}, {condition}, captures, {then.graph, otherwise.graph}, facts);
+  std::vector<ValueId> results;
+  if (gives_constants(a) && gives_constants(b)) {
+    for (size_t i = 0; i < a.outputs.size(); ++i) results.push_back(chosen(n, condition, a, b, i));
+  } else {
+    const std::vector<ValueId> captures = merge_captures(then, otherwise, n.parent().graph());
+    separate_outputs(a);
+    separate_outputs(b);
+    results = add_control(n, IfAttrs{}, {condition}, captures, {then.graph, otherwise.graph}, facts);
+  }
   for (size_t i = 0, next = count; i < count; ++i) {
     Bounded bounded_result(n);
     std::vector<LengthId> all = bounded_result.of_axes(results[i]);

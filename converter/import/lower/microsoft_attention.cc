@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "converter/import/bounded.h"
 #include "converter/import/lower/common.h"
 #include "runtime/core/op_enums.h"
 
@@ -159,7 +160,9 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
   if (bias != kAbsent || lengths != kAbsent)
     operands.push_back(bias == kAbsent ? kAbsent : n.cast(bias, t == DType::kFloat64 ? t : DType::kFloat32));
   if (lengths != kAbsent) operands.push_back(lengths);
-  const ValueId y = n.emit(AttentionAttrs{scale, causal, static_cast<int64_t>(rule)}, operands);
+  // Of caches with room for more, `lengths` leaves the rest out.
+  const AttentionAttrs attrs{scale, causal, static_cast<int64_t>(rule)};
+  const ValueId y = lengths == kAbsent ? n.emit(attrs, operands) : n.emit_padded(attrs, operands, {true})[0];
   return heads_together(n, n.cast(y, result));
 }
 
@@ -294,6 +297,12 @@ bool multi_head_attention(NodeLowering& n, const ValueId (&given)[3], const Mult
   Caches present{h.k, h.v};
   if (n.has_input(at.past))
     present = append(n, h, {n.input(at.past), n.input(at.past + 1)}, n.input(at.past_length));
+  for (const size_t i : {at.mask, at.attention_bias, at.past, at.past + 1})
+    if (const ValueId v = n.input(i); v >= 0 && h.past_rows == kAbsent && Bounded(n).is_bounded(v))
+      return n.refuse_advising("give the dimension one size with --dim, or a decoder --max-context N",
+                               "operand '{}' has a length that each run gives, but past_key and past_value "
+                               "are not caches that the session keeps",
+                               n.node().inputs[i]);
   if (n.wants_output(1) && !n.output(1, present.keys)) return false;
   if (n.wants_output(2) && !n.output(2, present.values)) return false;
   return n.output(0, attend(n, h));
@@ -327,10 +336,13 @@ bool lower_decoder_multi_head_attention(NodeLowering& n) {
 }  // namespace
 
 std::span<const OnnxOperator> microsoft_attention_rules() {
+  // Mask, bias, past keys and values: bounded where --max-context keeps the caches.
+  static constexpr uint32_t kOfContext = 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7;
   static constexpr OnnxOperator kRules[] = {
       {"Attention", 1, lower_microsoft_attention, "F F F * F F", kSumsProducts, kMicrosoft},
       {"QAttention", 1, lower_q_attention, "* * F F F * * * F", kSumsProducts, kMicrosoft},
-      {"MultiHeadAttention", 1, lower_multi_head_attention, "F F F F * F F F", kSumsProducts, kMicrosoft},
+      {"MultiHeadAttention", 1, lower_multi_head_attention, "F F F F * F F F", kSumsProducts, kMicrosoft,
+       kOfContext},
       {"DecoderMaskedSelfAttention", 1, lower_decoder_self_attention, "F F F * F F", kSumsProducts,
        kMicrosoft},
       {"DecoderMaskedMultiHeadAttention", 1, lower_decoder_multi_head_attention, "F F F * F F F * * * F",
