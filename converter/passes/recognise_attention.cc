@@ -142,10 +142,12 @@ ValueId untransposed(Editor& e, ValueId id) {
   return e.value(rows).dims == Dims{d[0] * d[1], d[3], d[2]} ? rows : kAbsent;
 }
 
-// `id` is a view of [B, H, N, D] = `all`, keys or values that are those of [B, G, N, D], each repeated for H
-// / G heads in a row. The latter, or kAbsent.
+// `id` is a view, or a view of one, of [B, H, N, D] = `all`, keys or values that are those of [B, G, N, D],
+// each repeated for H / G heads in a row. The latter, or kAbsent.
 ValueId repeated_rows(Editor& e, ValueId id, const Dims& all) {
-  const int joined = e.made_by<ViewAttrs>(id);
+  int joined = e.made_by<ViewAttrs>(id);
+  if (joined >= 0 && e.made_by<ViewAttrs>(e.node(joined).inputs[0]) >= 0)
+    joined = e.made_by<ViewAttrs>(e.node(joined).inputs[0]);
   const int repeat = joined < 0 ? -1 : e.made_by<BroadcastAttrs>(e.node(joined).inputs[0]);
   const int apart = repeat < 0 ? -1 : e.made_by<ViewAttrs>(e.node(repeat).inputs[0]);
   if (apart < 0) return kAbsent;

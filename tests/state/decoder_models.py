@@ -4,7 +4,8 @@ with_group_query(): as ONNX Runtime's model builder (onnxruntime-genai) writes t
 sums of the attention mask; with quantized=(PER_TENSOR or PER_CHANNEL, bits) the caches hold integers, or floats of 8 bits
 with bits="float8". with_concat(): as torch
 exports of transformers are (optimum): new keys are joined to the past ones, and the mask is computed from the lengths; with
-rounded=True keys and values are rounded to 255 steps of their row's largest magnitude before that.
+rounded=True keys and values are rounded to 255 steps of their row's largest magnitude before that; with exported=True the
+products are as torch.onnx.export(dynamo=True) writes scaled_dot_product_attention.
 """
 import dataclasses
 
@@ -124,7 +125,7 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
     return g.model(*g.ports(shape, "total_sequence_length", "past_sequence_length", "total_sequence_length", False))
 
 
-def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False):
+def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -168,10 +169,23 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False):
         k = g.add("Concat", f"past_key_values.{layer}.key", k, name=f"present.{layer}.key", axis=2)
         v = g.add("Concat", f"past_key_values.{layer}.value", v, name=f"present.{layer}.value", axis=-2)
         k, v = repeated(k), repeated(v)
-        scores = g.add("Div", g.add("MatMul", q, g.add("Transpose", k, perm=[0, 1, 3, 2])), g.constant(np.sqrt(shape.size), kind))
-        weights = g.add("Softmax", g.add("Add", scores, bias), axis=-1)
+        weights = g.add("Softmax", g.add("Add", (exported_scores if exported else scores)(q, k), bias), axis=-1)
+        if exported:
+            weights = g.add("Where", g.add("IsNaN", weights), g.constant(0, kind), weights)
         mixed = g.add("Transpose", g.add("MatMul", weights, v), perm=[0, 2, 1, 3])
         return g.add("Reshape", mixed, g.integers(0, 0, shape.hidden))
+
+    def scores(q, k):
+        return g.add("Div", g.add("MatMul", q, g.add("Transpose", k, perm=[0, 1, 3, 2])), g.constant(np.sqrt(shape.size), kind))
+
+    def exported_scores(q, k):
+        # Keys are transposed as [B * H, T, D]; queries and keys each take the root of the scale.
+        root = g.constant(shape.size ** -0.25, kind)
+        dims = g.add("Shape", k)
+        heads, rows, size = (g.add("Slice", dims, g.integers(a), g.integers(b)) for a, b in ((0, -2), (-2, -1), (-1, 2**63 - 1)))
+        turned = g.add("Transpose", g.add("Reshape", k, g.add("Concat", g.integers(-1), rows, size, axis=0)), perm=[0, 2, 1])
+        turned = g.add("Reshape", turned, g.add("Concat", heads, size, rows, axis=0))
+        return g.add("MatMul", g.add("Mul", q, root), g.add("Mul", turned, root))
 
     g.decoder(shape, attention)
     total = "past_sequence_length + sequence_length"

@@ -73,6 +73,10 @@ class Decoders(ProgramCase):
                     file = self.convert(model, "--target", target)
                     self.expect_near(self.decode(file, *RUNS), self.answers(model), tolerance)
                 self.expect_one_pass(file, groups, kind)
+        model = models.with_concat(exported=True)
+        file = self.convert(model)
+        self.expect_near(self.decode(file, *RUNS), self.answers(model))
+        self.expect_one_pass(file, models.SMALL.groups, np.float32)
 
     def expect_one_pass(self, file, groups, kind):
         """Attention reads the states where they are, and keys and values of several heads once."""
