@@ -51,8 +51,36 @@ std::optional<Padded> padded(Editor& e, ValueId id, size_t axis, Fill fill) {
   return Padded{in[1], length};
 }
 
-// A matrix product, perhaps scaled.
+// cap * tanh(x / cap), whose x is given; kAbsent: something else.
+struct Capped {
+  ValueId x = kAbsent;
+  double cap = 0;
+};
+Capped capped(Editor& e, ValueId id) {
+  const int outer = e.made_by<MulAttrs>(id);
+  if (outer < 0 || !unclamped(e.node(outer).as<MulAttrs>())) return {};
+  const auto& in = e.node(outer).inputs;
+  const size_t side = e.uniform(in[0]) ? 1 : 0;
+  const auto cap = e.uniform(in[1 - side]);
+  const int tanh = e.made_by<TanhAttrs>(in[side]);
+  if (tanh < 0 || !cap || !(*cap > 0) || !e.single_read(in[side])) return {};
+  const ValueId inner = e.node(tanh).inputs[0];
+  const int scaled = e.producer(inner);
+  if (scaled < 0 || !e.single_read(inner)) return {};
+  const bool div = unclamped(e.node(scaled).as<DivAttrs>()), mul = unclamped(e.node(scaled).as<MulAttrs>());
+  if (!div && !mul) return {};
+  const auto& parts = e.node(scaled).inputs;
+  const size_t of = mul && e.uniform(parts[0]) ? 1 : 0;
+  const auto by = e.uniform(parts[1 - of]);
+  // A product by the reciprocal rounds once more: what a power of two does not.
+  int exponent = 0;
+  if (!by || !(div ? *by == *cap : *by * *cap == 1 && std::frexp(*cap, &exponent) == 0.5)) return {};
+  return same_dims(e.graph(), parts[of], id) ? Capped{parts[of], *cap} : Capped{};
+}
+
+// A matrix product, perhaps scaled, perhaps capped.
 bool is_product(Editor& e, ValueId id) {
+  if (const Capped c = capped(e, id); c.x != kAbsent) id = c.x;
   if (e.made_by<MatMulAttrs>(id) >= 0) return true;
   const int n = e.producer(id);
   if (n < 0 || (e.node(n).op() != Op::kMul && e.node(n).op() != Op::kDiv)) return false;
@@ -62,7 +90,7 @@ bool is_product(Editor& e, ValueId id) {
 // The other operands, found upwards from the product with the values.
 struct Scores {
   ValueId q = kAbsent, k = kAbsent, bias = kAbsent;
-  double scale = 1;
+  double scale = 1, cap = 0;
   bool k_is_transposed = false;  // k is [B, H, D, N]
   // Where(mask, scores, hidden), or with the two exchanged.
   ValueId mask = kAbsent, hidden = kAbsent;
@@ -85,7 +113,7 @@ void take_scale(Editor& e, ValueId* operand, double* scale) {
 
 std::optional<Scores> scores(Editor& e, ValueId id) {
   Scores s;
-  for (int steps = 0; steps < 3; ++steps) {
+  for (int steps = 0; steps < 4; ++steps) {
     const int n = e.producer(id);
     if (n < 0 || !e.single_read(id) || !e.value(id).bounded_dims.empty()) return std::nullopt;
     const Node& node = e.node(n);
@@ -114,6 +142,10 @@ std::optional<Scores> scores(Editor& e, ValueId id) {
       const auto c = e.uniform(s.hidden);
       if (!c || *c == 0) return std::nullopt;
       id = node.inputs[side];
+      continue;
+    }
+    if (const Capped c = capped(e, id); c.x != kAbsent && untouched && s.cap == 0) {
+      s.cap = c.cap, id = c.x;
       continue;
     }
     const bool mul = unclamped(node.as<MulAttrs>()), div = unclamped(node.as<DivAttrs>());
@@ -257,10 +289,13 @@ void match(Editor& e, int n) {
   }
   auto s = scores(e, scored);
   if (!s || (blind_bias != kAbsent && s->bias != blind_bias)) return;
+  // One head of keys and values may meet all of the queries.
+  const int64_t heads = e.value(p).dims[1];
+  const bool is_shared = e.value(s->k).dims.size() == 4 && e.value(s->k).dims[1] == 1;
   for (const ValueId id : {s->q, s->k, v}) {
     const Value& operand = e.value(id);
     if (operand.dims.size() != 4 || operand.dims[0] != e.value(p).dims[0] ||
-        operand.dims[1] != e.value(p).dims[1] || !operand.bounded_dims.empty())
+        operand.dims[1] != (is_shared && id != s->q ? 1 : heads) || !operand.bounded_dims.empty())
       return;
   }
   share_rows(e, &*s, &v);
@@ -301,7 +336,7 @@ void match(Editor& e, int n) {
     inputs.insert(inputs.end(), {key_rows.scales, value_rows.scales});
     if (inputs.back() == kAbsent) inputs.pop_back();
   }
-  e.replace(n, AttentionAttrs{s->scale, 0, static_cast<int64_t>(rule)}, inputs);
+  e.replace(n, AttentionAttrs{s->scale, 0, static_cast<int64_t>(rule), s->cap}, inputs);
 }
 
 }  // namespace

@@ -5,7 +5,8 @@ sums of the attention mask; with quantized=(PER_TENSOR or PER_CHANNEL, bits) the
 with bits="float8". with_concat(): as torch
 exports of transformers are (optimum): new keys are joined to the past ones, and the mask is computed from the lengths; with
 rounded=True keys and values are rounded to 255 steps of their row's largest magnitude before that; with exported=True the
-products are as torch.onnx.export(dynamo=True) writes scaled_dot_product_attention.
+products are as torch.onnx.export(dynamo=True) writes scaled_dot_product_attention; with softcap=c scores are c * tanh(scores / c),
+as in Gemma 2. One head of keys and values meets all heads of queries by broadcasting.
 """
 import dataclasses
 
@@ -125,7 +126,7 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
     return g.model(*g.ports(shape, "total_sequence_length", "past_sequence_length", "total_sequence_length", False))
 
 
-def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False):
+def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False, softcap=None):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -160,7 +161,7 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
             return g.add("Mul", g.add("Round", g.add("Div", rows, step)), step)
 
         def repeated(rows):
-            if shape.groups == shape.heads:
+            if shape.groups in (1, shape.heads):
                 return rows
             each = g.add("Expand", g.add("Unsqueeze", rows, g.integers(2)), g.integers(1, 1, shape.heads // shape.groups, 1, 1))
             return g.add("Reshape", each, g.integers(0, shape.heads, -1, shape.size))
@@ -169,7 +170,11 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
         k = g.add("Concat", f"past_key_values.{layer}.key", k, name=f"present.{layer}.key", axis=2)
         v = g.add("Concat", f"past_key_values.{layer}.value", v, name=f"present.{layer}.value", axis=-2)
         k, v = repeated(k), repeated(v)
-        weights = g.add("Softmax", g.add("Add", (exported_scores if exported else scores)(q, k), bias), axis=-1)
+        products = (exported_scores if exported else scores)(q, k)
+        if softcap is not None:
+            cap = g.constant(softcap, kind)
+            products = g.add("Mul", g.add("Tanh", g.add("Div", products, cap)), cap)
+        weights = g.add("Softmax", g.add("Add", products, bias), axis=-1)
         if exported:
             weights = g.add("Where", g.add("IsNaN", weights), g.constant(0, kind), weights)
         mixed = g.add("Transpose", g.add("MatMul", weights, v), perm=[0, 2, 1, 3])

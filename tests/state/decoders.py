@@ -73,10 +73,12 @@ class Decoders(ProgramCase):
                     file = self.convert(model, "--target", target)
                     self.expect_near(self.decode(file, *RUNS), self.answers(model), tolerance)
                 self.expect_one_pass(file, groups, kind)
-        model = models.with_concat(exported=True)
-        file = self.convert(model)
-        self.expect_near(self.decode(file, *RUNS), self.answers(model))
-        self.expect_one_pass(file, models.SMALL.groups, np.float32)
+        for groups, more in ((2, dict(exported=True)), (2, dict(softcap=1.5)), (1, {}), (1, dict(exported=True, softcap=3.0))):
+            with self.subTest(groups=groups, **more):
+                model = models.with_concat(shape=dataclasses.replace(models.SMALL, groups=groups), **more)
+                file = self.convert(model)
+                self.expect_near(self.decode(file, *RUNS), self.answers(model))
+                self.expect_one_pass(file, groups, np.float32)
 
     def expect_one_pass(self, file, groups, kind):
         """Attention reads the states where they are, and keys and values of several heads once."""
