@@ -40,6 +40,8 @@ Context::Role Context::role(const ImportedValueInfo& input) const {
   if (std::find(caches_.begin(), caches_.end(), input.name) != caches_.end()) return Role::kCache;
   if (options_.constants.count(input.name) != 0 || options_.shapes.count(input.name) != 0)
     return Role::kGiven;
+  // What an encoder has computed is not of the tokens so far.
+  if (has_word(input.name, "encoder")) return Role::kGiven;
   const bool whole = is_integer(input.dtype) || input.dtype == DType::kBool;
   if (whole && input.dims.size() == 2 && has_word(input.name, "mask")) return Role::kMask;
   if (is_integer(input.dtype) && (input.dims.size() == 1 || input.dims.size() == 2) &&
@@ -59,7 +61,7 @@ void Context::find_caches() {
     if (input.dims.size() != 4 || !(is_float(input.dtype) || quantized) ||
         options_.constants.count(input.name) != 0)
       continue;
-    if (input.dims[kLengthAxis].value >= 0) continue;
+    if (input.dims[kLengthAxis].value >= 0 || has_word(input.name, "encoder")) continue;
     const std::vector<std::string> stem = state_stem(input.name, true);
     const ImportedValueInfo* pair = nullptr;
     for (const ImportedValueInfo& output : model_.graph.outputs)
@@ -112,10 +114,10 @@ ValueId Context::emit(GraphLowering& lowering, OpAttrs attrs, std::vector<ValueI
 void Context::define_inputs(GraphLowering& lowering,
                             const std::function<std::optional<Dims>(const ImportedValueInfo&)>& shape_of) {
   if (caches_.empty()) return;
-  // The tokens of a run: axis 1 of the first input that the caller gives.
+  // The tokens of a run: axis 1 of the first input that the caller gives, and that is not of an encoder.
   int64_t tokens = 0;
   for (const ImportedValueInfo& input : model_.graph.inputs) {
-    if (role(input) != Role::kGiven || input.dims.size() < 2) continue;
+    if (role(input) != Role::kGiven || input.dims.size() < 2 || has_word(input.name, "encoder")) continue;
     const ValueId value = lowering.lookup(input.name);
     if (value < 0) return;  // refused
     if (!lowering.graph().value(value).bounded_dims.empty())

@@ -6,7 +6,9 @@ with bits="float8". with_concat(): as torch
 exports of transformers are (optimum): new keys are joined to the past ones, and the mask is computed from the lengths; with
 rounded=True keys and values are rounded to 255 steps of their row's largest magnitude before that; with exported=True the
 products are as torch.onnx.export(dynamo=True) writes scaled_dot_product_attention; with softcap=c scores are c * tanh(scores / c),
-as in Gemma 2. One head of keys and values meets all heads of queries by broadcasting.
+as in Gemma 2. One head of keys and values meets all heads of queries by broadcasting. masks="two": causality replaces scores, and
+the mask is added (GPT-Neo); "slopes": a slope for each head times the key's position is added, and then scores are replaced (MPT).
+with_encoder(): the same, as the second half of a model whose encoder has run before.
 """
 import dataclasses
 
@@ -126,7 +128,7 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
     return g.model(*g.ports(shape, "total_sequence_length", "past_sequence_length", "total_sequence_length", False))
 
 
-def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False, softcap=None):
+def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False, softcap=None, masks="one"):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -138,7 +140,17 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
     causal = g.add("Unsqueeze", g.add("GreaterOrEqual", rows, columns), g.integers(0, 1))
     kept = g.add("Cast", g.add("Unsqueeze", "attention_mask", g.integers(1, 2)), to=TensorProto.BOOL)
     seen = g.add("And", causal, kept)
-    bias = g.add("Where", seen, g.constant(0, kind), g.constant(-30000.0 if kind == np.float16 else -3.0e38, kind))
+    none, hidden = g.constant(0, kind), g.constant(-30000.0 if kind == np.float16 else -3.0e38, kind)
+
+    def masked(products):
+        if masks == "two":
+            return g.add("Add", g.add("Where", causal, products, hidden), g.add("Where", kept, none, hidden))
+        if masks == "slopes":
+            slopes = g.constant(np.arange(1, shape.heads + 1).reshape(-1, 1, 1) / 8, kind)
+            products = g.add("Add", products, g.add("Mul", slopes, g.add("Cast", columns, to=g.onnx_kind)))
+            return g.add("Where", g.add("Not", seen), hidden, products)
+        return g.add("Add", products, bias)
+    bias = g.add("Where", seen, none, hidden)
     cos, sin = (g.add("Unsqueeze", g.add("Gather", g.constant(np.concatenate([f(angles(shape))] * 2, 1), kind), "position_ids"),
                       g.integers(1)) for f in (np.cos, np.sin))
 
@@ -174,7 +186,7 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
         if softcap is not None:
             cap = g.constant(softcap, kind)
             products = g.add("Mul", g.add("Tanh", g.add("Div", products, cap)), cap)
-        weights = g.add("Softmax", g.add("Add", products, bias), axis=-1)
+        weights = g.add("Softmax", masked(products), axis=-1)
         if exported:
             weights = g.add("Where", g.add("IsNaN", weights), g.constant(0, kind), weights)
         mixed = g.add("Transpose", g.add("MatMul", weights, v), perm=[0, 2, 1, 3])
@@ -195,6 +207,25 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
     g.decoder(shape, attention)
     total = "past_sequence_length + sequence_length"
     return g.model(*g.ports(shape, total, "past_sequence_length", total, True))
+
+
+def with_encoder():
+    model = with_concat()
+    graph = model.graph
+    graph.node[-1].output[0] = "own"
+    values = "past_key_values.0.encoder.value"
+    graph.initializer.append(numpy_helper.from_array(np.array([1, 3]), "places"))
+    graph.node.extend([helper.make_node("Cast", ["encoder_attention_mask"], ["kept"], to=TensorProto.FLOAT),
+                       helper.make_node("Unsqueeze", ["kept", "places"], ["rows"]),
+                       helper.make_node("Mul", [values, "rows"], ["read"]),
+                       helper.make_node("ReduceSum", ["read"], ["sum"], keepdims=0),
+                       helper.make_node("Add", ["own", "sum"], ["logits"]),
+                       helper.make_node("Identity", [values], [values.replace("past_key_values", "present")])])
+    dims = ["batch_size", SMALL.groups, "encoder_length", SMALL.size]
+    graph.input.insert(0, value("encoder_attention_mask", TensorProto.INT64, ["batch_size", "encoder_length"]))
+    graph.input.append(value(values, TensorProto.FLOAT, dims))
+    graph.output.append(value(values.replace("past_key_values", "present"), TensorProto.FLOAT, dims))
+    return model
 
 
 def without_caches():
