@@ -8,7 +8,7 @@ rounded=True keys and values are rounded to 255 steps of their row's largest mag
 products are as torch.onnx.export(dynamo=True) writes scaled_dot_product_attention; with softcap=c scores are c * tanh(scores / c),
 as in Gemma 2. One head of keys and values meets all heads of queries by broadcasting. masks="two": causality replaces scores, and
 the mask is added (GPT-Neo); "slopes": a slope for each head times the key's position is added, and then scores are replaced (MPT).
-with_encoder(): the same, as the second half of a model whose encoder has run before.
+rotated=n: the first n elements of a row are turned (Phi), those of pairs=True with their neighbour (GPT-J). with_encoder(): the same, as the second half of a model whose encoder has run before.
 """
 import dataclasses
 
@@ -128,7 +128,8 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
     return g.model(*g.ports(shape, "total_sequence_length", "past_sequence_length", "total_sequence_length", False))
 
 
-def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False, softcap=None, masks="one"):
+def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False, softcap=None, masks="one", rotated=None,
+                pairs=False):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -151,15 +152,25 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
             return g.add("Where", g.add("Not", seen), hidden, products)
         return g.add("Add", products, bias)
     bias = g.add("Where", seen, none, hidden)
-    cos, sin = (g.add("Unsqueeze", g.add("Gather", g.constant(np.concatenate([f(angles(shape))] * 2, 1), kind), "position_ids"),
-                      g.integers(1)) for f in (np.cos, np.sin))
+    rotated = shape.size if rotated is None else rotated
+    table = angles(dataclasses.replace(shape, hidden=rotated * shape.heads))
+    table = np.repeat(table, 2, 1) if pairs else np.concatenate([table] * 2, 1)
+    cos, sin = (g.add("Unsqueeze", g.add("Gather", g.constant(f(table), kind), "position_ids"), g.integers(1)) for f in (np.cos, np.sin))
 
     def turned(x):
-        half = shape.size // 2
-        a = g.add("Slice", x, g.integers(0), g.integers(half), g.integers(3))
-        b = g.add("Slice", x, g.integers(half), g.integers(shape.size), g.integers(3))
-        across = g.add("Concat", g.add("Neg", b), a, axis=3)
-        return g.add("Add", g.add("Mul", x, cos), g.add("Mul", across, sin))
+        def part(first, last, step=1):
+            return g.add("Slice", x, g.integers(first), g.integers(last), g.integers(3), g.integers(step))
+        passed = part(rotated, shape.size) if rotated < shape.size else None
+        x = part(0, rotated) if passed else x
+        a, b = (part(0, rotated, 2), part(1, rotated, 2)) if pairs else (part(0, rotated // 2), part(rotated // 2, rotated))
+        if pairs:
+            last = g.integers(-1)
+            across = g.add("Concat", g.add("Unsqueeze", g.add("Neg", b), last), g.add("Unsqueeze", a, last), axis=-1)
+            across = g.add("Reshape", across, g.integers(0, 0, 0, rotated))
+        else:
+            across = g.add("Concat", g.add("Neg", b), a, axis=3)
+        y = g.add("Add", g.add("Mul", x, cos), g.add("Mul", across, sin))
+        return g.add("Concat", y, passed, axis=-1) if passed else y
 
     def attention(layer, x):
         def heads(count):

@@ -74,12 +74,15 @@ class Decoders(ProgramCase):
                     self.expect_near(self.decode(file, *RUNS), self.answers(model), tolerance)
                 self.expect_one_pass(file, groups, kind)
         for groups, more in ((2, dict(exported=True)), (2, dict(softcap=1.5)), (1, {}), (1, dict(exported=True, softcap=3.0)),
-                             (4, dict(masks="two")), (2, dict(masks="slopes"))):
+                             (4, dict(masks="two")), (2, dict(masks="slopes")),
+                             (2, dict(rotated=6)), (4, dict(rotated=8, pairs=True)), (2, dict(pairs=True))):
             with self.subTest(groups=groups, **more):
                 model = models.with_concat(shape=dataclasses.replace(models.SMALL, groups=groups), **more)
                 file = self.convert(model)
                 self.expect_near(self.decode(file, *RUNS), self.answers(model))
                 self.expect_one_pass(file, groups, np.float32)
+                steps = self.call("inspect", file, "--steps", "--entry", "1").out
+                self.assertEqual(steps.count(" Rope "), 2 * models.SMALL.layers)
 
     def expect_one_pass(self, file, groups, kind):
         """Attention reads the states where they are, and keys and values of several heads once."""
