@@ -77,6 +77,11 @@ def shapes():
                                      node("Add", "z rows", "y")])
     yield rows("ones", [node("Shape", "rows", "s"), node("ConstantOfShape", "s", "y", value=helper.make_tensor(
         "v", TensorProto.FLOAT, [1], [2.5]))])
+    # Elements of a mask of ones.
+    yield rows("gather_nd_ones", [*count, node("ConstantOfShape", "s", "ones", value=helper.make_tensor("v", TensorProto.INT64, [1], [3])),
+                                  node("Range", "zero n one", "at"), node("Unsqueeze", "at axis", "r"), node("Mul", "r zero", "c"),
+                                  node("Concat", "r c", "places", axis=-1), node("GatherND", "ones places", "y")], "y:l",
+               {**number, "axis": arr64(1)})
     yield rows("expand", [*count, node("Unsqueeze", "n axis", "n1"), node("Concat", "n1 four", "t", axis=0),
                           node("Expand", "c t", "y")], constants={**number, "four": arr64(4), "c": BIAS})
     yield rows("expand_rows", [node("Unsqueeze", "rows one1", "u"), node("Shape", "rows", "s"), node("Gather", "s zero1", "n1"),

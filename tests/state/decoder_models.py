@@ -5,7 +5,7 @@ sums of the attention mask; with quantized=(PER_TENSOR or PER_CHANNEL, bits) the
 with bits="float8". with_concat(): as torch
 exports of transformers are (optimum): new keys are joined to the past ones, and the mask is computed from the lengths; with
 rounded=True keys and values are rounded to 255 steps of their row's largest magnitude before that; with exported=True the
-products are as torch.onnx.export(dynamo=True) writes scaled_dot_product_attention; with softcap=c scores are c * tanh(scores / c),
+products and mask are as torch.onnx.export(dynamo=True) writes them; with softcap=c scores are c * tanh(scores / c),
 as in Gemma 2. One head of keys and values meets all heads of queries by broadcasting. masks="two": causality replaces scores, and
 the mask is added (GPT-Neo); "slopes": a slope for each head times the key's position is added, and then scores are replaced (MPT).
 rotated=n: the first n elements of a row are turned (Phi), those of pairs=True with their neighbour (GPT-J). with_encoder(): the same, as the second half of a model whose encoder has run before.
@@ -139,7 +139,14 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
     rows = g.add("Unsqueeze", g.add("Range", past, total, one), g.integers(1))
     columns = g.add("Unsqueeze", g.add("Range", zero, total, one), g.integers(0))
     causal = g.add("Unsqueeze", g.add("GreaterOrEqual", rows, columns), g.integers(0, 1))
-    kept = g.add("Cast", g.add("Unsqueeze", "attention_mask", g.integers(1, 2)), to=TensorProto.BOOL)
+    if exported:
+        # The mask's element of each key, by its place.
+        places = g.add("Unsqueeze", g.add("Range", zero, total, one), g.integers(1))
+        places = g.add("Concat", g.add("Mul", places, zero), places, axis=-1)
+        kept = g.add("GatherND", g.add("Cast", "attention_mask", to=TensorProto.BOOL), places)
+        kept = g.add("Unsqueeze", kept, g.integers(0, 1, 2))
+    else:
+        kept = g.add("Cast", g.add("Unsqueeze", "attention_mask", g.integers(1, 2)), to=TensorProto.BOOL)
     seen = g.add("And", causal, kept)
     none, hidden = g.constant(0, kind), g.constant(-30000.0 if kind == np.float16 else -3.0e38, kind)
 

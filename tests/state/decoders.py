@@ -83,6 +83,7 @@ class Decoders(ProgramCase):
                 self.expect_one_pass(file, groups, np.float32)
                 steps = self.call("inspect", file, "--steps", "--entry", "1").out
                 self.assertEqual(steps.count(" Rope "), 2 * models.SMALL.layers)
+                self.assertNotIn(" GatherNd ", steps)  # the mask of ones
 
     def expect_one_pass(self, file, groups, kind):
         """Attention reads the states where they are, and keys and values of several heads once."""
