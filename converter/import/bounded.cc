@@ -23,6 +23,14 @@ ConstantPtr fill_constant(DType t, double number) {
   return Constant::scalar_int(t, !range ? (number < 0 ? 0 : -1) : number < 0 ? range->low : range->high);
 }
 
+// The number that all elements of a constant of integers or truths are.
+std::optional<int64_t> one_number(const Constant& c) {
+  if ((!is_integer(c.dtype()) && c.dtype() != DType::kBool) || c.size() == 0) return std::nullopt;
+  const std::vector<int64_t> numbers = c.as_int64s();
+  const auto same = std::count(numbers.begin(), numbers.end(), numbers[0]);
+  return same == static_cast<std::ptrdiff_t>(numbers.size()) ? std::optional(numbers[0]) : std::nullopt;
+}
+
 }  // namespace
 
 Bounded::Bounded(NodeLowering& n) : n_(n), lengths_(n.parent().lengths()) {}
@@ -62,7 +70,9 @@ ValueId Bounded::with_lengths(ValueId v, std::vector<LengthId> all) {
   // No constant is bounded: its elements would count as known.
   if (bounded.empty() || !n_.constant(v)) return v;
   const ValueId zeroed = filled(v, 0);
-  if (zeroed >= 0) n_.parent().graph().value(zeroed).bounded_dims = bounded;
+  if (zeroed < 0) return zeroed;
+  n_.parent().graph().value(zeroed).bounded_dims = bounded;
+  if (const auto number = one_number(*n_.constant(v))) lengths_.give_uniform(zeroed, *number);
   return zeroed;
 }
 

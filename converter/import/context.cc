@@ -17,6 +17,9 @@ bool has_word(const std::string& name, std::string_view word) {
                      [&](const std::string& w) { return w == word || w == std::string(word) + "s"; });
 }
 
+// What an encoder has computed is not of the tokens so far.
+bool is_of_encoder(const ImportedValueInfo& input) { return has_word(input.name, "encoder"); }
+
 bool is_tokens(const ImportedValueInfo& input) {
   return is_integer(input.dtype) && input.dims.size() == 2 && !has_word(input.name, "mask") &&
          !has_word(input.name, "position");
@@ -45,6 +48,7 @@ Context::Role Context::role(const ImportedValueInfo& input) const {
   if (std::find(caches_.begin(), caches_.end(), input.name) != caches_.end()) return Role::kCache;
   if (options_.constants.count(input.name) != 0 || options_.shapes.count(input.name) != 0)
     return Role::kGiven;
+  if (is_of_encoder(input)) return Role::kGiven;
   const bool whole = is_integer(input.dtype) || input.dtype == DType::kBool;
   if (whole && input.dims.size() == 2 && has_word(input.name, "mask")) return Role::kMask;
   // Of rank 3, for several axes of pictures: in a text they count alike. Embeddings may be of pictures.
@@ -65,7 +69,8 @@ const ImportedValueInfo* Context::first_of_run() const {
   const ImportedValueInfo* found = nullptr;
   for (const ImportedValueInfo& input : model_.graph.inputs) {
     const auto kept = [&](const auto& state) { return state.second == input.name; };
-    if (role(input) != Role::kGiven || input.dims.size() < 2 || options_.constants.count(input.name) != 0 ||
+    if (role(input) != Role::kGiven || is_of_encoder(input) || input.dims.size() < 2 ||
+        options_.constants.count(input.name) != 0 ||
         (input.dims.size() > 2 && has_word(input.name, "position")) ||
         std::any_of(options_.states.begin(), options_.states.end(), kept))
       continue;
@@ -95,7 +100,7 @@ void Context::find_caches() {
     if (input.dims.size() != 4 || !(is_float(input.dtype) || quantized) ||
         options_.constants.count(input.name) != 0)
       continue;
-    if (input.dims[kLengthAxis].value >= 0) continue;
+    if (input.dims[kLengthAxis].value >= 0 || is_of_encoder(input)) continue;
     const ImportedValueInfo* pair = output_of(input);
     if (pair == nullptr) continue;
     keep(input, *pair);
@@ -130,7 +135,9 @@ void Context::find_other_states() {
     return a.value == b.value && a.symbol == b.symbol;
   };
   for (const ImportedValueInfo& input : model_.graph.inputs) {
-    if (role(input) != Role::kGiven || !has_word(input.name, "past") || !is_float(input.dtype)) continue;
+    if (role(input) != Role::kGiven || is_of_encoder(input) || !has_word(input.name, "past") ||
+        !is_float(input.dtype))
+      continue;
     const ImportedValueInfo* pair = output_of(input);
     if (pair == nullptr || pair->dtype != input.dtype || options_.constants.count(input.name) != 0 ||
         !std::equal(input.dims.begin(), input.dims.end(), pair->dims.begin(), pair->dims.end(), same))

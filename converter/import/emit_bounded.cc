@@ -147,6 +147,13 @@ class BoundedEmitter : private BoundedOperands {
     }
     LengthList all(of_[1].begin(), of_[1].end() - 1);
     all.insert(all.end(), of_[0].begin() + a.batch_dims + tuple, of_[0].end());
+    if (const auto number = lengths_.uniform(in_[0])) {
+      // Whatever the indices are, as of a mask of ones.
+      Dims dims(n_.dims(in_[1]).begin(), n_.dims(in_[1]).end() - 1);
+      dims.insert(dims.end(), n_.dims(in_[0]).begin() + a.batch_dims + tuple, n_.dims(in_[0]).end());
+      const ConstantPtr one = Constant::scalar_int(n_.dtype(in_[0]), *number);
+      return {b_.with_lengths(n_.broadcast(n_.add_constant(one), dims), all)};
+    }
     in_[1] = tuples(in_[1], a.batch_dims, of_[0], n_.dims(in_[0]));
     return give(all);
   }

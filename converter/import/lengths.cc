@@ -149,6 +149,11 @@ std::optional<int64_t> Lengths::expected(LengthId id) const {
   return range.low == range.high ? std::optional(range.low) : std::nullopt;
 }
 
+std::optional<int64_t> Lengths::uniform(ValueId bounded) const {
+  const auto found = uniform_.find(bounded);
+  return found == uniform_.end() ? std::nullopt : std::optional(found->second);
+}
+
 ValueId Lengths::fixed_form(ValueId bounded) const {
   const auto it = fixed_.find(bounded);
   return it == fixed_.end() ? kAbsent : it->second;

@@ -79,6 +79,9 @@ class Lengths {
   // `fixed` is `bounded` where its lengths are as expected, and fails the run elsewhere.
   void give_fixed_form(ValueId bounded, ValueId fixed) { fixed_[bounded] = fixed; }
   ValueId fixed_form(ValueId bounded) const;
+  // Each element of a bounded value of integers or truths is this number, padding aside.
+  void give_uniform(ValueId bounded, int64_t number) { uniform_[bounded] = number; }
+  std::optional<int64_t> uniform(ValueId bounded) const;
   // The int64 scalar that holds it; emits what computes it the first time.
   ValueId value(LengthId id);
 
@@ -125,6 +128,7 @@ class Lengths {
   std::unordered_map<LengthId, std::set<std::string>> names_;  // of symbols
   std::unordered_map<LengthId, ValueId> values_;
   std::unordered_map<LengthId, int64_t> expected_;
+  std::unordered_map<ValueId, int64_t> uniform_;
   std::unordered_map<ValueId, ValueId> fixed_;
   std::unordered_map<ValueId, std::vector<LengthId>> items_;
   std::unordered_map<ValueId, size_t> producers_;

@@ -10,6 +10,7 @@
 //   blind      Where(max of bias == -inf, 0, weights)   kHides
 #include <cmath>
 
+#include "converter/passes/attention_scores.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 #include "runtime/core/op_enums.h"
@@ -51,83 +52,6 @@ std::optional<Padded> padded(Editor& e, ValueId id, size_t axis, Fill fill) {
   return Padded{in[1], length};
 }
 
-// A matrix product, perhaps scaled.
-bool is_product(Editor& e, ValueId id) {
-  if (e.made_by<MatMulAttrs>(id) >= 0) return true;
-  const int n = e.producer(id);
-  if (n < 0 || (e.node(n).op() != Op::kMul && e.node(n).op() != Op::kDiv)) return false;
-  return e.made_by<MatMulAttrs>(e.node(n).inputs[0]) >= 0 || e.made_by<MatMulAttrs>(e.node(n).inputs[1]) >= 0;
-}
-
-// The other operands, found upwards from the product with the values.
-struct Scores {
-  ValueId q = kAbsent, k = kAbsent, bias = kAbsent;
-  double scale = 1;
-  bool k_is_transposed = false;  // k is [B, H, D, N]
-  // Where(mask, scores, hidden), or with the two exchanged.
-  ValueId mask = kAbsent, hidden = kAbsent;
-  bool mask_hides = false;
-  bool biased() const { return bias != kAbsent || mask != kAbsent; }
-};
-
-// An operand of the product whose elements are all multiplied by one number: the number belongs to the scale.
-void take_scale(Editor& e, ValueId* operand, double* scale) {
-  const int n = e.made_by<MulAttrs>(*operand);
-  if (n < 0 || !unclamped(e.node(n).as<MulAttrs>())) return;
-  const size_t side = e.uniform(e.node(n).inputs[0]) ? 1 : 0;
-  const auto c = e.uniform(e.node(n).inputs[1 - side]);
-  const double product = *scale * c.value_or(0);
-  if (!(product > 0) || !std::isfinite(1 / product) ||
-      !same_dims(e.graph(), e.node(n).inputs[side], *operand))
-    return;
-  *scale = product, *operand = e.node(n).inputs[side];
-}
-
-std::optional<Scores> scores(Editor& e, ValueId id) {
-  Scores s;
-  for (int steps = 0; steps < 3; ++steps) {
-    const int n = e.producer(id);
-    if (n < 0 || !e.single_read(id) || !e.value(id).bounded_dims.empty()) return std::nullopt;
-    const Node& node = e.node(n);
-    if (const auto* mm = node.as<MatMulAttrs>()) {
-      if (mm->transpose_a != 0) return std::nullopt;
-      s.q = node.inputs[0], s.k = node.inputs[1], s.k_is_transposed = mm->transpose_b == 0;
-      take_scale(e, &s.q, &s.scale), take_scale(e, &s.k, &s.scale);
-      return s;
-    }
-    const bool untouched = s.scale == 1;
-    if (unclamped(node.as<AddAttrs>()) && !s.biased() && untouched) {
-      size_t side = 0;  // of the scores
-      while (side < 2 && !(is_product(e, node.inputs[side]) && same_dims(e.graph(), node.inputs[side], id)))
-        ++side;
-      if (side == 2) return std::nullopt;
-      s.bias = node.inputs[1 - side];
-      id = node.inputs[side];
-      continue;
-    }
-    if (node.as<WhereAttrs>() != nullptr && !s.biased() && untouched) {
-      size_t side = 1;
-      while (side < 3 && !(is_product(e, node.inputs[side]) && same_dims(e.graph(), node.inputs[side], id)))
-        ++side;
-      if (side == 3) return std::nullopt;
-      s.mask = node.inputs[0], s.hidden = node.inputs[3 - side], s.mask_hides = side == 2;
-      const auto c = e.uniform(s.hidden);
-      if (!c || *c == 0) return std::nullopt;
-      id = node.inputs[side];
-      continue;
-    }
-    const bool mul = unclamped(node.as<MulAttrs>()), div = unclamped(node.as<DivAttrs>());
-    if ((!mul && !div) || !untouched) return std::nullopt;
-    const size_t side = mul && e.uniform(node.inputs[0]) ? 1 : 0;
-    const auto c = e.uniform(node.inputs[1 - side]);
-    if (!c || !(*c > 0) || !std::isfinite(1 / *c) || !same_dims(e.graph(), node.inputs[side], id))
-      return std::nullopt;
-    s.scale = mul ? *c : 1 / *c;
-    id = node.inputs[side];
-  }
-  return std::nullopt;
-}
-
 // The rows [B, H, N, D], or [B * H, N, D], of which `id` [B, H, D, N] is the transpose; kAbsent: of none.
 ValueId untransposed(Editor& e, ValueId id) {
   const Dims& d = e.value(id).dims;
@@ -142,10 +66,12 @@ ValueId untransposed(Editor& e, ValueId id) {
   return e.value(rows).dims == Dims{d[0] * d[1], d[3], d[2]} ? rows : kAbsent;
 }
 
-// `id` is a view of [B, H, N, D] = `all`, keys or values that are those of [B, G, N, D], each repeated for H
-// / G heads in a row. The latter, or kAbsent.
+// `id` is a view, or a view of one, of [B, H, N, D] = `all`, keys or values that are those of [B, G, N, D],
+// each repeated for H / G heads in a row. The latter, or kAbsent.
 ValueId repeated_rows(Editor& e, ValueId id, const Dims& all) {
-  const int joined = e.made_by<ViewAttrs>(id);
+  int joined = e.made_by<ViewAttrs>(id);
+  if (joined >= 0 && e.made_by<ViewAttrs>(e.node(joined).inputs[0]) >= 0)
+    joined = e.made_by<ViewAttrs>(e.node(joined).inputs[0]);
   const int repeat = joined < 0 ? -1 : e.made_by<BroadcastAttrs>(e.node(joined).inputs[0]);
   const int apart = repeat < 0 ? -1 : e.made_by<ViewAttrs>(e.node(repeat).inputs[0]);
   if (apart < 0) return kAbsent;
@@ -253,29 +179,40 @@ void match(Editor& e, int n) {
     if (!filled || filled->length != length) return;
     scored = filled->value;
   }
-  auto s = scores(e, scored);
-  if (!s || (blind_bias != kAbsent && s->bias != blind_bias)) return;
+  auto s = find_scores(e, scored);
+  if (!s) return;
+  const ScoreTerm only = s->terms.size() == 1 ? s->terms[0] : ScoreTerm{};
+  if (blind_bias != kAbsent && (only.bias != blind_bias || only.factor != 1)) return;
+  // One head of keys and values may meet all of the queries.
+  const int64_t heads = e.value(p).dims[1];
+  const bool is_shared = e.value(s->k).dims.size() == 4 && e.value(s->k).dims[1] == 1;
   for (const ValueId id : {s->q, s->k, v}) {
     const Value& operand = e.value(id);
     if (operand.dims.size() != 4 || operand.dims[0] != e.value(p).dims[0] ||
-        operand.dims[1] != e.value(p).dims[1] || !operand.bounded_dims.empty())
+        operand.dims[1] != (is_shared && id != s->q ? 1 : heads) || !operand.bounded_dims.empty())
       return;
   }
   share_rows(e, &*s, &v);
-  if (s->mask >= 0) {
+  ValueId bias = kAbsent;
+  if (only.mask != kAbsent) {
     // A replaced score and the repair of NaN do not meet in one rule.
-    if (rule != AttentionRule::kAdds || e.value(s->mask).dims.size() > 4) return;
+    if (rule != AttentionRule::kAdds || e.value(only.mask).dims.size() > 4) return;
     rule = AttentionRule::kReplaces;
     const ValueId none = e.constant(Constant::scalar(DType::kFloat32, 0)),
-                  hidden = e.constant(Constant::scalar(DType::kFloat32, *e.uniform(s->hidden)));
-    s->bias =
-        e.insert(n, WhereAttrs{}, {s->mask, s->mask_hides ? hidden : none, s->mask_hides ? none : hidden});
-    if (s->bias < 0) return;
+                  hidden = e.constant(Constant::scalar(DType::kFloat32, *e.uniform(only.hidden)));
+    bias = e.insert(n, WhereAttrs{},
+                    {only.mask, only.mask_hides ? hidden : none, only.mask_hides ? none : hidden});
+    if (bias < 0) return;
+  } else if (only.bias != kAbsent && only.factor == 1) {
+    bias = only.bias;
+  } else if (!s->terms.empty()) {
+    bias = joined_terms(e, n, *s);
+    if (bias < 0) return;
   }
-  if (s->bias >= 0 && (e.value(s->bias).dims.size() > 4 || !e.value(s->bias).bounded_dims.empty())) return;
+  if (bias >= 0 && (e.value(bias).dims.size() > 4 || !e.value(bias).bounded_dims.empty())) return;
   // Without keys, products give zeros; without a bias, no rule differs.
   if (e.value(p).dims[3] == 0) return;
-  if (s->bias == kAbsent && rule == AttentionRule::kAdds) rule = AttentionRule::kHides;
+  if (bias == kAbsent && rule == AttentionRule::kAdds) rule = AttentionRule::kHides;
   if (s->k_is_transposed) {
     const ValueId rows = untransposed(e, s->k);
     s->k = rows >= 0 && e.value(rows).dims.size() == 4 ? rows
@@ -285,7 +222,7 @@ void match(Editor& e, int n) {
   Rows key_rows{s->k}, value_rows{v};
   if (length >= 0) key_rows = narrow_rows(e, s->k), value_rows = narrow_rows(e, v);
   std::vector<ValueId> inputs{s->q, key_rows.rows, value_rows.rows};
-  if (s->bias >= 0 || length >= 0) inputs.push_back(s->bias);
+  if (bias >= 0 || length >= 0) inputs.push_back(bias);
   if (length >= 0) {
     const auto number = [&](int64_t i) { return e.constant(Constant::scalar_int(DType::kInt64, i)); };
     ValueId one = e.insert(n, MaxAttrs{}, {length, number(0)});
@@ -299,7 +236,7 @@ void match(Editor& e, int n) {
     inputs.insert(inputs.end(), {key_rows.scales, value_rows.scales});
     if (inputs.back() == kAbsent) inputs.pop_back();
   }
-  e.replace(n, AttentionAttrs{s->scale, 0, static_cast<int64_t>(rule)}, inputs);
+  e.replace(n, AttentionAttrs{s->scale, 0, static_cast<int64_t>(rule), s->cap}, inputs);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // recognise-rope: x cos + rotate(x) sin, where rotate swaps the halves of the last axis and negates one,
 // becomes Rope. Exporters give cosines and sines for both halves; that the halves are alike must follow from
-// the graph. Pairs of neighbours: recognise_pair_rope.cc.
+// the graph. Pairs of neighbours: recognise_pair_rope.cc; parts of rows: recognise_partial_rope.cc.
 #include <algorithm>
 #include <cstring>
 
@@ -10,6 +10,8 @@
 namespace sinter::convert {
 
 int recognise_pair_rope(Graph& graph);  // recognise_pair_rope.cc
+void nest_halves(Graph& graph);         // recognise_partial_rope.cc
+int join_passed(Graph& graph);          // recognise_partial_rope.cc
 
 namespace {
 
@@ -151,6 +153,11 @@ class RecogniseRope {
 
 }  // namespace
 
-int recognise_rope(Graph& graph) { return RecogniseRope(graph).run() + recognise_pair_rope(graph); }
+int recognise_rope(Graph& graph) {
+  nest_halves(graph);
+  int changes = RecogniseRope(graph).run();
+  changes += recognise_pair_rope(graph);
+  return changes + join_passed(graph);
+}
 
 }  // namespace sinter::convert

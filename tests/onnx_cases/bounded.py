@@ -77,11 +77,20 @@ def shapes():
                                      node("Add", "z rows", "y")])
     yield rows("ones", [node("Shape", "rows", "s"), node("ConstantOfShape", "s", "y", value=helper.make_tensor(
         "v", TensorProto.FLOAT, [1], [2.5]))])
+    # Elements of a mask of ones.
+    yield rows("gather_nd_ones", [*count, node("ConstantOfShape", "s", "ones", value=helper.make_tensor("v", TensorProto.INT64, [1], [3])),
+                                  node("Range", "zero n one", "at"), node("Unsqueeze", "at axis", "r"), node("Mul", "r zero", "c"),
+                                  node("Concat", "r c", "places", axis=-1), node("GatherND", "ones places", "y")], "y:l",
+               {**number, "axis": arr64(1)})
     yield rows("expand", [*count, node("Unsqueeze", "n axis", "n1"), node("Concat", "n1 four", "t", axis=0),
                           node("Expand", "c t", "y")], constants={**number, "four": arr64(4), "c": BIAS})
     yield rows("expand_rows", [node("Unsqueeze", "rows one1", "u"), node("Shape", "rows", "s"), node("Gather", "s zero1", "n1"),
                                node("Concat", "n1 tail", "t", axis=0), node("Expand", "u t", "y")],
                constants={"one1": arr64(1), "zero1": arr64(0), "tail": arr64(3, 4)})
+    for upper, k in ((1, 1), (0, -1)):
+        for axes, perm in (("rows", [0, 1]), ("columns", [1, 0])):
+            yield rows(f"trilu_{axes}_{upper}", [node("Transpose", "rows", "t", perm=perm), node("Trilu", "t k", "y", upper=upper)],
+                       constants={"k": np.int64(k)})
     yield rows("tile", node("Tile", "rows r", "y"), constants={"r": arr64(2, 3)})
     yield rows("tile_by_count", [*count, node("Unsqueeze", "n axis", "n1"), node("Concat", "n1 o", "r", axis=0),
                                  node("Unsqueeze", "c axis", "c1"), node("Tile", "c1 r", "y")],
@@ -114,14 +123,14 @@ def slices():
             ("reshape", node("Reshape", "cut s", "y"), {"s": arr64(9)}),
             ("concat", node("Concat", "cut c", "y", axis=1), {"c": floats("c", 3, 1)}),
             ("matmul", node("MatMul", "m cut", "y"), {"m": floats("m", 2, 3)}),
-            ("trilu", node("Trilu", "cut", "y"), {})):
+            ("det", node("Det", "cut", "y"), {})):
         yield simple(f"bounded_running_start_fixed_{name}", [*cut, needs], start[0], constants={**three, **constants},
                      more=start[1:3], fails=ends)
     # The same behind an operation that follows lengths.
     yield simple("bounded_running_start_fixed_later", [*cut, node("Exp", "cut", "e"), node("Mul", "e two", "m"),
-                                                       node("Trilu", "m", "y", name="upper")], start[0],
+                                                       node("Det", "m", "y", name="whole")], start[0],
                  constants={**three, "two": np.float32(2)}, more=start[1:3],
-                 fails=[(start[3], "'upper' (CheckLength): 1 elements do not fit a shape of 3 elements")])
+                 fails=[(start[3], "'whole' (CheckLength): 1 elements do not fit a shape of 3 elements")])
     yield simple("bounded_running_start_fixed_conv", [*cut, node("Unsqueeze", "cut a", "u"),
                                                       node("Conv", "u w", "y", name="along")], start[0],
                  constants={**three, "w": floats("w", 2, 3, 2)}, more=start[1:3],

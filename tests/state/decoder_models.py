@@ -4,7 +4,11 @@ with_group_query(): as ONNX Runtime's model builder (onnxruntime-genai) writes t
 sums of the attention mask; with quantized=(PER_TENSOR or PER_CHANNEL, bits) the caches hold integers, or floats of 8 bits
 with bits="float8". with_concat(): as torch
 exports of transformers are (optimum): new keys are joined to the past ones, and the mask is computed from the lengths; with
-rounded=True keys and values are rounded to 255 steps of their row's largest magnitude before that.
+rounded=True keys and values are rounded to 255 steps of their row's largest magnitude before that; with exported=True the
+products and mask are as torch.onnx.export(dynamo=True) writes them; with softcap=c scores are c * tanh(scores / c),
+as in Gemma 2. One head of keys and values meets all heads of queries by broadcasting. masks="two": causality replaces scores, and
+the mask is added (GPT-Neo); "slopes": a slope for each head times the key's position is added, and then scores are replaced (MPT).
+rotated=n: the first n elements of a row are turned (Phi), those of pairs=True with their neighbour (GPT-J). with_encoder(): the same, as the second half of a model whose encoder has run before.
 """
 import dataclasses
 
@@ -124,7 +128,8 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
     return g.model(*g.ports(shape, "total_sequence_length", "past_sequence_length", "total_sequence_length", False))
 
 
-def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False):
+def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False, softcap=None, masks="one", rotated=None,
+                pairs=False):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -134,18 +139,45 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False):
     rows = g.add("Unsqueeze", g.add("Range", past, total, one), g.integers(1))
     columns = g.add("Unsqueeze", g.add("Range", zero, total, one), g.integers(0))
     causal = g.add("Unsqueeze", g.add("GreaterOrEqual", rows, columns), g.integers(0, 1))
-    kept = g.add("Cast", g.add("Unsqueeze", "attention_mask", g.integers(1, 2)), to=TensorProto.BOOL)
+    if exported:
+        # The mask's element of each key, by its place.
+        places = g.add("Unsqueeze", g.add("Range", zero, total, one), g.integers(1))
+        places = g.add("Concat", g.add("Mul", places, zero), places, axis=-1)
+        kept = g.add("GatherND", g.add("Cast", "attention_mask", to=TensorProto.BOOL), places)
+        kept = g.add("Unsqueeze", kept, g.integers(0, 1, 2))
+    else:
+        kept = g.add("Cast", g.add("Unsqueeze", "attention_mask", g.integers(1, 2)), to=TensorProto.BOOL)
     seen = g.add("And", causal, kept)
-    bias = g.add("Where", seen, g.constant(0, kind), g.constant(-30000.0 if kind == np.float16 else -3.0e38, kind))
-    cos, sin = (g.add("Unsqueeze", g.add("Gather", g.constant(np.concatenate([f(angles(shape))] * 2, 1), kind), "position_ids"),
-                      g.integers(1)) for f in (np.cos, np.sin))
+    none, hidden = g.constant(0, kind), g.constant(-30000.0 if kind == np.float16 else -3.0e38, kind)
+
+    def masked(products):
+        if masks == "two":
+            return g.add("Add", g.add("Where", causal, products, hidden), g.add("Where", kept, none, hidden))
+        if masks == "slopes":
+            slopes = g.constant(np.arange(1, shape.heads + 1).reshape(-1, 1, 1) / 8, kind)
+            products = g.add("Add", products, g.add("Mul", slopes, g.add("Cast", columns, to=g.onnx_kind)))
+            return g.add("Where", g.add("Not", seen), hidden, products)
+        return g.add("Add", products, bias)
+    bias = g.add("Where", seen, none, hidden)
+    rotated = shape.size if rotated is None else rotated
+    table = angles(dataclasses.replace(shape, hidden=rotated * shape.heads))
+    table = np.repeat(table, 2, 1) if pairs else np.concatenate([table] * 2, 1)
+    cos, sin = (g.add("Unsqueeze", g.add("Gather", g.constant(f(table), kind), "position_ids"), g.integers(1)) for f in (np.cos, np.sin))
 
     def turned(x):
-        half = shape.size // 2
-        a = g.add("Slice", x, g.integers(0), g.integers(half), g.integers(3))
-        b = g.add("Slice", x, g.integers(half), g.integers(shape.size), g.integers(3))
-        across = g.add("Concat", g.add("Neg", b), a, axis=3)
-        return g.add("Add", g.add("Mul", x, cos), g.add("Mul", across, sin))
+        def part(first, last, step=1):
+            return g.add("Slice", x, g.integers(first), g.integers(last), g.integers(3), g.integers(step))
+        passed = part(rotated, shape.size) if rotated < shape.size else None
+        x = part(0, rotated) if passed else x
+        a, b = (part(0, rotated, 2), part(1, rotated, 2)) if pairs else (part(0, rotated // 2), part(rotated // 2, rotated))
+        if pairs:
+            last = g.integers(-1)
+            across = g.add("Concat", g.add("Unsqueeze", g.add("Neg", b), last), g.add("Unsqueeze", a, last), axis=-1)
+            across = g.add("Reshape", across, g.integers(0, 0, 0, rotated))
+        else:
+            across = g.add("Concat", g.add("Neg", b), a, axis=3)
+        y = g.add("Add", g.add("Mul", x, cos), g.add("Mul", across, sin))
+        return g.add("Concat", y, passed, axis=-1) if passed else y
 
     def attention(layer, x):
         def heads(count):
@@ -159,7 +191,7 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False):
             return g.add("Mul", g.add("Round", g.add("Div", rows, step)), step)
 
         def repeated(rows):
-            if shape.groups == shape.heads:
+            if shape.groups in (1, shape.heads):
                 return rows
             each = g.add("Expand", g.add("Unsqueeze", rows, g.integers(2)), g.integers(1, 1, shape.heads // shape.groups, 1, 1))
             return g.add("Reshape", each, g.integers(0, shape.heads, -1, shape.size))
@@ -168,14 +200,50 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False):
         k = g.add("Concat", f"past_key_values.{layer}.key", k, name=f"present.{layer}.key", axis=2)
         v = g.add("Concat", f"past_key_values.{layer}.value", v, name=f"present.{layer}.value", axis=-2)
         k, v = repeated(k), repeated(v)
-        scores = g.add("Div", g.add("MatMul", q, g.add("Transpose", k, perm=[0, 1, 3, 2])), g.constant(np.sqrt(shape.size), kind))
-        weights = g.add("Softmax", g.add("Add", scores, bias), axis=-1)
+        products = (exported_scores if exported else scores)(q, k)
+        if softcap is not None:
+            cap = g.constant(softcap, kind)
+            products = g.add("Mul", g.add("Tanh", g.add("Div", products, cap)), cap)
+        weights = g.add("Softmax", masked(products), axis=-1)
+        if exported:
+            weights = g.add("Where", g.add("IsNaN", weights), g.constant(0, kind), weights)
         mixed = g.add("Transpose", g.add("MatMul", weights, v), perm=[0, 2, 1, 3])
         return g.add("Reshape", mixed, g.integers(0, 0, shape.hidden))
+
+    def scores(q, k):
+        return g.add("Div", g.add("MatMul", q, g.add("Transpose", k, perm=[0, 1, 3, 2])), g.constant(np.sqrt(shape.size), kind))
+
+    def exported_scores(q, k):
+        # Keys are transposed as [B * H, T, D]; queries and keys each take the root of the scale.
+        root = g.constant(shape.size ** -0.25, kind)
+        dims = g.add("Shape", k)
+        heads, rows, size = (g.add("Slice", dims, g.integers(a), g.integers(b)) for a, b in ((0, -2), (-2, -1), (-1, 2**63 - 1)))
+        turned = g.add("Transpose", g.add("Reshape", k, g.add("Concat", g.integers(-1), rows, size, axis=0)), perm=[0, 2, 1])
+        turned = g.add("Reshape", turned, g.add("Concat", heads, size, rows, axis=0))
+        return g.add("MatMul", g.add("Mul", q, root), g.add("Mul", turned, root))
 
     g.decoder(shape, attention)
     total = "past_sequence_length + sequence_length"
     return g.model(*g.ports(shape, total, "past_sequence_length", total, True))
+
+
+def with_encoder():
+    model = with_concat()
+    graph = model.graph
+    graph.node[-1].output[0] = "own"
+    values = "past_key_values.0.encoder.value"
+    graph.initializer.append(numpy_helper.from_array(np.array([1, 3]), "places"))
+    graph.node.extend([helper.make_node("Cast", ["encoder_attention_mask"], ["kept"], to=TensorProto.FLOAT),
+                       helper.make_node("Unsqueeze", ["kept", "places"], ["rows"]),
+                       helper.make_node("Mul", [values, "rows"], ["read"]),
+                       helper.make_node("ReduceSum", ["read"], ["sum"], keepdims=0),
+                       helper.make_node("Add", ["own", "sum"], ["logits"]),
+                       helper.make_node("Identity", [values], [values.replace("past_key_values", "present")])])
+    dims = ["batch_size", SMALL.groups, "encoder_length", SMALL.size]
+    graph.input.insert(0, value("encoder_attention_mask", TensorProto.INT64, ["batch_size", "encoder_length"]))
+    graph.input.append(value(values, TensorProto.FLOAT, dims))
+    graph.output.append(value(values.replace("past_key_values", "present"), TensorProto.FLOAT, dims))
+    return model
 
 
 def without_caches():

@@ -74,6 +74,17 @@ class Decoders(ProgramCase):
                     file = self.convert(model, "--target", target)
                     self.expect_near(self.decode(file, *RUNS), self.answers(model), tolerance)
                 self.expect_one_pass(file, groups, kind)
+        for groups, more in ((2, dict(exported=True)), (2, dict(softcap=1.5)), (1, {}), (1, dict(exported=True, softcap=3.0)),
+                             (4, dict(masks="two")), (2, dict(masks="slopes")),
+                             (2, dict(rotated=6)), (4, dict(rotated=8, pairs=True)), (2, dict(pairs=True))):
+            with self.subTest(groups=groups, **more):
+                model = models.with_concat(shape=dataclasses.replace(models.SMALL, groups=groups), **more)
+                file = self.convert(model)
+                self.expect_near(self.decode(file, *RUNS), self.answers(model))
+                self.expect_one_pass(file, groups, np.float32)
+                steps = self.call("inspect", file, "--steps", "--entry", "1").out
+                self.assertEqual(steps.count(" Rope "), 2 * models.SMALL.layers)
+                self.assertNotIn(" GatherNd ", steps)  # the mask of ones
 
     def expect_one_pass(self, file, groups, kind):
         """Attention reads the states where they are, and keys and values of several heads once."""
@@ -141,6 +152,22 @@ class Decoders(ProgramCase):
         self.call("run", file, "--inputs", data, "--outputs", out, "--each", "--stateful")
         with np.load(out) as arrays:
             self.expect_near(arrays["logits"].reshape(len(tokens), -1), self.answers(builder_models.grouped(rank_3=True)))
+
+    def test_what_an_encoder_computed_stays_an_input(self):
+        tokens = [t for run in RUNS for t in run]
+        drawn = np.random.default_rng(3)
+        values = drawn.standard_normal((1, models.SMALL.groups, 6, models.SMALL.size), np.float32)
+        mask = np.array([[1, 1, 1, 1, 0, 0]])
+        wanted = self.answers(models.with_concat()) + np.sum(values * mask[:, None, :, None])
+        file = self.convert(models.with_encoder(), "--dim", "encoder_length=6", sets="sequence_length=1")
+        given = {"encoder_attention_mask": mask, "past_key_values.0.encoder.value": values}
+        facts = json.loads(self.call("inspect", file, "--json").out)
+        self.assertEqual({i["name"] for i in facts["inputs"]}, {"input_ids", *given})
+        data, out = self.path("encoded.npz"), self.path("encoded.out.npz")
+        cli.save_npz(data, {"input_ids": np.array(tokens).reshape(-1, 1, 1), **{n: np.stack([a] * len(tokens)) for n, a in given.items()}})
+        self.call("run", file, "--inputs", data, "--outputs", out, "--each", "--stateful")
+        with np.load(out) as arrays:
+            self.expect_near(arrays["logits"].reshape(len(tokens), -1), wanted, 1e-3)
 
     def test_the_caller_gives_tokens_only(self):
         report = self.path("report.json")

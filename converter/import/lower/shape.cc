@@ -347,7 +347,10 @@ bool lower_trilu(NodeLowering& n) {
   const Dims d = n.dims(x);
   const ValueId keep =
       n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {diagonals(n, d[d.size() - 2], d[d.size() - 1]), k});
-  return n.output(0, n.emit(WhereAttrs{}, {keep, x, n.scalar(n.dtype(x), 0)}));
+  // Each element is kept or not by its own place, so that padding stays padding.
+  const ValueId y = n.emit_padded(WhereAttrs{}, {keep, x, n.scalar(n.dtype(x), 0)}, {true})[0];
+  Bounded b(n);
+  return n.output(0, b.with_lengths(y, b.of_axes(x)));
 }
 
 bool lower_one_hot(NodeLowering& n) {
@@ -413,8 +416,8 @@ std::span<const OnnxOperator> shape_rules() {
       {"ConstantOfShape", 9, lower_constant_of_shape, "i", kTakesBounded},
       {"Range", 11, lower_range, "N N N", kTakesBounded},
       {"EyeLike", 9, lower_eye_like, "", kNoTraits},
-      {"Trilu", 14, lower_trilu, "* i", kNoTraits},
-      {"Trilu", 1, lower_trilu, "", kNoTraits, kMicrosoft},
+      {"Trilu", 14, lower_trilu, "* i", kTakesBounded},
+      {"Trilu", 1, lower_trilu, "", kTakesBounded, kMicrosoft},
       {"OneHot", 9, lower_one_hot, "* * *", kTakesBounded | kOwnType},
       {"Dropout", 1, lower_dropout, "", kTakesBounded},
   };
