@@ -77,6 +77,13 @@ def declarations():
                  value_info=[info("h", kind=TensorProto.INT64, shape=[2, 3])], twin=two)
     yield simple("value_info_wrong_rank", two, {"x": X}, constants=c, value_info=[info("h", shape=[2, 3, 1])],
                  twin=two)
+    # torch keeps an axis that is not 1; its exporter declares so.
+    kept = [node("Squeeze", "x a", "h"), node("Relu", "h", "y")]
+    yield simple("squeeze_of_3_declared", kept, {"x": X}, constants={"a": arr64(1)}, value_info=[info("h", shape=[2, 3])],
+                 twin=node("Relu", "x", "y"))
+    yield simple("squeeze_of_3_and_1_declared", kept, {"x": X[:1]}, constants={"a": arr64(0, 1)},
+                 value_info=[info("h", shape=["n"])],
+                 twin=([node("Reshape", "x s", "h"), node("Relu", "h", "y")], {"s": arr64(3)}))
     m = model(graph(two, {"x": X}, "y", c))
     m.graph.output[0].CopyFrom(info("y", shape=["whatever", "N"]))
     yield Case("output_symbolic", m, {"x": X})
