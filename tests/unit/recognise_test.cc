@@ -180,6 +180,19 @@ TEST(RecogniseNorms, RmsNorm) {
   EXPECT_EQ(s.graph.nodes[0].op(), Op::kRmsNorm);
 }
 
+TEST(RecogniseNorms, WithoutEpsilon) {
+  for (const bool centre : {false, true}) {
+    Sketch s;
+    const ValueId x = s.input({3, 6});
+    const ValueId d = centre ? s.emit(SubAttrs{}, {x, mean(s, x, {1})}) : x;
+    const ValueId root = s.emit(SqrtAttrs{}, {mean(s, s.emit(MulAttrs{}, {d, d}), {1})});
+    s.output(s.emit(MulAttrs{}, {s.emit(DivAttrs{}, {s.scalar(1), root}), d}));
+    EXPECT_EQ(apply(recognise_norms, s), 1);
+    ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
+    EXPECT_EQ(s.graph.nodes[0].op(), centre ? Op::kLayerNorm : Op::kRmsNorm);
+  }
+}
+
 TEST(RecogniseNorms, OtherAxesStay) {
   Sketch s;
   const ValueId x = s.input({2, 4, 3});
