@@ -52,6 +52,31 @@ TEST(RecogniseActivations, GeluByTanh) {
   }
 }
 
+// Constants as models in float16 and bfloat16 have them.
+TEST(RecogniseActivations, GeluWithRoundedConstants) {
+  for (const float root : {1.4140625f, 0.70703125f, 1.4150f}) {
+    Sketch s;
+    const ValueId x = s.input({3, 5});
+    const ValueId u =
+        root > 1 ? s.emit(DivAttrs{}, {x, s.scalar(root)}) : s.emit(MulAttrs{}, {x, s.scalar(root)});
+    const ValueId one_more = s.emit(AddAttrs{}, {s.emit(ErfAttrs{}, {u}), s.scalar(1)});
+    s.output(s.emit(MulAttrs{}, {s.scalar(0.5), s.emit(MulAttrs{}, {one_more, x})}));
+    EXPECT_EQ(apply(recognise_activations, s, 1e-3), root == 1.4150f ? 0 : 1) << root;
+  }
+  for (const bool half : {false, true}) {
+    Sketch s;
+    const ValueId x = s.input({7});
+    const ValueId cube = s.emit(MulAttrs{}, {s.emit(MulAttrs{}, {x, x}), x});
+    const ValueId sum = s.emit(
+        AddAttrs{}, {x, s.emit(MulAttrs{}, {cube, s.scalar(half ? 0.044708251953125 : 0.044677734375)})});
+    const ValueId t =
+        s.emit(TanhAttrs{}, {s.emit(MulAttrs{}, {s.scalar(half ? 0.7978515625 : 0.796875), sum})});
+    s.output(
+        s.emit(MulAttrs{}, {s.emit(MulAttrs{}, {s.scalar(0.5), x}), s.emit(AddAttrs{}, {s.scalar(1), t})}));
+    EXPECT_EQ(apply(recognise_activations, s, 1e-2), 1);
+  }
+}
+
 TEST(RecogniseActivations, Silu) {
   Sketch s;
   const ValueId x = s.input({4}), y = s.input({4});
