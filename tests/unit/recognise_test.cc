@@ -8,6 +8,7 @@ int drop_roundings(Graph& graph);
 int narrow_integers(Graph& graph);
 int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
+int recognise_writes(Graph& graph);
 int recognise_attention(Graph& graph);
 int recognise_rope(Graph& graph);
 int simplify(Graph& graph);
@@ -203,6 +204,59 @@ TEST(RecogniseNorms, RmsNorm) {
   EXPECT_EQ(apply(recognise_norms, s), 2);
   ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
   EXPECT_EQ(s.graph.nodes[0].op(), Op::kRmsNorm);
+}
+
+// y[..., first::step] = rows, by indices of every element (whole), or of rows of the first axis.
+ValueId written(Sketch& s, ValueId y, int64_t first, int64_t step, ValueId rows, bool whole) {
+  const Dims dims = s.graph.value(rows).dims;
+  std::vector<int64_t> indices;
+  Dims shape{dims[0], 1};
+  if (whole) {
+    shape = {dims[0], dims[1], 2};
+    for (int64_t i = 0; i < dims[0]; ++i)
+      for (int64_t j = 0; j < dims[1]; ++j) indices.insert(indices.end(), {i, first + step * j});
+  } else {
+    for (int64_t i = 0; i < dims[0]; ++i) indices.push_back(first + step * i);
+  }
+  const ValueId at = s.graph.add_constant(Constant::of<int64_t>(DType::kInt64, shape, indices));
+  return s.emit(ScatterNdAttrs{0}, {y, at, rows});
+}
+
+TEST(RecogniseWrites, EveryOther) {
+  for (const bool whole : {false, true}) {
+    Sketch s;
+    const Dims all = whole ? Dims{3, 8} : Dims{8, 3}, half = whole ? Dims{3, 4} : Dims{4, 3};
+    ValueId y = s.input(all);
+    for (const int64_t first : {1, 0, 1}) y = written(s, y, first, 2, s.input(half), whole);
+    s.output(y);
+    EXPECT_GT(apply(recognise_writes, s), 0);
+    EXPECT_EQ(count_ops(s.graph, Op::kScatterNd), 0) << dump(s.graph);
+    EXPECT_EQ(count_ops(s.graph, Op::kConcat), 1) << dump(s.graph);
+  }
+}
+
+TEST(RecogniseWrites, Ranges) {
+  Sketch s;
+  const ValueId x = s.input({8, 3});
+  ValueId y = s.emit(NegAttrs{}, {x});
+  s.output(written(s, y, 2, 1, s.input({4, 3}), false), "middle");
+  s.output(written(s, y, 0, 1, s.input({8, 3}), false), "all");
+  for (const int64_t first : {0, 5, 3}) y = written(s, y, first, 1, s.input({3, 3}), false);
+  s.output(y, "overlapping");
+  s.output(written(s, s.emit(NegAttrs{}, {y}), 0, 1, s.input({8, 2}), true), "columns");
+  apply(recognise_writes, s);
+  EXPECT_EQ(count_ops(s.graph, Op::kScatterNd), 0) << dump(s.graph);
+}
+
+TEST(RecogniseWrites, OthersStay) {
+  Sketch s;
+  const ValueId x = s.input({8, 3}), at = s.graph.add_constant(Constant::of<int64_t>(
+                                         DType::kInt64, {3, 1}, std::vector<int64_t>{0, 1, 5}));
+  s.output(s.emit(ScatterNdAttrs{0}, {s.emit(NegAttrs{}, {x}), at, s.input({3, 3})}), "uneven");
+  s.output(written(s, s.emit(NegAttrs{}, {x}), 0, 2, s.input({4, 3}), false), "half of the rows");
+  s.output(written(s, x, 2, 1, s.input({1, 3}), false), "a row of an input");
+  s.output(written(s, s.emit(NegAttrs{}, {x}), 0, 2, s.input({3, 3}), false), "rows between others");
+  EXPECT_EQ(apply(recognise_writes, s), 0) << dump(s.graph);
 }
 
 TEST(RecogniseNorms, WithoutEpsilon) {
