@@ -8,6 +8,7 @@
 //   replacing  Where(mask, scores, -1e9)                kReplaces, with the bias Where(mask, 0, -1e9)
 //   repaired   Where(IsNaN(weights), 0, weights)        kAddsNanToZero
 //   blind      Where(max of bias == -inf, 0, weights)   kHides
+// Scores may be capped before they are masked: cap * tanh(scale / cap * q k').
 #include <cmath>
 
 #include "converter/passes/editor.h"
@@ -51,18 +52,39 @@ std::optional<Padded> padded(Editor& e, ValueId id, size_t axis, Fill fill) {
   return Padded{in[1], length};
 }
 
-// A matrix product, perhaps scaled.
-bool is_product(Editor& e, ValueId id) {
-  if (e.made_by<MatMulAttrs>(id) >= 0) return true;
+// id = operand * factor, or operand / (1 / factor), with a positive number.
+struct Scaled {
+  ValueId operand;
+  double factor;
+};
+std::optional<Scaled> scaled(Editor& e, ValueId id) {
   const int n = e.producer(id);
-  if (n < 0 || (e.node(n).op() != Op::kMul && e.node(n).op() != Op::kDiv)) return false;
-  return e.made_by<MatMulAttrs>(e.node(n).inputs[0]) >= 0 || e.made_by<MatMulAttrs>(e.node(n).inputs[1]) >= 0;
+  if (n < 0) return std::nullopt;
+  const Node& node = e.node(n);
+  const bool mul = unclamped(node.as<MulAttrs>()), div = unclamped(node.as<DivAttrs>());
+  if (!mul && !div) return std::nullopt;
+  const size_t side = mul && e.uniform(node.inputs[0]) ? 1 : 0;
+  const auto c = e.uniform(node.inputs[1 - side]);
+  if (!c || !(*c > 0) || !std::isfinite(1 / *c) || !same_dims(e.graph(), node.inputs[side], id))
+    return std::nullopt;
+  return Scaled{node.inputs[side], mul ? *c : 1 / *c};
+}
+
+// A matrix product, perhaps scaled and capped.
+bool is_product(Editor& e, ValueId id) {
+  const auto outer = scaled(e, id);
+  if (outer) id = outer->operand;
+  if (const int tanh = e.made_by<TanhAttrs>(id); tanh >= 0 && outer) {
+    id = e.node(tanh).inputs[0];
+    while (const auto inner = scaled(e, id)) id = inner->operand;
+  }
+  return e.made_by<MatMulAttrs>(id) >= 0;
 }
 
 // The other operands, found upwards from the product with the values.
 struct Scores {
   ValueId q = kAbsent, k = kAbsent, bias = kAbsent;
-  double scale = 1;
+  double scale = 1, cap = 0;     // cap > 0: cap * tanh(scores / cap)
   bool k_is_transposed = false;  // k is [B, H, D, N]
   // Where(mask, scores, hidden), or with the two exchanged.
   ValueId mask = kAbsent, hidden = kAbsent;
@@ -85,7 +107,7 @@ void take_scale(Editor& e, ValueId* operand, double* scale) {
 
 std::optional<Scores> scores(Editor& e, ValueId id) {
   Scores s;
-  for (int steps = 0; steps < 3; ++steps) {
+  for (int steps = 0; steps < 6; ++steps) {
     const int n = e.producer(id);
     if (n < 0 || !e.single_read(id) || !e.value(id).bounded_dims.empty()) return std::nullopt;
     const Node& node = e.node(n);
@@ -95,7 +117,7 @@ std::optional<Scores> scores(Editor& e, ValueId id) {
       take_scale(e, &s.q, &s.scale), take_scale(e, &s.k, &s.scale);
       return s;
     }
-    const bool untouched = s.scale == 1;
+    const bool untouched = s.scale == 1 && s.cap == 0;
     if (unclamped(node.as<AddAttrs>()) && !s.biased() && untouched) {
       size_t side = 0;  // of the scores
       while (side < 2 && !(is_product(e, node.inputs[side]) && same_dims(e.graph(), node.inputs[side], id)))
@@ -116,14 +138,17 @@ std::optional<Scores> scores(Editor& e, ValueId id) {
       id = node.inputs[side];
       continue;
     }
-    const bool mul = unclamped(node.as<MulAttrs>()), div = unclamped(node.as<DivAttrs>());
-    if ((!mul && !div) || !untouched) return std::nullopt;
-    const size_t side = mul && e.uniform(node.inputs[0]) ? 1 : 0;
-    const auto c = e.uniform(node.inputs[1 - side]);
-    if (!c || !(*c > 0) || !std::isfinite(1 / *c) || !same_dims(e.graph(), node.inputs[side], id))
-      return std::nullopt;
-    s.scale = mul ? *c : 1 / *c;
-    id = node.inputs[side];
+    const auto factor = scaled(e, id);
+    if (!factor || (!untouched && s.cap == 0)) return std::nullopt;
+    const int tanh = untouched ? e.made_by<TanhAttrs>(factor->operand) : -1;
+    if (tanh >= 0) {
+      if (!e.single_read(factor->operand)) return std::nullopt;
+      s.cap = s.scale = factor->factor;
+      id = e.node(tanh).inputs[0];
+    } else {
+      s.scale *= factor->factor;
+      id = factor->operand;
+    }
   }
   return std::nullopt;
 }
@@ -299,7 +324,7 @@ void match(Editor& e, int n) {
     inputs.insert(inputs.end(), {key_rows.scales, value_rows.scales});
     if (inputs.back() == kAbsent) inputs.pop_back();
   }
-  e.replace(n, AttentionAttrs{s->scale, 0, static_cast<int64_t>(rule)}, inputs);
+  e.replace(n, AttentionAttrs{s->scale, 0, static_cast<int64_t>(rule), s->cap}, inputs);
 }
 
 }  // namespace

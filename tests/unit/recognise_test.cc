@@ -598,6 +598,27 @@ TEST(RecogniseAttention, PaddingIsALength) {
     }
 }
 
+// 30 tanh(q k' * 0.25 / 30), with and without a mask behind.
+TEST(RecogniseAttention, CappedScores) {
+  for (const int form : {0, 1, 2}) {
+    Sketch s;
+    const ValueId q = s.input({1, 2, 3, 4}), k = s.input({1, 2, 5, 4}), v = s.input({1, 2, 5, 6});
+    const ValueId product = s.emit(MulAttrs{}, {s.emit(MatMulAttrs{0, 1}, {q, k}), s.scalar(0.25)});
+    ValueId y = s.emit(TanhAttrs{}, {s.emit(DivAttrs{}, {product, s.scalar(30)})});
+    y = s.emit(MulAttrs{}, {y, s.scalar(30)});
+    if (form == 1) y = s.emit(AddAttrs{}, {y, s.constant({3, 5})});
+    if (form == 2) {
+      const ValueId mask =
+          s.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {s.input({3, 5}), s.scalar(0)});
+      y = s.emit(WhereAttrs{}, {mask, s.scalar(-1e30), y});
+    }
+    s.output(s.emit(MatMulAttrs{}, {s.emit(SoftmaxAttrs{3, 0}, {y}), v}));
+    EXPECT_EQ(apply(recognise_attention, s, 1e-6), 1) << form;
+    ASSERT_EQ(count_ops(s.graph, Op::kAttention), 1) << dump(s.graph);
+    EXPECT_EQ(count_ops(s.graph, Op::kTanh), 0);
+  }
+}
+
 TEST(RecogniseAttention, SharedScoresAndOtherRepairsStay) {
   Sketch s;
   const ValueId q = s.input({1, 3, 4, 5}), k = s.input({1, 3, 5, 6}), v = s.input({1, 3, 6, 7});
