@@ -43,14 +43,14 @@ HEADING = '## Diffusion models'
 
 
 class Returned(nn.Module):
-    """A model of diffusers whose result is a tensor, not an object; `method`: what is called of it."""
+    """A model of diffusers whose result is a tensor, not an object; `method`: what is called of it; `fixed`: further arguments."""
 
-    def __init__(self, model, names, method='forward'):
+    def __init__(self, model, names, method='forward', **fixed):
         super().__init__()
-        self.model, self.names, self.method = model, names, method
+        self.model, self.names, self.method, self.fixed = model, names, method, fixed
 
     def forward(self, *inputs):
-        return getattr(self.model, self.method)(**dict(zip(self.names, inputs)), return_dict=False)[0]
+        return getattr(self.model, self.method)(**dict(zip(self.names, inputs)), **self.fixed, return_dict=False)[0]
 
 
 def flux(**more):
@@ -103,6 +103,47 @@ def sd3():
     return Returned(model, list(inputs)), inputs
 
 
+def pixart():
+    model = diffusers.PixArtTransformer2DModel(
+        sample_size=16, patch_size=2, in_channels=4, out_channels=8, num_layers=2, attention_head_dim=32, num_attention_heads=8,
+        cross_attention_dim=256, caption_channels=64, use_additional_conditions=False)
+    inputs = dict(hidden_states=torch.randn(2, 4, 16, 16), encoder_hidden_states=torch.randn(2, 12, 64), timestep=torch.tensor([500, 500]),
+                  encoder_attention_mask=torch.tensor([[1] * 12, [1] * 7 + [0] * 5]))
+    return Returned(model, list(inputs), added_cond_kwargs=dict(resolution=None, aspect_ratio=None)), inputs
+
+
+def sana():
+    model = diffusers.SanaTransformer2DModel(
+        sample_size=16, patch_size=1, in_channels=4, out_channels=4, num_layers=2, attention_head_dim=32, num_attention_heads=8,
+        num_cross_attention_heads=8, cross_attention_head_dim=32, cross_attention_dim=256, caption_channels=64)
+    inputs = dict(hidden_states=torch.randn(1, 4, 16, 16), encoder_hidden_states=torch.randn(1, 12, 64), timestep=torch.tensor([500.0]))
+    return Returned(model, list(inputs)), inputs
+
+
+def cogview4():
+    model = diffusers.CogView4Transformer2DModel(
+        sample_size=16, patch_size=2, in_channels=4, out_channels=4, num_layers=3, attention_head_dim=32, num_attention_heads=4,
+        text_embed_dim=64, time_embed_dim=64, condition_dim=64, pos_embed_max_size=16, rope_axes_dim=(32, 32))
+    sizes = dict(original_size=torch.full((1, 2), 64.0), target_size=torch.full((1, 2), 64.0), crop_coords=torch.zeros(1, 2))
+    inputs = dict(hidden_states=torch.randn(1, 4, 16, 16), encoder_hidden_states=torch.randn(1, 12, 64), timestep=torch.tensor([500]), **sizes)
+    return Returned(model, list(inputs)), inputs
+
+
+def ltx_video():
+    model = diffusers.LTXVideoTransformer3DModel(in_channels=16, out_channels=16, num_layers=3, attention_head_dim=32, num_attention_heads=4,
+                                                 cross_attention_dim=128, caption_channels=64)
+    inputs = dict(hidden_states=torch.randn(1, 64, 16), encoder_hidden_states=torch.randn(1, 12, 64), timestep=torch.tensor([500]),
+                  encoder_attention_mask=torch.tensor([[1] * 9 + [0] * 3]))
+    return Returned(model, list(inputs), num_frames=4, height=4, width=4, rope_interpolation_scale=(0.2, 32, 32)), inputs
+
+
+def wan():
+    model = diffusers.WanTransformer3DModel(in_channels=4, out_channels=4, num_layers=3, attention_head_dim=32, num_attention_heads=4, text_dim=64,
+                                            freq_dim=64, ffn_dim=256, rope_max_seq_len=32)
+    inputs = dict(hidden_states=torch.randn(1, 4, 3, 16, 16), timestep=torch.tensor([500]), encoder_hidden_states=torch.randn(1, 12, 64))
+    return Returned(model, list(inputs)), inputs
+
+
 def unet():
     model = diffusers.UNet2DConditionModel(
         sample_size=16, in_channels=4, out_channels=4, layers_per_block=2, block_out_channels=(32, 64, 64), norm_num_groups=8,
@@ -110,6 +151,28 @@ def unet():
         up_block_types=('UpBlock2D', 'CrossAttnUpBlock2D', 'CrossAttnUpBlock2D'))
     inputs = dict(sample=torch.randn(2, 4, 16, 16), timestep=torch.tensor([500, 500]), encoder_hidden_states=torch.randn(2, 16, 32))
     return Returned(model, list(inputs)), inputs
+
+
+class Conditioned(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, sample, timestep, encoder_hidden_states, text_embeds, time_ids):
+        added = dict(text_embeds=text_embeds, time_ids=time_ids)
+        return self.model(sample, timestep, encoder_hidden_states, added_cond_kwargs=added, return_dict=False)[0]
+
+
+def sdxl():
+    model = diffusers.UNet2DConditionModel(
+        sample_size=16, in_channels=4, out_channels=4, layers_per_block=2, block_out_channels=(32, 64, 64), norm_num_groups=8,
+        cross_attention_dim=64, attention_head_dim=(2, 4, 8), use_linear_projection=True, transformer_layers_per_block=(1, 2, 2),
+        down_block_types=('DownBlock2D', 'CrossAttnDownBlock2D', 'CrossAttnDownBlock2D'),
+        up_block_types=('CrossAttnUpBlock2D', 'CrossAttnUpBlock2D', 'UpBlock2D'), addition_embed_type='text_time', addition_time_embed_dim=8,
+        projection_class_embeddings_input_dim=80)
+    inputs = dict(sample=torch.randn(2, 4, 16, 16), timestep=torch.tensor([500, 500]), encoder_hidden_states=torch.randn(2, 12, 64),
+                  text_embeds=torch.randn(2, 32), time_ids=torch.full((2, 6), 64.0))
+    return Conditioned(model), inputs
 
 
 def vae():
@@ -120,6 +183,13 @@ def vae():
 
 def vae_decoder():
     return Returned(vae(), ['z'], 'decode'), dict(z=torch.randn(1, 4, 16, 16))
+
+
+def video_decoder():
+    model = diffusers.AutoencoderKLHunyuanVideo(
+        latent_channels=4, block_out_channels=(16, 32, 32, 32), layers_per_block=1, norm_num_groups=8,
+        down_block_types=('HunyuanVideoDownBlock3D',) * 4, up_block_types=('HunyuanVideoUpBlock3D',) * 4)
+    return Returned(model, ['z'], 'decode'), dict(z=torch.randn(1, 4, 3, 2, 2))
 
 
 class Encoder(nn.Module):
@@ -144,7 +214,8 @@ def example():
     return model, dict(x=torch.randn(2, 1, Shape.side, Shape.side), t=torch.tensor([0.3, 0.3]), label=torch.tensor([3, Shape.labels]))
 
 
-MODELS = {'Flux': flux, 'Flux, float8': flux_float8, 'SD3': sd3, 'UNet': unet, 'VAE decoder': vae_decoder, 'VAE encoder': vae_encoder,
+MODELS = {'Flux': flux, 'Flux, float8': flux_float8, 'SD3': sd3, 'PixArt': pixart, 'Sana': sana, 'CogView4': cogview4, 'LTX-Video': ltx_video,
+          'Wan': wan, 'UNet': unet, 'UNet of SDXL': sdxl, 'VAE decoder': vae_decoder, 'VAE encoder': vae_encoder, 'video decoder': video_decoder,
           'example': example}
 KEPT_IN_FLOAT32 = {'example': ('t',)}  # inputs
 

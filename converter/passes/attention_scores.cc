@@ -11,31 +11,37 @@ namespace {
 constexpr double kLowest = -1e30;  // what is added to it leaves no trace in a float32
 constexpr int kHidesDepth = 24;
 
-// cap * tanh(x / cap), whose x is given; kAbsent: something else.
+// id = operand * factor, or operand / (1 / factor), with a positive number.
+struct Scaled {
+  ValueId operand = kAbsent;
+  double factor = 1;
+};
+std::optional<Scaled> scaled(Editor& e, ValueId id) {
+  const int n = e.producer(id);
+  if (n < 0) return std::nullopt;
+  const Node& node = e.node(n);
+  const bool mul = unclamped(node.as<MulAttrs>()), div = unclamped(node.as<DivAttrs>());
+  if (!mul && !div) return std::nullopt;
+  const size_t side = mul && e.uniform(node.inputs[0]) ? 1 : 0;
+  const auto c = e.uniform(node.inputs[1 - side]);
+  if (!c || !(*c > 0) || !std::isfinite(1 / *c) || !same_dims(e.graph(), node.inputs[side], id))
+    return std::nullopt;
+  return Scaled{node.inputs[side], mul ? *c : 1 / *c};
+}
+
+// cap * tanh(scale / cap * x), whose x is given; kAbsent: something else.
 struct Capped {
   ValueId x = kAbsent;
-  double cap = 0;
+  double cap = 0, scale = 1;
 };
 Capped capped(Editor& e, ValueId id) {
-  const int outer = e.made_by<MulAttrs>(id);
-  if (outer < 0 || !unclamped(e.node(outer).as<MulAttrs>())) return {};
-  const auto& in = e.node(outer).inputs;
-  const size_t side = e.uniform(in[0]) ? 1 : 0;
-  const auto cap = e.uniform(in[1 - side]);
-  const int tanh = e.made_by<TanhAttrs>(in[side]);
-  if (tanh < 0 || !cap || !(*cap > 0) || !e.single_read(in[side])) return {};
-  const ValueId inner = e.node(tanh).inputs[0];
-  const int scaled = e.producer(inner);
-  if (scaled < 0 || !e.single_read(inner)) return {};
-  const bool div = unclamped(e.node(scaled).as<DivAttrs>()), mul = unclamped(e.node(scaled).as<MulAttrs>());
-  if (!div && !mul) return {};
-  const auto& parts = e.node(scaled).inputs;
-  const size_t of = mul && e.uniform(parts[0]) ? 1 : 0;
-  const auto by = e.uniform(parts[1 - of]);
-  // A product by the reciprocal rounds once more: what a power of two does not.
-  int exponent = 0;
-  if (!by || !(div ? *by == *cap : *by * *cap == 1 && std::frexp(*cap, &exponent) == 0.5)) return {};
-  return same_dims(e.graph(), parts[of], id) ? Capped{parts[of], *cap} : Capped{};
+  const auto outer = scaled(e, id);
+  const int tanh = outer ? e.made_by<TanhAttrs>(outer->operand) : -1;
+  if (tanh < 0 || !e.single_read(outer->operand)) return {};
+  const ValueId inside = e.node(tanh).inputs[0];
+  const auto inner = scaled(e, inside);
+  if (!inner || !e.single_read(inside)) return {inside, outer->factor, outer->factor};
+  return {inner->operand, outer->factor, outer->factor * inner->factor};
 }
 
 // A matrix product, perhaps scaled, perhaps capped.
@@ -153,17 +159,13 @@ std::optional<Scores> find_scores(Editor& e, ValueId id) {
       continue;
     }
     if (const Capped c = capped(e, id); c.x != kAbsent && untouched && s.cap == 0) {
-      s.cap = c.cap, id = c.x;
+      s.cap = c.cap, s.scale = c.scale, id = c.x;
       continue;
     }
-    const bool mul = unclamped(node.as<MulAttrs>()), div = unclamped(node.as<DivAttrs>());
-    if ((!mul && !div) || !untouched) return std::nullopt;
-    const size_t side = mul && e.uniform(node.inputs[0]) ? 1 : 0;
-    const auto c = e.uniform(node.inputs[1 - side]);
-    if (!c || !(*c > 0) || !std::isfinite(1 / *c) || !same_dims(e.graph(), node.inputs[side], id))
-      return std::nullopt;
-    s.scale = mul ? *c : 1 / *c;
-    id = node.inputs[side];
+    const auto factor = scaled(e, id);
+    if (!factor || (!untouched && s.cap == 0)) return std::nullopt;
+    s.scale *= factor->factor;
+    id = factor->operand;
   }
   return std::nullopt;
 }

@@ -17,6 +17,7 @@ int simplify(Graph& graph);
 int share_common_subexpressions(Graph& graph);
 int narrow_integers(Graph& graph);
 int drop_roundings(Graph& graph);
+int recognise_writes(Graph& graph);
 int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
 int recognise_attention(Graph& graph);
@@ -43,6 +44,8 @@ std::span<const Pass> all_passes() {
       {"common-subexpressions", "computes equal subexpressions once", share_common_subexpressions},
       {"narrow-integers", "computes int64 arithmetic in int32 where it is proven to fit", narrow_integers},
       {"drop-roundings", "drops roundings of normalized values between float32 operations", drop_roundings},
+      {"recognise-writes", "joins what is written to constant parts of an axis with the rest of it",
+       recognise_writes},
       {"recognise-activations", "finds GELU, SiLU, HardSigmoid and HardSwish in elementary operations",
        recognise_activations},
       {"recognise-norms", "finds layer and root-mean-square normalizations in elementary operations",

@@ -5,12 +5,19 @@
 
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
+#include "runtime/core/float_formats.h"
 
 namespace sinter::convert {
 namespace {
 
 // Constants are written with float32's precision at best.
 bool near(double a, double b) { return std::fabs(a - b) <= 1e-6 * std::fabs(b); }
+// Models in float16 and bfloat16 have the constants of GELU in their own type, whose rounding makes less of a
+// difference than that of their values.
+bool rounded(double a, double b) {
+  return near(a, b) || near(a, static_cast<double>(float16_value(float16_bits(b)))) ||
+         near(a, static_cast<double>(bfloat16_value(bfloat16_bits(b))));
+}
 bool is_real(DType t) { return t == DType::kFloat32 || t == DType::kFloat64; }
 
 // factor * leaves[0] * leaves[1] * ...
@@ -87,14 +94,14 @@ class Recogniser {
   bool tanh_argument(ValueId v, ValueId x) {
     constexpr double kRoot = 0.79788456080286535588, kCube = 0.044715;
     const Product p = product(v);
-    if (!near(p.factor, kRoot)) return false;
+    if (!rounded(p.factor, kRoot)) return false;
     if (p.leaves.size() == 1) {
       const int sum = e_.made_by<AddAttrs>(p.leaves[0]);
       if (sum < 0 || !unclamped(e_.node(sum).as<AddAttrs>())) return false;
       for (size_t side = 0; side < 2; ++side) {
         if (e_.node(sum).inputs[side] != x) continue;
         const Product cube = product(e_.node(sum).inputs[1 - side]);
-        if (near(cube.factor, kCube) && only(cube, x, 3)) return true;
+        if (rounded(cube.factor, kCube) && only(cube, x, 3)) return true;
       }
       return false;
     }
@@ -103,7 +110,7 @@ class Recogniser {
       const auto rest = p.leaves[side] == x ? plus(p.leaves[1 - side], 1) : std::nullopt;
       if (!rest) continue;
       const Product square = product(*rest);
-      if (near(square.factor, kCube) && only(square, x, 2)) return true;
+      if (rounded(square.factor, kCube) && only(square, x, 2)) return true;
     }
     return false;
   }
@@ -126,7 +133,8 @@ class Recogniser {
     if (!f) return false;
     if (const int erf = e_.made_by<ErfAttrs>(*f); erf >= 0) {
       const Product u = product(e_.node(erf).inputs[0]);
-      if (!near(u.factor, std::sqrt(0.5)) || !only(u, x, 1)) return false;
+      const bool root = rounded(u.factor, std::sqrt(0.5)) || rounded(1 / u.factor, std::sqrt(2.0));
+      if (!root || !only(u, x, 1)) return false;
       e_.replace(n, GeluAttrs{0}, {x});
       return true;
     }

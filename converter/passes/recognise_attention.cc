@@ -8,6 +8,7 @@
 //   replacing  Where(mask, scores, -1e9)                kReplaces, with the bias Where(mask, 0, -1e9)
 //   repaired   Where(IsNaN(weights), 0, weights)        kAddsNanToZero
 //   blind      Where(max of bias == -inf, 0, weights)   kHides
+// Scores may be capped before they are masked: cap * tanh(scale / cap * q k').
 #include <cmath>
 
 #include "converter/passes/attention_scores.h"

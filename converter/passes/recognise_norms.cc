@@ -75,7 +75,8 @@ class NormRecogniser {
     return std::nullopt;
   }
 
-  // d divided by (or multiplied by one over) sqrt(mean(d^2) + epsilon).
+  // d divided by (or multiplied by one over) sqrt(mean(d^2) + epsilon). Exporters omit an epsilon that they
+  // take for zero.
   bool quotient(int n) {
     const Node& node = e_.node(n);
     if (unclamped(node.as<DivAttrs>())) {
@@ -91,19 +92,23 @@ class NormRecogniser {
   }
 
   bool normalization(int n, ValueId d, ValueId radicand) {
+    if (!same_dims(e_.graph(), d, e_.node(n).outputs[0])) return false;
+    if (const auto axis = mean_square(radicand, d)) return emit(n, d, *axis, 0);
     const int sum = e_.made_by<AddAttrs>(radicand);
-    if (sum < 0 || !unclamped(e_.node(sum).as<AddAttrs>()) ||
-        !same_dims(e_.graph(), d, e_.node(n).outputs[0]))
-      return false;
+    if (sum < 0 || !unclamped(e_.node(sum).as<AddAttrs>())) return false;
     for (size_t side = 0; side < 2; ++side) {
       const auto epsilon = e_.uniform(e_.node(sum).inputs[side]);
-      const auto variance = mean(e_.node(sum).inputs[1 - side]);
-      if (!epsilon || !(*epsilon >= 0) || !variance) continue;
-      const auto squared = square(variance->of);
-      if (!squared || *squared != d) continue;
-      return emit(n, d, variance->axis, *epsilon);
+      const auto axis = mean_square(e_.node(sum).inputs[1 - side], d);
+      if (epsilon && *epsilon >= 0 && axis) return emit(n, d, *axis, *epsilon);
     }
     return false;
+  }
+
+  // The first axis of mean(d^2).
+  std::optional<int64_t> mean_square(ValueId id, ValueId d) {
+    const auto variance = mean(id);
+    const auto squared = variance ? square(variance->of) : std::nullopt;
+    return squared && *squared == d ? std::optional(variance->axis) : std::nullopt;
   }
 
   bool emit(int n, ValueId d, int64_t axis, double epsilon) {

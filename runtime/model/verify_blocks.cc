@@ -19,27 +19,34 @@ uint32_t index_of(const fb::ProgramPlan& plan, const fb::Placement* p) {
 }
 
 // Byte ranges apart, or boxes apart in one grid: equal strides, and along some axis one begins where the
-// other has ended.
+// other has ended. Along all but the first axis both stay within as many places as a step of the axis before
+// has, so that no two places of the grid are the same.
 bool disjoint(const Place& a, const Place& b) {
   if (a.end <= b.begin || b.end <= a.begin || a.begin == a.end || b.begin == b.end) return true;
   if (a.begin > b.begin) return disjoint(b, a);
-  if (a.view.rank != b.view.rank) return false;
+  if (a.view.rank != b.view.rank || a.view.rank == 0) return false;
   const int rank = a.view.rank;
+  int64_t shifts[kMaxRank];  // from a to b
   uint64_t delta = b.begin - a.begin;
-  bool apart = false;
   for (int i = 0; i < rank; ++i) {
     const int64_t stride = a.view.strides[i];
     if (stride <= 0 || stride != b.view.strides[i]) return false;
     if (i > 0 && stride > a.view.strides[i - 1]) return false;
-    const auto shift = static_cast<int64_t>(delta / static_cast<uint64_t>(stride));
+    shifts[i] = static_cast<int64_t>(delta / static_cast<uint64_t>(stride));
     delta %= static_cast<uint64_t>(stride);
-    // Both boxes stay within one row of the grid.
-    if (i > 0 && std::max(a.view.dims[i], shift + b.view.dims[i]) > a.view.strides[i - 1] / stride)
-      return false;
-    apart = apart || shift >= a.view.dims[i];
+  }
+  bool apart = false;
+  for (int i = rank - 1; i >= 0; --i) {
+    const int64_t of_a = a.view.dims[i], of_b = b.view.dims[i], stride = a.view.strides[i];
+    const int64_t room = i > 0 ? a.view.strides[i - 1] / stride : 0;
+    const auto extent = [&] { return std::max(of_a, shifts[i] + of_b) - std::min<int64_t>(shifts[i], 0); };
+    // b may begin before a along this axis, and a place later along the one before.
+    if (i > 0 && extent() > room && a.view.strides[i - 1] % stride == 0) shifts[i] -= room, ++shifts[i - 1];
+    if (i > 0 && extent() > room) return false;
+    apart = apart || shifts[i] >= of_a || -shifts[i] >= of_b;
   }
   const auto width = static_cast<int64_t>(std::max(byte_width(a.view.dtype), byte_width(b.view.dtype)));
-  return apart && delta == 0 && rank > 0 && a.view.strides[rank - 1] >= width;
+  return apart && delta == 0 && a.view.strides[rank - 1] >= width;
 }
 
 // As disjoint(), for most of the pairs in a block with many values, at little cost.

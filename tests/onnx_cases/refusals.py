@@ -8,9 +8,9 @@ from structure import external, with_external
 X = floats("x", 2, 3)
 
 
-def of(nodes, outputs="y", constants=None, inputs=None, **kw):
+def of(nodes, outputs="y", constants=None, inputs=None, value_info=(), **kw):
     nodes = nodes if isinstance(nodes, list) else [nodes]
-    return model(graph(nodes, {"x": X} if inputs is None else inputs, outputs, constants), **kw)
+    return model(graph(nodes, {"x": X} if inputs is None else inputs, outputs, constants, value_info), **kw)
 
 
 def structure():
@@ -65,6 +65,9 @@ def shapes_and_types():
     yield refused("broadcast_mismatch", of(node("Add", "x c", "y", name="here"), constants={"c": floats("c", 4)}),
                   "here", "Add")
     yield refused("reshape_count", of(node("Reshape", "x s", "y", name="here"), constants={"s": arr64(4, 2)}), "here")
+    yield refused("squeeze_of_3", of(node("Squeeze", "x a", "y", name="here"), constants={"a": arr64(1)}), "here", "is not 1")
+    yield refused("squeeze_of_3_declared_without", of([node("Squeeze", "x a", "h", name="here"), node("Relu", "h", "y")],
+                                                      constants={"a": arr64(1)}, value_info=[info("h", shape=[2])]), "here", "is not 1")
     yield refused("reshape_two_unknown", of(node("Reshape", "x s", "y", name="here"), constants={"s": arr64(-1, -1)}),
                   "here")
     yield refused("axis_out_of_range", of(node("Softmax", "x", "y", axis=5, name="here")), "here", "5")

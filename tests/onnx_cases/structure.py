@@ -77,6 +77,19 @@ def declarations():
                  value_info=[info("h", kind=TensorProto.INT64, shape=[2, 3])], twin=two)
     yield simple("value_info_wrong_rank", two, {"x": X}, constants=c, value_info=[info("h", shape=[2, 3, 1])],
                  twin=two)
+    # torch's older exporter writes torch's number of bfloat16.
+    m = model(graph([node("Cast", "x", "c", to=15), node("Cast", "w", "v", to=1), node("Cast", "c", "d", to=1), node("Add", "d v", "y")],
+                    {"x": np.array([[1, 2.0078125, 3]], np.float32)}, "y"))
+    m.graph.initializer.append(helper.make_tensor("w", TensorProto.BFLOAT16, [3], [1.5, -2.0, 0.25]))
+    yield Case("cast_to_15_is_bfloat16", m, {"x": np.array([[1, 2.0078125, 3]], np.float32)}, expect="given",
+               given={"y": np.array([[2.5, 0, 3.25]], np.float32)})
+    # torch keeps an axis that is not 1; its exporter declares so.
+    kept = [node("Squeeze", "x a", "h"), node("Relu", "h", "y")]
+    yield simple("squeeze_of_3_declared", kept, {"x": X}, constants={"a": arr64(1)}, value_info=[info("h", shape=[2, 3])],
+                 twin=node("Relu", "x", "y"))
+    yield simple("squeeze_of_3_and_1_declared", kept, {"x": X[:1]}, constants={"a": arr64(0, 1)},
+                 value_info=[info("h", shape=["n"])],
+                 twin=([node("Reshape", "x s", "h"), node("Relu", "h", "y")], {"s": arr64(3)}))
     m = model(graph(two, {"x": X}, "y", c))
     m.graph.output[0].CopyFrom(info("y", shape=["whatever", "N"]))
     yield Case("output_symbolic", m, {"x": X})

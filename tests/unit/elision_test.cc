@@ -170,6 +170,38 @@ TEST(Elision, ConcatOfAnInnerAxis) {
   EXPECT_THAT(r.get<float>("y"), ElementsAre(0, 2, -2, 4, 3, 0, 6, -8));
 }
 
+// y = [[p, column], [row]]: a column and a row beside it, both written before the join. In bytes the row
+// begins one column behind the column's third place, in the grid two columns before it and one row below.
+TEST(Elision, BordersOfTwoAxes) {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {2, 2, 2}), edge = b.input("edge", DType::kFloat32, {2, 2, 1});
+  const int below = b.input("below", DType::kFloat32, {2, 1, 3});
+  const int row = b.value(DType::kFloat32, {2, 1, 3}), p = b.value(DType::kFloat32, {2, 2, 2});
+  const int column = b.value(DType::kFloat32, {2, 2, 1}), wide = b.value(DType::kFloat32, {2, 2, 3});
+  const int y = b.value(DType::kFloat32, {2, 3, 3});
+  b.step(relu(), {below}, {row});
+  b.step(AddAttrs{}, {x, x}, {p});
+  b.step(relu(), {edge}, {column});
+  ConcatAttrs concat;
+  concat.axis = 2;
+  b.step(concat, {p, column}, {wide}).elided = true;
+  concat.axis = 1;
+  b.step(concat, {wide, row}, {y}).elided = true;
+  for (const int v : {row, p, column, wide}) b.place(v).alias_of = y, b.place(v).strides = {36, 12, 4};
+  b.place(column).alias_offset = 8, b.place(row).alias_offset = 24;
+  b.output("y", y);
+  Running r(b);
+  ASSERT_RUNNING(r);
+  r.set<float>("x", {1, 2, 3, 4, 5, 6, 7, 8});
+  r.set<float>("edge", {10, 20, 30, 40});
+  r.set<float>("below", {100, 200, 300, 400, 500, 600});
+  ASSERT_TRUE(r.session.run().ok());
+  EXPECT_THAT(r.get<float>("y"),
+              ElementsAre(2, 4, 10, 6, 8, 20, 100, 200, 300, 10, 12, 30, 14, 16, 40, 400, 500, 600));
+  b.place(row).alias_offset = 20;  // over the column's last place
+  EXPECT_PLAN_REFUSED(b, "");
+}
+
 TEST(Elision, ConcatPartsInWrongPlaces) {
   ModelBuilder b = concat_model();
   b.place(2).alias_offset = 0;  // both parts in one place

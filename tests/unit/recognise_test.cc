@@ -8,6 +8,7 @@ int drop_roundings(Graph& graph);
 int narrow_integers(Graph& graph);
 int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
+int recognise_writes(Graph& graph);
 int recognise_attention(Graph& graph);
 int recognise_rope(Graph& graph);
 int simplify(Graph& graph);
@@ -49,6 +50,31 @@ TEST(RecogniseActivations, GeluByTanh) {
     EXPECT_EQ(apply(recognise_activations, s, kConstants), 1);
     ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
     EXPECT_EQ(s.graph.nodes[0].as<GeluAttrs>()->tanh_approximation, 1);
+  }
+}
+
+// Constants as models in float16 and bfloat16 have them.
+TEST(RecogniseActivations, GeluWithRoundedConstants) {
+  for (const float root : {1.4140625f, 0.70703125f, 1.4150f}) {
+    Sketch s;
+    const ValueId x = s.input({3, 5});
+    const ValueId u =
+        root > 1 ? s.emit(DivAttrs{}, {x, s.scalar(root)}) : s.emit(MulAttrs{}, {x, s.scalar(root)});
+    const ValueId one_more = s.emit(AddAttrs{}, {s.emit(ErfAttrs{}, {u}), s.scalar(1)});
+    s.output(s.emit(MulAttrs{}, {s.scalar(0.5), s.emit(MulAttrs{}, {one_more, x})}));
+    EXPECT_EQ(apply(recognise_activations, s, 1e-3), root == 1.4150f ? 0 : 1) << root;
+  }
+  for (const bool half : {false, true}) {
+    Sketch s;
+    const ValueId x = s.input({7});
+    const ValueId cube = s.emit(MulAttrs{}, {s.emit(MulAttrs{}, {x, x}), x});
+    const ValueId sum = s.emit(
+        AddAttrs{}, {x, s.emit(MulAttrs{}, {cube, s.scalar(half ? 0.044708251953125 : 0.044677734375)})});
+    const ValueId t =
+        s.emit(TanhAttrs{}, {s.emit(MulAttrs{}, {s.scalar(half ? 0.7978515625 : 0.796875), sum})});
+    s.output(
+        s.emit(MulAttrs{}, {s.emit(MulAttrs{}, {s.scalar(0.5), x}), s.emit(AddAttrs{}, {s.scalar(1), t})}));
+    EXPECT_EQ(apply(recognise_activations, s, 1e-2), 1);
   }
 }
 
@@ -178,6 +204,72 @@ TEST(RecogniseNorms, RmsNorm) {
   EXPECT_EQ(apply(recognise_norms, s), 2);
   ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
   EXPECT_EQ(s.graph.nodes[0].op(), Op::kRmsNorm);
+}
+
+// y[..., first::step] = rows, by indices of every element (whole), or of rows of the first axis.
+ValueId written(Sketch& s, ValueId y, int64_t first, int64_t step, ValueId rows, bool whole) {
+  const Dims dims = s.graph.value(rows).dims;
+  std::vector<int64_t> indices;
+  Dims shape{dims[0], 1};
+  if (whole) {
+    shape = {dims[0], dims[1], 2};
+    for (int64_t i = 0; i < dims[0]; ++i)
+      for (int64_t j = 0; j < dims[1]; ++j) indices.insert(indices.end(), {i, first + step * j});
+  } else {
+    for (int64_t i = 0; i < dims[0]; ++i) indices.push_back(first + step * i);
+  }
+  const ValueId at = s.graph.add_constant(Constant::of<int64_t>(DType::kInt64, shape, indices));
+  return s.emit(ScatterNdAttrs{0}, {y, at, rows});
+}
+
+TEST(RecogniseWrites, EveryOther) {
+  for (const bool whole : {false, true}) {
+    Sketch s;
+    const Dims all = whole ? Dims{3, 8} : Dims{8, 3}, half = whole ? Dims{3, 4} : Dims{4, 3};
+    ValueId y = s.input(all);
+    for (const int64_t first : {1, 0, 1}) y = written(s, y, first, 2, s.input(half), whole);
+    s.output(y);
+    EXPECT_GT(apply(recognise_writes, s), 0);
+    EXPECT_EQ(count_ops(s.graph, Op::kScatterNd), 0) << dump(s.graph);
+    EXPECT_EQ(count_ops(s.graph, Op::kConcat), 1) << dump(s.graph);
+  }
+}
+
+TEST(RecogniseWrites, Ranges) {
+  Sketch s;
+  const ValueId x = s.input({8, 3});
+  ValueId y = s.emit(NegAttrs{}, {x});
+  s.output(written(s, y, 2, 1, s.input({4, 3}), false), "middle");
+  s.output(written(s, y, 0, 1, s.input({8, 3}), false), "all");
+  for (const int64_t first : {0, 5, 3}) y = written(s, y, first, 1, s.input({3, 3}), false);
+  s.output(y, "overlapping");
+  s.output(written(s, s.emit(NegAttrs{}, {y}), 0, 1, s.input({8, 2}), true), "columns");
+  apply(recognise_writes, s);
+  EXPECT_EQ(count_ops(s.graph, Op::kScatterNd), 0) << dump(s.graph);
+}
+
+TEST(RecogniseWrites, OthersStay) {
+  Sketch s;
+  const ValueId x = s.input({8, 3}), at = s.graph.add_constant(Constant::of<int64_t>(
+                                         DType::kInt64, {3, 1}, std::vector<int64_t>{0, 1, 5}));
+  s.output(s.emit(ScatterNdAttrs{0}, {s.emit(NegAttrs{}, {x}), at, s.input({3, 3})}), "uneven");
+  s.output(written(s, s.emit(NegAttrs{}, {x}), 0, 2, s.input({4, 3}), false), "half of the rows");
+  s.output(written(s, x, 2, 1, s.input({1, 3}), false), "a row of an input");
+  s.output(written(s, s.emit(NegAttrs{}, {x}), 0, 2, s.input({3, 3}), false), "rows between others");
+  EXPECT_EQ(apply(recognise_writes, s), 0) << dump(s.graph);
+}
+
+TEST(RecogniseNorms, WithoutEpsilon) {
+  for (const bool centre : {false, true}) {
+    Sketch s;
+    const ValueId x = s.input({3, 6});
+    const ValueId d = centre ? s.emit(SubAttrs{}, {x, mean(s, x, {1})}) : x;
+    const ValueId root = s.emit(SqrtAttrs{}, {mean(s, s.emit(MulAttrs{}, {d, d}), {1})});
+    s.output(s.emit(MulAttrs{}, {s.emit(DivAttrs{}, {s.scalar(1), root}), d}));
+    EXPECT_EQ(apply(recognise_norms, s), 1);
+    ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
+    EXPECT_EQ(s.graph.nodes[0].op(), centre ? Op::kLayerNorm : Op::kRmsNorm);
+  }
 }
 
 TEST(RecogniseNorms, OtherAxesStay) {
@@ -504,6 +596,27 @@ TEST(RecogniseAttention, PaddingIsALength) {
         EXPECT_EQ(node.inputs[3], kAbsent);
       }
     }
+}
+
+// 30 tanh(q k' * 0.25 / 30), with and without a mask behind.
+TEST(RecogniseAttention, CappedScores) {
+  for (const int form : {0, 1, 2}) {
+    Sketch s;
+    const ValueId q = s.input({1, 2, 3, 4}), k = s.input({1, 2, 5, 4}), v = s.input({1, 2, 5, 6});
+    const ValueId product = s.emit(MulAttrs{}, {s.emit(MatMulAttrs{0, 1}, {q, k}), s.scalar(0.25)});
+    ValueId y = s.emit(TanhAttrs{}, {s.emit(DivAttrs{}, {product, s.scalar(30)})});
+    y = s.emit(MulAttrs{}, {y, s.scalar(30)});
+    if (form == 1) y = s.emit(AddAttrs{}, {y, s.constant({3, 5})});
+    if (form == 2) {
+      const ValueId mask =
+          s.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {s.input({3, 5}), s.scalar(0)});
+      y = s.emit(WhereAttrs{}, {mask, s.scalar(-1e30), y});
+    }
+    s.output(s.emit(MatMulAttrs{}, {s.emit(SoftmaxAttrs{3, 0}, {y}), v}));
+    EXPECT_EQ(apply(recognise_attention, s, 1e-6), 1) << form;
+    ASSERT_EQ(count_ops(s.graph, Op::kAttention), 1) << dump(s.graph);
+    EXPECT_EQ(count_ops(s.graph, Op::kTanh), 0);
+  }
 }
 
 TEST(RecogniseAttention, SharedScoresAndOtherRepairsStay) {

@@ -1,6 +1,8 @@
 // Changes of element type.
+#include <algorithm>
 #include <cmath>
 
+#include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "converter/types/representable.h"
 
@@ -53,9 +55,16 @@ void report_losses(NodeLowering& n, const Constant& from, ValueId result) {
   report(infinite, "infinite"), report(nan, "NaN"), report(cut, "the largest number");
 }
 
-// ONNX's complex128 has the number of PyTorch's bfloat16.
+// ONNX's complex128, to which no Cast of the standard leads, has the number of PyTorch's bfloat16.
+constexpr int64_t kComplex128 = 15;
+
+bool has_bfloat16(const ImportedGraph& graph) {
+  const auto is = [](const auto& v) { return v.dtype == DType::kBFloat16; };
+  return std::any_of(graph.inputs.begin(), graph.inputs.end(), is) ||
+         std::any_of(graph.initializers.begin(), graph.initializers.end(), is);
+}
+
 std::string unsupported_advice(int64_t number) {
-  constexpr int64_t kComplex128 = 15;
   if (number != kComplex128) return type_advice(onnx_type_name(number));
   return "if the model is meant to be bfloat16, this is a known exporter bug, which writes PyTorch's number "
          "of that type (15) instead of ONNX's (16): correct the attribute, or export in float32; " +
@@ -90,7 +99,13 @@ bool lower_cast(NodeLowering& n) {
   } else {
     number = n.attr_int("to", 0);
   }
-  const DType dtype = dtype_from_onnx(number);
+  DType dtype = dtype_from_onnx(number);
+  if (number == kComplex128 && has_bfloat16(n.parent().model().graph)) {
+    n.warn(
+        "complex128 is read as bfloat16, which the model has: some exporters write PyTorch's number of the "
+        "type");
+    dtype = DType::kBFloat16;
+  }
   if (dtype == DType::kNone)
     return n.refuse_advising(unsupported_advice(number), "element type {} is not supported",
                              onnx_type_name(number));

@@ -129,6 +129,18 @@ bool lower_reshape(NodeLowering& n) {
   return n.output(0, n.reshape(x, shape));
 }
 
+// Does the file declare a result of this rank? Only for what no standard operator gives.
+bool declares_rank(NodeLowering& n, size_t rank) {
+  const std::string& name = n.node().outputs[0];
+  const ImportedGraph& source = n.parent().source();
+  for (const auto* list : {&source.value_info, &source.outputs})
+    for (const ImportedValueInfo& claim : *list)
+      if (claim.name == name) return claim.has_shape && claim.dims.size() == rank;
+  return false;
+}
+
+// An axis that is not 1 is an error in ONNX. In torch it stays, and torch's newer exporter writes such a
+// node; it declares the result's shape, too.
 bool lower_squeeze(NodeLowering& n) {
   const ValueId x = n.input(0);
   if (x == kAbsent) return n.refuse("has no input");
@@ -139,6 +151,7 @@ bool lower_squeeze(NodeLowering& n) {
   Bounded b(n);
   const std::vector<LengthId> from = b.of_axes(x);
   std::vector<LengthId> out;
+  std::vector<size_t> kept;  // named axes that are not 1
   for (size_t i = 0; i < d.size(); ++i) {
     const bool named = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
     const bool open = !b.lengths().known(from[i]);
@@ -146,9 +159,15 @@ bool lower_squeeze(NodeLowering& n) {
       return n.refuse_advising("name the axes to remove",
                                "dimension {} of {} is bounded (at most {}) and may be 1", i, to_string(d),
                                d[i]);
-    if (named && d[i] != 1 && !open) return n.refuse_shapes("axis {} of {} is not 1", i, to_string(d));
-    if (given ? !named : d[i] != 1) out.push_back(from[i]);
+    const bool keep = named && d[i] != 1 && !open;
+    if (keep) kept.push_back(i);
+    if (keep || (given ? !named : d[i] != 1)) out.push_back(from[i]);
   }
+  if (!kept.empty() && !declares_rank(n, out.size()))
+    return n.refuse_shapes("axis {} of {} is not 1", kept[0], to_string(d));
+  if (!kept.empty())
+    n.warn("axis {} of {} is not 1 and stays, as the declared shape of '{}' has it", fmt::join(kept, ", "),
+           to_string(d), n.node().outputs[0]);
   return n.output(0, b.is_bounded(x) ? b.reshaped(x, out) : n.reshape(x, dims_of(b.lengths(), out)));
 }
 
