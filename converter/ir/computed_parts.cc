@@ -71,7 +71,7 @@ std::optional<AxisRange> broadcast_range(const Dims& own, const Dims& dims, cons
     if (own[static_cast<size_t>(i)] != 1) return r;
   return std::nullopt;
 }
-// Whether every one of the axes of a range that have several indices has them in the operand too, or none.
+// Whether the operand has all of the axes of a range as they are in the result, or only ones in their place.
 bool meets(const Dims& own, const Dims& dims, const AxisRange& range) {
   const int missing = static_cast<int>(dims.size()) - static_cast<int>(own.size());
   bool all = true, none = true;
@@ -254,7 +254,7 @@ class Parts {
 
 namespace {
 
-// Of so many rows; all of them where a constant is small, or has few.
+// Rows of a piece: all of them where a constant is small, or has few.
 int64_t rows_of_piece(int64_t rows, int64_t elements) {
   if (elements <= kPieceElements || rows <= kPieceRows) return rows;
   return std::max<int64_t>(1, kPieceElements / (elements / rows) / kPieceRows) * kPieceRows;

@@ -69,7 +69,7 @@ class FileMemory {
   std::span<std::byte> bytes_;
 };
 
-// Memory for a result: zeros, and as many behind them that a kernel may read beyond its end.
+// Memory for a result, of zeros, with kReadPadding bytes behind it.
 class ResultBytes {
  public:
   explicit ResultBytes(size_t bytes);
