@@ -6,13 +6,12 @@
 #include <map>
 
 #include "converter/ir/low_bit_weights.h"
+#include "converter/ir/narrow_weights.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 
 namespace sinter::convert {
 namespace {
-
-constexpr int64_t kCached = 1 << 20;  // elements
 
 // The constant operand as [outputs, depth].
 struct WeightProduct {
@@ -239,7 +238,13 @@ class LowBitRecogniser {
 
 }  // namespace
 
-int recognise_low_bit(Graph& graph) { return LowBitRecogniser(graph, kCached).run(); }
+int recognise_low_bit(Graph& graph) {
+  int64_t all = 0;
+  for (const Node& node : graph.nodes)
+    if (node.op() == Op::kFullyConnected || node.op() == Op::kMatMul)
+      if (const ConstantPtr& c = graph.value(node.inputs[1]).constant; c && c->recipe()) all += c->size();
+  return LowBitRecogniser(graph, narrow_layer_elements(all)).run();
+}
 // The small ones too, for tests.
 int recognise_any_low_bit(Graph& graph) { return LowBitRecogniser(graph, 0).run(); }
 

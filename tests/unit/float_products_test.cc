@@ -1,0 +1,84 @@
+// Which products of integers are computed in float32: those of 8 bits that only a Cast to float32 reads.
+#include "tests/unit/evaluate_graph.h"
+
+namespace sinter::convert {
+
+int float_products(Graph& graph);
+int recognise_any_low_bit(Graph& graph);
+
+namespace testing {
+namespace {
+
+// Cast(x - zero) times a constant, as MatMulInteger is lowered.
+struct Product : Sketch {
+  int64_t depth = 40;
+  DType stored = DType::kUint8, weights = DType::kInt8, sum = DType::kInt32, result = DType::kFloat32;
+  ValueId product = kAbsent;
+
+  void build() {
+    const double high = stored == DType::kInt16 ? 30000 : 100;
+    const ValueId x = emit(to(sum), {emit(to(stored), {input({3, depth}, 0, high)})});
+    const ValueId zero = emit(to(sum), {emit(to(stored), {input({}, 0, 9)})});
+    const ValueId less = emit(SubAttrs{}, {x, zero});
+    const ValueId w = emit(to(sum), {emit(to(weights), {constant({24, depth}, -100, 100)})});
+    product = emit(FullyConnectedAttrs{}, {less, w});
+    output(emit(to(result), {product}));
+  }
+  int integer_products() const {
+    int count = 0;
+    for (const Node& node : graph.nodes)
+      count += node.op() == Op::kFullyConnected && is_integer(graph.value(node.outputs[0]).dtype);
+    return count;
+  }
+};
+
+TEST(FloatProducts, OfBytesThatAreCast) {
+  for (const DType stored : {DType::kUint8, DType::kInt8})
+    for (const DType sum : {DType::kInt32, DType::kInt64}) {
+      Product p;
+      p.stored = stored, p.sum = sum;
+      p.build();
+      EXPECT_GT(apply(float_products, p, 0), 0);
+      EXPECT_EQ(p.integer_products(), 0);
+      // The weights stay bytes.
+      EXPECT_EQ(apply(recognise_any_low_bit, p, 1e-6), 1);
+    }
+}
+
+TEST(FloatProducts, OfTwoComputedMatrices) {
+  for (const int64_t turned : {0, 1}) {
+    Sketch s;
+    const auto bytes = [&](const Dims& dims) {
+      return s.emit(to(DType::kInt32), {s.emit(to(DType::kInt8), {s.input(dims, -100, 100)})});
+    };
+    const ValueId a = bytes({2, 5, 7}), b = bytes(turned != 0 ? Dims{2, 4, 7} : Dims{2, 7, 4});
+    MatMulAttrs attrs{};
+    attrs.transpose_b = turned;
+    s.output(s.emit(to(DType::kFloat32), {s.emit(attrs, {a, b})}));
+    EXPECT_GT(apply(float_products, s, 0), 0);
+    for (const Node& node : s.graph.nodes)
+      if (node.op() == Op::kMatMul) {
+        EXPECT_EQ(s.graph.value(node.outputs[0]).dtype, DType::kFloat32);
+      }
+  }
+}
+
+TEST(FloatProducts, NotWhereTheSumIsReadOrWrapsOrIsWide) {
+  Product read, wide, words, deep;
+  read.build();
+  read.output(read.product, "sum");
+  wide.result = DType::kFloat64;
+  wide.build();
+  words.stored = DType::kInt16;
+  words.build();
+  deep.depth = 66000;  // times 355 * 128
+  deep.build();
+  for (Product* p : {&read, &wide, &words, &deep}) {
+    EXPECT_EQ(float_products(p->graph), 0);
+    EXPECT_EQ(p->integer_products(), 1);
+  }
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace sinter::convert
