@@ -32,6 +32,16 @@ ConstantPtr sliced(const SliceAttrs& slice, const Constant& c, const Dims& dims)
   return Constant::evenly_spaced(c.dtype(), dims, every_from(*p, slice.steps[0], slice.starts[0]));
 }
 
+// What was transposed before, if this transposes it back.
+ConstantPtr transposed_back(const TransposeAttrs& again, const Constant& c) {
+  const Recipe* by = c.computed_by().get();
+  const auto* first = by != nullptr ? std::get_if<TransposeAttrs>(&by->attrs) : nullptr;
+  if (first == nullptr) return nullptr;
+  for (int i = 0; i < again.perm.size(); ++i)
+    if (first->perm[static_cast<int>(again.perm[i])] != i) return nullptr;
+  return by->inputs[0];
+}
+
 }  // namespace
 
 std::optional<Progression> progression_of(const Constant& c) {
@@ -53,6 +63,8 @@ ConstantPtr known_result(const OpAttrs& attrs, const std::vector<ConstantPtr>& i
   if (const auto* slice = std::get_if<SliceAttrs>(&attrs)) return sliced(*slice, *inputs[0], dims);
   if (const auto* view = std::get_if<ViewAttrs>(&attrs))
     return view->dtype < 0 && inputs[0]->progression() ? inputs[0]->reshaped(dims) : nullptr;
+  if (const auto* transpose = std::get_if<TransposeAttrs>(&attrs))
+    return transposed_back(*transpose, *inputs[0]);
   if (std::holds_alternative<CompareAttrs>(attrs)) {
     const ConstantPtr c = computed_later(dtype, dims, attrs, inputs);
     const auto truth = integer_range(*c);

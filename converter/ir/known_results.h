@@ -1,5 +1,6 @@
 // Results of operations on large constants that are known without computing an element: positions that are
-// evenly spaced, comparisons that the ranges of the operands decide, and choices by such.
+// evenly spaced, comparisons that the ranges of the operands decide, choices by such, and what is transposed
+// back.
 #pragma once
 
 #include <optional>

@@ -31,7 +31,7 @@ bool exact(DType from, DType to) {
 
 // Elements moved by `attrs`; packed ones are unpacked for it.
 ConstantPtr moved(const OpAttrs& attrs, const ConstantPtr& c) {
-  if (!is_sub_byte(c->dtype())) return evaluated(attrs, {c}, false);
+  if (!is_sub_byte(c->dtype())) return evaluated(attrs, {c});
   if (op_of(attrs) == Op::kView)
     return c->reshaped([&] {
       const IntList& dims = std::get<ViewAttrs>(attrs).dims;

@@ -6,6 +6,7 @@
 #endif
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <system_error>
@@ -61,11 +62,17 @@ ResidentLimit::~ResidentLimit() {
 
 void ResidentLimit::watch(size_t most_bytes) {
   // What remains when all is released: the program and its libraries. Runs go on meanwhile, so that more is
-  // measured: the lowest of all measurements counts, unless what a release leaves is beyond the limit.
+  // measured: the lowest of all measurements counts, unless what several releases in a row leave is beyond
+  // the limit.
+  constexpr int kReleases = 4;
   size_t always = SIZE_MAX - most_bytes;
   const auto release = [&] {
-    release_all_file_pages();
-    const size_t left = resident_file_bytes();
+    size_t left = SIZE_MAX;
+    int releases = 0;
+    do {
+      release_all_file_pages();
+      left = std::min(left, resident_file_bytes());
+    } while (++releases < kReleases && left > always + most_bytes);
     if (left < always || left > always + most_bytes) always = left;
   };
   release();

@@ -152,5 +152,22 @@ TEST(StridedWrites, RowsOfAnyDataAndThoseThatAreNotStrided) {
   EXPECT_EQ(with_rows(data, Constant::int64s(uneven)->reshaped({4, 1}), updates), nullptr);
 }
 
+// A product of a transposed weight reads the weight.
+TEST(KnownResults, WhatIsTransposedBack) {
+  const ConstantPtr w = random_bytes(kMany)->reshaped({kMany / 256, 16, 16});
+  const auto later = [&](const IntList& perm, const Dims& dims) {
+    return computed_later(DType::kUint8, dims, TransposeAttrs{perm}, {w});
+  };
+  const ConstantPtr turned = later({1, 2, 0}, {16, 16, kMany / 256});
+  EXPECT_EQ(apply(TransposeAttrs{IntList{2, 0, 1}}, {turned}), w);
+  // Other turns give what they give.
+  for (const IntList& perm : {IntList{0, 1, 2}, IntList{1, 2, 0}}) {
+    const ConstantPtr other = apply(TransposeAttrs{perm}, {turned});
+    EXPECT_NE(other, w);
+    EXPECT_EQ(other->as_int64s(),
+              apply(TransposeAttrs{perm}, {apply(TransposeAttrs{IntList{1, 2, 0}}, {w})})->as_int64s());
+  }
+}
+
 }  // namespace
 }  // namespace sinter::convert

@@ -25,6 +25,15 @@ bool lower_transpose(NodeLowering& n) {
   if (static_cast<int64_t>(perm.size()) != rank)
     return n.refuse_shapes("perm [{}] does not fit {}", fmt::join(perm, ","), to_string(n.dims(x)));
   if (!n.normalize_axes(&perm, rank)) return false;
+  // A product of a transposed weight reads the weight as it is: it transposes it back.
+  if (const ConstantPtr c = n.constant(x); c && perm == std::vector<int64_t>{1, 0} && !c->is_lazy() &&
+                                           !c->recipe() && !c->wide() && !is_sub_byte(c->dtype()) &&
+                                           c->byte_size() >= kLazyResultBytes) {
+    Graph& graph = n.parent().graph();
+    const Dims turned{c->dims()[1], c->dims()[0]};
+    const ConstantPtr later = computed_later(c->dtype(), turned, TransposeAttrs{IntList{1, 0}}, {c});
+    return n.output(0, graph.add_constant(later, graph.value(x).name));
+  }
   return n.output(0, n.transpose(x, perm));
 }
 
