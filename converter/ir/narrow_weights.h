@@ -17,6 +17,16 @@ inline int64_t narrow_layer_elements(int64_t all) {
   return all >= kManyElements ? kNarrowOfManyElements : kNarrowLayerElements;
 }
 
+// The same of a graph's products with constant weights for which `counts(weights)`.
+template <class Counts>
+int64_t narrow_layer_elements(const Graph& graph, const Counts& counts) {
+  int64_t all = 0;
+  for (const Node& node : graph.nodes)
+    if (node.op() == Op::kFullyConnected || node.op() == Op::kMatMul)
+      if (const ConstantPtr& c = graph.value(node.inputs[1]).constant; c && counts(*c)) all += c->size();
+  return narrow_layer_elements(all);
+}
+
 // Of one graph, as it is when this is made.
 class NarrowWeights {
  public:

@@ -239,11 +239,8 @@ class LowBitRecogniser {
 }  // namespace
 
 int recognise_low_bit(Graph& graph) {
-  int64_t all = 0;
-  for (const Node& node : graph.nodes)
-    if (node.op() == Op::kFullyConnected || node.op() == Op::kMatMul)
-      if (const ConstantPtr& c = graph.value(node.inputs[1]).constant; c && c->recipe()) all += c->size();
-  return LowBitRecogniser(graph, narrow_layer_elements(all)).run();
+  const auto is_folded = [](const Constant& c) { return c.recipe() != nullptr; };
+  return LowBitRecogniser(graph, narrow_layer_elements(graph, is_folded)).run();
 }
 // The small ones too, for tests.
 int recognise_any_low_bit(Graph& graph) { return LowBitRecogniser(graph, 0).run(); }

@@ -128,11 +128,7 @@ class Narrowing {
       : e_(graph), options_(options), summary_(summary) {}
 
   void run() {
-    int64_t all = 0;
-    for (const Node& node : e_.graph().nodes)
-      if (node.op() == Op::kFullyConnected || node.op() == Op::kMatMul)
-        if (const ConstantPtr& c = e_.value(node.inputs[1]).constant) all += c->size();
-    fewest_in_8_bits_ = narrow_layer_elements(all);
+    fewest_in_8_bits_ = narrow_layer_elements(e_.graph(), [](const Constant&) { return true; });
     for (int n = 0; n < e_.size(); ++n) visit(n);
     e_.commit();
   }
