@@ -2,32 +2,25 @@
 #include <cmath>
 
 #include "converter/import/lower.h"
+#include "converter/import/lower/attention_parts.h"
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/microsoft_attention.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 
-namespace {
-
-// Behind the rows that caches of --max-context have so far.
-Caches append_in_place(NodeLowering& n, MicrosoftAttention& h, Caches past, const ContextValues& context) {
-  const Dims pd = n.dims(past.keys), kd = n.dims(h.k);
-  if (kd[2] != context.tokens)
-    return n.refuse_shapes("appends {} rows to a cache, where a run has {} tokens", kd[2], context.tokens),
-           Caches{kUnknown, kUnknown};
-  const ValueId at = n.broadcast(n.reshape(context.position, {1}), {pd[0]});
-  const auto written = [&](ValueId cache, ValueId rows) {
-    const ValueId present = n.emit_padded(CacheUpdateAttrs{2, 0}, {cache, rows, at}, {true})[0];
-    if (present >= 0) n.parent().graph().value(present).bounded_dims = {{2, context.next}};
-    return present;
-  };
-  h.past_rows = context.position;
-  h.k = written(past.keys, h.k), h.v = written(past.values, h.v);
-  return {h.k, h.v};
+ValueId appended_to_cache(NodeLowering& n, ValueId cache, ValueId rows) {
+  const ContextValues& context = n.parent().context();
+  const Dims c = n.dims(cache), r = n.dims(rows);
+  if (r.size() != 4 || r[0] != c[0] || r[1] != c[1] || r[2] != context.tokens || r[3] != c[3])
+    return n.refuse_shapes("appends {} to a cache of {}, where a run has {} tokens", to_string(r),
+                           to_string(c), context.tokens),
+           kUnknown;
+  const ValueId at = n.broadcast(n.reshape(context.position, {1}), {c[0]});
+  const ValueId present = n.emit_padded(CacheUpdateAttrs{2, 0}, {cache, rows, at}, {true})[0];
+  if (present >= 0) n.parent().graph().value(present).bounded_dims = {{2, context.next}};
+  return present;
 }
-
-}  // namespace
 
 Caches append(NodeLowering& n, MicrosoftAttention& h, Caches past, ValueId count) {
   if (h.q < 0 || h.k < 0 || h.v < 0 || past.keys < 0 || past.values < 0) return {kUnknown, kUnknown};
@@ -37,8 +30,11 @@ Caches append(NodeLowering& n, MicrosoftAttention& h, Caches past, ValueId count
                            to_string(n.dims(past.values))),
            Caches{kUnknown, kUnknown};
   if (const ContextValues& context = n.parent().context();
-      count == kAbsent && context.caches.count(past.keys) != 0 && context.caches.count(past.values) != 0)
-    return append_in_place(n, h, past, context);
+      count == kAbsent && context.caches.count(past.keys) != 0 && context.caches.count(past.values) != 0) {
+    h.past_rows = context.position;
+    h.k = appended_to_cache(n, past.keys, h.k), h.v = appended_to_cache(n, past.values, h.v);
+    return {h.k, h.v};
+  }
   if (count == kAbsent) {
     h.past = pd[2];
     h.k = n.emit(ConcatAttrs{2}, {past.keys, h.k});

@@ -74,4 +74,8 @@ bool fits_one_pass(const AttentionForm& form);
 // runtime/core/attention_rows.h, numbers as they are.
 ValueId one_pass_attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const OnePassForm& form);
 
+// New rows [B, H, tokens, D] behind those of a cache that --max-context keeps: they are written into the room
+// that it has. kUnknown: refused, for they do not fit.
+ValueId appended_to_cache(NodeLowering& n, ValueId cache, ValueId rows);
+
 }  // namespace sinter::convert

@@ -5,6 +5,7 @@
 
 #include "converter/import/bounded.h"
 #include "converter/import/lower.h"
+#include "converter/import/lower/attention_parts.h"
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/quantized_table.h"
 #include "converter/ir/integer_range.h"
@@ -35,20 +36,6 @@ bool lower_transpose(NodeLowering& n) {
     return n.output(0, graph.add_constant(later, graph.value(x).name));
   }
   return n.output(0, n.transpose(x, perm));
-}
-
-// New rows behind those of a cache: they are written into the room that it has.
-ValueId appended_to_cache(NodeLowering& n, ValueId cache, ValueId rows) {
-  const ContextValues& context = n.parent().context();
-  const Dims c = n.dims(cache), r = n.dims(rows);
-  if (r.size() != 4 || r[0] != c[0] || r[1] != c[1] || r[2] != context.tokens || r[3] != c[3])
-    return n.refuse_shapes("appends {} to a cache of {}, where a run has {} tokens", to_string(r),
-                           to_string(c), context.tokens),
-           kUnknown;
-  const ValueId at = n.broadcast(n.reshape(context.position, {1}), {c[0]});
-  const ValueId present = n.emit_padded(CacheUpdateAttrs{2, 0}, {cache, rows, at}, {true})[0];
-  if (present >= 0) n.parent().graph().value(present).bounded_dims = {{2, context.next}};
-  return present;
 }
 
 bool lower_concat(NodeLowering& n) {
