@@ -95,6 +95,12 @@ const GraphLength* Graph::given_length(ValueId id) const {
   return nullptr;
 }
 
+void Graph::decide(const Value& read, const Node& reader, DType after, TypeRule rule, TypeEffect effect,
+                   std::string reason) {
+  ledger->add(
+      {read.name, reader.name, reader.origin, read.dtype, after, rule, std::move(reason), effect, {}});
+}
+
 const GraphState* Graph::state_read(ValueId id) const {
   for (const GraphState& s : states)
     if (inputs[s.input] == id) return &s;

@@ -138,6 +138,9 @@ struct Graph {
   const GraphState* state_written(ValueId id) const;
   // The length that the value holds; null: it is not an input that holds one.
   const GraphLength* given_length(ValueId id) const;
+  // Enters into the ledger what type `reader` gets `read` in, and why (one sentence).
+  void decide(const Value& read, const Node& reader, DType after, TypeRule rule, TypeEffect effect,
+              std::string reason);
 };
 
 // The producer and the readers of each value; valid until the graph changes. Graph outputs and lengths of

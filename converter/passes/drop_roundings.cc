@@ -50,15 +50,8 @@ class DropRoundings {
   void record(int down, ValueId narrow) {
     const Node& node = e_.node(down);
     const Value& value = e_.value(narrow);
-    e_.graph().ledger->add({value.name,
-                            node.name,
-                            node.origin,
-                            value.dtype,
-                            DType::kFloat32,
-                            TypeRule::kCastNorm,
-                            "a normalized value is not rounded on its way to what is computed in float32",
-                            TypeEffect::kWidened,
-                            {}});
+    e_.graph().decide(value, node, DType::kFloat32, TypeRule::kCastNorm, TypeEffect::kWidened,
+                      "a normalized value is not rounded on its way to what is computed in float32");
   }
 
   Editor e_;

@@ -92,18 +92,11 @@ class DropSubnormals {
                 : change > kLargestRelative * weights.largest)
       return;
     Node node = e_.node(n);
-    e_.graph().ledger->add({value.name,
-                            node.name,
-                            node.origin,
-                            c->dtype(),
-                            c->dtype(),
-                            TypeRule::kWeightTiny,
-                            std::to_string(weights.tiny) +
-                                " numbers below 1.2e-38 become 0: they do not change any sum by more than " +
-                                (bounded ? "1e-30" : "1e-15 of its largest possible term") +
-                                ", and slow every run",
-                            TypeEffect::kReplaced,
-                            {}});
+    e_.graph().decide(value, node, c->dtype(), TypeRule::kWeightTiny, TypeEffect::kReplaced,
+                      std::to_string(weights.tiny) +
+                          " numbers below 1.2e-38 become 0: they do not change any sum by more than " +
+                          (bounded ? "1e-30" : "1e-15 of its largest possible term") +
+                          ", and slow every run");
     node.inputs[i] = e_.constant(without_tiny(c));
     e_.graph().value(node.inputs[i]).name = value.name;
     e_.replace(n, node.attrs, node.inputs);

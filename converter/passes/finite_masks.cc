@@ -71,15 +71,8 @@ class FiniteMasks {
             ? Constant::of<double>(DType::kFloat64, c->dims(), items)
             : Constant::of<float>(DType::kFloat32, c->dims(), std::vector<float>(items.begin(), items.end()));
     Node node = e_.node(n);
-    e_.graph().ledger->add({value.name,
-                            node.name,
-                            node.origin,
-                            c->dtype(),
-                            c->dtype(),
-                            TypeRule::kMaskInf,
-                            "infinity would give NaN before the softmax; 1e30 masks equally well",
-                            TypeEffect::kReplaced,
-                            {}});
+    e_.graph().decide(value, node, c->dtype(), TypeRule::kMaskInf, TypeEffect::kReplaced,
+                      "infinity would give NaN before the softmax; 1e30 masks equally well");
     node.inputs[i] = e_.constant(finite);
     e_.replace(n, node.attrs, node.inputs);
   }
@@ -92,15 +85,9 @@ class FiniteMasks {
     const DType t = e_.value(narrow).dtype;
     if (e_.value(wide).dtype != DType::kFloat32 || (t != DType::kFloat16 && t != DType::kBFloat16)) return;
     if (!holds_beyond(wide, t == DType::kFloat16 ? 65519 : 0x1.FEFFFFp127, kMaskDepth)) return;
-    e_.graph().ledger->add({e_.value(narrow).name,
-                            e_.node(down).name,
-                            e_.node(down).origin,
-                            t,
-                            DType::kFloat32,
-                            TypeRule::kMaskInf,
-                            "the cast makes a mask infinite, which gives NaN before the softmax",
-                            TypeEffect::kWidened,
-                            {}});
+    e_.graph().decide(e_.value(narrow), e_.node(down), DType::kFloat32, TypeRule::kMaskInf,
+                      TypeEffect::kWidened,
+                      "the cast makes a mask infinite, which gives NaN before the softmax");
     e_.bypass(n, wide);
   }
 

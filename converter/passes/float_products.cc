@@ -51,16 +51,9 @@ class FloatProducts {
       wide.push_back(e_.insert(n, CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {id}));
     if (std::count(wide.begin(), wide.end(), kAbsent) > 0) return;
     const Value& value = e_.value(sum);
-    e_.graph().ledger->add({value.name,
-                            node.name,
-                            node.origin,
-                            value.dtype,
-                            DType::kFloat32,
-                            TypeRule::kIntExact,
-                            "sums of products of 8 bits, which only a Cast to float32 reads, are computed in "
-                            "float32: exactly up to 2^24",
-                            TypeEffect::kRetyped,
-                            {}});
+    e_.graph().decide(value, node, DType::kFloat32, TypeRule::kIntExact, TypeEffect::kRetyped,
+                      "sums of products of 8 bits, which only a Cast to float32 reads, are computed in "
+                      "float32: exactly up to 2^24");
     e_.replace(n, node.attrs, wide);
   }
 

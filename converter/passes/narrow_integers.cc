@@ -67,15 +67,9 @@ class NarrowIntegers {
     for (size_t k = 0; k < operands.size(); ++k) {
       const Node& node = e_.node(n);
       const Value& old = e_.value(inputs[operands[k]]);
-      e_.graph().ledger->add({old.name,
-                              node.name,
-                              node.origin,
-                              DType::kInt64,
-                              DType::kInt32,
-                              TypeRule::kNarrowI64,
-                              fmt::format("proven to be in {} .. {}", ranges[k].low, ranges[k].high),
-                              old.constant ? TypeEffect::kRetyped : TypeEffect::kNarrowed,
-                              {}});
+      e_.graph().decide(old, node, DType::kInt32, TypeRule::kNarrowI64,
+                        old.constant ? TypeEffect::kRetyped : TypeEffect::kNarrowed,
+                        fmt::format("proven to be in {} .. {}", ranges[k].low, ranges[k].high));
       inputs[operands[k]] = narrow(inputs[operands[k]]);
     }
     e_.replace(n, e_.node(n).attrs, inputs);

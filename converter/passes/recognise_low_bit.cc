@@ -220,15 +220,8 @@ class LowBitRecogniser {
     if (o.table != kAbsent) reason += ", indices into a table";
     if (o.order != kAbsent) reason += ", columns in the order of their groups";
     if (o.rounded) reason += "; the model's roundings to 16 bits during unpacking are omitted";
-    e_.graph().ledger->add({e_.value(id).name,
-                            e_.node(n).name,
-                            e_.node(n).origin,
-                            e_.value(id).dtype,
-                            w.dtype,
-                            TypeRule::kUnpackLowbit,
-                            reason,
-                            TypeEffect::kRetyped,
-                            {}});
+    e_.graph().decide(e_.value(id), e_.node(n), w.dtype, TypeRule::kUnpackLowbit, TypeEffect::kRetyped,
+                      reason);
   }
 
   Editor e_;

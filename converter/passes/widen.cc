@@ -196,22 +196,17 @@ class Retyping {
     const bool wider = affected_ == narrow;
     // Where float16's range or bfloat16's few bits would be lost in a sum.
     const bool sum = wider && accumulates(node.op()) && !value.constant;
-    graph_.ledger->add({value.name,
-                        node.name,
-                        node.origin,
-                        value.dtype,
-                        DType::kFloat32,
-                        !wider ? TypeRule::kNarrowF64
-                        : sum  ? TypeRule::kAccumulateWide
-                               : TypeRule::kPromoteFloat,
-                        !wider ? "requested on the command line"
-                        : sum ? "sums are computed in float32, which neither overflows nor loses terms where "
-                                "the model's type would"
-                              : "computed in float32, which holds every value of the model's type",
-                        value.constant ? TypeEffect::kRetyped
-                        : wider        ? TypeEffect::kWidened
-                                       : TypeEffect::kNarrowed,
-                        {}});
+    graph_.decide(value, node, DType::kFloat32,
+                  !wider ? TypeRule::kNarrowF64
+                  : sum  ? TypeRule::kAccumulateWide
+                         : TypeRule::kPromoteFloat,
+                  value.constant ? TypeEffect::kRetyped
+                  : wider        ? TypeEffect::kWidened
+                                 : TypeEffect::kNarrowed,
+                  !wider ? "requested on the command line"
+                  : sum  ? "sums are computed in float32, which neither overflows nor loses terms where "
+                           "the model's type would"
+                         : "computed in float32, which holds every value of the model's type");
   }
 
   Graph& graph_;

@@ -17,16 +17,9 @@ int round_activations(Graph& graph) {
     changed.activation_bits = 8;
     node.attrs = changed;
     const Value& x = graph.value(node.inputs[0]);
-    graph.ledger->add(
-        {x.name,
-         node.name,
-         node.origin,
-         x.dtype,
-         DType::kInt8,
-         TypeRule::kQuantizeValues,
-         fmt::format("rounded by the product, {} to a scale", std::min(attrs->block_size, x.dims.back())),
-         TypeEffect::kQuantized,
-         {}});
+    graph.decide(
+        x, node, DType::kInt8, TypeRule::kQuantizeValues, TypeEffect::kQuantized,
+        fmt::format("rounded by the product, {} to a scale", std::min(attrs->block_size, x.dims.back())));
     ++rounded;
   }
   return rounded;
