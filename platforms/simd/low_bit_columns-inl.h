@@ -20,6 +20,9 @@ namespace HWY_NAMESPACE {
 
 // Whether registers hold the words of four rows and more.
 inline constexpr bool kManyRegisters = HWY_ARCH_X86 ? HWY_TARGET <= HWY_AVX3 : !HWY_ARCH_ARM_V7;
+// Whether fixed-point numbers meet one row of weights after the other, within a group: the words of two rows,
+// their sums and the constants do not fit into these registers.
+inline constexpr bool kRowByRow = HWY_ARCH_X86 && !kManyRegisters;
 
 #define SINTER_FOUR(of) of(0) of(1) of(2) of(3)
 
@@ -46,6 +49,11 @@ HWY_NOINLINE void column_products(const LowBit& g, const float* arranged, int64_
   const VI flip = flip_of(g, has_signed_bytes(kBits)), mask = Words::each_byte((1 << kBits) - 1);
   const bool with_zeros = g.zeros != nullptr;
   RowNumbers<4, Scale> of_blocks(g, groups);
+  const auto load_inside = [](auto of, const uint8_t* p) SINTER_SIMD_LAMBDA { return hn::LoadU(of, p); };
+  const auto load_at_end = [&](auto of, const uint8_t* p)
+                               SINTER_SIMD_LAMBDA { return load_before(of, p, weights_end); };
+  [[maybe_unused]] const int64_t row_step = chunks * 4 * lanes + skip * kPlanes.bits / 8,
+                                 two_step = groups.group / 4, single_step = groups.group / 8;
   for (int64_t n = first; n < last; n += 4) {
     const int64_t n1 = n + 1 < last ? n + 1 : n, n2 = n + 2 < last ? n + 2 : n1,
                   n3 = n + 3 < last ? n + 3 : n2;
@@ -60,15 +68,40 @@ HWY_NOINLINE void column_products(const LowBit& g, const float* arranged, int64_
       const int64_t end = of_blocks.read(n, n1, n2, n3, group);
       int64_t at = 0;  // of a block's numbers
       for (; group < end; ++group, at += each) {
+        if constexpr (kFixed && kRowByRow) {
+          const V start = hn::LoadU(d, x + numbers), sums = hn::LoadU(d, x + numbers + lanes);
+          const auto row = [&](int64_t i, int64_t to, V sum) SINTER_SIMD_LAMBDA {
+            const uint8_t *row_low = low + to, *row_two = two + to, *row_single = single + to;
+            const float* bytes = x;
+            V a = start;
+            for (int64_t c = 0; c < chunks; ++c) {
+              Words w;
+              if (HWY_LIKELY(inside))
+                w.load_at(row_low, row_two, row_single, load_inside);
+              else
+                w.load_at(row_low, row_two, row_single, load_at_end);
+              w.low = hn::Xor(w.low, flip);
+              a = add_fixed(WeightBytes<kBits>(w, mask), FixedChunk<kVectors>(bytes, lanes), a);
+              bytes += chunk_floats, row_low += 4 * lanes, row_two += chunk / 4, row_single += chunk / 8;
+            }
+            if (with_zeros)
+              a = hn::NegMulAdd(hn::TableLookupLanes(hn::LoadU(d, of_blocks.zeros(i) + at), lane_block), sums,
+                                a);
+            return hn::MulAdd(a, hn::TableLookupLanes(load_scales(of_blocks.scales(i) + at), lane_block),
+                              sum);
+          };
+          for (int64_t c = 0; c < chunks; ++c) ahead.template words<4>();
+          ahead.scales(4);
+          s0 = row(0, to0, s0), s1 = row(1, to1, s1), s2 = row(2, to2, s2), s3 = row(3, to3, s3);
+          low += row_step, two += two_step, single += single_step;
+          x += record;
+          continue;
+        }
         V a0 = hn::LoadU(d, x + numbers), a1 = a0, a2 = a0, a3 = a0;
         [[maybe_unused]] VI q0 = hn::BitCast(I(), a0), q1 = q0, q2 = q0, q3 = q0;
         const float* bytes = x;
         for (int64_t c = 0; c < chunks; ++c) {
 #define SINTER_LOAD(i) w##i.load_at(low + to##i, two + to##i, single + to##i, load);
-          const auto load_inside = [](auto of, const uint8_t* p)
-                                       SINTER_SIMD_LAMBDA { return hn::LoadU(of, p); };
-          const auto load_at_end = [&](auto of, const uint8_t* p)
-                                       SINTER_SIMD_LAMBDA { return load_before(of, p, weights_end); };
           if constexpr (!kFixed) ahead.template words<4>();
           if constexpr (kFixed || kManyRegisters) {
             Words w0, w1, w2, w3;

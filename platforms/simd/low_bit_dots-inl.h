@@ -216,26 +216,32 @@ struct FixedChunk {
         unit(hn::LoadU(F(), chunk + kFixedDigits * kVectors * lanes)) {}
 };
 
+// Sums of products with the two higher digits, in units of the second, and with the third, put together.
+template <int kBits>
+HWY_INLINE V sum_of_digits(VI higher, VI lowest) {
+  const F d;
+  if constexpr (kFixedSums<kBits>)
+    return hn::ConvertTo(d, hn::Add(hn::ShiftLeft<hwy::CeilLog2(kFixedBase)>(higher), lowest));
+  else
+    return hn::MulAdd(hn::ConvertTo(d, higher), hn::Set(d, kFixedBase), hn::ConvertTo(d, lowest));
+}
+
+// sum + the weights of a row times a chunk of x.
+template <int kBits, int kVectors>
+HWY_INLINE V add_fixed(const WeightBytes<kBits>& w, const FixedChunk<kVectors>& x, V sum) {
+  const VI higher = hn::Add(w.template dots<kFixedBase>(x.first), w.dots(x.second));
+  return hn::MulAdd(sum_of_digits<kBits>(higher, w.dots(x.third)), x.unit, sum);
+}
+
 // The weights of two rows times a chunk of x, added to their sums: two rows at a time, and digits in sums of
 // their own, for the latency of products is long.
 template <int kBits, int kVectors>
 HWY_INLINE void add_fixed(const WeightBytes<kBits>& a, const WeightBytes<kBits>& b,
                           const FixedChunk<kVectors>& x, V& sum_a, V& sum_b) {
-  const F d;
-  constexpr int kShift = hwy::CeilLog2(kFixedBase);
   const VI a0 = a.template dots<kFixedBase>(x.first), b0 = b.template dots<kFixedBase>(x.first),
            a1 = a.dots(x.second), b1 = b.dots(x.second), a2 = a.dots(x.third), b2 = b.dots(x.third);
-  const VI higher_a = hn::Add(a0, a1), higher_b = hn::Add(b0, b1);
-  V all_a, all_b;
-  if constexpr (kFixedSums<kBits>) {
-    all_a = hn::ConvertTo(d, hn::Add(hn::ShiftLeft<kShift>(higher_a), a2));
-    all_b = hn::ConvertTo(d, hn::Add(hn::ShiftLeft<kShift>(higher_b), b2));
-  } else {
-    const V base = hn::Set(d, kFixedBase);
-    all_a = hn::MulAdd(hn::ConvertTo(d, higher_a), base, hn::ConvertTo(d, a2));
-    all_b = hn::MulAdd(hn::ConvertTo(d, higher_b), base, hn::ConvertTo(d, b2));
-  }
-  sum_a = hn::MulAdd(all_a, x.unit, sum_a), sum_b = hn::MulAdd(all_b, x.unit, sum_b);
+  sum_a = hn::MulAdd(sum_of_digits<kBits>(hn::Add(a0, a1), a2), x.unit, sum_a);
+  sum_b = hn::MulAdd(sum_of_digits<kBits>(hn::Add(b0, b1), b2), x.unit, sum_b);
 }
 
 }  // namespace HWY_NAMESPACE
