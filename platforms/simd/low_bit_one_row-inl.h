@@ -22,11 +22,12 @@ template <int kBits, class Scale>
 HWY_NOINLINE void one_row_products(const LowBit& g, const float* arranged, int64_t first, int64_t last,
                                    const float* bias, float min, float max, float* y) {
   const F d;
-  using Words = WeightWords<kBits, I, true>;  // whole chunks end where their planes do
+  using Words = PlaneWords<kBits>;
+  static_assert(!has_planes(kBits));  // whole chunks: vectors end where the weights do
   const LowBitGroups groups(g, static_cast<int64_t>(hn::Lanes(d)));
   // Copies: a compiler reads fields anew after every store.
   const int64_t lanes = groups.lanes, count = groups.groups, chunks = groups.chunks, each = groups.scales,
-                step = groups.chunk, chunk_floats = groups.chunk / 4;
+                chunk_floats = groups.chunk / 4, chunk_bytes = 4 * lanes;
   constexpr int64_t kFar = 4096;  // bytes by which weights are read ahead, into the first cache
   const int64_t row_bytes = g.row_bytes();
   const BlockNumbers x_blocks(g, groups, arranged + kArrangedHead);
@@ -36,21 +37,17 @@ HWY_NOINLINE void one_row_products(const LowBit& g, const float* arranged, int64
   const int64_t at_once = lanes / each;
   decltype(lane_blocks(groups, 0)) of_group[hn::MaxLanes(d)];
   for (int64_t i = 0; i < at_once; ++i) of_group[i] = lane_blocks(groups, i * each);
-  // Pairs were slower where a vector has the scales of many groups.
-  const bool in_pairs = chunks == 1 && each > 2;
   RowNumbers<1, Scale> of_blocks(g, groups);
+  const auto dots = [&](const uint8_t* weights, const float* chunk, VI q) SINTER_SIMD_LAMBDA {
+    __builtin_prefetch(weights + kFar);
+    Words w;
+    w.low = hn::Xor(hn::BitCast(I(), hn::LoadU(hn::Repartition<uint8_t, I>(), weights)), flip);
+    return WeightBytes<kBits>(w, mask).add_dots(XBytes<Words::kVectors>(chunk, lanes), q);
+  };
+  const uint8_t* weights = g.weights + first * row_bytes;
   for (int64_t n = first; n < last; ++n) {
-    Words w(g, n);
-    const uint8_t* weights = g.weights + n * row_bytes;
-    const auto dots = [&](int64_t at, const float* chunk, VI q) SINTER_SIMD_LAMBDA {
-      __builtin_prefetch(weights + at * kBits / 8 + kFar);
-      w.load(at);
-      w.low = hn::Xor(w.low, flip);
-      return WeightBytes<kBits>(w, mask).add_dots(XBytes<Words::kVectors>(chunk, lanes), q);
-    };
     V sums = hn::Zero(d), sums1 = sums, starts = sums;
     const float* x = arranged + kArrangedHead;
-    int64_t k = 0;
     for (int64_t group = 0; group < count;) {
       const int64_t end = of_blocks.read(n, n, n, n, group);
       const Scale* scale = of_blocks.scales(0);
@@ -67,16 +64,17 @@ HWY_NOINLINE void one_row_products(const LowBit& g, const float* arranged, int64
           starts = hn::NegMulAdd(zeros, hn::LoadU(d, x_blocks.sums + block), starts);
         }
         int64_t i = 0;
-        if (in_pairs) {
-          for (; i + 2 <= here; i += 2, x += 2 * chunk_floats, k += 2 * step) {
-            const VI q0 = dots(k, x, none), q1 = dots(k + step, x + chunk_floats, none);
+        if (chunks == 1) {
+          for (; i + 2 <= here; i += 2, x += 2 * chunk_floats, weights += 2 * chunk_bytes) {
+            const VI q0 = dots(weights, x, none), q1 = dots(weights + chunk_bytes, x + chunk_floats, none);
             sums = hn::MulAdd(hn::ConvertTo(d, q0), hn::TableLookupLanes(factors, of_group[i]), sums);
             sums1 = hn::MulAdd(hn::ConvertTo(d, q1), hn::TableLookupLanes(factors, of_group[i + 1]), sums1);
           }
         }
         for (; i < here; ++i) {
           VI q = none;
-          for (int64_t c = 0; c < chunks; ++c, x += chunk_floats, k += step) q = dots(k, x, q);
+          for (int64_t c = 0; c < chunks; ++c, x += chunk_floats, weights += chunk_bytes)
+            q = dots(weights, x, q);
           sums = hn::MulAdd(hn::ConvertTo(d, q), hn::TableLookupLanes(factors, of_group[i]), sums);
         }
         group += here;
