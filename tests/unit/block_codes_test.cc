@@ -7,6 +7,8 @@
 #include <cmath>
 #include <random>
 
+#include "converter/quantize/weights/weight_coding.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -138,6 +140,28 @@ TEST(BlockCodes, BlocksDoNotSeeEachOther) {
         const std::vector<int8_t> q = all_of(one, block);
         EXPECT_TRUE(std::equal(q.begin(), q.end(), integers.begin() + static_cast<std::ptrdiff_t>(first)));
       }
+  }
+}
+
+// A product with the weights of a table gets what it would get alone; other weights of that shape, too.
+TEST(WeightCoder, KeepsTheCodesOfTables) {
+  const BlockShape shape{16, 64, 64};
+  const std::vector<float> table = normals(16 * 64);
+  std::vector<float> other = table;
+  other[5] = 9;
+  for (const int bits : {4, 8}) {
+    WeightCoder coder(bits, 32);
+    const Coded kept = coder.code(table, shape, true, {.blocks = true, .kept = true});
+    for (const auto& weights : {table, other}) {
+      const Coded coded = coder.code_in(bits, weights, shape, {.blocks = true, .zeros = true}),
+                  alone =
+                      WeightCoder(bits, 32).code_in(bits, weights, shape, {.blocks = true, .zeros = true});
+      EXPECT_EQ(coded.scheme, alone.scheme);
+      EXPECT_EQ(coded.codes.scales, alone.codes.scales);
+      EXPECT_EQ(coded.codes.zeros, alone.codes.zeros);
+      EXPECT_EQ(coded.codes.noise, alone.codes.noise);
+      EXPECT_EQ(coded.codes.scales == kept.codes.scales, weights == table);
+    }
   }
 }
 

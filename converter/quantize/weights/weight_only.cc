@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "converter/ir/builder.h"
 #include "converter/ir/large_bytes.h"
@@ -17,26 +16,14 @@
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 #include "converter/quantize/weights/block_codes.h"
+#include "converter/quantize/weights/weight_coding.h"
 #include "converter/quantize/weights/weight_rows.h"
 #include "runtime/core/bit_rows.h"
 
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kSmall = 1024;      // weights; fewer are not worth it
-constexpr double kFair = 40;          // dB of weights in 8 bits; below, blocks are tried
-constexpr double kWorthBlocks = 6;    // dB that they must gain then
-constexpr double kWorthZeros = 0.75;  // dB that zero points must gain: what their bits are worth
-constexpr double kLeastNarrow = 15;   // dB; weights with less in 4 to 6 bits get 8,
-constexpr double kLeast3 = 9;         // and those with less in 3 bits
-
-// The coding of a constant.
-struct Scheme {
-  int bits = 8;
-  int64_t block = 0;  // 0: one scale a row
-  bool zeros = false;
-  auto operator<=>(const Scheme&) const = default;
-};
+constexpr int64_t kSmall = 1024;  // weights; fewer are not worth it
 
 // Calls use(first row, integers) for a few rows at a time.
 template <class Use>
@@ -125,7 +112,7 @@ uint64_t constant_bytes(const Graph& graph) {
 class Narrowing {
  public:
   Narrowing(Graph& graph, const WeightOnlyOptions& options, WeightOnlySummary* summary)
-      : e_(graph), options_(options), summary_(summary) {}
+      : e_(graph), options_(options), summary_(summary), coder_(options.bits, options.block) {}
 
   void run() {
     fewest_in_8_bits_ = narrow_layer_elements(e_.graph(), [](const Constant&) { return true; });
@@ -134,12 +121,6 @@ class Narrowing {
   }
 
  private:
-  struct Coded {
-    Scheme scheme;
-    BlockCodes codes;
-    std::string note;  // why it is not as requested
-  };
-
   void visit(int n) {
     const Node node = e_.node(n);
     WeightOnlyOptions inside = options_;
@@ -204,45 +185,6 @@ class Narrowing {
     }
   }
 
-  // For what reads an integer type; `narrow`: it may have 4 bits.
-  Coded code(Weights rows, BlockShape shape, bool narrow, bool blocks, bool zeros) {
-    return code_in(narrow && options_.bits <= 4 ? 4 : 8, rows, shape, blocks, zeros);
-  }
-
-  // In `bits` below 8 if that is possible and good enough; in 8 bits with one scale a row, or in blocks where
-  // that is much better.
-  Coded code_in(int bits, Weights rows, BlockShape shape, bool blocks, bool zeros) {
-    const auto coded = [&](const Scheme& s) {
-      shape.block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
-      return code_blocks(rows, shape, s.bits, s.zeros);
-    };
-    Coded best;
-    // Planes of bits have no sign.
-    const bool planes = has_planes(bits);
-    if (bits < 8 && shape.columns % (planes ? 8 : 2) == 0 && shape.columns >= options_.block / 2 &&
-        (!planes || options_.block % 8 == 0)) {
-      best.scheme = {bits, options_.block, planes};
-      best.codes = coded(best.scheme);
-      if (zeros && !planes) {
-        const Scheme with{bits, options_.block, true};
-        if (BlockCodes other = coded(with); other.db() > best.codes.db() + kWorthZeros)
-          best.scheme = with, best.codes = std::move(other);
-      }
-      if (best.codes.db() >= (bits == 3 ? kLeast3 : kLeastNarrow)) return best;
-      best.note = fmt::format(": {} bits give only {:.1f} dB", bits, best.codes.db());
-    } else if (options_.bits < 8) {
-      best.note = bits == 8 ? ": not a product of rows" : ": rows of odd length";
-      if (planes) best.note = ": rows or blocks that are not multiples of 8";
-    }
-    best.scheme = {8, 0, false};
-    best.codes = coded(best.scheme);
-    if (!blocks || best.codes.db() >= kFair) return best;
-    const Scheme in_blocks{8, options_.block, false};
-    if (BlockCodes other = coded(in_blocks); other.db() >= best.codes.db() + kWorthBlocks)
-      best.scheme = in_blocks, best.codes = std::move(other);
-    return best;
-  }
-
   // FullyConnected and MatMul with a matrix.
   void row_product(int n, const ConstantPtr& c, Weights w) {
     const Node node = e_.node(n);
@@ -257,7 +199,7 @@ class Narrowing {
       if (!transposed) return file(n, false, "its weights cannot be transposed");
       const LoadedFloats in_rows(*transposed);
       const Weights rows = in_rows.items();
-      p.coded = code_in(options_.bits, rows, arranged.shape, true, true);
+      p.coded = coder_.code_in(options_.bits, rows, arranged.shape, {.blocks = true, .zeros = true});
       const Scheme& s = p.coded.scheme;
       p.how = describe(p.coded);
       p.packed = s.bits < 8 || s.block > 0 || c->size() >= fewest_in_8_bits_;
@@ -312,7 +254,7 @@ class Narrowing {
       return file(n, false, "not all finite");
     const Dims dims = c->dims();
     const BlockShape shape = Arrangement(dims, {2, false}).shape;
-    const Coded coded = code(w, shape, true, true, true);
+    const Coded coded = coder_.code(w, shape, true, {.blocks = true, .zeros = true});
     const Scheme& s = coded.scheme;
     const int64_t block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
     const Dims blocks{dims[0], dims[1], (shape.columns + block - 1) / block};
@@ -340,7 +282,7 @@ class Narrowing {
       return file(n, false, "not looked up by rows, or as much as the table has");
     if (columns < 8) return file(n, false, "rows of fewer than 8");
     BlockShape shape{rows, columns, columns};
-    const Coded coded = code(w, shape, true, true, false);
+    const Coded coded = coder_.code(w, shape, true, {.blocks = true, .kept = true});
     const Scheme& s = coded.scheme;
     const int64_t block = s.block > 0 ? std::min(s.block, columns) : columns;
     const std::string name = e_.value(node.inputs[0]).name;
@@ -388,7 +330,7 @@ class Narrowing {
       const Arrangement arranged(c->dims(), by);
       const bool last = !by.channel && by.axis + 1 == static_cast<int64_t>(c->dims().size());
       const std::vector<float> rows = arranged.rows(w);
-      const Coded coded = known ? *known : code(rows, arranged.shape, four && last, last, false);
+      const Coded coded = known ? *known : coder_.code(rows, arranged.shape, four && last, {.blocks = last});
       const Scheme& scheme = coded.scheme;
       s.type = scheme.bits == 4 ? DType::kInt4 : DType::kInt8;
       s.how = describe(coded);
@@ -414,12 +356,6 @@ class Narrowing {
     e_.replace(n, e_.node(n).attrs, inputs);
   }
 
-  std::string describe(const Coded& c) const {
-    return fmt::format("{} bits, {}{}, {:.1f} dB{}", c.scheme.bits,
-                       c.scheme.block > 0 ? fmt::format("{} to a scale", c.scheme.block) : "a scale a row",
-                       c.scheme.zeros ? " and zero point" : "", c.codes.db(), c.note);
-  }
-
   void file(int n, bool narrow, std::string reason) {
     const Node& node = e_.node(n);
     summary_->layers.push_back({node.name,
@@ -432,15 +368,8 @@ class Narrowing {
     const Node& node = e_.node(n);
     file(n, true, how);
     ++summary_->narrowed;
-    e_.graph().ledger->add({e_.value(node.inputs[operand]).name,
-                            node.name,
-                            node.origin,
-                            DType::kFloat32,
-                            type,
-                            TypeRule::kQuantizeWeights,
-                            how,
-                            TypeEffect::kRetyped,
-                            {}});
+    e_.graph().decide(e_.value(node.inputs[operand]), node, type, TypeRule::kQuantizeWeights,
+                      TypeEffect::kRetyped, how);
   }
   ValueId add(const ConstantPtr& c, std::string name, const char* what) {
     return e_.graph().add_constant(c, name.empty() ? name : name + what);
@@ -468,6 +397,7 @@ class Narrowing {
   Editor e_;
   const WeightOnlyOptions& options_;
   WeightOnlySummary* summary_;
+  WeightCoder coder_;
   int64_t fewest_in_8_bits_ = 0;  // weights of a product; fewer are faster as floats, from a cache
   std::map<std::pair<const Constant*, bool>, Product> products_;
   std::map<std::pair<const Constant*, RowAxis>, Stored> stored_;
