@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -85,7 +87,11 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error,
 
 // FileError's texts name the file and the fault; the remedy of most is the same.
 std::string with_remedy(std::string text) {
-  return text.find(';') == std::string::npos ? text + "; check the path and its permissions" : text;
+  if (text.find(';') != std::string::npos) return text;
+  for (const int full : {ENOSPC, EDQUOT, EFBIG})
+    if (text.find(std::strerror(full)) != std::string::npos)
+      return text + "; make room there, or write to another place";
+  return text + "; check the path and its permissions";
 }
 
 // The parser, with every command.
