@@ -80,7 +80,7 @@ HWY_NOINLINE void column_products(const LowBit& g, const float* arranged, int64_
                 w.load_at(row_low, row_two, row_single, load_inside);
               else
                 w.load_at(row_low, row_two, row_single, load_at_end);
-              w.low = hn::Xor(w.low, flip);
+              w.change_sign(flip);
               a = add_fixed(WeightBytes<kBits>(w, mask), FixedChunk<kVectors>(bytes, lanes), a);
               bytes += chunk_floats, row_low += 4 * lanes, row_two += chunk / 4, row_single += chunk / 8;
             }
@@ -112,8 +112,8 @@ HWY_NOINLINE void column_products(const LowBit& g, const float* arranged, int64_
               const auto& load = load_at_end;
               SINTER_FOUR(SINTER_LOAD)
             }
-#define SINTER_BYTES(i)               \
-  w##i.low = hn::Xor(w##i.low, flip); \
+#define SINTER_BYTES(i)   \
+  w##i.change_sign(flip); \
   const WeightBytes<kBits> b##i(w##i, mask);
             SINTER_FOUR(SINTER_BYTES)
 #undef SINTER_BYTES
@@ -137,7 +137,7 @@ HWY_NOINLINE void column_products(const LowBit& g, const float* arranged, int64_
       const auto& load = load_at_end;                                                     \
       SINTER_LOAD(i)                                                                      \
     }                                                                                     \
-    w##i.low = hn::Xor(w##i.low, flip);                                                   \
+    w##i.change_sign(flip);                                                               \
     q##i = WeightBytes<kBits>(w##i, mask).add_dots(XBytes<kVectors>(bytes, lanes), q##i); \
   }
             SINTER_FOUR(SINTER_ADD)

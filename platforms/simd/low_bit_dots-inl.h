@@ -147,7 +147,7 @@ struct WeightBytes {
 
   HWY_INLINE WeightBytes(const PlaneWords<kBits>& words, VI mask) {
     const auto bytes = [&](VI v) SINTER_SIMD_LAMBDA {
-      return hn::BitCast(D8(), kBits == 8 ? v : hn::And(v, mask));
+      return hn::BitCast(D8(), kBits == 8 || has_planes(kBits) ? v : hn::And(v, mask));
     };
     v0 = bytes(words.template bytes<0>());
     if constexpr (kVectors > 1) v1 = bytes(words.template bytes<1>());

@@ -41,7 +41,8 @@ HWY_NOINLINE void one_row_products(const LowBit& g, const float* arranged, int64
   const auto dots = [&](const uint8_t* weights, const float* chunk, VI q) SINTER_SIMD_LAMBDA {
     __builtin_prefetch(weights + kFar);
     Words w;
-    w.low = hn::Xor(hn::BitCast(I(), hn::LoadU(hn::Repartition<uint8_t, I>(), weights)), flip);
+    w.low = hn::BitCast(I(), hn::LoadU(hn::Repartition<uint8_t, I>(), weights));
+    w.change_sign(flip);
     return WeightBytes<kBits>(w, mask).add_dots(XBytes<Words::kVectors>(chunk, lanes), q);
   };
   const uint8_t* weights = g.weights + first * row_bytes;

@@ -36,6 +36,7 @@ class ReadAhead {
   // Of a vector of words of each of kRows rows.
   template <int kRows>
   HWY_INLINE void words() {
+    HWY_UNROLL(8)
     for (int64_t at = 0; at < kRows * kStep; at += kLine) fetch(weights_ + at);
     weights_ += kRows * kStep;
   }

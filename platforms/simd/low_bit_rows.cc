@@ -84,7 +84,7 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
 #undef SINTER_START
           int64_t from = 0;
           for (int64_t c = 0; c < chunks; ++c, from += chunk_words, k += step) {
-            w0.load(k), w0.low = hn::Xor(w0.low, flip);
+            w0.load(k), w0.change_sign(flip);
             const WeightBytes<kBits> weights(w0, mask);
 #define SINTER_ADD(i) q##i = weights.add_dots(XBytes<kVectors>(x##i + from, lanes), q##i);
             SINTER_FOUR(SINTER_ADD)

@@ -45,6 +45,10 @@ struct PlaneWords {
 
   HWY_INLINE PlaneWords() {}  // an implicit one would not be compiled for the instruction set
 
+  // Makes signed weights unsigned, or the reverse (flip_of). Those of several planes have no sign.
+  HWY_INLINE void change_sign(Words flip) {
+    if constexpr (!has_planes(kBits)) low = hn::Xor(low, flip);
+  }
   // Vector j. Bits above kBits are anything where there is one plane.
   template <int j>
   HWY_INLINE Words bytes() const {
