@@ -86,6 +86,30 @@ TEST(Unary, Trig) {
   expect_refused(bad, {tensor<float>({1}, {1})});
 }
 
+// As bounds on the absolute error: beside multiples of pi / 2 the angle itself is rounded.
+TEST(Unary, SinesOfAllAngles) {
+  for (const bool cosine : {false, true}) {
+    TrigAttrs a;
+    a.fn = static_cast<int64_t>(cosine ? TrigFn::kCos : TrigFn::kSin);
+    std::vector<float> x = {0, -0.f, 1e-30f, 8191.5f, 8192, 8192.5f, -8192, 1e6f, -1e20f};
+    for (int i = -6000; i < 6000; ++i) x.push_back(static_cast<float>(i * 1.5707963267948966));
+    for (const double most : {0.8, 100.0, 9000.0})
+      for (const float v : noise<float>({5000}, -most, most).values<float>()) x.push_back(v);
+    const auto size = static_cast<int64_t>(x.size());
+    const Tensor y = run_op(a, {tensor<float>({size}, x)})[0];
+    double worst = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const auto v = static_cast<double>(x[i]);
+      worst = std::max(
+          worst, std::abs(static_cast<double>(y.values<float>()[i]) - (cosine ? std::cos(v) : std::sin(v))));
+    }
+    EXPECT_LT(worst, 1.2e-7) << (cosine ? "cosine" : "sine");
+    expect_equal(run_op(a, {tensor<float>({5}, {kInf, -kInf, kNan, 0, -0.f})})[0],
+                 cosine ? tensor<float>({5}, {kNan, kNan, kNan, 1, 1})
+                        : tensor<float>({5}, {kNan, kNan, kNan, 0, -0.f}));
+  }
+}
+
 TEST(Unary, SpecialValues) {
   expect_equal(run_op(SqrtAttrs{}, {tensor<float>({3}, {-1, -0.f, kInf})})[0],
                tensor<float>({3}, {kNan, -0.f, kInf}));
