@@ -5,6 +5,7 @@ import contrib
 import control
 import decoder
 import detection
+import expert_forms
 import experts
 import machine_learning
 import masks
@@ -15,7 +16,7 @@ import refusals
 import structure
 
 MODULES = (contrib, control, decoder, machine_learning, masks, microsoft, old_opsets, structure, bounded, bounded_layers, detection, experts,
-           narrow_experts, refusals)
+           narrow_experts, expert_forms, refusals)
 
 
 def cases():
