@@ -1,0 +1,57 @@
+"""Attention in forms that exporters write: scores beside sinks, and batches of heads (torch.baddbmm).
+
+Expected: of onnxruntime.
+"""
+import numpy as np
+from case import floats
+from expert_forms import Net
+
+HEADS, QUERIES, KEYS, SIZE = 3, 2, 5, 8
+
+
+def rows(name, count):
+    return floats(f"af {name}", 1, HEADS, count, SIZE)
+
+
+FEEDS = {"q": rows("q", QUERIES), "k": rows("k", KEYS), "v": rows("v", KEYS)}
+
+
+def sinks(name, shifted=True, kept=slice(0, -1), apart=None, taken=True):
+    net = Net()
+    last = net.ints(3)
+    scores = net.add("Mul", net.add("MatMul", "q", net.add("Transpose", "k", perm=[0, 1, 3, 2])), net.constant(np.float32(0.3)))
+    scores = net.add("Add", scores, net.constant(floats("af bias", 1, 1, QUERIES, KEYS)))
+    sink = floats("af sink", 1, HEADS, 1, 1)
+    if apart:
+        column = net.constant(floats("af apart", 1, HEADS, QUERIES, 1))
+    else:
+        column = net.add("Expand", net.constant(sink), net.ints(1, HEADS, QUERIES, 1))
+    both = net.add("Concat", scores, column, axis=-1)
+    if shifted:
+        both = net.add("Sub", both, net.add("ReduceMax", both, last))
+    weights = net.add("Softmax", both, axis=-1)
+    weights = net.add("Slice", weights, net.ints(kept.start), net.ints(kept.stop), last)
+    return net.case(f"sinks_{name}", net.add("MatMul", weights, "v"), FEEDS, holds={"Attention": int(taken)})
+
+
+def batched(name, mixed=False):
+    """[heads, rows, size], as BLOOM has them; `mixed`: the softmax is over [1, heads, queries, keys] in another order."""
+    net = Net()
+    q, k, v = (net.add("Reshape", n, net.ints(HEADS, -1, SIZE)) for n in "qkv")
+    scores = net.add("Mul", net.add("MatMul", q, net.add("Transpose", k, perm=[0, 2, 1])), net.constant(np.float32(0.3)))
+    scores = net.add("Add", scores, net.constant(floats("af slopes", HEADS, 1, KEYS)))
+    scores = net.add("Reshape", scores, net.ints(1, QUERIES, HEADS, KEYS) if mixed else net.ints(1, HEADS, QUERIES, KEYS))
+    mask = np.where(np.arange(KEYS) < [[3], [4]], 0, np.finfo(np.float32).min).astype(np.float32)[None, None]
+    if not mixed:
+        scores = net.add("Add", scores, net.constant(mask))
+    weights = net.add("Reshape", net.add("Softmax", scores, axis=-1), net.ints(HEADS, QUERIES, KEYS))
+    return net.case(f"attention_batched_{name}", net.add("MatMul", weights, v), FEEDS, holds={"Attention": int(not mixed)})
+
+
+def cases():
+    yield sinks("shifted")
+    yield sinks("plain", shifted=False)
+    yield sinks("first_column_dropped", kept=slice(1, 2**40), taken=False)
+    yield sinks("of_queries", apart=True, taken=False)
+    yield batched("slopes")
+    yield batched("mixed", mixed=True)
