@@ -4,6 +4,7 @@
 //   stacked   x cos + stack(-b, a) sin, with cosines and sines that must come in equal pairs
 //   product   stack(a cos - b sin, a sin + b cos); with Concat instead of stack for halves
 #include "converter/passes/editor.h"
+#include "converter/passes/equal_pairs.h"
 #include "converter/passes/pass.h"
 #include "converter/passes/periodic.h"
 
@@ -141,7 +142,8 @@ class RecognisePairRope {
       return false;
     for (const ValueId id : {cos, sin})
       if (dims(id).empty() || dims(id).back() != rows.back() ||
-          periodic(e_, id, 2, 0, false) != periodic(e_, id, 2, 1, false))
+          (periodic(e_, id, 2, 0, false) != periodic(e_, id, 2, 1, false) &&
+           !equal_pairs(e_, id, dims(id).size() - 1)))
         return false;
     const ValueId half_cos = every_second(n, cos, 0), half_sin = every_second(n, sin, 0);
     return turn(n, x, Dims(rows), half_cos, half_sin, true);

@@ -1,4 +1,5 @@
-"""Attention in forms that exporters write: scores beside sinks, and batches of heads (torch.baddbmm).
+"""Attention and rotary embeddings in forms that exporters write: scores beside sinks, batches of heads (torch.baddbmm), and
+torch.repeat_interleave of angles.
 
 Expected: of onnxruntime.
 """
@@ -48,6 +49,23 @@ def batched(name, mixed=False):
     return net.case(f"attention_batched_{name}", net.add("MatMul", weights, v), FEEDS, holds={"Attention": int(not mixed)})
 
 
+def interleaved(name, twice=True):
+    """Angles of pairs, repeated as torch's older exporter writes it; `twice`: each, or all of them one behind the other."""
+    net = Net()
+    pairs = SIZE // 2
+    found = np.argwhere(np.ones((pairs, 2))) if twice else np.array([(i, 0) for i in range(pairs)] * 2)
+    turned = net.add("Transpose", net.add("Mul", "p", net.constant(floats("af f", 1, pairs, 1))), perm=[1, 2, 0])
+    both = net.add("Expand", net.add("Unsqueeze", turned, net.ints(1)), net.ints(pairs, 2, KEYS, 1))
+    angles = net.add("Transpose", net.add("GatherND", both, net.constant(found)), perm=[2, 1, 0])
+    cos, sin = (net.add("Unsqueeze", net.add(f, angles), net.ints(1)) for f in ("Cos", "Sin"))
+    last = net.ints(3)
+    a, b = (net.add("Slice", "k", net.ints(first), net.ints(2**40), last, net.ints(2)) for first in (0, 1))
+    across = net.add("Concat", *(net.add("Unsqueeze", x, net.ints(4)) for x in (net.add("Neg", b), a)), axis=4)
+    across = net.add("Reshape", across, net.ints(1, HEADS, KEYS, SIZE))
+    y = net.add("Add", net.add("Mul", "k", cos), net.add("Mul", across, sin))
+    return net.case(f"rope_{name}", y, {"k": FEEDS["k"], "p": floats("af p", 1, 1, KEYS)}, holds={"Rope": int(twice), "GatherNd": int(not twice)})
+
+
 def cases():
     yield sinks("shifted")
     yield sinks("plain", shifted=False)
@@ -55,3 +73,5 @@ def cases():
     yield sinks("of_queries", apart=True, taken=False)
     yield batched("slopes")
     yield batched("mixed", mixed=True)
+    yield interleaved("interleaved")
+    yield interleaved("one_behind_the_other", twice=False)
