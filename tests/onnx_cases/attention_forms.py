@@ -66,6 +66,23 @@ def interleaved(name, twice=True):
     return net.case(f"rope_{name}", y, {"k": FEEDS["k"], "p": floats("af p", 1, 1, KEYS)}, holds={"Rope": int(twice), "GatherNd": int(not twice)})
 
 
+def halves(name, neighbours=True, minus=True):
+    """Pairs of neighbours that become halves (DeepSeek); `minus`: the first is a difference."""
+    net = Net()
+    last, big = net.ints(3), net.ints(2**40)
+    if neighbours:
+        a, b = (net.add("Slice", "k", net.ints(first), big, last, net.ints(2)) for first in (0, 1))
+    else:
+        a, b = net.add("Slice", "k", net.ints(0), net.ints(SIZE // 2), last), net.add("Slice", "q", net.ints(0), net.ints(SIZE // 2), last)
+    cos, sin = (net.add("Unsqueeze", net.add(f, "p"), net.ints(1)) for f in ("Cos", "Sin"))
+    left = net.add("Sub" if minus else "Add", net.add("Mul", a, cos), net.add("Mul", b, sin))
+    right = net.add("Add", net.add("Mul", b, cos), net.add("Mul", a, sin))
+    feeds = {"k": FEEDS["k"], "p": floats("af p", 1, KEYS, SIZE // 2)}
+    if not neighbours:
+        feeds["q"] = floats("af other", 1, HEADS, KEYS, SIZE)
+    return net.case(f"rope_{name}", net.add("Concat", left, right, axis=-1), feeds, holds={"Rope": int(minus)})
+
+
 def cases():
     yield sinks("shifted")
     yield sinks("plain", shifted=False)
@@ -74,4 +91,7 @@ def cases():
     yield batched("slopes")
     yield batched("mixed", mixed=True)
     yield interleaved("interleaved")
+    yield halves("neighbours_to_halves")
+    yield halves("of_two_values", neighbours=False)
+    yield halves("sums", minus=False)
     yield interleaved("one_behind_the_other", twice=False)
