@@ -105,11 +105,25 @@ void Context::find_caches() {
     if (pair == nullptr) continue;
     keep(input, *pair);
     caches_.push_back(input.name), presents_.push_back(pair->name);
+    if (is_float(input.dtype) && is_float(pair->dtype) && bit_width(input.dtype) < bit_width(pair->dtype))
+      wider_[input.name] = pair->dtype;
     fix(input, kLengthAxis);
   }
   if (caches_.empty()) return;
   find_other_states();
   options_.states.emplace_back(kNextPosition, kPosition);
+}
+
+DType Context::type_of(const ImportedValueInfo& input) const {
+  const auto wider = wider_.find(input.name);
+  return wider == wider_.end() ? input.dtype : wider->second;
+}
+
+std::map<DType, std::vector<std::string>> Context::wider() const {
+  std::map<DType, std::vector<std::string>> all;
+  for (const ImportedValueInfo& input : model_.graph.inputs)
+    if (wider_.count(input.name) != 0) all[input.dtype].push_back(input.name);
+  return all;
 }
 
 // The output of the same name but for "past" and "present"; null: none.

@@ -8,7 +8,8 @@ rounded=True keys and values are rounded to 255 steps of their row's largest mag
 products and mask are as torch.onnx.export(dynamo=True) writes them; with softcap=c scores are c * tanh(scores / c),
 as in Gemma 2. One head of keys and values meets all heads of queries by broadcasting. masks="two": causality replaces scores, and
 the mask is added (GPT-Neo); "slopes": a slope for each head times the key's position is added, and then scores are replaced (MPT).
-sinks=True: a score of each head beside those of the keys (gpt-oss). batched=True: products over [B * H, M, N] (BLOOM).
+sinks=True: a score of each head beside those of the keys (gpt-oss). batched=True: products over [B * H, M, N] (BLOOM). half_past=True: past keys and values
+are float16, new ones are not (Gemma in float16 by optimum).
 rotated=n: the first n elements of a row are turned (Phi), those of pairs=True with their neighbour (GPT-J). with_encoder(): the same, as the second half of a model whose encoder has run before.
 """
 import dataclasses
@@ -130,7 +131,7 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
 
 
 def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False, softcap=None, masks="one", rotated=None,
-                pairs=False, sinks=False, batched=False):
+                pairs=False, sinks=False, batched=False, half_past=False):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -198,8 +199,11 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
             return g.add("Reshape", each, g.integers(0, shape.heads, -1, shape.size))
         q, k, v = turned(heads(shape.heads)), turned(heads(shape.groups)), heads(shape.groups)
         k, v = kept(k), kept(v)
-        k = g.add("Concat", f"past_key_values.{layer}.key", k, name=f"present.{layer}.key", axis=2)
-        v = g.add("Concat", f"past_key_values.{layer}.value", v, name=f"present.{layer}.value", axis=-2)
+        def earlier(what):
+            name = f"past_key_values.{layer}.{what}"
+            return g.add("Cast", name, to=g.onnx_kind) if half_past else name
+        k = g.add("Concat", earlier("key"), k, name=f"present.{layer}.key", axis=2)
+        v = g.add("Concat", earlier("value"), v, name=f"present.{layer}.value", axis=-2)
         k, v = repeated(k), repeated(v)
         if batched:
             q, k, v = (g.add("Reshape", rows, g.integers(shape.heads, -1, shape.size)) for rows in (q, k, v))
@@ -244,7 +248,11 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
 
     g.decoder(shape, attention)
     total = "past_sequence_length + sequence_length"
-    return g.model(*g.ports(shape, total, "past_sequence_length", total, True))
+    inputs, outputs = g.ports(shape, total, "past_sequence_length", total, True)
+    if half_past:
+        for port in inputs[3:]:
+            port.type.tensor_type.elem_type = TensorProto.FLOAT16
+    return g.model(inputs, outputs)
 
 
 def with_encoder():
@@ -297,5 +305,6 @@ class Growing:
             feeds["position_ids"] = np.repeat(feeds["position_ids"][None], 3, 0)
         outputs = [o.name for o in self.session.get_outputs()]
         results = dict(zip(outputs, self.session.run(outputs, {n: feeds[n] for n in self.names})))
-        self.caches = {n: results[n.replace("past_key_values", "present").replace("past.", "present.")] for n in self.caches}
+        self.caches = {n: results[n.replace("past_key_values", "present").replace("past.", "present.")].astype(a.dtype)
+                       for n, a in self.caches.items()}
         return results["logits"]

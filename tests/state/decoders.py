@@ -87,6 +87,23 @@ class Decoders(ProgramCase):
                 self.assertEqual(steps.count(" Rope "), 2 * models.SMALL.layers)
                 self.assertNotIn(" GatherNd ", steps)  # the mask of ones
 
+    def test_keeps_caches_in_the_type_of_their_inputs(self):
+        for groups, flags, kind, tolerance in ((2, (), np.float16, 2e-3), (4, (), np.float16, 2e-3), (2, ("--kv-cache", "float16"), np.float16, 2e-3),
+                                               (2, ("--kv-cache", "int8"), None, 0.2)):
+            with self.subTest(groups=groups, flags=flags):
+                model = models.with_concat(shape=dataclasses.replace(models.SMALL, groups=groups), half_past=True)
+                file = self.convert(model, *flags)
+                self.expect_near(self.decode(file, *RUNS), self.answers(model), tolerance)
+                if kind:
+                    self.expect_one_pass(file, groups, kind)
+        # What else reads a cache gets no rounded rows.
+        model.graph.node.append(onnx.helper.make_node("Cast", ["past_key_values.0.key"], ["wide"], to=onnx.TensorProto.FLOAT))
+        model.graph.node.append(onnx.helper.make_node("ReduceMax", ["wide"], ["largest"], name="reader", keepdims=0))
+        model.graph.output.append(models.value("largest", onnx.TensorProto.FLOAT, []))
+        onnx.save(model, self.path("read.onnx"))
+        self.call("convert", self.path("read.onnx"), "-o", self.path("read.sinter"), "--shapes", SETS, "--max-context", str(BOUND), code=3,
+                  words=("past_key_values.0.key", "float16", "one type"))
+
     def expect_one_pass(self, file, groups, kind):
         """Attention reads the states where they are, and keys and values of several heads once."""
         steps = [s for s in self.call("inspect", file, "--steps", "--entry", "1").out.splitlines() if " Attention " in s]
