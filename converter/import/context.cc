@@ -32,11 +32,15 @@ Context::Context(const ImportedModel& model, const LoweringOptions& given, Diagn
   if (options_.max_context == 0) return;
   find_caches();
   if (caches_.empty()) {
+    const std::vector<ImportedValueInfo>& inputs = model_.graph.inputs;
+    const bool has_states = std::any_of(inputs.begin(), inputs.end(),
+                                        [&](const auto& input) { return output_of(input) != nullptr; });
     diagnostics_.refuse(
         "", "",
         "--max-context: the model has no input of rank 4 with an open axis 2 and an output of the same "
         "name but for \"past\" and \"present\"",
-        "leave the option out, or export the model with past keys and values as inputs");
+        has_states ? "leave the option out, and keep the model's states with --state auto"
+                   : "leave the option out, or export the model with past keys and values as inputs");
     return;
   }
   for (const ImportedValueInfo& input : model_.graph.inputs)

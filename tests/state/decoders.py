@@ -104,6 +104,14 @@ class Decoders(ProgramCase):
         self.call("convert", self.path("read.onnx"), "-o", self.path("read.sinter"), "--shapes", SETS, "--max-context", str(BOUND), code=3,
                   words=("past_key_values.0.key", "float16", "one type"))
 
+    def test_names_the_option_for_states_of_fixed_size(self):
+        g = models.Graph(1, np.float32)
+        g.add("Add", "past.0.ssm", g.add("MatMul", "x", g.weight(8, 8)), name="present.0.ssm")
+        ports = [models.value(n, onnx.TensorProto.FLOAT, [1, 8]) for n in ("x", "past.0.ssm", "present.0.ssm")]
+        onnx.save(g.model(ports[:2], ports[2:]), self.path("ssm.onnx"))
+        self.call("convert", self.path("ssm.onnx"), "-o", self.path("ssm.sinter"), "--max-context", "4", code=3, words=("--state auto",))
+        self.call("convert", self.path("ssm.onnx"), "-o", self.path("ssm.sinter"), "--state", "auto")
+
     def expect_one_pass(self, file, groups, kind):
         """Attention reads the states where they are, and keys and values of several heads once."""
         steps = [s for s in self.call("inspect", file, "--steps", "--entry", "1").out.splitlines() if " Attention " in s]
