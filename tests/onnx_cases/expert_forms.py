@@ -1,5 +1,5 @@
 """Mixtures of experts that models write without an operator for them: a loop over experts with NonZero, as torch's older exporter
-writes it, all experts for all tokens, and weights chosen by GatherND.
+writes it, all experts for all tokens, rows sorted by expert, and weights chosen by GatherND.
 
 Expected: of onnxruntime. What is not proven to be a mixture is computed as it is written.
 """
@@ -120,6 +120,34 @@ def dense(name, k=2, given=False, whole=False, reduction="none"):
     return net.case(f"experts_dense_{name}", y, feeds, holds={"ExpertFullyConnected": 0 if given or whole or k == EXPERTS else 2})
 
 
+def grouped(name, given=False, descending=False, twos=False, **more):
+    """Rows sorted by expert, and a product of each group's, as transformers' OnnxExporter writes torch's grouped_mm. `given`: the
+    groups' ends are the caller's; `twos`: the histogram counts each row twice."""
+    net = Net()
+    best = net.add("Reshape", net.add("TopK", "r", net.ints(2), outputs=2)[1], net.ints(-1))
+    chosen, order = net.add("TopK", best, net.ints(2 * TOKENS), outputs=2, largest=int(descending))
+    rows = net.add("Gather", "x", net.add("Div", order, net.constant(np.int64(2))))
+    zeros, ones = net.constant(np.zeros(EXPERTS, np.float32)), net.constant(np.float32(2 if twos else 1))
+    counts = net.add("ScatterElements", zeros, chosen, net.add("Expand", ones, net.add("Shape", chosen)), axis=0, reduction="add")
+    ends = "e" if given else net.add("Cast", net.add("CumSum", net.add("Cast", counts, to=6), net.constant(np.int64(0))), to=7)
+    ends = net.add("Split", ends, outputs=EXPERTS, axis=0, num_outputs=EXPERTS)
+
+    def product(x, what, inputs, outputs):
+        matrices = net.add("Split", net.constant(floats(f"ef g {what}", EXPERTS, inputs, outputs, low=-0.5, high=0.5)), outputs=EXPERTS,
+                           axis=0, num_outputs=EXPERTS)
+        begin, parts = net.constant(np.int64(0)), []
+        for end, matrix in zip(ends, matrices):
+            limit = net.add("Squeeze", end, net.ints(0))
+            places = net.add("Range", begin, limit, net.constant(np.int64(1)))
+            parts.append(net.add("MatMul", net.add("Gather", x, places, axis=0), net.add("Squeeze", matrix, net.ints(0))))
+            begin = limit
+        return net.add("Concat", *parts, axis=0)
+    h = product(rows, "up", HIDDEN, INNER)
+    y = product(net.add("Mul", h, net.add("Sigmoid", h)), "down", INNER, HIDDEN)
+    feeds = {**FEEDS, "e": np.array([2, 3, 7, 2 * TOKENS])} if given else FEEDS
+    return net.case(f"experts_grouped_{name}", y, feeds, **more)
+
+
 def by_gather_nd():
     net = Net()
     best = net.add("TopK", "r", net.ints(2), outputs=2)[1]
@@ -151,3 +179,8 @@ def cases():
     yield dense("given_added", given=True, reduction="add")
     yield dense("over_tokens", whole=True)
     yield by_gather_nd()
+    yield grouped("sorted", holds={"ExpertFullyConnected": 2})
+    yield grouped("in_another_order", descending=True, holds={"ExpertFullyConnected": 2})
+    # What depends on data has no bound where the ends are not those of a histogram.
+    for name, options in (("given", dict(given=True)), ("counted_twice", dict(twos=True))):
+        yield grouped(name, **options, expect="refuse", words=("Range",))
