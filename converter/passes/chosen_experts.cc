@@ -163,11 +163,11 @@ ValueId ChosenExperts::of_experts(ConstantPtr table, int64_t columns) {
   return flat ? e_.insert(n_, GatherAttrs{0}, {e_.constant(flat), expert()}) : kAbsent;
 }
 
-ValueId ChosenExperts::operand(const Values& values, const Dims& result) {
+ValueId ChosenExperts::operand(const Values& values, const Dims& result, int64_t width) {
   const Value& v = e_.value(values[0]);
   const int64_t last = v.dims.empty() ? 1 : v.dims.back();
   if (v.constant) {
-    if (constants(values).empty()) return kAbsent;
+    if (constants(values).empty() || (last != width && last != 1)) return kAbsent;
     const bool same = std::all_of(values.begin(), values.end(), [&](ValueId id) { return id == values[0]; });
     if (same && v.constant->size() == 1) return view(values[0], {1, 1});
     if (joined_ && v.dims.size() == result.size() && v.dims[0] == routes_.experts &&
@@ -195,7 +195,7 @@ ValueId ChosenExperts::elementwise(const Values& values) {
   }
   std::vector<ValueId> operands;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    operands.push_back(operand(inputs(values, i), result));
+    operands.push_back(operand(inputs(values, i), result, columns(values[0])));
     if (operands.back() < 0) return kAbsent;
   }
   return e_.insert(n_, node.attrs, operands);

@@ -49,7 +49,7 @@ class ChosenExperts {
  private:
   ValueId computed(const Values& values);
   ValueId elementwise(const Values& values);
-  ValueId operand(const Values& values, const Dims& result);
+  ValueId operand(const Values& values, const Dims& result, int64_t width);
   ValueId product(const Values& values);
   ValueId low_bit_product(const Values& values);
   ValueId apply(ValueId x, ConstantPtr weights, const std::string& name, ConstantPtr bias);

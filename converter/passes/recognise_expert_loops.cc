@@ -85,6 +85,7 @@ class LoopRecogniser {
     for (size_t i = 0; i < from.size(); ++i) c[i] = from[i] == 1 ? 0 : c[i];
     return place(c, from);
   }
+  static bool is_wide(DType t) { return t == DType::kInt32 || t == DType::kInt64; }
   // Where an integer or truth value comes from by operations that move it.
   Element source(Element x) {
     for (int steps = 0; steps < kFollowed; ++steps) {
@@ -96,8 +97,7 @@ class LoopRecogniser {
         x.of = from;
       } else if (node.op() == Op::kCopy) {
         x.of = from;
-      } else if (node.op() == Op::kCast && is_integer(e_.value(x.of).dtype) &&
-                 is_integer(e_.value(from).dtype)) {
+      } else if (node.op() == Op::kCast && is_wide(e_.value(x.of).dtype) && is_wide(e_.value(from).dtype)) {
         x.of = from;
       } else if (const auto* t = node.as<TransposeAttrs>()) {
         const Dims c = coordinates(x.at, dims(x.of));
@@ -168,15 +168,20 @@ class LoopRecogniser {
     std::array<int64_t, 2> factors{};
     int64_t offset = 0;
   };
-  // Is a truth value that of the rows which a NonZero has found?
-  bool is_used(ValueId id, int found) {
+  // Is a truth value that of the rows of `rows` which a NonZero has found?
+  bool is_used(ValueId id, int found, const Dims& rows) {
+    if (rows.empty()) return false;
+    Dims own = rows;
+    std::fill(own.begin() + 1, own.end(), 1);
+    if (dims(id) != own) return false;
     for (int n; (n = e_.made_by<ViewAttrs>(id)) >= 0;) id = e_.node(n).inputs[0];
     const int less = e_.made_by<CompareAttrs>(id);
     if (less < 0 || e_.node(less).as<CompareAttrs>()->fn != static_cast<int64_t>(CompareFn::kLess) ||
         e_.node(less).inputs[1] != e_.node(found).outputs[1])
       return false;
     const ConstantPtr& count = e_.value(e_.node(less).inputs[0]).constant;
-    if (!count || !is_integer(count->dtype()) || count->size() > kMostFollowed) return false;
+    if (!count || !is_integer(count->dtype()) || count->size() != rows[0] || rows[0] > kMostFollowed)
+      return false;
     const std::vector<int64_t>& all = numbers(e_.node(less).inputs[0]);
     for (size_t i = 0; i < all.size(); ++i)
       if (all[i] != static_cast<int64_t>(i)) return false;
@@ -207,7 +212,7 @@ class LoopRecogniser {
         if (found >= 0 && e_.node(found).op() == Op::kTranspose)
           axis = 1, found = e_.producer(e_.node(found).inputs[0]);
         if (found < 0 || e_.node(found).op() != Op::kNonZero || dims(e_.node(found).outputs[0])[0] != 2 ||
-            a.starts.size() != 2 || a.sizes[axis] != 1 ||
+            a.starts.size() != 2 || a.sizes[axis] != 1 || a.starts[1 - axis] != 0 || a.steps[1 - axis] != 1 ||
             a.sizes[1 - axis] != dims(node.inputs[0])[static_cast<size_t>(1 - axis)])
           return std::nullopt;
         Linear r;
@@ -244,7 +249,7 @@ class LoopRecogniser {
         }
         const auto r = deeper(1);
         return r && number(node.inputs[2]) && dims(node.inputs[1]) == dims(id) &&
-                       is_used(node.inputs[0], r->found)
+                       is_used(node.inputs[0], r->found, dims(id))
                    ? r
                    : std::nullopt;
       }
@@ -314,7 +319,7 @@ class LoopRecogniser {
     const int fill = e_.made_by<WhereAttrs>(tokens);
     if (fill < 0 || number(e_.node(fill).inputs[2]) != static_cast<double>(dims(id)[0])) return std::nullopt;
     const auto at = linear(tokens);
-    if (!at || !is_used(e_.node(fill).inputs[0], at->found)) return std::nullopt;
+    if (!at || !is_used(e_.node(fill).inputs[0], at->found, dims(tokens))) return std::nullopt;
     auto rows = rows_of(at->found);
     if (!rows || rows->routes.tokens != dims(id)[0] || names(*at, *rows) != Names::kTokens ||
         dims(tokens) != Dims{rows->routes.rows(), dims(id)[1]})
@@ -357,7 +362,9 @@ class LoopRecogniser {
       for (size_t i = 0; i < values.size(); ++i) {
         const int gather = e_.made_by<GatherAttrs>(values[i]);
         const auto at = gather < 0 ? std::nullopt : linear(e_.node(gather).inputs[1]);
-        if (!at || at->found != all[i].found) return kAbsent;
+        if (!at || at->found != all[i].found ||
+            element_count(dims(e_.node(gather).inputs[1])) != routes.rows())
+          return kAbsent;
         const Names here = names(*at, all[i]);
         if (i > 0 && (here != what || e_.node(gather).inputs[0] != from)) return kAbsent;
         from = e_.node(gather).inputs[0], what = here;
