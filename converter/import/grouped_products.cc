@@ -15,10 +15,11 @@ class GroupedProducts {
  public:
   explicit GroupedProducts(ImportedGraph& graph) : graph_(graph) {
     for (size_t n = 0; n < graph_.nodes.size(); ++n)
-      for (const std::string& name : graph_.nodes[n].outputs) makers_[name] = n;
+      for (const std::string& name : graph_.nodes[n].outputs)
+        if (!name.empty()) makers_[name] = n;
     for (const ImportedTensor& t : graph_.initializers) constants_[t.name] = t.data;
     for (const ImportedNode& n : graph_.nodes)
-      if (n.domain.empty() && n.op_type == "Constant" && n.attributes.size() == 1 &&
+      if (n.domain.empty() && n.op_type == "Constant" && n.outputs.size() == 1 && n.attributes.size() == 1 &&
           n.attributes[0].tensors.size() == 1)
         constants_[n.outputs[0]] = n.attributes[0].tensors[0].data;
   }
@@ -50,6 +51,9 @@ class GroupedProducts {
     const ImportedNode& n = graph_.nodes[at->second];
     return n.domain.empty() && n.op_type == op ? &n : nullptr;
   }
+  static std::string input(const ImportedNode& n, size_t i) {
+    return i < n.inputs.size() ? n.inputs[i] : std::string{};
+  }
   // The elements of a small constant of numbers.
   std::optional<std::vector<double>> numbers(const std::string& name) const {
     const auto at = constants_.find(name);
@@ -68,11 +72,11 @@ class GroupedProducts {
   // Squeeze(Split(whole)[i]) along axis 0, of `count` parts: `whole`. Axis 0 of a part has one element, then.
   std::string part(const std::string& name, size_t i, size_t count) const {
     const ImportedNode* squeeze = made_by(name, "Squeeze");
-    if (squeeze == nullptr || squeeze->inputs.size() != 2 || !is_number(squeeze->inputs[1], 0)) return {};
-    const ImportedNode* split = made_by(squeeze->inputs[0], "Split");
+    if (squeeze == nullptr || squeeze->inputs.size() != 2 || !is_number(input(*squeeze, 1), 0)) return {};
+    const ImportedNode* split = made_by(input(*squeeze, 0), "Split");
     const bool apart = split != nullptr && split->outputs.size() == count &&
-                       split->outputs[i] == squeeze->inputs[0] && integer(*split, "axis", 0) == 0;
-    return apart ? split->inputs[0] : std::string{};
+                       split->outputs[i] == input(*squeeze, 0) && integer(*split, "axis", 0) == 0;
+    return apart ? input(*split, 0) : std::string{};
   }
   // Before casts that change no count.
   std::string uncast(std::string name) const {
@@ -80,7 +84,7 @@ class GroupedProducts {
       const int64_t to = integer(*cast, "to", 0);
       constexpr int64_t kExact[] = {1, 6, 7, 11};  // float32, int32, int64, float64
       if (std::find(std::begin(kExact), std::end(kExact), to) == std::end(kExact)) break;
-      name = cast->inputs[0];
+      name = input(*cast, 0);
     }
     return name;
   }
@@ -88,22 +92,22 @@ class GroupedProducts {
   // number of these. Empty: something else.
   std::string counted(const std::string& ends) const {
     const ImportedNode* sums = made_by(uncast(ends), "CumSum");
-    if (sums == nullptr || sums->inputs.size() != 2 || !is_number(sums->inputs[1], 0) ||
+    if (sums == nullptr || sums->inputs.size() != 2 || !is_number(input(*sums, 1), 0) ||
         integer(*sums, "exclusive", 0) != 0 || integer(*sums, "reverse", 0) != 0)
       return {};
-    const ImportedNode* scatter = made_by(uncast(sums->inputs[0]), "ScatterElements");
+    const ImportedNode* scatter = made_by(uncast(input(*sums, 0)), "ScatterElements");
     if (scatter == nullptr || scatter->inputs.size() != 3 || integer(*scatter, "axis", 0) != 0) return {};
     const ImportedAttribute* reduction = scatter->find("reduction");
-    const auto zeros = numbers(scatter->inputs[0]);
-    const ImportedNode* ones = made_by(scatter->inputs[2], "Expand");
+    const auto zeros = numbers(input(*scatter, 0));
+    const ImportedNode* ones = made_by(input(*scatter, 2), "Expand");
     if (reduction == nullptr || reduction->s != "add" || !zeros || ones == nullptr ||
-        !is_number(ones->inputs[0], 1) ||
+        !is_number(input(*ones, 0), 1) ||
         std::any_of(zeros->begin(), zeros->end(), [](double z) { return z != 0; }))
       return {};
-    const ImportedNode* shape = made_by(ones->inputs[1], "Shape");
-    const bool whole = shape != nullptr && shape->inputs[0] == scatter->inputs[1] &&
+    const ImportedNode* shape = made_by(input(*ones, 1), "Shape");
+    const bool whole = shape != nullptr && input(*shape, 0) == input(*scatter, 1) &&
                        shape->find("end") == nullptr && integer(*shape, "start", 0) == 0;
-    return whole ? scatter->inputs[1] : std::string{};
+    return whole ? input(*scatter, 1) : std::string{};
   }
 
   std::optional<Group> match(const ImportedNode& join) const {
@@ -113,16 +117,16 @@ class GroupedProducts {
     std::string begin;
     for (size_t i = 0; i < count; ++i) {
       const ImportedNode* product = made_by(join.inputs[i], "MatMul");
-      const ImportedNode* rows = product == nullptr ? nullptr : made_by(product->inputs[0], "Gather");
+      const ImportedNode* rows = product == nullptr ? nullptr : made_by(input(*product, 0), "Gather");
       const ImportedNode* range =
-          rows == nullptr || integer(*rows, "axis", 0) != 0 ? nullptr : made_by(rows->inputs[1], "Range");
-      if (range == nullptr || !is_number(range->inputs[2], 1)) return std::nullopt;
-      if (i == 0 ? !is_number(range->inputs[0], 0) : range->inputs[0] != begin) return std::nullopt;
-      begin = range->inputs[1];
-      const std::string weights = part(product->inputs[1], i, count), ends = part(begin, i, count);
+          rows == nullptr || integer(*rows, "axis", 0) != 0 ? nullptr : made_by(input(*rows, 1), "Range");
+      if (range == nullptr || !is_number(input(*range, 2), 1)) return std::nullopt;
+      if (i == 0 ? !is_number(input(*range, 0), 0) : input(*range, 0) != begin) return std::nullopt;
+      begin = input(*range, 1);
+      const std::string weights = part(input(*product, 1), i, count), ends = part(begin, i, count);
       if (weights.empty() || ends.empty()) return std::nullopt;
-      if (i == 0) g.x = rows->inputs[0], g.weights = weights, g.ends = ends;
-      if (rows->inputs[0] != g.x || weights != g.weights || ends != g.ends) return std::nullopt;
+      if (i == 0) g.x = input(*rows, 0), g.weights = weights, g.ends = ends;
+      if (input(*rows, 0) != g.x || weights != g.weights || ends != g.ends) return std::nullopt;
     }
     g.counted = counted(g.ends);
     return g.counted.empty() ? std::nullopt : std::optional(g);
