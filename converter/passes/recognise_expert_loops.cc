@@ -349,12 +349,33 @@ class LoopRecogniser {
     std::sort(all.begin(), all.end(),
               [](const ExpertRows& a, const ExpertRows& b) { return a.expert < b.expert; });
     for (size_t i = 0; i < all.size(); ++i)
-      if (all[i].routes.index != routes.index || all[i].expert != static_cast<int64_t>(i)) return;
-    if (static_cast<int64_t>(all.size()) != routes.experts || routes.choices >= routes.experts) return;
+      if (all[i].routes.index != routes.index || (i > 0 && all[i].expert == all[i - 1].expert)) return;
+    if (all.empty() || routes.choices >= routes.experts) return;
     write(n, routes, all);
   }
 
-  void write(int n, const Routes& routes, const std::vector<ExpertRows>& all) {
+  // One number for each expert, and for each row that of its expert.
+  template <class T>
+  ValueId of_rows(int n, const Routes& routes, DType type, const std::vector<T>& numbers) {
+    const ValueId table = e_.constant(Constant::of<T>(type, {routes.experts}, numbers));
+    return e_.insert(n, GatherAttrs{0}, {table, routes.index});
+  }
+
+  void write(int n, Routes routes, const std::vector<ExpertRows>& all) {
+    // Experts that no row of an exporter's example had chosen are left out: they add nothing.
+    ValueId kept = kAbsent;
+    if (const auto count = static_cast<int64_t>(all.size()); count < routes.experts) {
+      std::vector<int64_t> place(static_cast<size_t>(routes.experts));
+      std::vector<uint8_t> is_there(place.size());
+      for (size_t i = 0; i < all.size(); ++i) {
+        place[static_cast<size_t>(all[i].expert)] = static_cast<int64_t>(i);
+        is_there[static_cast<size_t>(all[i].expert)] = 1;
+      }
+      kept = of_rows(n, routes, DType::kBool, is_there);
+      routes.index = of_rows(n, routes, DType::kInt64, place);
+      routes.experts = count;
+      if (kept < 0 || routes.index < 0) return;
+    }
     ChosenExperts* experts = nullptr;
     const auto leaf = [&](const ChosenExperts::Values& values) -> ValueId {
       ValueId from = kAbsent;
@@ -384,7 +405,12 @@ class LoopRecogniser {
     experts = &of;
     ChosenExperts::Values updates;
     for (const ExpertRows& r : all) updates.push_back(r.updates);
-    const ValueId y = of.sum(of.rows(updates));
+    ValueId rows = of.rows(updates);
+    if (kept != kAbsent && rows >= 0)
+      rows = e_.insert(
+          n, WhereAttrs{},
+          {of.view(kept, {routes.rows(), 1}), rows, e_.constant(Constant::scalar(DType::kFloat32, 0))});
+    const ValueId y = of.sum(rows);
     if (y < 0) return;
     e_.replace(n, ViewAttrs{IntList(std::span<const int64_t>(dims(e_.node(n).outputs[0]))), -1}, {y});
   }

@@ -168,8 +168,9 @@ def cases():
     yield loop("packed", bits=4, holds=one_pass)
     yield loop("given", given=True, holds=as_written)
     yield loop("over_rows", whole=True, holds=as_written)
-    yield loop("one_missing", experts=(0, 1, 3), holds={"NonZero": 3})
-    yield loop("one_twice", experts=(0, 1, 1, 3), holds={"ExpertFullyConnected": 0})
+    yield loop("one_missing", experts=(0, 1, 3), holds=one_pass)
+    # The first two are chosen ones of four; the others stay.
+    yield loop("one_twice", experts=(0, 1, 1, 3), holds={"ExpertFullyConnected": 3, "NonZero": 2})
     yield loop("from_one", start=1.0, holds=as_written)
     yield loop("weights_of_tokens", token_weights=True, holds=as_written)
     yield dense("two_of_four")
