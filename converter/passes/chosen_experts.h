@@ -58,7 +58,7 @@ class ChosenExperts {
   int64_t columns(ValueId id);
   ValueId expert();
   std::vector<ConstantPtr> constants(const Values& values);
-  // One constant of all experts, [experts, dims...]; null: there is none.
+  // One constant of all experts, [experts, dims...]; null: they have none of one type and size.
   ConstantPtr stacked(const Values& values);
   // For each row the numbers of its expert.
   ValueId of_experts(ConstantPtr table, int64_t columns);
