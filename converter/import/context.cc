@@ -32,11 +32,15 @@ Context::Context(const ImportedModel& model, const LoweringOptions& given, Diagn
   if (options_.max_context == 0) return;
   find_caches();
   if (caches_.empty()) {
+    const std::vector<ImportedValueInfo>& inputs = model_.graph.inputs;
+    const bool has_states = std::any_of(inputs.begin(), inputs.end(),
+                                        [&](const auto& input) { return output_of(input) != nullptr; });
     diagnostics_.refuse(
         "", "",
         "--max-context: the model has no input of rank 4 with an open axis 2 and an output of the same "
         "name but for \"past\" and \"present\"",
-        "leave the option out, or export the model with past keys and values as inputs");
+        has_states ? "leave the option out, and keep the model's states with --state auto"
+                   : "leave the option out, or export the model with past keys and values as inputs");
     return;
   }
   for (const ImportedValueInfo& input : model_.graph.inputs)
@@ -105,11 +109,25 @@ void Context::find_caches() {
     if (pair == nullptr) continue;
     keep(input, *pair);
     caches_.push_back(input.name), presents_.push_back(pair->name);
+    if (is_float(input.dtype) && is_float(pair->dtype) && bit_width(input.dtype) < bit_width(pair->dtype))
+      wider_[input.name] = pair->dtype;
     fix(input, kLengthAxis);
   }
   if (caches_.empty()) return;
   find_other_states();
   options_.states.emplace_back(kNextPosition, kPosition);
+}
+
+DType Context::type_of(const ImportedValueInfo& input) const {
+  const auto wider = wider_.find(input.name);
+  return wider == wider_.end() ? input.dtype : wider->second;
+}
+
+std::map<DType, std::vector<std::string>> Context::wider() const {
+  std::map<DType, std::vector<std::string>> all;
+  for (const ImportedValueInfo& input : model_.graph.inputs)
+    if (wider_.count(input.name) != 0) all[input.dtype].push_back(input.name);
+  return all;
 }
 
 // The output of the same name but for "past" and "present"; null: none.

@@ -33,6 +33,11 @@ class Context {
                      const std::function<std::optional<Dims>(const ImportedValueInfo&)>& shape_of);
   // The inputs that are caches.
   const std::vector<std::string>& caches() const { return caches_; }
+  // The type that a value of an input is given: of a cache whose output is wider, that of the output. Its
+  // caller would round the rows that the next run reads.
+  DType type_of(const ImportedValueInfo& input) const;
+  // Inputs that are such caches, by the types that they have in the model.
+  std::map<DType, std::vector<std::string>> wider() const;
   // The names of their dimensions 0.
   std::set<std::string> batches() const;
   // Adds the position after the run to the outputs, behind those of the model.
@@ -63,10 +68,11 @@ class Context {
   const ImportedModel& model_;
   Diagnostics& diagnostics_;
   LoweringOptions options_;
-  std::vector<std::string> caches_;    // inputs
-  std::vector<std::string> presents_;  // the outputs that they become
-  LengthId total_ = -1;                // tokens up to this run's last
-  ValueId position_ = kAbsent;         // before this run, checked
+  std::vector<std::string> caches_;     // inputs
+  std::map<std::string, DType> wider_;  // those whose outputs have another type, and this
+  std::vector<std::string> presents_;   // the outputs that they become
+  LengthId total_ = -1;                 // tokens up to this run's last
+  ValueId position_ = kAbsent;          // before this run, checked
   ValueId next_ = kAbsent;
 };
 

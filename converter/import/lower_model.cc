@@ -173,7 +173,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
       id = add_byte_input(port, options.bytes->how, lowering);
       byte_inputs.push_back(input.name);
     } else {
-      id = graph.add_value(input.name, input.dtype, *dims);
+      id = graph.add_value(input.name, context.type_of(input), *dims);
       graph.inputs.push_back(id);
       lengths.bound(input, id);
     }
@@ -244,6 +244,9 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   if (options.assumed == 0 && options.kv_cache != DType::kNone &&
       !narrow_caches(context.caches(), options.kv_cache, graph, diagnostics))
     return std::nullopt;
+  if (options.assumed == 0)
+    for (const auto& [type, caches] : context.wider())
+      if (!round_caches(caches, type, graph, diagnostics)) return std::nullopt;
   if (fates != nullptr) enter_constants(model.graph, options, fates);
   return graph;
 }

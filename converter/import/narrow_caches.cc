@@ -15,8 +15,8 @@ constexpr size_t kKeys = 1, kKeyScales = 6;
 
 class NarrowCaches {
  public:
-  NarrowCaches(DType type, Graph& graph, Diagnostics& diagnostics)
-      : type_(type), graph_(graph), diagnostics_(diagnostics) {}
+  NarrowCaches(DType type, bool requested, Graph& graph, Diagnostics& diagnostics)
+      : type_(type), requested_(requested), graph_(graph), diagnostics_(diagnostics) {}
 
   bool narrow(const std::string& input) {
     const auto state = std::find_if(graph_.states.begin(), graph_.states.end(),
@@ -40,7 +40,8 @@ class NarrowCaches {
                         model,
                         type_,
                         TypeRule::kKeep,
-                        "--kv-cache: keys and values are kept in this type",
+                        requested_ ? "--kv-cache: keys and values are kept in this type"
+                                   : "past keys and values have this type in the model",
                         TypeEffect::kNarrowed,
                         {}});
     const auto add = [&](OpAttrs attrs, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
@@ -80,8 +81,15 @@ class NarrowCaches {
 
  private:
   bool refuse(const GraphState& state, const std::string& why, const std::string& remedy) {
-    diagnostics_.refuse(
-        "", "", fmt::format("--kv-cache {}: '{}': {}", dtype_name(type_), state.input_name, why), remedy);
+    if (requested_)
+      diagnostics_.refuse(
+          "", "", fmt::format("--kv-cache {}: '{}': {}", dtype_name(type_), state.input_name, why), remedy);
+    else
+      diagnostics_.refuse(
+          "", "",
+          fmt::format("'{}' is {} and '{}' is {}: {}", state.input_name, dtype_name(type_), state.output_name,
+                      dtype_name(graph_.value(graph_.outputs[state.output]).dtype), why),
+          "export the model with one type for past and present keys and values");
     return false;
   }
   // The CacheUpdate that writes the cache, if nothing else reads what it reads.
@@ -145,6 +153,7 @@ class NarrowCaches {
   }
 
   DType type_;
+  bool requested_;
   Graph& graph_;
   Diagnostics& diagnostics_;
   std::vector<GraphState> added_;
@@ -154,7 +163,7 @@ class NarrowCaches {
 
 bool narrow_caches(const std::vector<std::string>& caches, DType type, Graph& graph,
                    Diagnostics& diagnostics) {
-  NarrowCaches all(type, graph, diagnostics);
+  NarrowCaches all(type, true, graph, diagnostics);
   const auto kept = std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](ValueId id) {
     const Value& value = graph.value(id);
     return std::find(caches.begin(), caches.end(), value.name) != caches.end() && value.dtype != type &&
@@ -169,6 +178,14 @@ bool narrow_caches(const std::vector<std::string>& caches, DType type, Graph& gr
   for (const std::string& cache : caches)
     if (!all.narrow(cache)) return false;
   all.list_states();
+  return true;
+}
+
+bool round_caches(const std::vector<std::string>& caches, DType type, Graph& graph,
+                  Diagnostics& diagnostics) {
+  NarrowCaches all(type, false, graph, diagnostics);
+  for (const std::string& cache : caches)
+    if (!all.narrow(cache)) return false;
   return true;
 }
 

@@ -21,4 +21,8 @@ inline constexpr std::string_view kCacheScales = ".scales";
 bool narrow_caches(const std::vector<std::string>& caches, DType type, Graph& graph,
                    Diagnostics& diagnostics);
 
+// The same for caches whose outputs are wider than their inputs, to the type of the inputs. Those that are as
+// narrow already stay.
+bool round_caches(const std::vector<std::string>& caches, DType type, Graph& graph, Diagnostics& diagnostics);
+
 }  // namespace sinter::convert

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "converter/import/decode_tensor.h"
+#include "converter/import/grouped_products.h"
 #include "converter/import/onnx.pb.h"
 #include "converter/import/scan_wire.h"
 #include "converter/ir/large_bytes.h"
@@ -323,6 +324,7 @@ std::optional<ImportedModel> import_model(std::shared_ptr<const void> owner, std
   std::optional<ImportedModel> model = read_model(std::move(owner), bytes, folder, diagnostics);
   if (!model || !inline_functions(*model, diagnostics, most_inlined)) return std::nullopt;
   check_and_sort(*model, diagnostics);
+  if (diagnostics.count(Severity::kRefusal) == 0) join_grouped_products(*model);
   return model;
 }
 

@@ -66,16 +66,25 @@ void take_scale(Editor& e, ValueId* operand, double* scale) {
   *scale = product, *operand = e.node(n).inputs[side];
 }
 
+bool all_of_constant(Editor& e, ValueId id, bool (*holds)(double)) {
+  constexpr int64_t kMostExamined = 1 << 22;
+  const ConstantPtr& c = e.value(id).constant;
+  if (!is_float(c->dtype()) || c->size() > kMostExamined) return false;
+  const std::vector<double> all = c->as_doubles();
+  return std::all_of(all.begin(), all.end(), holds);
+}
+
 // Is each element 0, or so low that it leaves nothing of a score that it is added to?
 bool only_hides(Editor& e, ValueId id, int depth) {
   if (id < 0 || depth == 0) return false;
-  if (const auto c = e.uniform(id)) return *c == 0 || *c <= kLowest;
+  if (e.value(id).constant) return all_of_constant(e, id, [](double c) { return c == 0 || c <= kLowest; });
   const int n = e.producer(id);
   if (n < 0) return false;
   const Node& node = e.node(n);
   const auto& in = node.inputs;
   const auto operand = [&](size_t i) { return only_hides(e, in[i], depth - 1); };
   const auto is_truth = [&](ValueId v) {
+    if (e.value(v).constant) return all_of_constant(e, v, [](double c) { return c == 0 || c == 1; });
     const int cast = e.made_by<CastAttrs>(v);
     return cast >= 0 && e.value(e.node(cast).inputs[0]).dtype == DType::kBool;
   };
@@ -95,6 +104,10 @@ bool only_hides(Editor& e, ValueId id, int depth) {
     case Op::kMul:
       return unclamped(node.as<MulAttrs>()) &&
              ((operand(0) && is_truth(in[1])) || (operand(1) && is_truth(in[0])));
+    case Op::kPad:
+      // With zeros, or with what hides.
+      return node.as<PadAttrs>()->mode == 0 && operand(0) &&
+             (in.size() < 2 || in[1] == kAbsent || operand(1));
     case Op::kScatterNd:
       return node.as<ScatterNdAttrs>()->reduction == 0 && operand(0) && operand(2);
     default:

@@ -8,50 +8,22 @@
 //   replacing  Where(mask, scores, -1e9)                kReplaces, with the bias Where(mask, 0, -1e9)
 //   repaired   Where(IsNaN(weights), 0, weights)        kAddsNanToZero
 //   blind      Where(max of bias == -inf, 0, weights)   kHides
-// Scores may be capped before they are masked: cap * tanh(scale / cap * q k').
+// Scores may be capped before they are masked: cap * tanh(scale / cap * q k'). A column of sinks may be
+// joined to them, whose weight is dropped (attention_sinks.h).
 #include <cmath>
 
+#include "converter/passes/attention_padding.h"
 #include "converter/passes/attention_scores.h"
+#include "converter/passes/attention_sinks.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
+
+int raise_attention(Graph& graph);  // raise_attention.cc
+
 namespace {
-
-// Where(j < length, value, neutral) along one axis, as padding of a bounded dimension is filled.
-struct Padded {
-  ValueId value, length;  // an int64 scalar
-};
-enum class Fill { kZero, kLowest };
-std::optional<Padded> padded(Editor& e, ValueId id, size_t axis, Fill fill) {
-  constexpr double kLowest = -1e30;  // as the pass finite-masks leaves it
-
-  const int where = e.made_by<WhereAttrs>(id);
-  if (where < 0 || !e.single_read(id)) return std::nullopt;
-  const auto& in = e.node(where).inputs;
-  const auto neutral = e.uniform(in[2]);
-  if (!neutral || !(fill == Fill::kZero ? *neutral == 0 : *neutral <= kLowest)) return std::nullopt;
-  if (!same_dims(e.graph(), in[1], id)) return std::nullopt;
-  const Dims& dims = e.value(id).dims;
-  const Dims& mask = e.value(in[0]).dims;
-  if (mask.size() != dims.size()) return std::nullopt;
-  for (size_t i = 0; i < dims.size(); ++i)
-    if (mask[i] != (i == axis ? dims[i] : 1)) return std::nullopt;
-  const int view = e.made_by<ViewAttrs>(in[0]);
-  const int less = e.made_by<CompareAttrs>(view >= 0 ? e.node(view).inputs[0] : in[0]);
-  if (less < 0 || e.node(less).as<CompareAttrs>()->fn != static_cast<int64_t>(CompareFn::kLess))
-    return std::nullopt;
-  const ValueId counts = e.node(less).inputs[0], length = e.node(less).inputs[1];
-  const ConstantPtr& count = e.value(counts).constant;
-  if (!count || count->dtype() != DType::kInt64 || count->size() != dims[axis] ||
-      e.value(length).dtype != DType::kInt64 || element_count(e.value(length).dims) != 1)
-    return std::nullopt;
-  const std::vector<int64_t> numbers = count->as_int64s();
-  for (size_t j = 0; j < numbers.size(); ++j)
-    if (numbers[j] != static_cast<int64_t>(j)) return std::nullopt;
-  return Padded{in[1], length};
-}
 
 // The rows [B, H, N, D], or [B * H, N, D], of which `id` [B, H, D, N] is the transpose; kAbsent: of none.
 ValueId untransposed(Editor& e, ValueId id) {
@@ -164,20 +136,27 @@ void match(Editor& e, int n) {
   ValueId p = e.node(n).inputs[0], v = e.node(n).inputs[1], length = kAbsent;
   if (!e.single_read(p) || e.value(p).dtype != DType::kFloat32) return;
   // Of keys that are padding, weights and values are filled, and scores.
-  const auto weights = padded(e, p, 3, Fill::kZero), values = padded(e, v, 2, Fill::kZero);
+  auto weights = padded(e, p, 3, Fill::kZero);
+  const auto values = padded(e, v, 2, Fill::kZero);
   if (weights.has_value() != values.has_value()) return;
   if (weights) {
-    if (weights->length != values->length || !e.single_read(weights->value)) return;
-    p = weights->value, v = values->value, length = weights->length;
+    // Of lengths that are held against each other, the last one.
+    length = weights->length;
+    if (const auto twice = padded(e, weights->value, 3, Fill::kZero);
+        twice && is_checked_from(e, length, twice->length))
+      weights = twice;
+    if (!is_checked_from(e, length, values->length) || !e.single_read(weights->value)) return;
+    p = weights->value, v = values->value;
   }
   auto rule = AttentionRule::kAdds;
   ValueId blind_bias = kAbsent;
-  const int softmax = softmax_of(e, p, &rule, &blind_bias);
-  if (softmax < 0) return;
-  ValueId scored = e.node(softmax).inputs[0];
-  if (length != kAbsent) {
+  const auto beside = scores_beside_sinks(e, p, length);
+  const int softmax = beside ? -1 : softmax_of(e, p, &rule, &blind_bias);
+  if (softmax < 0 && !beside) return;
+  ValueId scored = beside ? beside->scores : e.node(softmax).inputs[0];
+  if (length != kAbsent && !beside) {
     const auto filled = padded(e, scored, 3, Fill::kLowest);
-    if (!filled || filled->length != length) return;
+    if (!filled || !is_checked_from(e, length, filled->length)) return;
     scored = filled->value;
   }
   auto s = find_scores(e, scored);
@@ -214,6 +193,8 @@ void match(Editor& e, int n) {
   // Without keys, products give zeros; without a bias, no rule differs.
   if (e.value(p).dims[3] == 0) return;
   if (bias == kAbsent && rule == AttentionRule::kAdds) rule = AttentionRule::kHides;
+  const ValueId sinks = beside ? sinks_of_heads(e, n, *beside) : kAbsent;
+  if (beside && sinks < 0) return;
   if (s->k_is_transposed) {
     const ValueId rows = untransposed(e, s->k);
     s->k = rows >= 0 && e.value(rows).dims.size() == 4 ? rows
@@ -232,6 +213,10 @@ void match(Editor& e, int n) {
     inputs.push_back(one < 0 ? one : e.insert(n, BroadcastAttrs{IntList{e.value(p).dims[0]}}, {one}));
     if (inputs.back() < 0) return;
   }
+  if (sinks != kAbsent) {
+    inputs.resize(5, kAbsent);
+    inputs.push_back(sinks);
+  }
   if (key_rows.scales != kAbsent || value_rows.scales != kAbsent) {
     inputs.resize(6, kAbsent);
     inputs.insert(inputs.end(), {key_rows.scales, value_rows.scales});
@@ -243,9 +228,10 @@ void match(Editor& e, int n) {
 }  // namespace
 
 int recognise_attention(Graph& graph) {
+  const int raised = raise_attention(graph);
   Editor e(graph);
   for (int n = 0; n < e.size(); ++n) match(e, n);
-  return e.commit();
+  return raised + e.commit();
 }
 
 }  // namespace sinter::convert

@@ -9,11 +9,16 @@
 
 #include "converter/ir/low_bit_weights.h"
 #include "converter/ir/recipe.h"
+#include "converter/passes/chosen_experts.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 #include "runtime/core/narrow_weights.h"
 
 namespace sinter::convert {
+
+int recognise_expert_loops(Graph& graph);   // recognise_expert_loops.cc
+int recognise_dense_experts(Graph& graph);  // recognise_dense_experts.cc
+
 namespace {
 
 // The weights of a product.
@@ -39,20 +44,6 @@ class ExpertRecogniser {
 
  private:
   const Dims& dims(ValueId id) const { return e_.value(id).dims; }
-
-  // Whether a value has no negative numbers, as places that an operation found.
-  bool is_place(ValueId id) {
-    for (int n = e_.producer(id); n >= 0; n = e_.producer(e_.node(n).inputs[0])) {
-      const Node& node = e_.node(n);
-      if (node.op() == Op::kTopK) return node.outputs.size() > 1 && node.outputs[1] == id;
-      if (node.op() == Op::kArgReduce) return true;
-      const bool moves = node.op() == Op::kView || node.op() == Op::kTranspose || node.op() == Op::kSlice ||
-                         node.op() == Op::kCast;
-      if (!moves || !is_integer(e_.value(id).dtype)) return false;
-      id = node.inputs[0];
-    }
-    return false;
-  }
 
   // The index of the Gather that a value comes from by operations that table_of() follows.
   ValueId index_of(ValueId id) {
@@ -119,7 +110,7 @@ class ExpertRecogniser {
     }
     c.index = index_of(id);
     if (c.index == kAbsent || dims(c.index).empty() || !e_.value(c.index).bounded_dims.empty() ||
-        !is_place(c.index))
+        !is_place(e_, c.index))
       return std::nullopt;
     const Dims viewed = dims(id);
     c.table = table_of(id, c.index);
@@ -214,6 +205,10 @@ class ExpertRecogniser {
 
 }  // namespace
 
-int recognise_experts(Graph& graph) { return ExpertRecogniser(graph).run(); }
+int recognise_experts(Graph& graph) {
+  int changes = recognise_expert_loops(graph);
+  changes += recognise_dense_experts(graph);
+  return changes + ExpertRecogniser(graph).run();
+}
 
 }  // namespace sinter::convert

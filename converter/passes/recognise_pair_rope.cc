@@ -2,8 +2,10 @@
 // recognise-rope. Three forms, for the pairs (a, b) of x:
 //   matrix    F[..., 0] a + F[..., 1] b, with a matrix F of 2 by 2 numbers per pair that must be a rotation
 //   stacked   x cos + stack(-b, a) sin, with cosines and sines that must come in equal pairs
-//   product   stack(a cos - b sin, a sin + b cos); with Concat instead of stack for halves
+//   product   stack(a cos - b sin, a sin + b cos); with Concat instead of stack for halves, also of any a and
+//   b
 #include "converter/passes/editor.h"
+#include "converter/passes/equal_pairs.h"
 #include "converter/passes/pass.h"
 #include "converter/passes/periodic.h"
 
@@ -141,7 +143,8 @@ class RecognisePairRope {
       return false;
     for (const ValueId id : {cos, sin})
       if (dims(id).empty() || dims(id).back() != rows.back() ||
-          periodic(e_, id, 2, 0, false) != periodic(e_, id, 2, 1, false))
+          (periodic(e_, id, 2, 0, false) != periodic(e_, id, 2, 1, false) &&
+           !equal_pairs(e_, id, dims(id).size() - 1)))
         return false;
     const ValueId half_cos = every_second(n, cos, 0), half_sin = every_second(n, sin, 0);
     return turn(n, x, Dims(rows), half_cos, half_sin, true);
@@ -177,13 +180,15 @@ class RecognisePairRope {
         if (!(multiplies(l, a, sin) && multiplies(r, b, cos)) &&
             !(multiplies(r, a, sin) && multiplies(l, b, cos)))
           continue;
-        const Part pa = part(a);
-        if (pa.root < 0 || pa.which != 0 || !(part(b) == pa.other()) || pa.neighbours != stack ||
-            dims(a) != dims(left) || dims(b) != dims(left) || dims(cos).empty() || dims(sin).empty())
+        if (dims(a) != dims(left) || dims(b) != dims(left) || dims(cos).empty() || dims(sin).empty())
           continue;
+        const Part pa = part(a);
+        const bool parts = pa.root >= 0 && pa.which == 0 && part(b) == pa.other() && pa.neighbours == stack;
         Dims rows = dims(left);
         rows.back() *= 2;
-        if (turn(n, pa.root, rows, cos, sin, stack)) return;
+        // Whatever a and b are, they are the halves of their join.
+        const ValueId joined = parts || stack ? pa.root : e_.insert(n, *e_.node(n).as<ConcatAttrs>(), {a, b});
+        if ((parts || !stack) && turn(n, joined, rows, cos, sin, stack)) return;
       }
   }
   bool multiplies(int n, ValueId a, ValueId b) {

@@ -71,6 +71,28 @@ ConstantPtr exact_reciprocal(const Value& v) {
   return Constant::of<float>(v.dtype, v.dims, std::vector<float>(items.begin(), items.end()));
 }
 
+// Do constant indices name every place of the first axes of `dims` once, in their order?
+bool names_all_in_order(const Value& indices, const Dims& dims) {
+  constexpr int64_t kMostIndices = int64_t{1} << 22;
+  const Dims& shape = indices.dims;
+  if (!indices.constant || shape.empty() || indices.constant->size() > kMostIndices) return false;
+  const auto axes = static_cast<size_t>(shape.back());
+  if (axes == 0 || axes > dims.size()) return false;
+  const std::vector<int64_t> numbers = indices.constant->as_int64s();
+  const size_t count = numbers.size() / axes;
+  if (static_cast<int64_t>(count) !=
+      element_count(Dims(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(axes))))
+    return false;
+  for (size_t i = 0; i < count; ++i) {
+    auto left = static_cast<int64_t>(i);
+    for (size_t axis = axes; axis-- > 0; left /= dims[axis]) {
+      const int64_t number = numbers[i * axes + axis];
+      if ((number < 0 ? number + dims[axis] : number) != left % dims[axis]) return false;
+    }
+  }
+  return true;
+}
+
 // Rows of one of two tables: gathered from both rather than from a copy of the one.
 void gather_before_choice(Editor& e, int n, const GatherAttrs attrs) {
   const ValueId table = e.node(n).inputs[0], index = e.node(n).inputs[1], rows = e.node(n).outputs[0];
@@ -90,6 +112,24 @@ void gather_before_choice(Editor& e, int n, const GatherAttrs attrs) {
 void cheaper(Editor& e, int n) {
   const Node& node = e.node(n);
   if (const auto* gather = node.as<GatherAttrs>()) return gather_before_choice(e, n, *gather);
+  if (const auto* gather = node.as<GatherNdAttrs>()) {
+    const Value &from = e.value(node.inputs[0]), &index = e.value(node.inputs[1]),
+                &to = e.value(node.outputs[0]);
+    if (gather->batch_dims != 0 || !from.bounded_dims.empty() || !index.bounded_dims.empty() ||
+        !to.bounded_dims.empty())
+      return;
+    if (names_all_in_order(index, from.dims)) {
+      e.replace(n, ViewAttrs{IntList(std::span<const int64_t>(to.dims)), -1}, {node.inputs[0]});
+    } else if (index.dims.back() == 1 && from.dims.size() > 1) {
+      // Whole rows.
+      const Dims places(index.dims.begin(), index.dims.end() - 1);
+      const ValueId rows = node.inputs[0];
+      const ValueId place =
+          e.insert(n, ViewAttrs{IntList(std::span<const int64_t>(places)), -1}, {node.inputs[1]});
+      if (place >= 0) e.replace(n, GatherAttrs{0}, {rows, place});
+    }
+    return;
+  }
   if (node.as<PowAttrs>() != nullptr && real(e.value(node.inputs[0]).dtype) &&
       same_dims(e.graph(), node.inputs[0], node.outputs[0])) {
     const ValueId x = node.inputs[0];

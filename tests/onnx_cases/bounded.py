@@ -28,6 +28,15 @@ SOME = {k: v for k, v in KEEPS.items() if k != "none"}
 BIAS = floats("bias", 4)
 
 
+def quantized():
+    # Padding has no part in the range; rows are all negative, so that a padding of theirs would show.
+    low = [{**f, "x": f["x"] - 100} for f in feeds("dynamic_quantize")]
+    whole = [ROWS, node("DynamicQuantizeLinear", "rows", "q s z")]
+    yield simple("bounded_dynamic_quantize", [*whole, node("DequantizeLinear", "q s z", "y")], low[0], "y s z:B", more=low[1:], atol=1e-3)
+    w = np.random.default_rng(1).integers(-100, 100, (4, 3)).astype(np.int8)
+    yield rows("integer_product", [*whole[1:], node("MatMulInteger", "q w z wz", "y")], "y:i", {"w": w, "wz": np.int8(3)})
+
+
 def elementwise():
     yield rows("relu", node("Relu", "rows", "y"))
     yield rows("add_vector", node("Add", "rows c", "y"), constants={"c": BIAS})
@@ -355,6 +364,7 @@ def refusals():
 
 
 def cases():
+    yield from quantized()
     yield from elementwise()
     yield from shapes()
     yield from slices()

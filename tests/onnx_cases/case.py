@@ -32,6 +32,7 @@ class Case:
     steps: int = 0  # integer outputs may differ by this many steps (onnxruntime rounds elsewhere)
     wanted: bool = False  # may still be refused
     more: tuple = ()  # further feeds for the same file
+    holds: dict = dataclasses.field(default_factory=dict)  # operation -> how often the file has it
     fails: tuple = ()  # feeds that `run` must refuse, each with words of its message
 
 

@@ -1,10 +1,12 @@
 """All cases of this suite; each module's docstring describes its cases."""
+import attention_forms
 import bounded
 import bounded_layers
 import contrib
 import control
 import decoder
 import detection
+import expert_forms
 import experts
 import machine_learning
 import masks
@@ -15,7 +17,7 @@ import refusals
 import structure
 
 MODULES = (contrib, control, decoder, machine_learning, masks, microsoft, old_opsets, structure, bounded, bounded_layers, detection, experts,
-           narrow_experts, refusals)
+           narrow_experts, expert_forms, attention_forms, refusals)
 
 
 def cases():

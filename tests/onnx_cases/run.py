@@ -80,6 +80,11 @@ def check(case, sinter, backends, timeout):
             return ("FAIL", "a refusal left an output file") if os.path.exists(target) else ("pass", "")
         if r.code != 0:
             return ("refused" if case.wanted and r.code == 3 else "FAIL"), f"convert: {r.why()}"
+        if case.holds:
+            steps = cli.call(sinter, "inspect", target, "--steps", timeout=timeout).out
+            wrong = {op: steps.count(f" {op} ") for op, count in case.holds.items() if steps.count(f" {op} ") != count}
+            if wrong:
+                return "FAIL", f"the file has {wrong}, not {case.holds}"
         for feeds in (case.feeds, *case.more):
             outcome = check_run(case, sinter, backends, timeout, work, feeds)
             if outcome:

@@ -8,6 +8,8 @@ rounded=True keys and values are rounded to 255 steps of their row's largest mag
 products and mask are as torch.onnx.export(dynamo=True) writes them; with softcap=c scores are c * tanh(scores / c),
 as in Gemma 2. One head of keys and values meets all heads of queries by broadcasting. masks="two": causality replaces scores, and
 the mask is added (GPT-Neo); "slopes": a slope for each head times the key's position is added, and then scores are replaced (MPT).
+sinks=True: a score of each head beside those of the keys (gpt-oss). batched=True: products over [B * H, M, N] (BLOOM). half_past=True: past keys and values
+are float16, new ones are not (Gemma in float16 by optimum).
 rotated=n: the first n elements of a row are turned (Phi), those of pairs=True with their neighbour (GPT-J). with_encoder(): the same, as the second half of a model whose encoder has run before.
 """
 import dataclasses
@@ -129,7 +131,7 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
 
 
 def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False, softcap=None, masks="one", rotated=None,
-                pairs=False):
+                pairs=False, sinks=False, batched=False, half_past=False):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -197,21 +199,43 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
             return g.add("Reshape", each, g.integers(0, shape.heads, -1, shape.size))
         q, k, v = turned(heads(shape.heads)), turned(heads(shape.groups)), heads(shape.groups)
         k, v = kept(k), kept(v)
-        k = g.add("Concat", f"past_key_values.{layer}.key", k, name=f"present.{layer}.key", axis=2)
-        v = g.add("Concat", f"past_key_values.{layer}.value", v, name=f"present.{layer}.value", axis=-2)
+        def earlier(what):
+            name = f"past_key_values.{layer}.{what}"
+            return g.add("Cast", name, to=g.onnx_kind) if half_past else name
+        k = g.add("Concat", earlier("key"), k, name=f"present.{layer}.key", axis=2)
+        v = g.add("Concat", earlier("value"), v, name=f"present.{layer}.value", axis=-2)
         k, v = repeated(k), repeated(v)
+        if batched:
+            q, k, v = (g.add("Reshape", rows, g.integers(shape.heads, -1, shape.size)) for rows in (q, k, v))
         products = (exported_scores if exported else scores)(q, k)
+        if batched:
+            products = g.add("Reshape", products, g.add("Concat", g.integers(1, shape.heads), g.add("Unsqueeze", tokens, g.integers(0)),
+                                                        g.add("Unsqueeze", total, g.integers(0)), axis=0))
         if softcap is not None:
             cap = g.constant(softcap, kind)
             products = g.add("Mul", g.add("Tanh", g.add("Div", products, cap)), cap)
-        weights = g.add("Softmax", masked(products), axis=-1)
+        products = masked(products)
+        if sinks:
+            sink = g.constant(g.rng.standard_normal((1, shape.heads, 1, 1)), kind)
+            column = g.add("Expand", sink, g.add("Concat", g.integers(1, 1), g.add("Unsqueeze", tokens, g.integers(0)), g.integers(1), axis=0))
+            products = g.add("Concat", products, column, axis=-1)
+            products = g.add("Sub", products, g.add("ReduceMax", products, g.integers(-1)))
+        weights = g.add("Softmax", products, axis=-1)
+        if sinks:
+            weights = g.add("Slice", weights, g.integers(0), g.integers(-1), g.integers(3))
+        if batched:
+            weights = g.add("Reshape", weights, g.add("Concat", g.integers(shape.heads), g.add("Unsqueeze", tokens, g.integers(0)),
+                                                      g.add("Unsqueeze", total, g.integers(0)), axis=0))
         if exported:
             weights = g.add("Where", g.add("IsNaN", weights), g.constant(0, kind), weights)
-        mixed = g.add("Transpose", g.add("MatMul", weights, v), perm=[0, 2, 1, 3])
-        return g.add("Reshape", mixed, g.integers(0, 0, shape.hidden))
+        mixed = g.add("MatMul", weights, v)
+        if batched:
+            mixed = g.add("Reshape", mixed, g.integers(1, shape.heads, -1, shape.size))
+        return g.add("Reshape", g.add("Transpose", mixed, perm=[0, 2, 1, 3]), g.integers(0, 0, shape.hidden))
 
     def scores(q, k):
-        return g.add("Div", g.add("MatMul", q, g.add("Transpose", k, perm=[0, 1, 3, 2])), g.constant(np.sqrt(shape.size), kind))
+        turned = g.add("Transpose", k, perm=[0, 2, 1] if batched else [0, 1, 3, 2])
+        return g.add("Div", g.add("MatMul", q, turned), g.constant(np.sqrt(shape.size), kind))
 
     def exported_scores(q, k):
         # Keys are transposed as [B * H, T, D]; queries and keys each take the root of the scale.
@@ -224,7 +248,11 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
 
     g.decoder(shape, attention)
     total = "past_sequence_length + sequence_length"
-    return g.model(*g.ports(shape, total, "past_sequence_length", total, True))
+    inputs, outputs = g.ports(shape, total, "past_sequence_length", total, True)
+    if half_past:
+        for port in inputs[3:]:
+            port.type.tensor_type.elem_type = TensorProto.FLOAT16
+    return g.model(inputs, outputs)
 
 
 def with_encoder():
@@ -277,5 +305,6 @@ class Growing:
             feeds["position_ids"] = np.repeat(feeds["position_ids"][None], 3, 0)
         outputs = [o.name for o in self.session.get_outputs()]
         results = dict(zip(outputs, self.session.run(outputs, {n: feeds[n] for n in self.names})))
-        self.caches = {n: results[n.replace("past_key_values", "present").replace("past.", "present.")] for n in self.caches}
+        self.caches = {n: results[n.replace("past_key_values", "present").replace("past.", "present.")].astype(a.dtype)
+                       for n, a in self.caches.items()}
         return results["logits"]

@@ -75,7 +75,8 @@ class Decoders(ProgramCase):
                     self.expect_near(self.decode(file, *RUNS), self.answers(model), tolerance)
                 self.expect_one_pass(file, groups, kind)
         for groups, more in ((2, dict(exported=True)), (2, dict(softcap=1.5)), (1, {}), (1, dict(exported=True, softcap=3.0)),
-                             (4, dict(masks="two")), (2, dict(masks="slopes")),
+                             (4, dict(masks="two")), (2, dict(masks="slopes")), (2, dict(sinks=True)), (4, dict(sinks=True, masks="slopes")),
+                             (4, dict(batched=True)),
                              (2, dict(rotated=6)), (4, dict(rotated=8, pairs=True)), (2, dict(pairs=True))):
             with self.subTest(groups=groups, **more):
                 model = models.with_concat(shape=dataclasses.replace(models.SMALL, groups=groups), **more)
@@ -85,6 +86,31 @@ class Decoders(ProgramCase):
                 steps = self.call("inspect", file, "--steps", "--entry", "1").out
                 self.assertEqual(steps.count(" Rope "), 2 * models.SMALL.layers)
                 self.assertNotIn(" GatherNd ", steps)  # the mask of ones
+
+    def test_keeps_caches_in_the_type_of_their_inputs(self):
+        for groups, flags, kind, tolerance in ((2, (), np.float16, 2e-3), (4, (), np.float16, 2e-3), (2, ("--kv-cache", "float16"), np.float16, 2e-3),
+                                               (2, ("--kv-cache", "int8"), None, 0.2)):
+            with self.subTest(groups=groups, flags=flags):
+                model = models.with_concat(shape=dataclasses.replace(models.SMALL, groups=groups), half_past=True)
+                file = self.convert(model, *flags)
+                self.expect_near(self.decode(file, *RUNS), self.answers(model), tolerance)
+                if kind:
+                    self.expect_one_pass(file, groups, kind)
+        # What else reads a cache gets no rounded rows.
+        model.graph.node.append(onnx.helper.make_node("Cast", ["past_key_values.0.key"], ["wide"], to=onnx.TensorProto.FLOAT))
+        model.graph.node.append(onnx.helper.make_node("ReduceMax", ["wide"], ["largest"], name="reader", keepdims=0))
+        model.graph.output.append(models.value("largest", onnx.TensorProto.FLOAT, []))
+        onnx.save(model, self.path("read.onnx"))
+        self.call("convert", self.path("read.onnx"), "-o", self.path("read.sinter"), "--shapes", SETS, "--max-context", str(BOUND), code=3,
+                  words=("past_key_values.0.key", "float16", "one type"))
+
+    def test_names_the_option_for_states_of_fixed_size(self):
+        g = models.Graph(1, np.float32)
+        g.add("Add", "past.0.ssm", g.add("MatMul", "x", g.weight(8, 8)), name="present.0.ssm")
+        ports = [models.value(n, onnx.TensorProto.FLOAT, [1, 8]) for n in ("x", "past.0.ssm", "present.0.ssm")]
+        onnx.save(g.model(ports[:2], ports[2:]), self.path("ssm.onnx"))
+        self.call("convert", self.path("ssm.onnx"), "-o", self.path("ssm.sinter"), "--max-context", "4", code=3, words=("--state auto",))
+        self.call("convert", self.path("ssm.onnx"), "-o", self.path("ssm.sinter"), "--state", "auto")
 
     def expect_one_pass(self, file, groups, kind):
         """Attention reads the states where they are, and keys and values of several heads once."""

@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   for (int i = 3; i < argc && net.ok(); ++i) {
     const std::string_view run = argv[i];
     int64_t* position = position_of(net);
-    if (position == nullptr) return 2;
+    if (position == nullptr && run.find('=') != std::string_view::npos) return 2;
     if (run == "reset") {
       net.reset();
     } else if (run.starts_with("at=")) {

@@ -329,10 +329,10 @@ std::span<const OnnxOperator> quantize_rules() {
   static constexpr OnnxOperator kRules[] = {
       {"QuantizeLinear", 10, lower_quantize, "", kTakesBounded},
       {"DequantizeLinear", 10, lower_dequantize, "", kTakesBounded},
-      {"DynamicQuantizeLinear", 11, lower_dynamic_quantize, "", kNoTraits},
+      {"DynamicQuantizeLinear", 11, lower_dynamic_quantize, "", kTakesBounded},
       {"QLinearMatMul", 10, lower_qlinear_matmul, "", kNoTraits},
       {"QLinearConv", 10, lower_qlinear_conv, "", kNoTraits},
-      {"MatMulInteger", 10, lower_matmul_integer, "", kNoTraits},
+      {"MatMulInteger", 10, lower_matmul_integer, "", kTakesBounded},
       {"ConvInteger", 10, lower_conv_integer, "", kNoTraits},
       {"QuantizeLinear", 1, lower_quantize, "", kTakesBounded, kMicrosoft},
       {"DequantizeLinear", 1, lower_dequantize, "", kTakesBounded, kMicrosoft},
