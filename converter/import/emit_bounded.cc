@@ -23,8 +23,7 @@ constexpr bool one_of = (std::is_same_v<A, Others> || ...);
 template <class A>
 constexpr bool kHasNoRule =
     one_of<A, AttentionAttrs, LinearAttentionAttrs, RopeAttrs, ReverseSequenceAttrs, CacheUpdateAttrs,
-           DynamicQuantizeAttrs, QuantizeRowsAttrs, CheckLengthAttrs, CustomAttrs, IfAttrs, LoopAttrs,
-           std::monostate> ||
+           QuantizeRowsAttrs, CheckLengthAttrs, CustomAttrs, IfAttrs, LoopAttrs, std::monostate> ||
     one_of<A, QConvAttrs, QDepthwiseConvAttrs, QConvTransposeAttrs, QFullyConnectedAttrs, QMatMulAttrs,
            LutAttrs, QAvgPoolAttrs, QMeanAttrs, QPReluAttrs, QSoftmaxAttrs, QResizeAttrs, QTableAttrs,
            QLstmAttrs, QGruAttrs>;
@@ -397,6 +396,13 @@ class BoundedEmitter : private BoundedOperands {
   }
   Ids rule(const QuantizeAttrs&) { return keeping(whole_scale() ? axes_but({}) : std::set<int64_t>{}); }
   Ids rule(const DequantizeAttrs&) { return keeping(whole_scale() ? axes_but({}) : std::set<int64_t>{}); }
+  // 0 is within every range.
+  Ids rule(const DynamicQuantizeAttrs&) {
+    in_[0] = b_.filled(in_[0], 0);
+    Ids results = n_.emit_padded(attrs_, in_, wanted_);
+    if (!results.empty() && results[0] >= 0) results[0] = b_.with_lengths(results[0], of_[0]);
+    return results;
+  }
   bool whole_scale() const { return n_.size(in_[1]) == 1; }
   Ids rule(const GridSampleAttrs&) {
     if (rank(0) == 0) return as_given();
