@@ -43,6 +43,7 @@ SECONDS = 1
 
 # Name: bits, block, whether there are zero points. Without a block, the model is of QuantizeLinear, DequantizeLinear and MatMul: one scale for
 # each column and one for each activation, which are known before. Its products are the fastest of 8 bits, and what the others can reach.
+# A block of 0: as onnxruntime's quantize_dynamic writes it (DynamicQuantizeLinear, MatMulInteger); its "float" computes the products in float32.
 KINDS = {
     '4 bits, blocks of 32': (4, 32, False),
     '4 bits, blocks of 32, zero points': (4, 32, True),
@@ -51,6 +52,7 @@ KINDS = {
     '8 bits, blocks of 32, zero points': (8, 32, True),
     '2 bits, blocks of 32': (2, 32, False),
     'int8 by column': (8, None, False),
+    'int8 by column, quantize_dynamic': (8, 0, False),
 }
 GGML_TYPES = {(4, 32, False): 'q4_0', (4, 32, True): 'q4_1', (8, 32, False): 'q8_0'}
 
@@ -98,6 +100,25 @@ def save_quantized(path, rows):
     return product_of(matrices)
 
 
+def save_dynamic(path, rows):
+    """Two products of int8 by column, whose x is quantized by the range that it has."""
+    random = np.random.default_rng(8)
+    nodes, constants, matrices, value = [], [], [], 'x'
+    for i, (depth, columns) in enumerate(zip(WIDTHS, WIDTHS[1:])):
+        integers = random.integers(-127, 128, (depth, columns)).astype(np.int8)
+        scales = (random.uniform(0.5, 1.0, columns) / 127 / np.sqrt(depth) * 2).astype(np.float32)
+        constants += [onnx.numpy_helper.from_array(v, f'{i}.{name}') for name, v in (('w', integers), ('s', scales), ('z', np.zeros(columns, np.int8)))]
+        nodes += [helper.make_node('DynamicQuantizeLinear', [value], [f'{i}.x', f'{i}.xs', f'{i}.xz']),
+                  helper.make_node('MatMulInteger', [f'{i}.x', f'{i}.w', f'{i}.xz', f'{i}.z'], [f'{i}.sum']),
+                  helper.make_node('Cast', [f'{i}.sum'], [f'{i}.f'], to=TensorProto.FLOAT),
+                  helper.make_node('Mul', [f'{i}.xs', f'{i}.s'], [f'{i}.m']),
+                  helper.make_node('Mul', [f'{i}.f', f'{i}.m'], [f'y{i}'])]
+        value = f'y{i}'
+        matrices.append(integers * scales)
+    save_graph(path, nodes, constants, value, rows)
+    return product_of(matrices)
+
+
 def save_graph(path, nodes, constants, result, rows):
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [rows, width]) for n, width in (('x', WIDTHS[0]), (result, WIDTHS[-1])))
     graph = helper.make_graph(nodes, 'prefill', [x], [y], constants)
@@ -115,8 +136,8 @@ def product_of(matrices):
 
 def save_model(path, bits, block, with_zeros, rows):
     """Two products; the function that computes them in float64."""
-    if block is None:
-        return save_quantized(path, rows)
+    if not block:
+        return save_dynamic(path, rows) if block == 0 else save_quantized(path, rows)
     random = np.random.default_rng(bits * 1000 + block)
     nodes, constants, matrices, value = [], [], [], 'x'
     for i, (depth, columns) in enumerate(zip(WIDTHS, WIDTHS[1:])):
@@ -227,7 +248,7 @@ def race_rivals(args, sinter, names):
                 x = np.random.default_rng(1).standard_normal((rows, WIDTHS[0])).astype(np.float32)
                 np.save(folder / 'x.npy', x)
                 race.convert('int8.sinter', '--activations', 'int8')
-                race.convert('float.sinter')
+                race.convert('float.sinter', *(['--disable-pass', 'dynamic-products'] if KINDS[name][1] == 0 else []))
                 wanted = exact(x)
                 quality = sqnr(race.result_of('int8.sinter'), wanted)
                 try:

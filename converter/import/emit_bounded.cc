@@ -396,13 +396,11 @@ class BoundedEmitter : private BoundedOperands {
   }
   Ids rule(const QuantizeAttrs&) { return keeping(whole_scale() ? axes_but({}) : std::set<int64_t>{}); }
   Ids rule(const DequantizeAttrs&) { return keeping(whole_scale() ? axes_but({}) : std::set<int64_t>{}); }
-  // The range that is rounded to holds 0, whatever the numbers are.
+  // 0 is within every range.
   Ids rule(const DynamicQuantizeAttrs&) {
-    std::vector<int64_t> all;
-    for (size_t axis = 0; axis < rank(0); ++axis) all.push_back(static_cast<int64_t>(axis));
-    fill(0, all, 0);
+    in_[0] = b_.filled(in_[0], 0);
     Ids results = n_.emit_padded(attrs_, in_, wanted_);
-    if (results[0] >= 0) results[0] = b_.with_lengths(results[0], of_[0]);
+    if (!results.empty() && results[0] >= 0) results[0] = b_.with_lengths(results[0], of_[0]);
     return results;
   }
   bool whole_scale() const { return n_.size(in_[1]) == 1; }

@@ -61,13 +61,20 @@ void Editor::bypass(int n, ValueId to) {
 }
 
 ValueId Editor::insert(int n, OpAttrs attrs, std::vector<ValueId> inputs) {
+  const std::vector<ValueId> results = insert_many(n, std::move(attrs), std::move(inputs), {true});
+  return results.empty() ? kAbsent : results[0];
+}
+
+std::vector<ValueId> Editor::insert_many(int n, OpAttrs attrs, std::vector<ValueId> inputs,
+                                         const std::vector<bool>& wanted) {
   Builder builder(graph_);
   builder.set_origin({node(n).name, node(n).origin});
   builder.set_target(&inserted_[static_cast<size_t>(n)]);
   for (const ValueId id : inputs)
     if (known(id)) ++reads_[static_cast<size_t>(id)];
-  std::vector<ValueId> result;
-  return builder.emit(std::move(attrs), std::move(inputs), 1, &result).ok() ? result[0] : kAbsent;
+  std::vector<ValueId> results;
+  if (!builder.emit(std::move(attrs), std::move(inputs), wanted, &results).ok()) results.clear();
+  return results;
 }
 
 int Editor::commit() {

@@ -41,6 +41,9 @@ class Editor {
   void bypass(int n, ValueId to);
   // A new operation before node n; constants fold. kAbsent if the operation is not possible.
   ValueId insert(int n, OpAttrs attrs, std::vector<ValueId> inputs);
+  // One with several outputs: kAbsent where they are not wanted. Empty if the operation is not possible.
+  std::vector<ValueId> insert_many(int n, OpAttrs attrs, std::vector<ValueId> inputs,
+                                   const std::vector<bool>& wanted);
   ValueId constant(ConstantPtr c) { return graph_.add_constant(std::move(c)); }
   // Inserts and erases, drops what is dead; returns the count of changes. The editor is void afterwards.
   int commit();

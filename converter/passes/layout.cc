@@ -314,8 +314,11 @@ class Relayout {
     std::vector<ValueId> results;
     if (!builder.emit(relabelled.attrs, std::move(inputs), wanted, &results).ok())
       throw std::logic_error("layout: an operation cannot be moved");
-    for (size_t i = 0; i < results.size(); ++i)
-      if (results[i] >= 0) forms_[static_cast<size_t>(node.outputs[i])].framed = results[i];
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (results[i] < 0) continue;
+      Forms& f = forms_[static_cast<size_t>(node.outputs[i])];
+      (rank(node.outputs[i]) < 3 ? f.own : f.framed) = results[i];  // numbers have no order
+    }
   }
 
   // The public value `id` is what `now` holds.

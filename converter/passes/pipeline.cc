@@ -22,6 +22,7 @@ int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
 int recognise_attention(Graph& graph);
 int recognise_rope(Graph& graph);
+int dynamic_products(Graph& graph);
 int float_products(Graph& graph);
 int recognise_experts(Graph& graph);
 int recognise_low_bit(Graph& graph);
@@ -53,6 +54,9 @@ std::span<const Pass> all_passes() {
        recognise_norms},
       {"recognise-attention", "finds softmax attention in two products", recognise_attention},
       {"recognise-rope", "finds rotary embeddings in elementary operations", recognise_rope},
+      {"dynamic-products",
+       "computes products of integers by constants on integers where DynamicQuantizeLinear has rounded x",
+       dynamic_products},
       {"float-products",
        "computes products of integers of 8 bits in float32 where only a Cast to float32 reads the sums",
        float_products},

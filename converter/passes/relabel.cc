@@ -97,6 +97,7 @@ std::optional<Relabelled> relabel(const Graph& graph, const Node& node, const Fr
     return result(r);
   }
   if (const auto* a = node.as<LutAttrs>()) return result(*a);
+  if (const auto* a = node.as<DynamicQuantizeAttrs>()) return result(*a);
   if (const auto* a = node.as<SoftmaxAttrs>()) return result(SoftmaxAttrs{moved(a->axis), a->log});
   if (const auto* a = node.as<CumulateAttrs>())
     return result(CumulateAttrs{a->fn, moved(a->axis), a->exclusive, a->reverse});

@@ -1,10 +1,13 @@
-// Quantize and Dequantize of dense tensors, per tensor and per axis: the bits of the reference kernels.
+// Quantize and Dequantize of dense tensors, per tensor and per axis, and DynamicQuantize: the bits of the
+// reference kernels.
 //
 // Axes are merged to [outer, channels, inner]. Where `inner` is long a row has one scale; else scales and
 // zero points are written out for a stretch of elements that repeats, and whole stretches are computed.
+#include <algorithm>
 #include <type_traits>
 
 #include "platforms/simd/int8.h"
+#include "runtime/backend/dynamic_range.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/quantize.cc"
@@ -224,6 +227,25 @@ void quantize_from(DType to, const void* x, void* y, size_t n, const Steps& step
       return quantize_as<X, uint16_t>(x, y, n, steps);
   }
 }
+// Widens the range to hold n numbers; NaN changes nothing.
+void widen_range(const float* x, size_t n, float* low, float* high) {
+  const DF d;
+  const size_t lanes = hn::Lanes(d);
+  VF low0 = hn::Set(d, *low), high0 = hn::Set(d, *high), low1 = low0, high1 = high0;
+  const auto widen = [](VF v, VF& least, VF& most) SINTER_SIMD_LAMBDA {
+    least = hn::IfThenElse(hn::Lt(v, least), v, least);
+    most = hn::IfThenElse(hn::Gt(v, most), v, most);
+  };
+  size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    widen(hn::LoadU(d, x + i), low0, high0);
+    widen(hn::LoadU(d, x + i + lanes), low1, high1);
+  }
+  for (; i < n; i += lanes) widen(hn::LoadN(d, x + i, n - i < lanes ? n - i : lanes), low0, high0);
+  *low = hn::ReduceMin(d, hn::Min(low0, low1));
+  *high = hn::ReduceMax(d, hn::Max(high0, high1));
+}
+
 void run_piece(DType from, DType to, const void* x, void* y, size_t n, const Steps& steps) {
   if (to != DType::kFloat32) {
     return from == DType::kFloat32 ? quantize_from<float>(to, x, y, n, steps)
@@ -252,6 +274,7 @@ namespace sinter::simd {
 namespace {
 
 HWY_EXPORT(run_piece);
+HWY_EXPORT(widen_range);
 
 constexpr bool is_quantized(DType t) { return t >= DType::kInt8 && t <= DType::kUint16; }
 
@@ -375,8 +398,43 @@ Status run_dequantize(const OpCall& call, RunContext& context) {
   return run_steps(call, context, call.attrs<DequantizeAttrs>().axis);
 }
 
+Status accept_dynamic(const OpCall& call) {
+  SINTER_RETURN_UNLESS(call.in(0).dtype == DType::kFloat32,
+                       unsupported("the simd kernel does not convert from this element type"));
+  return accept_dense(call);
+}
+Status run_dynamic(const OpCall& call, RunContext& context) {
+  const TensorView& x = call.in(0);
+  const auto* from = x.as<const float>();
+  const int64_t size = x.size();
+  constexpr int64_t kMostParts = 64;
+  const int64_t parts = std::clamp<int64_t>(size / kPiece, 1, kMostParts);
+  float low[kMostParts] = {}, high[kMostParts] = {};  // zero is always within
+  parallel_for(context.threads, parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = size * i / parts, count = size * (i + 1) / parts - first;
+      HWY_DYNAMIC_DISPATCH(widen_range)(from + first, static_cast<size_t>(count), low + i, high + i);
+    }
+  });
+  const DynamicRange range =
+      dynamic_range(*std::min_element(low, low + parts), *std::max_element(high, high + parts));
+  const auto to = static_cast<DType>(call.attrs<DynamicQuantizeAttrs>().to);
+  const int32_t zero = range.zero - (to == DType::kInt8 ? 128 : 0);
+  if (call.has_output(1)) *call.out(1).as<float>() = range.scale;
+  if (call.has_output(2)) *reinterpret_cast<uint8_t*>(call.out(2).data) = static_cast<uint8_t>(zero);
+  if (!call.has_output(0)) return ok_status();
+  auto* y = call.out(0).data;
+  const auto run = HWY_DYNAMIC_POINTER(run_piece);
+  parallel_for(context.threads, size, kPiece, [&](int64_t begin, int64_t end) {
+    run(DType::kFloat32, to, from + begin, y + begin, static_cast<size_t>(end - begin),
+        {nullptr, nullptr, range.scale, zero});
+  });
+  return ok_status();
+}
+
 }  // namespace
 
+const Kernel kDynamicQuantizeKernel = {Op::kDynamicQuantize, nullptr, nullptr, run_dynamic, accept_dynamic};
 const Kernel kQuantizeKernel = {Op::kQuantize, nullptr, nullptr, run_quantize, accept_quantize};
 const Kernel kDequantizeKernel = {Op::kDequantize, nullptr, nullptr, run_dequantize, accept_dequantize};
 

@@ -4,6 +4,7 @@
 // operand or the result is float64. NaN quantizes to the zero point.
 #include <cmath>
 
+#include "runtime/backend/dynamic_range.h"
 #include "runtime/core/float_formats.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/kernels/reference.h"
@@ -210,13 +211,16 @@ Status run_dequantize(const OpCall& call, RunContext&) {
 }
 
 Status infer_dynamic_quantize(OpCall& call) {
+  const int64_t to = call.attrs<DynamicQuantizeAttrs>().to;
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(call.in(0).dtype)));
-  SINTER_RETURN_IF_ERROR(give_output(call, 0, DType::kUint8, call.in(0).shape()));
+  SINTER_RETURN_UNLESS(to == static_cast<int64_t>(DType::kUint8) || to == static_cast<int64_t>(DType::kInt8),
+                       unsupported("%A is not a type to quantize to", to));
+  SINTER_RETURN_IF_ERROR(give_output(call, 0, static_cast<DType>(to), call.in(0).shape()));
   SINTER_RETURN_IF_ERROR(give_output(call, 1, DType::kFloat32, {}));
-  return give_output(call, 2, DType::kUint8, {});
+  return give_output(call, 2, static_cast<DType>(to), {});
 }
 
-// The range always holds zero; a range of zero only has scale 1. NaN does not affect the range.
+// The range always holds zero. NaN does not affect the range.
 Status run_dynamic_quantize(const OpCall& call, RunContext&) {
   return for_float(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -227,16 +231,18 @@ Status run_dynamic_quantize(const OpCall& call, RunContext&) {
       if (v < low) low = v;
       if (v > high) high = v;
     });
-    const float scale = low == high ? 1.0f : (high - low) / 255.0f;
-    const auto zero =
-        static_cast<uint8_t>(quantize_integer(static_cast<double>(-low / scale), 0, DType::kUint8));
+    const DynamicRange range = dynamic_range(low, high);
+    // int8 has the same bits but for the highest.
+    const bool less = call.attrs<DynamicQuantizeAttrs>().to == static_cast<int64_t>(DType::kInt8);
+    const auto flip = static_cast<uint8_t>(less ? 128 : 0);
     if (call.has_output(0))
       map_unary<uint8_t, T>(call.out(0), x, [=](T v) {
-        return static_cast<uint8_t>(
-            quantize_integer(static_cast<double>(static_cast<float>(v) / scale), zero, DType::kUint8));
+        return static_cast<uint8_t>(quantize_integer(static_cast<double>(static_cast<float>(v) / range.scale),
+                                                     range.zero, DType::kUint8) ^
+                                    flip);
       });
-    if (call.has_output(1)) store<float>(call.out(1).data, scale);
-    if (call.has_output(2)) store<uint8_t>(call.out(2).data, zero);
+    if (call.has_output(1)) store<float>(call.out(1).data, range.scale);
+    if (call.has_output(2)) store<uint8_t>(call.out(2).data, static_cast<uint8_t>(range.zero ^ flip));
     return ok_status();
   });
 }

@@ -110,6 +110,19 @@ def integers():
     return net, {"n": (2, 9)}, lambda r, n: {"x": r.integers(-5, 6, (2, n))}
 
 
+def quantized():
+    """As onnxruntime's quantize_dynamic writes it: the range of a value is that of the elements that exist."""
+    nodes = [node("DynamicQuantizeLinear", ["x"], ["q", "qs", "qz"]), node("MatMulInteger", ["q", "w", "qz", "wz"], ["i"]),
+             node("Cast", ["i"], ["f"], to=FLOAT), node("Mul", ["qs", "ws"], ["m"]), node("Mul", ["f", "m"], ["h"]),
+             node("Transpose", ["h"], ["t"], perm=[0, 2, 1]), node("DynamicQuantizeLinear", ["t"], ["r", "rs", "rz"]),
+             node("ConvInteger", ["r", "v", "rz"], ["j"]), node("Cast", ["j"], ["g"], to=FLOAT), node("Mul", ["g", "rs"], ["y"])]
+    r = np.random.default_rng(5)
+    net = model(nodes, [value("x", FLOAT, ["batch", "seq", 8])], [value(n, FLOAT, None) for n in ("h", "y")],
+                constants(w=r.integers(0, 256, (8, 12)).astype("u1"), wz=np.uint8(120), ws=np.float32(0.01),
+                          v=r.integers(-128, 128, (6, 12, 1)).astype("i1")))
+    return net, {"batch": (1, 2), "seq": (1, 17)}, lambda r, batch, seq: {"x": floats(r, batch, seq, 8) + np.float32(2.5)}
+
+
 def joined():
     """Both axes are bounded, and neither stays where it was."""
     nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0]), node("Reshape", ["t", "flat"], ["f"]), node("Concat", ["f", "z"], ["c"], axis=0),
@@ -138,4 +151,4 @@ def branches():
     return net, {"n": (1, 8)}, lambda r, n: {"x": floats(r, n, 3)}
 
 
-ALL = [attention, heads, embeddings, recurrent, pictures, pointwise, cache, integers, joined, branches]
+ALL = [attention, heads, embeddings, recurrent, pictures, pointwise, cache, integers, quantized, joined, branches]

@@ -134,5 +134,24 @@ TEST(DynamicQuantize, RangeHoldsZero) {
   EXPECT_EQ(run_op(DynamicQuantizeAttrs{}, {tensor<float>({0}, {})})[0].dims, (Shape{0}));
 }
 
+// The same numbers less 128.
+TEST(DynamicQuantize, ToInt8) {
+  DynamicQuantizeAttrs attrs{};
+  attrs.to = static_cast<int64_t>(DType::kInt8);
+  for (const int64_t n : {0, 5, 64, 1003, 40000}) {
+    auto v = noise<float>({n}, -3, 5).values<float>();
+    if (n > 5) v[3] = kNan, v[static_cast<size_t>(n) - 1] = 7;
+    const Tensor x = tensor<float>({n}, v);
+    const auto less = run_op(attrs, {x}, {3, {}}), y = run_op(DynamicQuantizeAttrs{}, {x}, {3, {}});
+    std::vector<int8_t> want;
+    for (const uint8_t b : y[0].values<uint8_t>()) want.push_back(static_cast<int8_t>(b - 128));
+    expect_equal(less[0], tensor<int8_t>({n}, want));
+    expect_equal(less[1], y[1]);
+    expect_equal(less[2], tensor<int8_t>({}, {static_cast<int8_t>(y[2].values<uint8_t>()[0] - 128)}));
+  }
+  attrs.to = static_cast<int64_t>(DType::kInt16);
+  expect_refused(attrs, {tensor<float>({1}, {1})});
+}
+
 }  // namespace
 }  // namespace sinter::test

@@ -63,6 +63,35 @@ TEST(FloatProducts, OfTwoComputedMatrices) {
   }
 }
 
+// As ConvInteger is lowered, whose differences are transposed.
+TEST(FloatProducts, OfConvolutions) {
+  for (const bool depthwise : {false, true}) {
+    Sketch s;
+    const ValueId x = s.emit(to(DType::kInt32), {s.emit(to(DType::kUint8), {s.input({1, 3, 6, 5}, 0, 250)})});
+    const ValueId zero = s.emit(to(DType::kInt32), {s.emit(to(DType::kUint8), {s.input({}, 0, 250)})});
+    const ValueId last = s.emit(TransposeAttrs{IntList{0, 2, 3, 1}}, {s.emit(SubAttrs{}, {x, zero})});
+    const auto weights = [&](const Dims& dims) {
+      return s.emit(to(DType::kInt32), {s.emit(to(DType::kInt8), {s.constant(dims, -100, 100)})});
+    };
+    ValueId sum = kAbsent;
+    if (depthwise) {
+      DepthwiseConvAttrs a{};
+      a.strides = a.dilations = IntList{1, 1}, a.pads = IntList{1, 1, 1, 1};
+      sum = s.emit(a, {last, weights({3, 3, 6})});
+    } else {
+      ConvAttrs a{};
+      a.strides = a.dilations = IntList{1, 1}, a.pads = IntList{1, 1, 1, 1};
+      sum = s.emit(a, {last, weights({4, 3, 3, 3})});
+    }
+    s.output(s.emit(to(DType::kFloat32), {s.emit(TransposeAttrs{IntList{0, 3, 1, 2}}, {sum})}));
+    EXPECT_GT(apply(float_products, s, 0), 0);
+    for (const Node& node : s.graph.nodes)
+      if (node.op() != Op::kCast) {
+        EXPECT_EQ(s.graph.value(node.outputs[0]).dtype, DType::kFloat32) << op_name(node.op());
+      }
+  }
+}
+
 TEST(FloatProducts, NotWhereTheSumIsReadOrWrapsOrIsWide) {
   Product read, wide, words, deep;
   read.build();

@@ -58,6 +58,20 @@ TEST(Layout, PassesThroughOperationsWithAxes) {
   EXPECT_EQ(count_ops(s.graph, Op::kTranspose), 0) << dump(s.graph);
 }
 
+// Its scale and zero point have no order; they may be public.
+TEST(Layout, PassesThroughDynamicQuantize) {
+  Sketch s;
+  Builder builder(s.graph);
+  std::vector<ValueId> q;
+  EXPECT_TRUE(builder.emit(DynamicQuantizeAttrs{}, {square_conv(s, s.input({1, 1, 6, 4}), 6)}, 3, &q).ok());
+  const ValueId x =
+      s.emit(SubAttrs{}, {s.emit(to(DType::kFloat32), {q[0]}), s.emit(to(DType::kFloat32), {q[2]})});
+  s.output(square_conv(s, x, 1));
+  s.output(q[2], "zero");
+  apply(assign_layout, s);
+  EXPECT_EQ(count_ops(s.graph, Op::kTranspose), 0) << dump(s.graph);
+}
+
 TEST(Layout, ChannelShuffleAndDepthToSpaceStayChannelsLast) {
   Sketch s;
   ValueId x = square_conv(s, s.input({1, 1, 4, 4}), 8);

@@ -333,7 +333,7 @@ std::span<const OnnxOperator> quantize_rules() {
       {"QLinearMatMul", 10, lower_qlinear_matmul, "", kNoTraits},
       {"QLinearConv", 10, lower_qlinear_conv, "", kNoTraits},
       {"MatMulInteger", 10, lower_matmul_integer, "", kTakesBounded},
-      {"ConvInteger", 10, lower_conv_integer, "", kNoTraits},
+      {"ConvInteger", 10, lower_conv_integer, "", kTakesBounded},
       {"QuantizeLinear", 1, lower_quantize, "", kTakesBounded, kMicrosoft},
       {"DequantizeLinear", 1, lower_dequantize, "", kTakesBounded, kMicrosoft},
       {"QLinearConv", 1, lower_qlinear_conv_microsoft, "", kNoTraits, kMicrosoft},
@@ -348,8 +348,8 @@ std::span<const OnnxOperator> quantize_rules() {
       {"QLinearConcat", 1, lower_qlinear_concat, "", kNoTraits, kMicrosoft},
       {"QLinearWhere", 1, lower_qlinear_where, "b", kNoTraits, kMicrosoft},
       {"QGemm", 1, lower_qgemm, "", kNoTraits, kMicrosoft},
-      {"DynamicQuantizeMatMul", 1, lower_dynamic_quantize_matmul, "", kNoTraits, kMicrosoft},
-      {"MatMulIntegerToFloat", 1, lower_matmul_integer_to_float, "", kNoTraits, kMicrosoft},
+      {"DynamicQuantizeMatMul", 1, lower_dynamic_quantize_matmul, "", kTakesBounded, kMicrosoft},
+      {"MatMulIntegerToFloat", 1, lower_matmul_integer_to_float, "", kTakesBounded, kMicrosoft},
   };
   return kRules;
 }

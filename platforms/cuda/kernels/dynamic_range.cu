@@ -45,7 +45,8 @@ SINTER_KERNEL(parameters_of_range, DynamicRangeArguments) {
   const float scale = low == high ? 1.0f : (high - low) / 255.0f;
   const float place = -low / scale;
   const float rounded = m_isnan(place) ? 0.0f : m_rint(place);
-  const auto zero = static_cast<uint8_t>(rounded < 0.0f ? 0.0f : rounded > 255.0f ? 255.0f : rounded);
+  const int number = static_cast<int>(rounded < 0.0f ? 0.0f : rounded > 255.0f ? 255.0f : rounded);
+  const auto zero = static_cast<uint8_t>(number + a.lowest);
   a.parameters->scale = scale, a.parameters->one = 1.0f, a.parameters->zero = zero;
   if (a.scale != nullptr) *a.scale = scale;
   if (a.zero != nullptr) *a.zero = zero;

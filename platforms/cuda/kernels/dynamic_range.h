@@ -10,7 +10,7 @@ inline constexpr int kMostRangeBlocks = 256, kRangeElementsOfThread = 16;
 
 struct DynamicParameters {
   float scale, one;  // one: 1
-  uint8_t zero;
+  uint8_t zero;      // or the bits of an int8
 };
 
 struct DynamicRangeArguments {
@@ -23,6 +23,7 @@ struct DynamicRangeArguments {
   DynamicParameters* parameters = nullptr;
   float* scale = nullptr;  // null: not wanted
   uint8_t* zero = nullptr;
+  int32_t lowest = 0;  // of the type: 0 or -128
 };
 
 }  // namespace sinter::cuda

@@ -109,7 +109,10 @@ Status lower_DynamicQuantize(Lowering& l) {
   std::byte* const parameters = l.workspace(sizeof(DynamicParameters));
   r.parameters = reinterpret_cast<DynamicParameters*>(parameters);
   r.scale = l.has_output(1) ? l.out(1).as<float>() : nullptr;
-  r.zero = l.has_output(2) ? l.out(2).as<uint8_t>() : nullptr;
+  const auto to = static_cast<DType>(l.attrs<DynamicQuantizeAttrs>().to);
+  const int lowest = to == DType::kInt8 ? -128 : 0;
+  r.zero = l.has_output(2) ? reinterpret_cast<uint8_t*>(l.out(2).data) : nullptr;
+  r.lowest = lowest;
   r.x = x.data, r.dtype = x.dtype, r.box = box, r.steps = steps_of(x, box);
   Steps* const steps[] = {&r.steps};
   merge_axes(&r.box, steps);
@@ -122,13 +125,13 @@ Status lower_DynamicQuantize(Lowering& l) {
   const auto quantize = [&]<class T>(ElementProgram<T>&& p) {
     const uint8_t scale = p.operand(at(offsetof(DynamicParameters, scale)), DType::kFloat32),
                   one = p.operand(at(offsetof(DynamicParameters, one)), DType::kFloat32),
-                  zero = p.operand(at(offsetof(DynamicParameters, zero)), DType::kUint8);
+                  zero = p.operand(at(offsetof(DynamicParameters, zero)), to);
     p.load(x);
     p.round_to(DType::kFloat32);
     p.function(FloatFunction::kDiv, {scale});
     p.round_to(
         DType::kFloat32);  // a quotient of floats that is rounded to double and then to float is rounded once
-    p.function(FloatFunction::kQuantize, {one, zero}, {T(0), T(255)});
+    p.function(FloatFunction::kQuantize, {one, zero}, {T(lowest), T(lowest + 255)});
     p.store(l.out(0));
     return p.launch();
   };
