@@ -8,7 +8,8 @@ rounded=True keys and values are rounded to 255 steps of their row's largest mag
 products and mask are as torch.onnx.export(dynamo=True) writes them; with softcap=c scores are c * tanh(scores / c),
 as in Gemma 2. One head of keys and values meets all heads of queries by broadcasting. masks="two": causality replaces scores, and
 the mask is added (GPT-Neo); "slopes": a slope for each head times the key's position is added, and then scores are replaced (MPT).
-rotated=n: the first n elements of a row are turned (Phi), those of pairs=True with their neighbour (GPT-J). with_encoder(): the same, as the second half of a model whose encoder has run before.
+rotated=n: the first n elements of a row are turned (Phi), those of pairs=True with their neighbour (GPT-J). operator="keys": Attention
+of opset 23 reads the joined keys; "past": it joins them. with_encoder(): the same, as the second half of a model whose encoder has run before.
 """
 import dataclasses
 
@@ -129,7 +130,7 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
 
 
 def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False, softcap=None, masks="one", rotated=None,
-                pairs=False):
+                pairs=False, operator=None):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -197,9 +198,17 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
             return g.add("Reshape", each, g.integers(0, shape.heads, -1, shape.size))
         q, k, v = turned(heads(shape.heads)), turned(heads(shape.groups)), heads(shape.groups)
         k, v = kept(k), kept(v)
+        if operator == "past":
+            names = [f"{when}.{layer}.{what}" for when in ("past_key_values", "present") for what in ("key", "value")]
+            g.nodes.append(helper.make_node("Attention", [q, k, v, "", *names[:2]], [f"mixed{layer}", *names[2:]],
+                                            name=f"attention_{layer}", is_causal=1))
+            return g.add("Reshape", g.add("Transpose", f"mixed{layer}", perm=[0, 2, 1, 3]), g.integers(0, 0, shape.hidden))
         k = g.add("Concat", f"past_key_values.{layer}.key", k, name=f"present.{layer}.key", axis=2)
         v = g.add("Concat", f"past_key_values.{layer}.value", v, name=f"present.{layer}.value", axis=-2)
         k, v = repeated(k), repeated(v)
+        if operator == "keys":
+            mixed = g.add("Attention", q, k, v, seen, scale=shape.size ** -0.5)
+            return g.add("Reshape", g.add("Transpose", mixed, perm=[0, 2, 1, 3]), g.integers(0, 0, shape.hidden))
         products = (exported_scores if exported else scores)(q, k)
         if softcap is not None:
             cap = g.constant(softcap, kind)
@@ -224,7 +233,8 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
 
     g.decoder(shape, attention)
     total = "past_sequence_length + sequence_length"
-    return g.model(*g.ports(shape, total, "past_sequence_length", total, True))
+    ports = g.ports(shape, total, "past_sequence_length", total, True)
+    return g.model(*ports, 23 if operator else 18)
 
 
 def with_encoder():

@@ -86,6 +86,19 @@ class Decoders(ProgramCase):
                 self.assertEqual(steps.count(" Rope "), 2 * models.SMALL.layers)
                 self.assertNotIn(" GatherNd ", steps)  # the mask of ones
 
+    def test_reads_caches_of_the_attention_operator(self):
+        for groups in (2, 4):
+            for operator in ("keys", "past"):
+                with self.subTest(groups=groups, operator=operator):
+                    model = models.with_concat(shape=dataclasses.replace(models.SMALL, groups=groups), operator=operator)
+                    for target in ("x86_64", "portable"):
+                        file = self.convert(model, "--target", target)
+                        self.expect_near(self.decode(file, *RUNS), self.answers(model))
+                    self.expect_one_pass(file, groups, np.float32)
+                    file = self.convert(model, "--kv-cache", "int8")
+                    self.expect_narrow_rows(file, "int8")
+                    self.assertGreater(snr(self.decode(file, *RUNS), self.answers(model)), 36)
+
     def expect_one_pass(self, file, groups, kind):
         """Attention reads the states where they are, and keys and values of several heads once."""
         steps = [s for s in self.call("inspect", file, "--steps", "--entry", "1").out.splitlines() if " Attention " in s]
