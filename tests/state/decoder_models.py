@@ -9,7 +9,9 @@ products and mask are as torch.onnx.export(dynamo=True) writes them; with softca
 as in Gemma 2. One head of keys and values meets all heads of queries by broadcasting. masks="two": causality replaces scores, and
 the mask is added (GPT-Neo); "slopes": a slope for each head times the key's position is added, and then scores are replaced (MPT).
 rotated=n: the first n elements of a row are turned (Phi), those of pairs=True with their neighbour (GPT-J). operator="keys": Attention
-of opset 23 reads the joined keys; "past": it joins them. with_encoder(): the same, as the second half of a model whose encoder has run before.
+of opset 23 reads the joined keys; "past": it joins them. room="ScatterND" or "TensorScatter": caches of a fixed size, into which the model
+writes by this operator (transformers' StaticCache); what they hold is counted beside them, and the mask is of rank 4. with_encoder():
+with_concat() as the second half of a model whose encoder has run before; merged(): as optimum writes it, with the first run as a branch.
 """
 import dataclasses
 
@@ -130,7 +132,7 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
 
 
 def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False, softcap=None, masks="one", rotated=None,
-                pairs=False, operator=None):
+                pairs=False, operator=None, room=None):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -148,7 +150,7 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
         kept = g.add("Unsqueeze", kept, g.integers(0, 1, 2))
     else:
         kept = g.add("Cast", g.add("Unsqueeze", "attention_mask", g.integers(1, 2)), to=TensorProto.BOOL)
-    seen = g.add("And", causal, kept)
+    seen = "attention_mask" if room else g.add("And", causal, kept)
     none, hidden = g.constant(0, kind), g.constant(-30000.0 if kind == np.float16 else -3.0e38, kind)
 
     def masked(products):
@@ -203,8 +205,13 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
             g.nodes.append(helper.make_node("Attention", [q, k, v, "", *names[:2]], [f"mixed{layer}", *names[2:]],
                                             name=f"attention_{layer}", is_causal=1))
             return g.add("Reshape", g.add("Transpose", f"mixed{layer}", perm=[0, 2, 1, 3]), g.integers(0, 0, shape.hidden))
-        k = g.add("Concat", f"past_key_values.{layer}.key", k, name=f"present.{layer}.key", axis=2)
-        v = g.add("Concat", f"past_key_values.{layer}.value", v, name=f"present.{layer}.value", axis=-2)
+        if room:
+            count = f"past_key_values.{layer}.count"
+            k, v = (written(rows, count, f"{layer}.{what}") for rows, what in ((k, "key"), (v, "value")))
+            g.add("Add", count, tokens, name=f"present.{layer}.count")
+        else:
+            k = g.add("Concat", f"past_key_values.{layer}.key", k, name=f"present.{layer}.key", axis=2)
+            v = g.add("Concat", f"past_key_values.{layer}.value", v, name=f"present.{layer}.value", axis=-2)
         k, v = repeated(k), repeated(v)
         if operator == "keys":
             mixed = g.add("Attention", q, k, v, seen, scale=shape.size ** -0.5)
@@ -218,6 +225,14 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
             weights = g.add("Where", g.add("IsNaN", weights), g.constant(0, kind), weights)
         mixed = g.add("Transpose", g.add("MatMul", weights, v), perm=[0, 2, 1, 3])
         return g.add("Reshape", mixed, g.integers(0, 0, shape.hidden))
+
+    def written(rows, count, name):
+        past, present = f"past_key_values.{name}", f"present.{name}"
+        if room == "TensorScatter":
+            return g.add(room, past, rows, g.add("Unsqueeze", count, g.integers(0)), name=present, axis=2)
+        places = g.add("Unsqueeze", g.add("Add", g.add("Range", zero, tokens, one), count), g.integers(-1))
+        past, rows = (g.add("Transpose", x, perm=[2, 0, 1, 3]) for x in (past, rows))
+        return g.add("Transpose", g.add("ScatterND", past, places, rows), name=present, perm=[1, 2, 0, 3])
 
     def scores(q, k):
         return g.add("Div", g.add("MatMul", q, g.add("Transpose", k, perm=[0, 1, 3, 2])), g.constant(np.sqrt(shape.size), kind))
@@ -233,8 +248,13 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
 
     g.decoder(shape, attention)
     total = "past_sequence_length + sequence_length"
-    ports = g.ports(shape, total, "past_sequence_length", total, True)
-    return g.model(*ports, 23 if operator else 18)
+    if room:
+        inputs, outputs = g.ports(shape, "cache_length", "cache_length", "cache_length", True)
+        inputs[1] = value("attention_mask", TensorProto.BOOL, [1, 1, "sequence_length", "cache_length"])
+        for ports, when in ((inputs, "past_key_values"), (outputs, "present")):
+            ports.extend(value(f"{when}.{layer}.count", TensorProto.INT64, []) for layer in range(shape.layers))
+        return g.model(inputs, outputs, 24)
+    return g.model(*g.ports(shape, total, "past_sequence_length", total, True), 23 if operator else 18)
 
 
 def with_encoder():
@@ -256,6 +276,34 @@ def with_encoder():
     return model
 
 
+def merged():
+    """with_encoder() behind an If, whose other branch computes the first run, here as the first one does with no past."""
+    model = with_encoder()
+    graph = model.graph
+    encoder = "past_key_values.0.encoder.value"
+    pasts = [i.name for i in graph.input if i.name.startswith("past")]
+    first = onnx_graph(graph, {encoder: "encoder_hidden_states", **{name: "no " + name for name in pasts if name != encoder}})
+    none = np.zeros([1, SMALL.groups, 0, SMALL.size], np.float32)
+    first.initializer.extend(numpy_helper.from_array(none, "no " + name) for name in pasts if name != encoder)
+    branches = {"then_branch": onnx_graph(graph, {}), "else_branch": first}
+    outputs = [o.name for o in graph.output]
+    del graph.node[:], graph.initializer[:]
+    graph.node.append(helper.make_node("If", ["use_cache_branch"], outputs, name="merged", **branches))
+    hidden = next(i for i in graph.input if i.name == encoder)
+    graph.input.append(value("encoder_hidden_states", TensorProto.FLOAT, [d.dim_param or d.dim_value for d in hidden.type.tensor_type.shape.dim]))
+    graph.input.append(value("use_cache_branch", TensorProto.BOOL, [1]))
+    return model
+
+
+def onnx_graph(graph, renamed):
+    """A branch that computes what the graph does, from inputs of other names."""
+    nodes = []
+    for node in graph.node:
+        nodes.append(type(node).FromString(node.SerializeToString()))
+        nodes[-1].input[:] = [renamed.get(i, i) for i in node.input]
+    return helper.make_graph(nodes, "branch", [], graph.output, graph.initializer)
+
+
 def without_caches():
     g = Graph(1, np.float32)
     g.add("MatMul", "x", g.weight(8, 8), name="y")
@@ -263,25 +311,31 @@ def without_caches():
 
 
 class Growing:
-    """onnxruntime's answers, whose caller carries the caches, which grow."""
+    """onnxruntime's answers, whose caller carries the caches, which grow, or have a fixed size (`room`)."""
 
-    def __init__(self, model):
+    def __init__(self, model, room=0):
         import onnxruntime
+        onnxruntime.set_default_logger_severity(3)  # TensorScatter warns of each copy
         self.session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         inputs = self.session.get_inputs()
         self.names = [i.name for i in inputs]
-        kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int8)": np.int8, "tensor(uint8)": np.uint8}
+        kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int8)": np.int8, "tensor(uint8)": np.uint8,
+                 "tensor(int64)": np.int64}
+        self.past, self.room = 0, room
         # Of an open size only lengths and rows of unknown size ("kv_cache_dim"); axis 0 is the batch.
-        open_sizes = {"kv_cache_dim": SMALL.size}
-        self.caches = {i.name: np.zeros([1, *(d if isinstance(d, int) else open_sizes.get(d, 0) for d in i.shape[1:])], kinds[i.type])
+        open_sizes = {"kv_cache_dim": SMALL.size, "batch_size": 1, "cache_length": room}
+        self.caches = {i.name: np.zeros([d if isinstance(d, int) else open_sizes.get(d, 0) for d in i.shape], kinds[i.type])
                        for i in inputs if i.name.startswith("past")}
         self.position_rank = next((len(i.shape) for i in inputs if i.name == "position_ids"), 2)
 
     def __call__(self, ids):
         ids = np.asarray(ids, np.int64)[None]
-        past = self.caches["past_key_values.0.key"].shape[2]
-        total = past + ids.shape[1]
-        feeds = {"input_ids": ids, "attention_mask": np.ones((1, total), np.int64),
+        past, total = self.past, self.past + ids.shape[1]
+        self.past = total
+        mask = np.ones((1, total), np.int64)
+        if self.room:
+            mask = (np.arange(self.room) <= np.arange(past, total)[:, None])[None, None]
+        feeds = {"input_ids": ids, "attention_mask": mask,
                  "position_ids": np.arange(past, total, dtype=np.int64)[None], **self.caches}
         if self.position_rank == 3:
             feeds["position_ids"] = np.repeat(feeds["position_ids"][None], 3, 0)

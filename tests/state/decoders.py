@@ -50,8 +50,8 @@ class Decoders(ProgramCase):
                 self.assertIn(word, r.stderr)
         return np.fromfile(out, np.float32).reshape(-1, models.SMALL.vocabulary)
 
-    def answers(self, model, runs=RUNS):
-        growing = models.Growing(model)
+    def answers(self, model, runs=RUNS, **more):
+        growing = models.Growing(model, **more)
         return np.concatenate([growing(run)[0] for run in runs]).astype(np.float32)
 
     def expect_near(self, found, wanted, tolerance=2e-4):
@@ -172,15 +172,61 @@ class Decoders(ProgramCase):
         values = drawn.standard_normal((1, models.SMALL.groups, 6, models.SMALL.size), np.float32)
         mask = np.array([[1, 1, 1, 1, 0, 0]])
         wanted = self.answers(models.with_concat()) + np.sum(values * mask[:, None, :, None])
-        file = self.convert(models.with_encoder(), "--dim", "encoder_length=6", sets="sequence_length=1")
-        given = {"encoder_attention_mask": mask, "past_key_values.0.encoder.value": values}
-        facts = json.loads(self.call("inspect", file, "--json").out)
-        self.assertEqual({i["name"] for i in facts["inputs"]}, {"input_ids", *given})
-        data, out = self.path("encoded.npz"), self.path("encoded.out.npz")
-        cli.save_npz(data, {"input_ids": np.array(tokens).reshape(-1, 1, 1), **{n: np.stack([a] * len(tokens)) for n, a in given.items()}})
-        self.call("run", file, "--inputs", data, "--outputs", out, "--each", "--stateful")
-        with np.load(out) as arrays:
-            self.expect_near(arrays["logits"].reshape(len(tokens), -1), wanted, 1e-3)
+        encoded, hidden = "past_key_values.0.encoder.value", "encoder_hidden_states"
+        renamed = models.with_encoder()  # the model gives back what it got, and no name holds a hint
+        for ports in (renamed.graph.input, renamed.graph.output, *((n.input, n.output) for n in renamed.graph.node)):
+            self.rename(ports, {"encoder_attention_mask": "attention_mask.1", encoded: "past_key_values.0.cross.value",
+                                encoded.replace("past_key_values", "present"): "present.0.cross.value"})
+        for model, given in ((models.with_encoder(), {"encoder_attention_mask": mask, encoded: values}),
+                             (models.merged(), {"encoder_attention_mask": mask, encoded: values, hidden: values}),
+                             (renamed, {"attention_mask.1": mask, "past_key_values.0.cross.value": values})):
+            with self.subTest(inputs=list(given)):
+                file = self.convert(model, "--dim", "encoder_length=6", sets="sequence_length=1")
+                facts = json.loads(self.call("inspect", file, "--json").out)
+                self.assertEqual({i["name"] for i in facts["inputs"]}, {"input_ids", *given})
+                data, out = self.path("encoded.npz"), self.path("encoded.out.npz")
+                cli.save_npz(data, {"input_ids": np.array(tokens).reshape(-1, 1, 1),
+                                    **{n: np.stack([a] * len(tokens)) for n, a in given.items()}})
+                self.call("run", file, "--inputs", data, "--outputs", out, "--each", "--stateful")
+                with np.load(out) as arrays:
+                    self.expect_near(arrays["logits"].reshape(len(tokens), -1), wanted, 1e-3)
+
+    def rename(self, ports, names):
+        for port in ports:
+            if isinstance(port, onnx.ValueInfoProto):
+                port.name = names.get(port.name, port.name)
+            else:
+                port[:] = [names.get(name, name) for name in port]
+
+    def test_caches_of_a_fixed_size(self):
+        for room in ("ScatterND", "TensorScatter"):
+            for groups in (2, 4):
+                with self.subTest(room=room, groups=groups):
+                    model = models.with_concat(shape=dataclasses.replace(models.SMALL, groups=groups), room=room)
+                    wanted = self.answers(model, room=BOUND)
+                    for target in ("x86_64", "portable"):
+                        file = self.convert(model, "--target", target)
+                        self.expect_near(self.decode(file, *RUNS), wanted)
+                        back = self.decode(file, [3, 5, 7, 0], "at=3", [9], [11])
+                        self.expect_near(back[[0, 1, 2, 4, 5]], wanted[:5])
+                    facts = json.loads(self.call("inspect", file, "--json").out)
+                    self.assertEqual([i["name"] for i in facts["inputs"]], ["input_ids"])
+                    self.assertEqual([o["name"] for o in facts["outputs"]], ["logits"])
+                    self.assertEqual({s["bytes"] for s in facts["states"]}, {groups * BOUND * models.SMALL.size * 4, 8})
+
+    def test_counts_that_are_not_of_the_tokens_are_refused(self):
+        model = models.with_concat(room="ScatterND")
+        count = next(n for n in model.graph.node if n.output[0] == "present.1.count")
+        count.input[1] = count.input[0]
+        self.convert(model, code=3, words=("'present.1.count' is not proven", "--state present.1.count=past_key_values.1.count"))
+
+    def test_sizes_that_are_named_by_a_number(self):
+        model = models.with_concat()
+        for port in model.graph.input:
+            if port.name.startswith("past"):
+                dims = port.type.tensor_type.shape.dim
+                dims[1].dim_param, dims[3].dim_param = str(models.SMALL.groups), str(models.SMALL.size)
+        self.expect_near(self.decode(self.convert(model), *RUNS), self.answers(models.with_concat()))
 
     def test_the_caller_gives_tokens_only(self):
         report = self.path("report.json")
