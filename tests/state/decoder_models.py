@@ -1,8 +1,8 @@
 """Small decoders in the forms that exporters write, with random weights.
 
 with_group_query(): as ONNX Runtime's model builder (onnxruntime-genai) writes them: GroupQueryAttention, whose lengths are
-sums of the attention mask; with quantized=(PER_TENSOR or PER_CHANNEL, bits) the caches hold integers, or floats of 8 bits
-with bits="float8". with_concat(): as torch
+sums of the attention mask, or with by_cache=True follow from the length of a cache, as transformers' own exporter has them; with
+quantized=(PER_TENSOR or PER_CHANNEL, bits) the caches hold integers, or floats of 8 bits with bits="float8". with_concat(): as torch
 exports of transformers are (optimum): new keys are joined to the past ones, and the mask is computed from the lengths; with
 rounded=True keys and values are rounded to 255 steps of their row's largest magnitude before that; with exported=True the
 products and mask are as torch.onnx.export(dynamo=True) writes them; with softcap=c scores are c * tanh(scores / c),
@@ -98,7 +98,7 @@ def angles(shape):
     return np.arange(shape.positions)[:, None] / 100.0 ** (np.arange(pairs)[None] / pairs)
 
 
-def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **attributes):
+def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, by_cache=False, **attributes):
     g = Graph(seed, kind)
     if quantized:
         how, bits = quantized
@@ -116,13 +116,23 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
     last = g.add("Cast", counts, to=TensorProto.INT32)
     total = g.add("Cast", g.add("Gather", g.add("Shape", "attention_mask"), g.constant(1, np.int64)), to=TensorProto.INT32)
     cos, sin = (g.constant(f(angles(shape)), kind) for f in (np.cos, np.sin))
+    bias = ""
+    if by_cache:
+        past, tokens = (g.add("Gather", g.add("Shape", name), g.constant(axis, np.int64))
+                        for name, axis in (("past_key_values.0.value", 2), ("input_ids", 1)))
+        count, zero, one = g.add("Add", past, tokens), g.constant(0, np.int64), g.constant(1, np.int64)
+        total = g.add("Cast", count, to=TensorProto.INT32)
+        last = g.add("Reshape", g.add("Sub", total, g.constant(1, np.int32)), g.integers(1))
+        rows = g.add("Unsqueeze", g.add("Range", past, count, one), g.integers(1))
+        seen = g.add("LessOrEqual", g.add("Unsqueeze", g.add("Range", zero, count, one), g.integers(0)), rows)
+        bias = g.add("Where", g.add("Unsqueeze", seen, g.integers(0, 1)), g.constant(0, kind), g.constant(-3e4, kind))
 
     def attention(layer, x):
         packed = g.add("MatMul", x, g.weight(shape.hidden, (shape.heads + 2 * shape.groups) * shape.size))
         past, present = f"past_key_values.{layer}", f"present.{layer}"
         g.nodes.append(helper.make_node(
             "GroupQueryAttention", [packed, "", "", f"{past}.key", f"{past}.value", last, total, cos, sin] +
-            (["", "", "", scales(), scales()] if quantized else []),
+            (["", "", "", scales(), scales()] if quantized else ["", bias] if bias else []),
             [f"mixed{layer}", f"{present}.key", f"{present}.value"], name=f"attention_{layer}", domain="com.microsoft",
             num_heads=shape.heads, kv_num_heads=shape.groups, do_rotary=1, **attributes))
         return f"mixed{layer}"

@@ -60,7 +60,7 @@ class Decoders(ProgramCase):
 
     def test_reads_a_prompt_and_goes_on(self):
         for number, attributes in enumerate(({}, dict(local_window_size=3), dict(softcap=2.0), dict(smooth_softmax=1),
-                                             dict(rotary_interleaved=1))):
+                                             dict(rotary_interleaved=1), dict(by_cache=True))):
             with self.subTest(**attributes):
                 model = models.with_group_query(seed=number, **attributes)
                 for target in ("x86_64", "portable"):
