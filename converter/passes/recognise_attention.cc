@@ -13,6 +13,7 @@
 
 #include "converter/passes/attention_scores.h"
 #include "converter/passes/editor.h"
+#include "converter/passes/live_keys.h"
 #include "converter/passes/pass.h"
 #include "runtime/core/op_enums.h"
 
@@ -266,7 +267,8 @@ void share_given_rows(Editor& e, int n) {
 int recognise_attention(Graph& graph) {
   Editor e(graph);
   for (int n = 0; n < e.size(); ++n) match(e, n), share_given_rows(e, n);
-  return e.commit();
+  const int changes = e.commit();
+  return changes + limit_to_live_keys(graph);
 }
 
 }  // namespace sinter::convert

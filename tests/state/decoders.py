@@ -213,6 +213,12 @@ class Decoders(ProgramCase):
                     self.assertEqual([i["name"] for i in facts["inputs"]], ["input_ids"])
                     self.assertEqual([o["name"] for o in facts["outputs"]], ["logits"])
                     self.assertEqual({s["bytes"] for s in facts["states"]}, {groups * BOUND * models.SMALL.size * 4, 8})
+                    # Rows are written in place, and attention reads those up to the position.
+                    steps = self.call("inspect", file, "--steps", "--entry", "1").out.splitlines()
+                    self.assertEqual(len([s for s in steps if " CacheUpdate " in s]), 2 * models.SMALL.layers)
+                    self.assertFalse([s for s in steps if " ScatterNd " in s or " Transpose " in s])
+                    for layer, step in enumerate(s for s in steps if " Attention " in s):
+                        self.assertRegex(step, rf"present\.{layer}\.key, present\.{layer}\.value, \S+, \S+\)")
 
     def test_counts_that_are_not_of_the_tokens_are_refused(self):
         model = models.with_concat(room="ScatterND")
