@@ -48,8 +48,10 @@ CacheKind cache_kind(const ImportedGraph& graph, const ImportedValueInfo& input,
   const auto joins = [](const std::string& op) { return op == "Concat" || op.ends_with("Attention"); };
   if (node == nullptr || (joins(node->op_type) && reads(*node, input.name))) return CacheKind::kGrows;
   if (output.dims.size() <= kAxis || input.dims.size() <= kAxis) return CacheKind::kGrows;
-  const std::string& before = input.dims[kAxis].symbol;
-  return !before.empty() && before == output.dims[kAxis].symbol ? CacheKind::kFixed : CacheKind::kGrows;
+  const ImportedDim &before = input.dims[kAxis], &after = output.dims[kAxis];
+  const bool same = before.value >= 0 ? before.value == after.value
+                                      : !before.symbol.empty() && before.symbol == after.symbol;
+  return same ? CacheKind::kFixed : CacheKind::kGrows;
 }
 
 std::optional<CacheSwitch> cache_switch(const ImportedGraph& graph, const std::vector<std::string>& caches) {

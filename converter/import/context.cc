@@ -37,16 +37,25 @@ Context::Context(const ImportedModel& model, const LoweringOptions& given, Diagn
   if (options_.max_context == 0) return;
   find_caches();
   if (caches_.empty() && rooms_.empty()) {
-    diagnostics_.refuse(
-        "", "",
-        "--max-context: the model has no input of rank 4 with an open axis 2 and an output of the same "
-        "name but for \"past\" and \"present\"",
-        "leave the option out, or export the model with past keys and values as inputs");
+    refuse_without_caches();
     return;
   }
   for (const ImportedValueInfo& input : model_.graph.inputs)
     if (role(input) == Role::kMask) fix(input, 1);
   choose_branch();
+}
+
+void Context::refuse_without_caches() const {
+  if (other_rooms_.empty())
+    return diagnostics_.refuse(
+        "", "",
+        "--max-context: the model has no input of rank 4 with an open axis 2 and an output of the same "
+        "name but for \"past\" and \"present\"",
+        "leave the option out, or export the model with past keys and values as inputs");
+  const int64_t rows = other_rooms_.front();
+  diagnostics_.refuse(
+      "", "", fmt::format("--max-context {}: the model's caches have {} rows", options_.max_context, rows),
+      fmt::format("give --max-context {}, or leave the option out and name each cache by --state", rows));
 }
 
 Context::Role Context::role(const ImportedValueInfo& input) const {
@@ -57,18 +66,20 @@ Context::Role Context::role(const ImportedValueInfo& input) const {
   if (is_of_encoder(input)) return Role::kGiven;
   const bool whole = is_integer(input.dtype) || input.dtype == DType::kBool;
   if (whole && has_word(input.name, "mask") && !input.dims.empty()) {
-    const std::string& keys = input.dims.back().symbol;
+    const ImportedDim& keys = input.dims.back();
+    const bool of_room =
+        room_sizes_.count(keys.symbol) != 0 || (!rooms_.empty() && keys.value == options_.max_context);
     const bool local = has_word(input.name, "sliding") || has_word(input.name, "local") ||
                        has_word(input.name, "window") || has_word(input.name, "chunked");
-    if (other_sizes_.count(keys) != 0) return Role::kGiven;
-    if (room_sizes_.count(keys) != 0)
+    if (other_sizes_.count(keys.symbol) != 0) return Role::kGiven;
+    if (of_room)
       return !local && (input.dims.size() == 2 || input.dims.size() == 4) ? Role::kRoomMask : Role::kGiven;
     if (input.dims.size() == 2) return Role::kMask;
   }
   // Of rank 3, for several axes of pictures: in a text they count alike. Embeddings may be of pictures.
   const size_t rank = input.dims.size();
-  if (is_integer(input.dtype) && has_word(input.name, "position") &&
-      (rank == 1 || rank == 2 || (rank == 3 && reads_tokens())))
+  if (is_integer(input.dtype) && (has_word(input.name, "position") || has_word(input.name, "pos")) &&
+      (rank == 1 || rank == 2 || (rank == 0 && !rooms_.empty()) || (rank == 3 && reads_tokens())))
     return Role::kPositions;
   return Role::kGiven;
 }
@@ -113,9 +124,13 @@ void Context::find_caches() {
     if (input.dims.size() != 4 || !(is_float(input.dtype) || quantized) ||
         options_.constants.count(input.name) != 0)
       continue;
-    if (input.dims[kLengthAxis].value >= 0 || is_of_encoder(input)) continue;
-    const ImportedValueInfo* pair = output_of(input);
-    if (pair != nullptr) add_cache(input, *pair);
+    const int64_t size = input.dims[kLengthAxis].value;
+    const ImportedValueInfo* pair = is_of_encoder(input) ? nullptr : output_of(input);
+    if (pair == nullptr) continue;
+    if (size < 0)
+      add_cache(input, *pair);
+    else if (is_float(input.dtype) && cache_kind(model_.graph, input, *pair) == CacheKind::kFixed)
+      size == options_.max_context ? add_cache(input, *pair) : other_rooms_.push_back(size);
   }
   if (caches_.empty() && rooms_.empty()) return;
   find_other_states();
@@ -133,7 +148,7 @@ void Context::add_cache(const ImportedValueInfo& input, const ImportedValueInfo&
   }
   keep(input, output);
   if (kind == CacheKind::kFixed) {
-    rooms_.push_back(input.name), room_sizes_.insert(size);
+    rooms_.push_back(input.name), room_sizes_.insert(size), room_sizes_.erase("");
   } else {
     caches_.push_back(input.name), presents_.push_back(output.name);
   }
@@ -346,11 +361,11 @@ ValueId Context::room_mask(GraphLowering& lowering, const ImportedValueInfo& inp
 }
 
 ValueId Context::positions(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const {
-  const int64_t tokens = dims.back();
+  const int64_t tokens = dims.empty() ? 1 : dims.back();
   std::vector<int64_t> counts(static_cast<size_t>(tokens));
   for (size_t i = 0; i < counts.size(); ++i) counts[i] = static_cast<int64_t>(i);
   const ValueId count = lowering.graph().add_constant(Constant::of<int64_t>(DType::kInt64, {tokens}, counts));
-  ValueId id = emit(lowering, AddAttrs{}, {position_, count});
+  ValueId id = dims.empty() ? position_ : emit(lowering, AddAttrs{}, {position_, count});
   if (dims.size() >= 2 && id >= 0) id = emit(lowering, BroadcastAttrs{IntList(dims)}, {id});
   if (input.dtype != DType::kInt64 && id >= 0)
     id = emit(lowering, CastAttrs{static_cast<int64_t>(input.dtype), 0}, {id});

@@ -51,6 +51,7 @@ class Context {
   enum class Role : uint8_t { kGiven, kCache, kMask, kRoomMask, kPositions };
   Role role(const ImportedValueInfo& input) const;
   void find_caches();
+  void refuse_without_caches() const;
   void add_cache(const ImportedValueInfo& input, const ImportedValueInfo& output);
   void choose_branch();
   void find_other_states();
@@ -73,6 +74,7 @@ class Context {
   std::vector<std::string> rooms_;   // inputs that are caches of a fixed size
   // Inputs that count the tokens in one of these, and the outputs that they become.
   std::vector<std::pair<std::string, std::string>> counts_;
+  std::vector<int64_t> other_rooms_;   // fixed sizes of caches that are not N
   std::set<std::string> room_sizes_;   // the names of their dimensions 2
   std::set<std::string> other_sizes_;  // those of caches that the caller gives
   std::vector<std::string> presents_;  // the outputs that they become

@@ -220,6 +220,17 @@ class Decoders(ProgramCase):
                     for layer, step in enumerate(s for s in steps if " Attention " in s):
                         self.assertRegex(step, rf"present\.{layer}\.key, present\.{layer}\.value, \S+, \S+\)")
 
+    def test_caches_whose_size_is_in_the_model(self):
+        model = models.with_concat(room="ScatterND")
+        for port in (*model.graph.input, *model.graph.output):
+            for dim in port.type.tensor_type.shape.dim:
+                if dim.dim_param == "cache_length":
+                    dim.dim_value = BOUND
+        file = self.convert(model)
+        self.expect_near(self.decode(file, *RUNS), self.answers(models.with_concat(room="ScatterND"), room=BOUND))
+        self.call("convert", self.path("net.onnx"), "-o", file, "--dim", "sequence_length=1", "--max-context", "8", code=3,
+                  words=(f"the model's caches have {BOUND} rows", f"give --max-context {BOUND}"))
+
     def test_counts_that_are_not_of_the_tokens_are_refused(self):
         model = models.with_concat(room="ScatterND")
         count = next(n for n in model.graph.node if n.output[0] == "present.1.count")
