@@ -8,8 +8,8 @@
 namespace sinter::convert {
 namespace {
 
-constexpr double kLowest = -1e30;  // what is added to it leaves no trace in a float32
-constexpr int kMostSteps = 24;
+constexpr double kHidesBelow = -1e30;  // what is added to it leaves no trace in a float32
+constexpr int kMaskDepth = 24;
 
 // What is hidden of rows of N keys.
 struct Limit {
@@ -103,7 +103,7 @@ class LiveKeys {
     const Node& node = e_.node(n);
     const auto hides = [&](ValueId v) {
       const auto c = e_.uniform(v);
-      return c && *c <= kLowest ? c : std::nullopt;
+      return c && *c <= kHidesBelow ? c : std::nullopt;
     };
     const auto of = [](std::optional<Limit> limit, double lowest) -> std::optional<Hidden> {
       if (!limit) return std::nullopt;
@@ -142,7 +142,7 @@ class LiveKeys {
       return;
     const int64_t keys = dims(inputs[1])[2], batch = dims(inputs[0])[0];
     const auto found = keys > 1 && dims(inputs[3]).size() > 0 && dims(inputs[3]).back() == keys
-                           ? of_bias(inputs[3], kMostSteps)
+                           ? of_bias(inputs[3], kMaskDepth)
                            : std::nullopt;
     const auto rule = static_cast<AttentionRule>(given->rule);
     // Where nothing but finite numbers is left of a row, every key has a weight: no row may be like that.

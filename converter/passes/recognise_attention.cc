@@ -13,6 +13,7 @@
 
 #include "converter/passes/attention_scores.h"
 #include "converter/passes/editor.h"
+#include "converter/passes/lift_attention.h"
 #include "converter/passes/live_keys.h"
 #include "converter/passes/pass.h"
 #include "runtime/core/op_enums.h"
@@ -265,9 +266,10 @@ void share_given_rows(Editor& e, int n) {
 }  // namespace
 
 int recognise_attention(Graph& graph) {
+  int changes = lift_attention(graph);
   Editor e(graph);
   for (int n = 0; n < e.size(); ++n) match(e, n), share_given_rows(e, n);
-  const int changes = e.commit();
+  changes += e.commit();
   return changes + limit_to_live_keys(graph);
 }
 

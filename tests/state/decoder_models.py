@@ -9,7 +9,7 @@ products and mask are as torch.onnx.export(dynamo=True) writes them; with softca
 as in Gemma 2. One head of keys and values meets all heads of queries by broadcasting. masks="two": causality replaces scores, and
 the mask is added (GPT-Neo); "slopes": a slope for each head times the key's position is added, and then scores are replaced (MPT).
 rotated=n: the first n elements of a row are turned (Phi), those of pairs=True with their neighbour (GPT-J). operator="keys": Attention
-of opset 23 reads the joined keys; "past": it joins them. room="ScatterND" or "TensorScatter": caches of a fixed size, into which the model
+of opset 23 reads the joined keys; "past": it joins them; "bmm": products are of rank 3, as older models have them. room="ScatterND" or "TensorScatter": caches of a fixed size, into which the model
 writes by this operator (transformers' StaticCache); what they hold is counted beside them, and the mask is of rank 4. with_encoder():
 with_concat() as the second half of a model whose encoder has run before; merged(): as optimum writes it, with the first run as a branch.
 """
@@ -226,6 +226,17 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
         if operator == "keys":
             mixed = g.add("Attention", q, k, v, seen, scale=shape.size ** -0.5)
             return g.add("Reshape", g.add("Transpose", mixed, perm=[0, 2, 1, 3]), g.integers(0, 0, shape.hidden))
+        if operator == "bmm":
+            first = g.integers(shape.heads)
+            apart = [g.add("Concat", *(g.add("Reshape", n, g.integers(1)) if n in (tokens, total) else n for n in dims), axis=0)
+                     for dims in ([first, tokens, g.integers(shape.size)], [g.integers(1), first, tokens, total], [first, tokens, total],
+                                  [g.integers(1), first, tokens, g.integers(shape.size)])]
+            q = g.add("Reshape", g.add("Mul", q, g.constant(shape.size ** -0.5, kind)), apart[0])
+            k, v = (g.add("Reshape", x, g.integers(shape.heads, -1, shape.size)) for x in (k, v))
+            products = g.add("Reshape", g.add("MatMul", q, g.add("Transpose", k, perm=[0, 2, 1])), apart[1])
+            weights = g.add("Softmax", g.add("Reshape", g.add("Add", products, bias), apart[2]), axis=-1)
+            mixed = g.add("Transpose", g.add("Reshape", g.add("MatMul", weights, v), apart[3]), perm=[0, 2, 1, 3])
+            return g.add("Reshape", mixed, g.integers(0, 0, shape.hidden))
         products = (exported_scores if exported else scores)(q, k)
         if softcap is not None:
             cap = g.constant(softcap, kind)

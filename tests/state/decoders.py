@@ -75,7 +75,7 @@ class Decoders(ProgramCase):
                     self.expect_near(self.decode(file, *RUNS), self.answers(model), tolerance)
                 self.expect_one_pass(file, groups, kind)
         for groups, more in ((2, dict(exported=True)), (2, dict(softcap=1.5)), (1, {}), (1, dict(exported=True, softcap=3.0)),
-                             (4, dict(masks="two")), (2, dict(masks="slopes")),
+                             (4, dict(operator="bmm")), (4, dict(masks="two")), (2, dict(masks="slopes")),
                              (2, dict(rotated=6)), (4, dict(rotated=8, pairs=True)), (2, dict(pairs=True))):
             with self.subTest(groups=groups, **more):
                 model = models.with_concat(shape=dataclasses.replace(models.SMALL, groups=groups), **more)
