@@ -154,7 +154,7 @@ class Reader {
     for (const auto& d : type.tensor_type().shape().dim()) {
       ImportedDim dim;
       if (d.has_dim_value()) dim.value = d.dim_value();
-      // torch.onnx writes some sizes that it knows as a name: "16".
+      // torch.onnx writes sizes that are not open as a name, too: "16".
       if (d.has_dim_param()) dim.value = size_of(d.dim_param());
       if (d.has_dim_param() && dim.value < 0) dim.symbol = d.dim_param();
       info.dims.push_back(std::move(dim));

@@ -175,9 +175,9 @@ class LiveKeys {
     const auto one = [&](ReduceFn fn) {
       return insert(ReduceAttrs{static_cast<int64_t>(fn), IntList{0}, 1}, {ends});
     };
-    const ValueId least = count == 1 ? ends : one(ReduceFn::kMin),
+    const ValueId lowest = count == 1 ? ends : one(ReduceFn::kMin),
                   most = count == 1 ? ends : one(ReduceFn::kMax);
-    const ValueId none = insert(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {least, number(1)});
+    const ValueId none = insert(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {lowest, number(1)});
     ValueId length = insert(WhereAttrs{}, {none, number(keys), most});
     length = insert(MinAttrs{}, {length, number(keys)});
     return batch == 1 ? length : insert(BroadcastAttrs{IntList{batch}}, {length});
