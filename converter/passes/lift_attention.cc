@@ -50,6 +50,12 @@ class Lifting {
     return view != nullptr && view->dtype < 0;
   }
 
+  // A view of [1, heads, N, D].
+  bool has_heads(ValueId id) {
+    const int view = e_.made_by<ViewAttrs>(id);
+    return view >= 0 && is_plain_view(view) && IntList(dims(e_.node(view).inputs[0])) == with_one(dims(id));
+  }
+
   // The product that `id` comes from, with the nodes of rank 3 between; false: something else.
   bool follow_up(ValueId id, std::set<int>* found) {
     for (int steps = 0; steps < kMostBetween; ++steps) {
@@ -85,8 +91,10 @@ class Lifting {
         if (e_.node(n).inputs[0] != id) return;
         found.insert(n);
         // Values of which padding is filled.
-        if (const int fill = e_.made_by<WhereAttrs>(e_.node(n).inputs[1]); fill >= 0) found.insert(fill);
-        chosen_.insert(found.begin(), found.end());
+        ValueId values = e_.node(n).inputs[1];
+        if (const int fill = e_.made_by<WhereAttrs>(values); fill >= 0)
+          found.insert(fill), values = e_.node(fill).inputs[1];
+        if (has_heads(values)) chosen_.insert(found.begin(), found.end());
         return;
       }
       if (e_.node(n).as<WhereAttrs>() == nullptr || !fits(e_.node(n).outputs[0])) return;
