@@ -71,7 +71,7 @@ Context::Role Context::role(const ImportedValueInfo& input) const {
         room_sizes_.count(keys.symbol) != 0 || (!rooms_.empty() && keys.value == options_.max_context);
     const bool local = has_word(input.name, "sliding") || has_word(input.name, "local") ||
                        has_word(input.name, "window") || has_word(input.name, "chunked");
-    if (other_sizes_.count(keys.symbol) != 0) return Role::kGiven;
+    if (other_sizes_.count(keys.symbol) != 0 || passed_rooms_.count(keys.value) != 0) return Role::kGiven;
     if (of_room)
       return !local && (input.dims.size() == 2 || input.dims.size() == 4) ? Role::kRoomMask : Role::kGiven;
     if (input.dims.size() == 2) return Role::kMask;
@@ -129,7 +129,9 @@ void Context::find_caches() {
     if (pair == nullptr) continue;
     if (size < 0)
       add_cache(input, *pair);
-    else if (is_float(input.dtype) && cache_kind(model_.graph, input, *pair) == CacheKind::kFixed)
+    else if (const CacheKind kind = cache_kind(model_.graph, input, *pair); kind == CacheKind::kPassed)
+      passed_rooms_.insert(size);
+    else if (is_float(input.dtype) && kind == CacheKind::kFixed)
       size == options_.max_context ? add_cache(input, *pair) : other_rooms_.push_back(size);
   }
   if (caches_.empty() && rooms_.empty()) return;

@@ -75,6 +75,7 @@ class Context {
   // Inputs that count the tokens in one of these, and the outputs that they become.
   std::vector<std::pair<std::string, std::string>> counts_;
   std::vector<int64_t> other_rooms_;   // fixed sizes of caches that are not N
+  std::set<int64_t> passed_rooms_;     // those of caches that the model gives back
   std::set<std::string> room_sizes_;   // the names of their dimensions 2
   std::set<std::string> other_sizes_;  // those of caches that the caller gives
   std::vector<std::string> presents_;  // the outputs that they become

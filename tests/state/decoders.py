@@ -177,11 +177,17 @@ class Decoders(ProgramCase):
         for ports in (renamed.graph.input, renamed.graph.output, *((n.input, n.output) for n in renamed.graph.node)):
             self.rename(ports, {"encoder_attention_mask": "attention_mask.1", encoded: "past_key_values.0.cross.value",
                                 encoded.replace("past_key_values", "present"): "present.0.cross.value"})
+        fixed = onnx.ModelProto.FromString(renamed.SerializeToString())
+        for port in (*fixed.graph.input, *fixed.graph.output):
+            for dim in port.type.tensor_type.shape.dim:
+                if dim.dim_param == "encoder_length":
+                    dim.dim_value = 6
         for model, given in ((models.with_encoder(), {"encoder_attention_mask": mask, encoded: values}),
                              (models.merged(), {"encoder_attention_mask": mask, encoded: values, hidden: values}),
-                             (renamed, {"attention_mask.1": mask, "past_key_values.0.cross.value": values})):
-            with self.subTest(inputs=list(given)):
-                file = self.convert(model, "--dim", "encoder_length=6", sets="sequence_length=1")
+                             (renamed, {"attention_mask.1": mask, "past_key_values.0.cross.value": values}),
+                             (fixed, {"attention_mask.1": mask, "past_key_values.0.cross.value": values})):
+            with self.subTest(inputs=list(given), fixed=model is fixed):
+                file = self.convert(model, *([] if model is fixed else ["--dim", "encoder_length=6"]), sets="sequence_length=1")
                 facts = json.loads(self.call("inspect", file, "--json").out)
                 self.assertEqual({i["name"] for i in facts["inputs"]}, {"input_ids", *given})
                 data, out = self.path("encoded.npz"), self.path("encoded.out.npz")
