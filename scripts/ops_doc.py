@@ -197,7 +197,7 @@ class Importer:
             table = re.search(r"kRules\[\] = \{(.*?)\};\n", text, re.S)
             if not table:
                 continue
-            rows = re.findall(r'\{"(\w+)",\s*(\d+),\s*([\w:<>]+),\s*"[^"]*",\s*[\w\s|]+(?:,\s*(\w+))?(?:,\s*\w+)?\}', table.group(1))
+            rows = re.findall(r'\{"(\w+)",\s*(\d+),\s*([\w:<>]+),\s*"[^"]*",\s*[\w\s|]+(?:,\s*(?:""|(\w+)))?(?:,\s*[\w\s|]+)?\}', table.group(1))
             if len(rows) != table.group(1).count('{"'):
                 sys.exit(f"{f}: a row of kRules is not as converter/import/onnx_operator.h shows it")
             for op, since, function, domain in rows:

@@ -6,6 +6,9 @@
 // position is computed: an input of rank 2 named as a mask is 1 for every token up to this run's last, and
 // one named as positions counts from the position on. Inputs past.0.conv of another rank or without an open
 // axis, and outputs present.0.conv of the same shape, become states as they are.
+//
+// A cache whose output is declared as long as the input (cache_kinds.h) has room for N tokens, into which the
+// model writes by itself: it is a state of this size. A mask [.., S, N] beside such caches is computed, too.
 #pragma once
 
 #include <set>
@@ -31,7 +34,7 @@ class Context {
   // Call it when the inputs that the caller gives are defined.
   void define_inputs(GraphLowering& lowering,
                      const std::function<std::optional<Dims>(const ImportedValueInfo&)>& shape_of);
-  // The inputs that are caches.
+  // The inputs that are caches which grow.
   const std::vector<std::string>& caches() const { return caches_; }
   // The type that a value of an input is given: of a cache whose output is wider, that of the output. Its
   // caller would round the rows that the next run reads.
@@ -41,7 +44,7 @@ class Context {
   // The names of their dimensions 0.
   std::set<std::string> batches() const;
   // Adds the position after the run to the outputs, behind those of the model.
-  void add_output(Graph& graph) const;
+  void add_output(GraphLowering& lowering) const;
   // Caches are kept with all of their room, when the graph is lowered.
   void forget_lengths(Graph& graph) const;
 
@@ -50,9 +53,12 @@ class Context {
   static constexpr const char *kPosition = "context_length", *kNextPosition = "context_length.next";
 
  private:
-  enum class Role : uint8_t { kGiven, kCache, kMask, kPositions };
+  enum class Role : uint8_t { kGiven, kCache, kMask, kRoomMask, kPositions };
   Role role(const ImportedValueInfo& input) const;
   void find_caches();
+  void refuse_without_caches() const;
+  void add_cache(const ImportedValueInfo& input, const ImportedValueInfo& output);
+  void choose_branch();
   void find_other_states();
   bool reads_tokens() const;
   const ImportedValueInfo* first_of_run() const;
@@ -63,13 +69,21 @@ class Context {
   ValueId emit(GraphLowering& lowering, OpAttrs attrs, std::vector<ValueId> inputs) const;
   bool checked_elements(const ImportedValueInfo& input, const Dims& dims) const;
   ValueId mask(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const;
+  ValueId room_mask(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const;
   ValueId positions(GraphLowering& lowering, const ImportedValueInfo& input, const Dims& dims) const;
 
   const ImportedModel& model_;
   Diagnostics& diagnostics_;
   LoweringOptions options_;
-  std::vector<std::string> caches_;     // inputs
-  std::map<std::string, DType> wider_;  // those whose outputs have another type, and this
+  std::vector<std::string> caches_;  // inputs
+  std::vector<std::string> rooms_;   // inputs that are caches of a fixed size
+  // Inputs that count the tokens in one of these, and the outputs that they become.
+  std::vector<std::pair<std::string, std::string>> counts_;
+  std::vector<int64_t> other_rooms_;    // fixed sizes of caches that are not N
+  std::set<int64_t> passed_rooms_;      // those of caches that the model gives back
+  std::set<std::string> room_sizes_;    // the names of their dimensions 2
+  std::set<std::string> other_sizes_;   // those of caches that the caller gives
+  std::map<std::string, DType> wider_;  // caches whose outputs have another type, and this
   std::vector<std::string> presents_;   // the outputs that they become
   LengthId total_ = -1;                 // tokens up to this run's last
   ValueId position_ = kAbsent;          // before this run, checked

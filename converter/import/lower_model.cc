@@ -231,7 +231,8 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   }
   check_claims(model.graph, lowering);
   settle_output_types(model.graph, lowering);
-  context.add_output(graph);
+  context.add_output(lowering);
+  if (diagnostics.count(Severity::kRefusal) > 0) return std::nullopt;
   separate_outputs(graph);
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     graph.value(graph.outputs[i]).name =

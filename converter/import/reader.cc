@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <set>
 
@@ -57,6 +58,13 @@ namespace {
 using Kind = ImportedAttribute::Kind;
 
 constexpr const char* kDamaged = "check how the file was copied, or export the model again";
+
+// The number that a name is; -1: none.
+int64_t size_of(const std::string& name) {
+  int64_t size = -1;
+  const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), size);
+  return fault == std::errc() && end == name.data() + name.size() && size >= 0 ? size : -1;
+}
 
 std::string clean_domain(const std::string& domain) { return domain == "ai.onnx" ? std::string() : domain; }
 
@@ -147,7 +155,9 @@ class Reader {
     for (const auto& d : type.tensor_type().shape().dim()) {
       ImportedDim dim;
       if (d.has_dim_value()) dim.value = d.dim_value();
-      if (d.has_dim_param()) dim.symbol = d.dim_param();
+      // torch.onnx writes sizes that are not open as a name, too: "16".
+      if (d.has_dim_param()) dim.value = size_of(d.dim_param());
+      if (d.has_dim_param() && dim.value < 0) dim.symbol = d.dim_param();
       info.dims.push_back(std::move(dim));
     }
     return info;

@@ -16,6 +16,8 @@
 #include "converter/passes/attention_scores.h"
 #include "converter/passes/attention_sinks.h"
 #include "converter/passes/editor.h"
+#include "converter/passes/lift_attention.h"
+#include "converter/passes/live_keys.h"
 #include "converter/passes/pass.h"
 #include "runtime/core/op_enums.h"
 
@@ -94,6 +96,14 @@ Rows narrow_rows(Editor& e, ValueId id) {
   const bool fits =
       e.value(scales).dtype == DType::kFloat32 && e.value(scales).dims == Dims{d[0], d[1], d[2]};
   return fits ? Rows{rows, scales} : Rows{id};
+}
+
+// Operands of Attention, without scales, of rows that may have some.
+void add_scales(std::vector<ValueId>* inputs, const Rows& keys, const Rows& values) {
+  if (keys.scales == kAbsent && values.scales == kAbsent) return;
+  inputs->resize(6, kAbsent);
+  inputs->insert(inputs->end(), {keys.scales, values.scales});
+  if (inputs->back() == kAbsent) inputs->pop_back();
 }
 
 // The softmax over keys behind the weights, and what is done to them on their way. -1: something else.
@@ -217,21 +227,35 @@ void match(Editor& e, int n) {
     inputs.resize(5, kAbsent);
     inputs.push_back(sinks);
   }
-  if (key_rows.scales != kAbsent || value_rows.scales != kAbsent) {
-    inputs.resize(6, kAbsent);
-    inputs.insert(inputs.end(), {key_rows.scales, value_rows.scales});
-    if (inputs.back() == kAbsent) inputs.pop_back();
-  }
+  add_scales(&inputs, key_rows, value_rows);
   e.replace(n, AttentionAttrs{s->scale, 0, static_cast<int64_t>(rule), s->cap}, inputs);
+}
+
+// Attention of the model that reads keys and values repeated for several heads.
+void share_given_rows(Editor& e, int n) {
+  const auto* given = e.node(n).as<AttentionAttrs>();
+  std::vector<ValueId> inputs = e.node(n).inputs;
+  const bool has_scales = inputs.size() > 6;
+  if (given == nullptr || has_scales) return;
+  const ValueId keys = repeated_rows(e, inputs[1], e.value(inputs[1]).dims),
+                values = repeated_rows(e, inputs[2], e.value(inputs[2]).dims);
+  if (keys == kAbsent || values == kAbsent || e.value(keys).dims[1] != e.value(values).dims[1]) return;
+  const bool has_lengths = inputs.size() > 4 && inputs[4] != kAbsent;
+  const Rows key_rows = has_lengths ? narrow_rows(e, keys) : Rows{keys},
+             value_rows = has_lengths ? narrow_rows(e, values) : Rows{values};
+  inputs[1] = key_rows.rows, inputs[2] = value_rows.rows;
+  add_scales(&inputs, key_rows, value_rows);
+  e.replace(n, AttentionAttrs(*given), inputs);
 }
 
 }  // namespace
 
 int recognise_attention(Graph& graph) {
-  const int raised = raise_attention(graph);
+  int changes = raise_attention(graph) + lift_attention(graph);
   Editor e(graph);
-  for (int n = 0; n < e.size(); ++n) match(e, n);
-  return raised + e.commit();
+  for (int n = 0; n < e.size(); ++n) match(e, n), share_given_rows(e, n);
+  changes += e.commit();
+  return changes + limit_to_live_keys(graph);
 }
 
 }  // namespace sinter::convert

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "converter/passes/editor.h"
+#include "converter/passes/live_keys.h"
 #include "converter/passes/pass.h"
 #include "runtime/core/op_enums.h"
 
@@ -176,6 +177,6 @@ class WriteRecogniser {
 
 }  // namespace
 
-int recognise_writes(Graph& graph) { return WriteRecogniser(graph).run(); }
+int recognise_writes(Graph& graph) { return recognise_row_writes(graph) + WriteRecogniser(graph).run(); }
 
 }  // namespace sinter::convert

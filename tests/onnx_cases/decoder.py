@@ -295,11 +295,46 @@ def caches_of_floats(operands, attributes, names):
                                                  scales), 19), "here", "kv_cache_bit_width is 4 for a cache of float8e4m3fn")
 
 
+def fixed_caches():
+    """Rows written into caches of a fixed size, and attention whose mask follows from their places: places from the end, rows of which
+    the mask hides every key, and places beyond the cache."""
+    tokens = 2
+    caches = {n: floats(f"room {n}", BATCH, HEADS, ROOM, SIZE) for n in ("pk", "pv")}
+    new = {n: floats(f"room {n}", BATCH, HEADS, tokens, SIZE) for n in "qkv"}
+    axes = [2, 0, 1, 3]
+
+    def written(cache, rows, to):
+        return [node("Transpose", cache, cache + "t", perm=axes), node("Transpose", rows, rows + "t", perm=axes),
+                node("ScatterND", f"{cache}t places {rows}t", to + "t"), node("Transpose", to + "t", to, perm=[1, 2, 0, 3])]
+    constants = {"steps": np.arange(tokens), "keys": np.arange(ROOM), "last": np.array([-1]), "root": np.float32(SIZE ** -0.5),
+                 "none": np.float32(0), "one": np.float32(1), "some": np.array([True, True, False, True, True, True])}
+    rows = [node("Add", "at steps", "rows"), node("Unsqueeze", "rows last", "places")]
+    masks = {"where": [node("LessOrEqual", "keys places", "seen"), node("Where", "seen none low", "bias")],
+             "sum": [node("LessOrEqual", "keys places", "seen"), node("Not", "seen", "unseen"), node("Cast", "unseen", "f", to=FLOAT),
+                     node("Mul", "f low", "bias")],
+             "hides": [node("Greater", "keys places", "unseen"), node("Where", "unseen low none", "bias")],
+             "turned": [node("Greater", "places keys", "seen"), node("Where", "seen none low", "bias")],
+             "and": [node("LessOrEqual", "keys places", "early"), node("And", "early some", "seen"), node("Where", "seen none low", "bias")],
+             "two": [node("LessOrEqual", "keys places", "seen"), node("Where", "seen none low", "first"),
+                     node("Where", "some none low", "second"), node("Add", "first second", "bias")]}
+    attention = [node("Transpose", "nk", "columns", perm=[0, 1, 3, 2]), node("MatMul", "q columns", "products"), node("Mul", "products root", "scaled"),
+                 node("Add", "scaled bias", "scores"), node("Softmax", "scores", "weights", axis=-1), node("MatMul", "weights nv", "y")]
+    for name, mask in masks.items():
+        for kind, low in (("finite", -3.0e38), ("infinite", -np.inf)):
+            if kind == "infinite" and name in ("sum", "turned", "two"):  # products of 0 and infinity, rows without any key
+                continue
+            feeds = [{**caches, **new, "at": np.array(at)} for at in (1, 0, ROOM - tokens, -tokens, -4)]
+            feeds = feeds[:3] if kind == "infinite" or name == "two" else feeds
+            yield simple(f"fixed_cache_{name}_{kind}", [*rows, *written("pk", "k", "nk"), *written("pv", "v", "nv"), *mask, *attention],
+                         feeds[0], "y nk nv", {**constants, "low": np.float32(low)}, more=feeds[1:],
+                         fails=(({**feeds[0], "at": np.array(ROOM - 1)}, f"an update at {ROOM - 1} exceeds a cache of {ROOM}"),))
+
+
 def normed(x, weight, epsilon=1e-6):
     x = x.astype(np.float64)
     return (x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * weight).astype(np.float32)
 
 
 def cases():
-    for make in (one_token, self_attention, group_query, quantized_caches):
+    for make in (one_token, self_attention, group_query, quantized_caches, fixed_caches):
         yield from make()

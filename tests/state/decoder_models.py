@@ -1,8 +1,8 @@
 """Small decoders in the forms that exporters write, with random weights.
 
 with_group_query(): as ONNX Runtime's model builder (onnxruntime-genai) writes them: GroupQueryAttention, whose lengths are
-sums of the attention mask; with quantized=(PER_TENSOR or PER_CHANNEL, bits) the caches hold integers, or floats of 8 bits
-with bits="float8". with_concat(): as torch
+sums of the attention mask, or with by_cache=True follow from the length of a cache, as transformers' own exporter has them; with
+quantized=(PER_TENSOR or PER_CHANNEL, bits) the caches hold integers, or floats of 8 bits with bits="float8". with_concat(): as torch
 exports of transformers are (optimum): new keys are joined to the past ones, and the mask is computed from the lengths; with
 rounded=True keys and values are rounded to 255 steps of their row's largest magnitude before that; with exported=True the
 products and mask are as torch.onnx.export(dynamo=True) writes them; with softcap=c scores are c * tanh(scores / c),
@@ -10,7 +10,10 @@ as in Gemma 2. One head of keys and values meets all heads of queries by broadca
 the mask is added (GPT-Neo); "slopes": a slope for each head times the key's position is added, and then scores are replaced (MPT).
 sinks=True: a score of each head beside those of the keys (gpt-oss). batched=True: products over [B * H, M, N] (BLOOM). half_past=True: past keys and values
 are float16, new ones are not (Gemma in float16 by optimum).
-rotated=n: the first n elements of a row are turned (Phi), those of pairs=True with their neighbour (GPT-J). with_encoder(): the same, as the second half of a model whose encoder has run before.
+rotated=n: the first n elements of a row are turned (Phi), those of pairs=True with their neighbour (GPT-J). operator="keys": Attention
+of opset 23 reads the joined keys; "past": it joins them; "bmm": products are of rank 3, as older models have them. room="ScatterND" or "TensorScatter": caches of a fixed size, into which the model
+writes by this operator (transformers' StaticCache); what they hold is counted beside them, and the mask is of rank 4. with_encoder():
+with_concat() as the second half of a model whose encoder has run before; merged(): as optimum writes it, with the first run as a branch.
 """
 import dataclasses
 
@@ -97,7 +100,7 @@ def angles(shape):
     return np.arange(shape.positions)[:, None] / 100.0 ** (np.arange(pairs)[None] / pairs)
 
 
-def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **attributes):
+def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, by_cache=False, **attributes):
     g = Graph(seed, kind)
     if quantized:
         how, bits = quantized
@@ -115,13 +118,23 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
     last = g.add("Cast", counts, to=TensorProto.INT32)
     total = g.add("Cast", g.add("Gather", g.add("Shape", "attention_mask"), g.constant(1, np.int64)), to=TensorProto.INT32)
     cos, sin = (g.constant(f(angles(shape)), kind) for f in (np.cos, np.sin))
+    bias = ""
+    if by_cache:
+        past, tokens = (g.add("Gather", g.add("Shape", name), g.constant(axis, np.int64))
+                        for name, axis in (("past_key_values.0.value", 2), ("input_ids", 1)))
+        count, zero, one = g.add("Add", past, tokens), g.constant(0, np.int64), g.constant(1, np.int64)
+        total = g.add("Cast", count, to=TensorProto.INT32)
+        last = g.add("Reshape", g.add("Sub", total, g.constant(1, np.int32)), g.integers(1))
+        rows = g.add("Unsqueeze", g.add("Range", past, count, one), g.integers(1))
+        seen = g.add("LessOrEqual", g.add("Unsqueeze", g.add("Range", zero, count, one), g.integers(0)), rows)
+        bias = g.add("Where", g.add("Unsqueeze", seen, g.integers(0, 1)), g.constant(0, kind), g.constant(-3e4, kind))
 
     def attention(layer, x):
         packed = g.add("MatMul", x, g.weight(shape.hidden, (shape.heads + 2 * shape.groups) * shape.size))
         past, present = f"past_key_values.{layer}", f"present.{layer}"
         g.nodes.append(helper.make_node(
             "GroupQueryAttention", [packed, "", "", f"{past}.key", f"{past}.value", last, total, cos, sin] +
-            (["", "", "", scales(), scales()] if quantized else []),
+            (["", "", "", scales(), scales()] if quantized else ["", bias] if bias else []),
             [f"mixed{layer}", f"{present}.key", f"{present}.value"], name=f"attention_{layer}", domain="com.microsoft",
             num_heads=shape.heads, kv_num_heads=shape.groups, do_rotary=1, **attributes))
         return f"mixed{layer}"
@@ -131,7 +144,7 @@ def with_group_query(kind=np.float32, seed=1, shape=SMALL, quantized=None, **att
 
 
 def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=False, softcap=None, masks="one", rotated=None,
-                pairs=False, sinks=False, batched=False, half_past=False):
+                pairs=False, sinks=False, batched=False, half_past=False, operator=None, room=None):
     g = Graph(seed, kind)
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     past = g.add("Gather", g.add("Shape", "past_key_values.0.key"), g.constant(2, np.int64))
@@ -149,7 +162,7 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
         kept = g.add("Unsqueeze", kept, g.integers(0, 1, 2))
     else:
         kept = g.add("Cast", g.add("Unsqueeze", "attention_mask", g.integers(1, 2)), to=TensorProto.BOOL)
-    seen = g.add("And", causal, kept)
+    seen = "attention_mask" if room else g.add("And", causal, kept)
     none, hidden = g.constant(0, kind), g.constant(-30000.0 if kind == np.float16 else -3.0e38, kind)
 
     def masked(products):
@@ -202,9 +215,33 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
         def earlier(what):
             name = f"past_key_values.{layer}.{what}"
             return g.add("Cast", name, to=g.onnx_kind) if half_past else name
-        k = g.add("Concat", earlier("key"), k, name=f"present.{layer}.key", axis=2)
-        v = g.add("Concat", earlier("value"), v, name=f"present.{layer}.value", axis=-2)
+        if operator == "past":
+            names = [f"{when}.{layer}.{what}" for when in ("past_key_values", "present") for what in ("key", "value")]
+            g.nodes.append(helper.make_node("Attention", [q, k, v, "", *names[:2]], [f"mixed{layer}", *names[2:]],
+                                            name=f"attention_{layer}", is_causal=1))
+            return g.add("Reshape", g.add("Transpose", f"mixed{layer}", perm=[0, 2, 1, 3]), g.integers(0, 0, shape.hidden))
+        if room:
+            count = f"past_key_values.{layer}.count"
+            k, v = (written(rows, count, f"{layer}.{what}") for rows, what in ((k, "key"), (v, "value")))
+            g.add("Add", count, tokens, name=f"present.{layer}.count")
+        else:
+            k = g.add("Concat", earlier("key"), k, name=f"present.{layer}.key", axis=2)
+            v = g.add("Concat", earlier("value"), v, name=f"present.{layer}.value", axis=-2)
         k, v = repeated(k), repeated(v)
+        if operator == "keys":
+            mixed = g.add("Attention", q, k, v, seen, scale=shape.size ** -0.5)
+            return g.add("Reshape", g.add("Transpose", mixed, perm=[0, 2, 1, 3]), g.integers(0, 0, shape.hidden))
+        if operator == "bmm":
+            first = g.integers(shape.heads)
+            apart = [g.add("Concat", *(g.add("Reshape", n, g.integers(1)) if n in (tokens, total) else n for n in dims), axis=0)
+                     for dims in ([first, tokens, g.integers(shape.size)], [g.integers(1), first, tokens, total], [first, tokens, total],
+                                  [g.integers(1), first, tokens, g.integers(shape.size)])]
+            q = g.add("Reshape", g.add("Mul", q, g.constant(shape.size ** -0.5, kind)), apart[0])
+            k, v = (g.add("Reshape", x, g.integers(shape.heads, -1, shape.size)) for x in (k, v))
+            products = g.add("Reshape", g.add("MatMul", q, g.add("Transpose", k, perm=[0, 2, 1])), apart[1])
+            weights = g.add("Softmax", g.add("Reshape", g.add("Add", products, bias), apart[2]), axis=-1)
+            mixed = g.add("Transpose", g.add("Reshape", g.add("MatMul", weights, v), apart[3]), perm=[0, 2, 1, 3])
+            return g.add("Reshape", mixed, g.integers(0, 0, shape.hidden))
         if batched:
             q, k, v = (g.add("Reshape", rows, g.integers(shape.heads, -1, shape.size)) for rows in (q, k, v))
         products = (exported_scores if exported else scores)(q, k)
@@ -233,6 +270,14 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
             mixed = g.add("Reshape", mixed, g.integers(1, shape.heads, -1, shape.size))
         return g.add("Reshape", g.add("Transpose", mixed, perm=[0, 2, 1, 3]), g.integers(0, 0, shape.hidden))
 
+    def written(rows, count, name):
+        past, present = f"past_key_values.{name}", f"present.{name}"
+        if room == "TensorScatter":
+            return g.add(room, past, rows, g.add("Unsqueeze", count, g.integers(0)), name=present, axis=2)
+        places = g.add("Unsqueeze", g.add("Add", g.add("Range", zero, tokens, one), count), g.integers(-1))
+        past, rows = (g.add("Transpose", x, perm=[2, 0, 1, 3]) for x in (past, rows))
+        return g.add("Transpose", g.add("ScatterND", past, places, rows), name=present, perm=[1, 2, 0, 3])
+
     def scores(q, k):
         turned = g.add("Transpose", k, perm=[0, 2, 1] if batched else [0, 1, 3, 2])
         return g.add("Div", g.add("MatMul", q, turned), g.constant(np.sqrt(shape.size), kind))
@@ -248,11 +293,17 @@ def with_concat(kind=np.float32, seed=1, shape=SMALL, rounded=False, exported=Fa
 
     g.decoder(shape, attention)
     total = "past_sequence_length + sequence_length"
+    if room:
+        inputs, outputs = g.ports(shape, "cache_length", "cache_length", "cache_length", True)
+        inputs[1] = value("attention_mask", TensorProto.BOOL, [1, 1, "sequence_length", "cache_length"])
+        for ports, when in ((inputs, "past_key_values"), (outputs, "present")):
+            ports.extend(value(f"{when}.{layer}.count", TensorProto.INT64, []) for layer in range(shape.layers))
+        return g.model(inputs, outputs, 24)
     inputs, outputs = g.ports(shape, total, "past_sequence_length", total, True)
     if half_past:
         for port in inputs[3:]:
             port.type.tensor_type.elem_type = TensorProto.FLOAT16
-    return g.model(inputs, outputs)
+    return g.model(inputs, outputs, 23 if operator else 18)
 
 
 def with_encoder():
@@ -274,6 +325,34 @@ def with_encoder():
     return model
 
 
+def merged():
+    """with_encoder() behind an If, whose other branch computes the first run, here as the first one does with no past."""
+    model = with_encoder()
+    graph = model.graph
+    encoder = "past_key_values.0.encoder.value"
+    pasts = [i.name for i in graph.input if i.name.startswith("past")]
+    first = onnx_graph(graph, {encoder: "encoder_hidden_states", **{name: "no " + name for name in pasts if name != encoder}})
+    none = np.zeros([1, SMALL.groups, 0, SMALL.size], np.float32)
+    first.initializer.extend(numpy_helper.from_array(none, "no " + name) for name in pasts if name != encoder)
+    branches = {"then_branch": onnx_graph(graph, {}), "else_branch": first}
+    outputs = [o.name for o in graph.output]
+    del graph.node[:], graph.initializer[:]
+    graph.node.append(helper.make_node("If", ["use_cache_branch"], outputs, name="merged", **branches))
+    hidden = next(i for i in graph.input if i.name == encoder)
+    graph.input.append(value("encoder_hidden_states", TensorProto.FLOAT, [d.dim_param or d.dim_value for d in hidden.type.tensor_type.shape.dim]))
+    graph.input.append(value("use_cache_branch", TensorProto.BOOL, [1]))
+    return model
+
+
+def onnx_graph(graph, renamed):
+    """A branch that computes what the graph does, from inputs of other names."""
+    nodes = []
+    for node in graph.node:
+        nodes.append(type(node).FromString(node.SerializeToString()))
+        nodes[-1].input[:] = [renamed.get(i, i) for i in node.input]
+    return helper.make_graph(nodes, "branch", [], graph.output, graph.initializer)
+
+
 def without_caches():
     g = Graph(1, np.float32)
     g.add("MatMul", "x", g.weight(8, 8), name="y")
@@ -281,25 +360,31 @@ def without_caches():
 
 
 class Growing:
-    """onnxruntime's answers, whose caller carries the caches, which grow."""
+    """onnxruntime's answers, whose caller carries the caches, which grow, or have a fixed size (`room`)."""
 
-    def __init__(self, model):
+    def __init__(self, model, room=0):
         import onnxruntime
+        onnxruntime.set_default_logger_severity(3)  # TensorScatter warns of each copy
         self.session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         inputs = self.session.get_inputs()
         self.names = [i.name for i in inputs]
-        kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int8)": np.int8, "tensor(uint8)": np.uint8}
+        kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int8)": np.int8, "tensor(uint8)": np.uint8,
+                 "tensor(int64)": np.int64}
+        self.past, self.room = 0, room
         # Of an open size only lengths and rows of unknown size ("kv_cache_dim"); axis 0 is the batch.
-        open_sizes = {"kv_cache_dim": SMALL.size}
-        self.caches = {i.name: np.zeros([1, *(d if isinstance(d, int) else open_sizes.get(d, 0) for d in i.shape[1:])], kinds[i.type])
+        open_sizes = {"kv_cache_dim": SMALL.size, "batch_size": 1, "cache_length": room}
+        self.caches = {i.name: np.zeros([d if isinstance(d, int) else open_sizes.get(d, 0) for d in i.shape], kinds[i.type])
                        for i in inputs if i.name.startswith("past")}
         self.position_rank = next((len(i.shape) for i in inputs if i.name == "position_ids"), 2)
 
     def __call__(self, ids):
         ids = np.asarray(ids, np.int64)[None]
-        past = self.caches["past_key_values.0.key"].shape[2]
-        total = past + ids.shape[1]
-        feeds = {"input_ids": ids, "attention_mask": np.ones((1, total), np.int64),
+        past, total = self.past, self.past + ids.shape[1]
+        self.past = total
+        mask = np.ones((1, total), np.int64)
+        if self.room:
+            mask = (np.arange(self.room) <= np.arange(past, total)[:, None])[None, None]
+        feeds = {"input_ids": ids, "attention_mask": mask,
                  "position_ids": np.arange(past, total, dtype=np.int64)[None], **self.caches}
         if self.position_rank == 3:
             feeds["position_ids"] = np.repeat(feeds["position_ids"][None], 3, 0)

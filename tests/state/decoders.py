@@ -50,8 +50,8 @@ class Decoders(ProgramCase):
                 self.assertIn(word, r.stderr)
         return np.fromfile(out, np.float32).reshape(-1, models.SMALL.vocabulary)
 
-    def answers(self, model, runs=RUNS):
-        growing = models.Growing(model)
+    def answers(self, model, runs=RUNS, **more):
+        growing = models.Growing(model, **more)
         return np.concatenate([growing(run)[0] for run in runs]).astype(np.float32)
 
     def expect_near(self, found, wanted, tolerance=2e-4):
@@ -60,7 +60,7 @@ class Decoders(ProgramCase):
 
     def test_reads_a_prompt_and_goes_on(self):
         for number, attributes in enumerate(({}, dict(local_window_size=3), dict(softcap=2.0), dict(smooth_softmax=1),
-                                             dict(rotary_interleaved=1))):
+                                             dict(rotary_interleaved=1), dict(by_cache=True))):
             with self.subTest(**attributes):
                 model = models.with_group_query(seed=number, **attributes)
                 for target in ("x86_64", "portable"):
@@ -75,7 +75,7 @@ class Decoders(ProgramCase):
                     self.expect_near(self.decode(file, *RUNS), self.answers(model), tolerance)
                 self.expect_one_pass(file, groups, kind)
         for groups, more in ((2, dict(exported=True)), (2, dict(softcap=1.5)), (1, {}), (1, dict(exported=True, softcap=3.0)),
-                             (4, dict(masks="two")), (2, dict(masks="slopes")), (2, dict(sinks=True)), (4, dict(sinks=True, masks="slopes")),
+                             (4, dict(operator="bmm")), (4, dict(masks="two")), (2, dict(masks="slopes")), (2, dict(sinks=True)), (4, dict(sinks=True, masks="slopes")),
                              (4, dict(batched=True)),
                              (2, dict(rotated=6)), (4, dict(rotated=8, pairs=True)), (2, dict(pairs=True))):
             with self.subTest(groups=groups, **more):
@@ -111,6 +111,19 @@ class Decoders(ProgramCase):
         onnx.save(g.model(ports[:2], ports[2:]), self.path("ssm.onnx"))
         self.call("convert", self.path("ssm.onnx"), "-o", self.path("ssm.sinter"), "--max-context", "4", code=3, words=("--state auto",))
         self.call("convert", self.path("ssm.onnx"), "-o", self.path("ssm.sinter"), "--state", "auto")
+
+    def test_reads_caches_of_the_attention_operator(self):
+        for groups in (2, 4):
+            for operator in ("keys", "past"):
+                with self.subTest(groups=groups, operator=operator):
+                    model = models.with_concat(shape=dataclasses.replace(models.SMALL, groups=groups), operator=operator)
+                    for target in ("x86_64", "portable"):
+                        file = self.convert(model, "--target", target)
+                        self.expect_near(self.decode(file, *RUNS), self.answers(model))
+                    self.expect_one_pass(file, groups, np.float32)
+                    file = self.convert(model, "--kv-cache", "int8")
+                    self.expect_narrow_rows(file, "int8")
+                    self.assertGreater(snr(self.decode(file, *RUNS), self.answers(model)), 36)
 
     def expect_one_pass(self, file, groups, kind):
         """Attention reads the states where they are, and keys and values of several heads once."""
@@ -185,15 +198,84 @@ class Decoders(ProgramCase):
         values = drawn.standard_normal((1, models.SMALL.groups, 6, models.SMALL.size), np.float32)
         mask = np.array([[1, 1, 1, 1, 0, 0]])
         wanted = self.answers(models.with_concat()) + np.sum(values * mask[:, None, :, None])
-        file = self.convert(models.with_encoder(), "--dim", "encoder_length=6", sets="sequence_length=1")
-        given = {"encoder_attention_mask": mask, "past_key_values.0.encoder.value": values}
-        facts = json.loads(self.call("inspect", file, "--json").out)
-        self.assertEqual({i["name"] for i in facts["inputs"]}, {"input_ids", *given})
-        data, out = self.path("encoded.npz"), self.path("encoded.out.npz")
-        cli.save_npz(data, {"input_ids": np.array(tokens).reshape(-1, 1, 1), **{n: np.stack([a] * len(tokens)) for n, a in given.items()}})
-        self.call("run", file, "--inputs", data, "--outputs", out, "--each", "--stateful")
-        with np.load(out) as arrays:
-            self.expect_near(arrays["logits"].reshape(len(tokens), -1), wanted, 1e-3)
+        encoded, hidden = "past_key_values.0.encoder.value", "encoder_hidden_states"
+        renamed = models.with_encoder()  # the model gives back what it got, and no name holds a hint
+        for ports in (renamed.graph.input, renamed.graph.output, *((n.input, n.output) for n in renamed.graph.node)):
+            self.rename(ports, {"encoder_attention_mask": "attention_mask.1", encoded: "past_key_values.0.cross.value",
+                                encoded.replace("past_key_values", "present"): "present.0.cross.value"})
+        fixed = onnx.ModelProto.FromString(renamed.SerializeToString())
+        for port in (*fixed.graph.input, *fixed.graph.output):
+            for dim in port.type.tensor_type.shape.dim:
+                if dim.dim_param == "encoder_length":
+                    dim.dim_value = 6
+        for model, given in ((models.with_encoder(), {"encoder_attention_mask": mask, encoded: values}),
+                             (models.merged(), {"encoder_attention_mask": mask, encoded: values, hidden: values}),
+                             (renamed, {"attention_mask.1": mask, "past_key_values.0.cross.value": values}),
+                             (fixed, {"attention_mask.1": mask, "past_key_values.0.cross.value": values})):
+            with self.subTest(inputs=list(given), fixed=model is fixed):
+                file = self.convert(model, *([] if model is fixed else ["--dim", "encoder_length=6"]), sets="sequence_length=1")
+                facts = json.loads(self.call("inspect", file, "--json").out)
+                self.assertEqual({i["name"] for i in facts["inputs"]}, {"input_ids", *given})
+                data, out = self.path("encoded.npz"), self.path("encoded.out.npz")
+                cli.save_npz(data, {"input_ids": np.array(tokens).reshape(-1, 1, 1),
+                                    **{n: np.stack([a] * len(tokens)) for n, a in given.items()}})
+                self.call("run", file, "--inputs", data, "--outputs", out, "--each", "--stateful")
+                with np.load(out) as arrays:
+                    self.expect_near(arrays["logits"].reshape(len(tokens), -1), wanted, 1e-3)
+
+    def rename(self, ports, names):
+        for port in ports:
+            if isinstance(port, onnx.ValueInfoProto):
+                port.name = names.get(port.name, port.name)
+            else:
+                port[:] = [names.get(name, name) for name in port]
+
+    def test_caches_of_a_fixed_size(self):
+        for room in ("ScatterND", "TensorScatter"):
+            for groups in (2, 4):
+                with self.subTest(room=room, groups=groups):
+                    model = models.with_concat(shape=dataclasses.replace(models.SMALL, groups=groups), room=room)
+                    wanted = self.answers(model, room=BOUND)
+                    for target in ("x86_64", "portable"):
+                        file = self.convert(model, "--target", target)
+                        self.expect_near(self.decode(file, *RUNS), wanted)
+                        back = self.decode(file, [3, 5, 7, 0], "at=3", [9], [11])
+                        self.expect_near(back[[0, 1, 2, 4, 5]], wanted[:5])
+                    facts = json.loads(self.call("inspect", file, "--json").out)
+                    self.assertEqual([i["name"] for i in facts["inputs"]], ["input_ids"])
+                    self.assertEqual([o["name"] for o in facts["outputs"]], ["logits"])
+                    self.assertEqual({s["bytes"] for s in facts["states"]}, {groups * BOUND * models.SMALL.size * 4, 8})
+                    # Rows are written in place, and attention reads those up to the position.
+                    steps = self.call("inspect", file, "--steps", "--entry", "1").out.splitlines()
+                    self.assertEqual(len([s for s in steps if " CacheUpdate " in s]), 2 * models.SMALL.layers)
+                    self.assertFalse([s for s in steps if " ScatterNd " in s or " Transpose " in s])
+                    for layer, step in enumerate(s for s in steps if " Attention " in s):
+                        self.assertRegex(step, rf"present\.{layer}\.key, present\.{layer}\.value, \S+, \S+\)")
+
+    def test_caches_whose_size_is_in_the_model(self):
+        model = models.with_concat(room="ScatterND")
+        for port in (*model.graph.input, *model.graph.output):
+            for dim in port.type.tensor_type.shape.dim:
+                if dim.dim_param == "cache_length":
+                    dim.dim_value = BOUND
+        file = self.convert(model)
+        self.expect_near(self.decode(file, *RUNS), self.answers(models.with_concat(room="ScatterND"), room=BOUND))
+        self.call("convert", self.path("net.onnx"), "-o", file, "--dim", "sequence_length=1", "--max-context", "8", code=3,
+                  words=(f"the model's caches have {BOUND} rows", f"give --max-context {BOUND}"))
+
+    def test_counts_that_are_not_of_the_tokens_are_refused(self):
+        model = models.with_concat(room="ScatterND")
+        count = next(n for n in model.graph.node if n.output[0] == "present.1.count")
+        count.input[1] = count.input[0]
+        self.convert(model, code=3, words=("'present.1.count' is not proven", "--state present.1.count=past_key_values.1.count"))
+
+    def test_sizes_that_are_named_by_a_number(self):
+        model = models.with_concat()
+        for port in model.graph.input:
+            if port.name.startswith("past"):
+                dims = port.type.tensor_type.shape.dim
+                dims[1].dim_param, dims[3].dim_param = str(models.SMALL.groups), str(models.SMALL.size)
+        self.expect_near(self.decode(self.convert(model), *RUNS), self.answers(models.with_concat()))
 
     def test_the_caller_gives_tokens_only(self):
         report = self.path("report.json")

@@ -1,10 +1,50 @@
 // Attention (opset 23 to 28) and RotaryEmbedding.
 #include <cmath>
 
+#include "converter/import/bounded.h"
+#include "converter/import/lower.h"
 #include "converter/import/lower/attention_parts.h"
 
 namespace sinter::convert {
 namespace {
+
+// Past rows and new ones.
+ValueId with_past(NodeLowering& n, ValueId past, ValueId rows) {
+  if (n.parent().context().caches.count(past) != 0) return appended_to_cache(n, past, rows);
+  return n.emit(ConcatAttrs{2}, {past, rows});
+}
+
+// The number of rows of [B, H, N, D] where it is bounded, an int64 scalar; else kAbsent.
+ValueId bounded_rows(NodeLowering& n, ValueId v) {
+  Lengths& lengths = n.parent().lengths();
+  const LengthId length = lengths.of_axis(v, 2);
+  return lengths.known(length) ? kAbsent : lengths.value(length);
+}
+
+// The keys that exist, where their number is bounded, an int64 scalar; a run in which values or the mask have
+// another number fails. kAbsent: it is fixed. kUnknown: refused.
+ValueId bounded_keys(NodeLowering& n, ValueId k, ValueId v, ValueId mask) {
+  Lengths& lengths = n.parent().lengths();
+  LengthId count = lengths.of_axis(k, 2);
+  const auto meet = [&](ValueId id, int64_t along) {
+    for (int64_t axis = 0; axis < n.rank(id); ++axis) {
+      const LengthId length = lengths.of_axis(id, axis);
+      if (axis == along && n.dims(id)[static_cast<size_t>(axis)] != 1)
+        count = Bounded(n).equal(count, length);
+      else if (axis != along && !lengths.known(length))
+        return n.refuse_advising(lengths.fixing_advice(length),
+                                 "dimension {} of {} is bounded, which Attention supports for keys alone",
+                                 axis, to_string(n.dtype(id), n.dims(id)));
+    }
+    return true;
+  };
+  bool any = !n.parent().graph().value(k).bounded_dims.empty() ||
+             !n.parent().graph().value(v).bounded_dims.empty() ||
+             (mask >= 0 && !n.parent().graph().value(mask).bounded_dims.empty());
+  if (!any) return kAbsent;
+  if (!meet(k, 2) || !meet(v, 2) || (mask >= 0 && !meet(mask, n.rank(mask) - 1))) return kUnknown;
+  return lengths.known(count) ? kAbsent : lengths.value(count);
+}
 
 bool lower_attention(NodeLowering& n) {
   ValueId q = n.input(0), k = n.input(1), v = n.input(2);
@@ -23,11 +63,15 @@ bool lower_attention(NodeLowering& n) {
   }
   if (q < 0 || k < 0 || v < 0) return false;
   const DType t = n.dtype(q);
+  const int64_t fresh = n.rank(k) == 4 ? n.dims(k)[2] : 0;  // keys of this run
   if (past_key != kAbsent) {
-    k = n.emit(ConcatAttrs{2}, {past_key, k});
-    v = n.emit(ConcatAttrs{2}, {past_value, v});
+    k = with_past(n, past_key, k), v = with_past(n, past_value, v);
     if (k < 0 || v < 0) return false;
   }
+  const ValueId existing = bounded_keys(n, k, v, mask);
+  if (existing == kUnknown) return false;
+  if (existing != kAbsent && valid != kAbsent)
+    return n.refuse("nonpad_kv_seqlen cannot be combined with keys whose number is bounded");
   if (n.wants_output(1) && !n.output(1, k)) return false;
   if (n.wants_output(2) && !n.output(2, v)) return false;
   const int64_t batch = n.dims(q)[0], queries = n.dims(q)[2], keys = n.dims(k)[2];
@@ -45,7 +89,9 @@ bool lower_attention(NodeLowering& n) {
   // From opset 24 on, causality counts the keys before the query block; Attention-23 starts at the first key.
   const bool one_pass = fits_one_pass(form) && !n.wants_output(3);
   AttentionBias bias(n, t, batch, queries, keys);
-  if (past_key != kAbsent)
+  if (const ValueId rows = past_key == kAbsent ? kAbsent : bounded_rows(n, past_key); rows != kAbsent)
+    bias.set_offset(n.broadcast(n.reshape(rows, {1}), {batch}));
+  else if (past_key != kAbsent)
     bias.set_offset(n.dims(past_key)[2]);
   else if (valid != kAbsent)
     bias.set_offset(
@@ -55,8 +101,8 @@ bool lower_attention(NodeLowering& n) {
   if (mask != kAbsent && n.dtype(mask) == DType::kBool) bias.allow(mask);
   if (mask != kAbsent && n.dtype(mask) != DType::kBool) bias.add(mask);
   // What one pass expresses without a bias: the last query attends to the last key that exists.
-  const int64_t before = past_key != kAbsent ? n.dims(past_key)[2] : 0;
-  const bool to_the_end = valid != kAbsent || keys - before == queries;
+  const bool to_the_end =
+      valid != kAbsent || (fresh == queries && (past_key != kAbsent || existing == kAbsent));
   const bool ends = one_pass && to_the_end && (causal || right == 0);
   if (ends)
     form.causal = true, form.window = left + 1;
@@ -67,6 +113,7 @@ bool lower_attention(NodeLowering& n) {
     form.lengths = n.reshape(n.cast(valid, DType::kInt64), {batch});
   else if (valid != kAbsent)
     bias.limit_to_valid(n.cast(valid, DType::kInt64));
+  if (existing != kAbsent && one_pass) form.lengths = n.broadcast(n.reshape(existing, {1}), {batch});
   form.bias = bias.sum();
   AttentionScores s{};
   const ValueId y = one_pass ? one_pass_attention(n, q, k, v, form) : attention(n, q, k, v, form, &s);
@@ -123,8 +170,9 @@ bool lower_microsoft_rotary(NodeLowering& n) {
 }  // namespace
 
 std::span<const OnnxOperator> attention_rules() {
+  constexpr uint32_t kKeysAndMask = 0b111110;  // keys, values, mask, past keys, past values
   static constexpr OnnxOperator kRules[] = {
-      {"Attention", 23, lower_attention, "F F F m F F", kSumsProducts},
+      {"Attention", 23, lower_attention, "F F F m F F", kSumsProducts, "", kKeysAndMask},
       {"RotaryEmbedding", 23, lower_rotary, "F F F i", kSumsProducts},
       {"RotaryEmbedding", 1, lower_microsoft_rotary, "F i F F", kSumsProducts, kMicrosoft},
   };

@@ -125,7 +125,8 @@ ValueId one_pass_attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, con
   if (form.bias != kAbsent) operands[3] = n.cast(form.bias, t == DType::kFloat64 ? t : DType::kFloat32);
   if (form.sink != kAbsent) operands[5] = n.cast(form.sink, t);
   while (operands.back() == kAbsent) operands.pop_back();
-  return n.emit(a, operands);
+  // `lengths` leaves padding out.
+  return form.lengths == kAbsent ? n.emit(a, operands) : n.emit_padded(a, operands, {true})[0];
 }
 
 ValueId attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const AttentionForm& form,

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "converter/import/bounded.h"
 #include "converter/import/lower.h"
 #include "converter/import/lower/attention_parts.h"
 #include "converter/import/lower/common.h"
@@ -118,7 +119,28 @@ ValueId cached(NodeLowering& n, const GroupQuery& g, ValueId now, ValueId cache,
     const ValueId fresh = n.broadcast(n.scalar(n.dtype(now), 0), d);
     cache = cache == kAbsent ? fresh : n.emit(ConcatAttrs{2}, {cache, fresh});
   }
-  return n.emit(CacheUpdateAttrs{2, 0}, {cache, now, g.past});
+  if (n.parent().context().caches.count(cache) == 0)
+    return n.emit(CacheUpdateAttrs{2, 0}, {cache, now, g.past});
+  // What the model computes from the length of a cache follows the tokens so far (--max-context).
+  const ValueId present = n.emit_padded(CacheUpdateAttrs{2, 0}, {cache, now, g.past}, {true})[0];
+  if (present >= 0) n.parent().graph().value(present).bounded_dims = {{2, n.parent().context().next}};
+  return present;
+}
+
+// A bias with a column for each token so far (--max-context), where it is not proven that there are as many
+// keys: their number, which fails a run of another one. kAbsent: nothing to check. kUnknown: refused.
+ValueId checked_columns(NodeLowering& n, ValueId bias, ValueId keys) {
+  Lengths& lengths = n.parent().lengths();
+  for (int64_t axis = 0; axis + 1 < n.rank(bias); ++axis)
+    if (!lengths.known(lengths.of_axis(bias, axis)))
+      return n.refuse("dimension {} of the bias {} is bounded", axis, to_string(n.dims(bias))), kUnknown;
+  const ValueId next = n.parent().context().next;
+  const auto so_far = next >= 0 ? lengths.items(next) : std::nullopt;
+  const LengthId columns = lengths.of_axis(bias, n.rank(bias) - 1),
+                 count = so_far ? so_far->front() : lengths.of_axis(keys, 2);
+  if (lengths.known(columns) || columns == count) return kAbsent;
+  const LengthId both = Bounded(n).equal(count, columns);
+  return n.refused() ? kUnknown : lengths.value(both);
 }
 
 // sliding_window_cache: a cache that is full drops its first rows. One with room for all tokens never is.
@@ -194,6 +216,9 @@ bool lower_group_query_attention(NodeLowering& n) {
     ValueId given = n.input(10);
     const int64_t count = n.dims(keys)[2], columns = n.rank(given) > 0 ? n.dims(given).back() : 1;
     if (columns > count && columns <= rows) given = n.slice(given, n.rank(given) - 1, 0, count);
+    const ValueId checked = checked_columns(n, given, keys);
+    if (checked == kUnknown) return false;
+    if (checked != kAbsent) form.lengths = n.broadcast(n.reshape(checked, {1}), {d[0]});
     AttentionBias bias(n, t, d[0], queries, count);
     bias.add(given);
     form.bias = bias.sum();
@@ -214,11 +239,12 @@ bool lower_group_query_attention(NodeLowering& n) {
 }  // namespace
 
 std::span<const OnnxOperator> group_query_attention_rules() {
-  // Models of two lengths of context choose the tables of cosines and sines by the number of tokens.
-  static constexpr uint32_t kTables = 1u << 7 | 1u << 8;
+  // Models of two lengths of context choose the tables of cosines and sines by the number of tokens; caches
+  // and a bias have the length of the tokens so far where the model computes with it.
+  static constexpr uint32_t kTables = 1u << 7 | 1u << 8, kCaches = 1u << 3 | 1u << 4, kBias = 1u << 10;
   static constexpr OnnxOperator kRules[] = {
       {"GroupQueryAttention", 1, lower_group_query_attention, "F F F q q * * F F * F F * * F F",
-       kSumsProducts, kMicrosoft, kTables},
+       kSumsProducts, kMicrosoft, kTables | kCaches | kBias},
   };
   return kRules;
 }
