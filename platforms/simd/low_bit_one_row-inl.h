@@ -28,7 +28,6 @@ HWY_NOINLINE void one_row_products(const LowBit& g, const float* arranged, int64
   // Copies: a compiler reads fields anew after every store.
   const int64_t lanes = groups.lanes, count = groups.groups, chunks = groups.chunks, each = groups.scales,
                 chunk_floats = groups.chunk / 4, chunk_bytes = 4 * lanes;
-  constexpr int64_t kFar = 4096;  // bytes by which weights are read ahead, into the first cache
   const int64_t row_bytes = g.row_bytes();
   const BlockNumbers x_blocks(g, groups, arranged + kArrangedHead);
   const VI flip = flip_of(g, has_signed_bytes(kBits)), mask = Words::each_byte((1 << kBits) - 1),
@@ -38,8 +37,14 @@ HWY_NOINLINE void one_row_products(const LowBit& g, const float* arranged, int64
   decltype(lane_blocks(groups, 0)) of_group[hn::MaxLanes(d)];
   for (int64_t i = 0; i < at_once; ++i) of_group[i] = lane_blocks(groups, i * each);
   RowNumbers<1, Scale> of_blocks(g, groups);
+  // Weights are read ahead: into the first cache, or, where whole lines are used up in less time than the
+  // first cache takes to get one, into the second one (as measured on Zen 4).
+  const bool to_second = HWY_TARGET <= HWY_AVX3 && each <= 4;
   const auto dots = [&](const uint8_t* weights, const float* chunk, VI q) SINTER_SIMD_LAMBDA {
-    __builtin_prefetch(weights + kFar);
+    if (to_second)
+      __builtin_prefetch(weights + 8192, 0, 2);
+    else
+      __builtin_prefetch(weights + 4096);
     Words w;
     w.low = hn::BitCast(I(), hn::LoadU(hn::Repartition<uint8_t, I>(), weights));
     w.change_sign(flip);
