@@ -10,6 +10,7 @@
 #include <map>
 
 #include "converter/ir/integer_range.h"
+#include "converter/passes/cast_sums.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 
@@ -30,19 +31,14 @@ class DynamicProducts {
 
   int run() {
     for (int n = 0; n < e_.size(); ++n)
-      if (e_.node(n).as<CastAttrs>() != nullptr && e_.value(e_.node(n).outputs[0]).dtype == DType::kFloat32)
-        convert(n);
+      if (const auto sum = cast_sum(e_, n)) convert(n, *sum);
     return e_.commit();
   }
 
  private:
-  void convert(int n) {
-    ValueId sum = e_.node(n).inputs[0];
-    const int turn = e_.made_by<TransposeAttrs>(sum);  // behind a convolution
-    if (turn >= 0 && !e_.single_read(sum)) return;
-    if (turn >= 0) sum = e_.node(turn).inputs[0];
-    const int product = e_.producer(sum);
-    if (product < 0 || !e_.single_read(sum) || e_.value(sum).dtype != DType::kInt32) return;
+  void convert(int n, const CastSum& found) {
+    const auto [sum, product, turn] = found;
+    if (e_.value(sum).dtype != DType::kInt32) return;
     const Node node = e_.node(product);
     const bool conv = unclamped(node.as<ConvAttrs>());
     if ((!conv && !unclamped(node.as<FullyConnectedAttrs>())) || node.inputs.size() != 2 ||
