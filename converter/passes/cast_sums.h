@@ -25,4 +25,12 @@ inline std::optional<CastSum> cast_sum(Editor& e, int n) {
   return found ? std::optional(s) : std::nullopt;
 }
 
+// Enters into the ledger that the sum which the Cast n reads is computed in float32.
+inline void enter_float_sum(Editor& e, int n, const Node& product) {
+  e.graph().decide(e.value(e.node(n).inputs[0]), product, DType::kFloat32, TypeRule::kIntExact,
+                   TypeEffect::kWidened,
+                   "sums of products of 8 bits, which only a Cast to float32 reads, are computed in float32: "
+                   "exactly up to 2^24");
+}
+
 }  // namespace sinter::convert

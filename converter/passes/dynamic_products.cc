@@ -73,10 +73,7 @@ class DynamicProducts {
     const ValueId shift =
         e_.insert(n, MulAttrs{}, {e_.constant(vector_of(DType::kFloat32, weights->sums)), steps});
     if (shift == kAbsent) return;
-    const Value& value = e_.value(sum);
-    e_.graph().decide(value, node, DType::kFloat32, TypeRule::kIntExact, TypeEffect::kRetyped,
-                      "sums of products of 8 bits, which only a Cast to float32 reads, are float32: "
-                      "exactly up to 2^24");
+    enter_float_sum(e_, n, node);
     if (turn < 0) return e_.replace(n, SubAttrs{}, {products, shift});
     const ValueId difference = e_.insert(n, SubAttrs{}, {products, shift});
     if (difference != kAbsent) e_.replace(n, e_.node(turn).attrs, {difference});

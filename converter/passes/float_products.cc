@@ -42,10 +42,7 @@ class FloatProducts {
     std::vector<ValueId> wide;
     for (const ValueId id : node.inputs) wide.push_back(as_float(n, id));
     if (std::count(wide.begin(), wide.end(), kAbsent) > 0) return;
-    const Value& value = e_.value(sum);
-    e_.graph().decide(value, node, DType::kFloat32, TypeRule::kIntExact, TypeEffect::kRetyped,
-                      "sums of products of 8 bits, which only a Cast to float32 reads, are computed in "
-                      "float32: exactly up to 2^24");
+    enter_float_sum(e_, n, node);
     if (turn < 0) return e_.replace(n, node.attrs, wide);
     const ValueId product_id = insert_like(n, sum, node.attrs, wide);
     if (product_id != kAbsent) e_.replace(n, e_.node(turn).attrs, {product_id});

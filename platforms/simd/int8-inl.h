@@ -44,6 +44,19 @@ HWY_INLINE V32 nearest(VF v) {
 #endif
 }
 
+// x / y, rounded correctly: NEON of 32-bit ARM has no division, and Highway's is approximate there.
+HWY_INLINE VF rounded_quotient(VF x, VF y) {
+#if HWY_ARCH_ARM_V7
+  HWY_ALIGN float dividends[4], divisors[4];
+  hn::Store(x, DF(), dividends);
+  hn::Store(y, DF(), divisors);
+  for (int i = 0; i < 4; ++i) dividends[i] /= divisors[i];
+  return hn::Load(DF(), dividends);
+#else
+  return hn::Div(x, y);
+#endif
+}
+
 // The larger one; `low` where v is NaN.
 HWY_INLINE VF number_at_least(VF v, VF low) {
 #if HWY_ARCH_X86

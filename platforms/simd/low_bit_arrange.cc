@@ -62,16 +62,14 @@ HWY_INLINE float scale_of(const float* x, int64_t n) {
 // As rounded_to_int8.
 HWY_INLINE void round_numbers(const float* x, int64_t n, float scale, int8_t* q) {
   int64_t i = 0;
-#if !(HWY_ARCH_ARM && !HWY_ARCH_ARM_A64)  // NEON of 32-bit ARM divides approximately
   const F d;
   const hn::Rebind<int8_t, F> bytes;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V most = hn::Set(d, 127.0f), step = hn::Set(d, scale);
   for (; scale > 0 && i + lanes <= n; i += lanes) {
-    const V v = hn::Div(hn::LoadU(d, x + i), step);
+    const V v = rounded_quotient(hn::LoadU(d, x + i), step);
     hn::StoreU(hn::DemoteTo(bytes, nearest(hn::Max(hn::Neg(most), hn::Min(v, most)))), bytes, q + i);
   }
-#endif
   for (; i < n; ++i) q[i] = static_cast<int8_t>(rounded_to_int8(x[i], scale));
 }
 

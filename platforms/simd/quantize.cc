@@ -43,7 +43,7 @@ constexpr float kBeyond = 1 << 20;
 // rne(x / scale) + zero, bounded; NaN is the zero point.
 HWY_INLINE VI quantized(VF x, VF scale, VI zero) {
   const DF d;
-  VF q = hn::Div(x, scale);
+  VF q = rounded_quotient(x, scale);
   q = hn::IfThenElseZero(hn::Eq(q, q), q);
   q = hn::Min(hn::Max(q, hn::Set(d, -kBeyond)), hn::Set(d, kBeyond));
   return hn::Add(nearest(q), zero);
