@@ -7,6 +7,10 @@
 // the largest input of each cell in a box. A cell whose inputs exceed its limit is widened: even and odd
 // depths are multiplied separately, as int16.
 //
+// For a few rows the choice would take longer than the products. Their sizes |x| are multiplied by weights
+// that have changed sign where x is negative: sums of two products are at most 2 * 128 * 127 then, unless a
+// weight is -128.
+//
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_Q_BOUNDED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SINTER_PLATFORMS_SIMD_Q_BOUNDED_INL_H_
@@ -36,12 +40,13 @@ HWY_INLINE uint8_t limit_of(int32_t most_weights) {
   return static_cast<uint8_t>(std::min(255, 32767 / std::max(most_weights, 1)));
 }
 
-// The number of limits of one panel.
+// The number of limits of one panel, and of the byte behind them.
 HWY_INLINE int64_t panel_limits(const QRuns& runs) {
   const int64_t cells = runs.packed_length() / kQDepth;
-  return runs.count * (cells + cells / 2);
+  return runs.count * (cells + cells / 2) + 1;
 }
-// Sets the limits of one panel: of its cells, then of the pairs of cells.
+// Sets the limits of one panel: of its cells, then of the pairs of cells. The last byte is 1 where some
+// weight is -128, else 0.
 HWY_INLINE void set_limits(const QRuns& runs, const int8_t* panel, uint8_t* limits) {
   const D8 d;
   const D16 d16;
@@ -49,6 +54,7 @@ HWY_INLINE void set_limits(const QRuns& runs, const int8_t* panel, uint8_t* limi
   const VU8 one = hn::Set(DU8(), uint8_t{1});
   const int64_t cells = runs.packed_length() / kQDepth;
   uint8_t* pairs = limits + cells * runs.count;
+  V8 least = hn::Zero(d);
   for (int64_t run = 0; run < runs.count; ++run) {
     // Positive and negative weights of each column and pair of depths, summed.
     V16 before[4];
@@ -57,6 +63,7 @@ HWY_INLINE void set_limits(const QRuns& runs, const int8_t* panel, uint8_t* limi
       V16 most = hn::Zero(d16), most_of_two = hn::Zero(d16);
       for (int i = 0; i < 2; ++i, panel += lanes) {
         const V8 w = hn::LoadU(d, panel);
+        least = hn::Min(least, w);
         sums[i] = hn::SatWidenMulPairwiseAdd(d16, one, hn::Max(w, hn::Zero(d)));
         sums[2 + i] = hn::Neg(hn::SatWidenMulPairwiseAdd(d16, one, hn::Min(w, hn::Zero(d))));
       }
@@ -69,6 +76,7 @@ HWY_INLINE void set_limits(const QRuns& runs, const int8_t* panel, uint8_t* limi
       if (cell % 2 == 1) *pairs++ = limit_of(hn::ReduceMax(d16, most_of_two));
     }
   }
+  *pairs = hn::AllTrue(d, hn::Gt(least, hn::Set(d, int8_t{-128}))) ? 0 : 1;
 }
 
 // ---- inputs
@@ -173,6 +181,10 @@ HWY_INLINE VU8 load_cell(const uint8_t* p) {
   int32_t word;
   std::memcpy(&word, p, sizeof(word));
   return hn::BitCast(DU8(), hn::Set(D32(), word));
+}
+// A cell less 128.
+HWY_INLINE V8 signed_cell(const uint8_t* p) {
+  return hn::Xor(hn::BitCast(D8(), load_cell(p)), hn::Set(D8(), int8_t{-128}));
 }
 HWY_INLINE V16 two_products(VU8 x, V8 w) { return hn::SatWidenMulPairwiseAdd(D16(), x, w); }
 HWY_INLINE V32 add_widened(V16 products, V32 sum) {

@@ -19,19 +19,28 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
+constexpr int64_t kMaxRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;  // what the registers hold
+constexpr int64_t kFewRows = 2;
+constexpr int64_t kUnit = kQDepth;  // depths that are multiplied at a time
+
+// How products are kept from saturating.
+enum class Means {
+  kSigned,  // few rows: by the signs of x
+  kCells,   // few rows: each cell is compared with its limit, for at most kFewRows rows at a time
+  kSteps,   // many rows: steps are chosen by the limits
+};
+
 // The weights of a panel, and how they are multiplied with the rows of a box.
 struct Panel {
   const QRuns& runs;
   const int32_t* run_offsets;
   const int8_t* weights;
-  const int32_t* bias;
+  const int32_t* bias;  // kSigned: of x; else of x + 128
   const uint8_t *limits, *most;
-  bool listed;  // by steps; else cell by cell, at most kFewRows rows at a time
+  Means means;
   QSteps steps;
+  int64_t rows_at_once() const { return means == Means::kCells ? kFewRows : kMaxRows; }
 };
-constexpr int64_t kMaxRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;  // what the registers hold
-constexpr int64_t kFewRows = 2;
-constexpr int64_t kUnit = kQDepth;  // depths that are multiplied at a time
 
 template <int kRows, int kVectors, class End>
 HWY_INLINE void block(const RowElement* a, const int32_t* rows, const Panel& panel, const End& end) {
@@ -126,6 +135,40 @@ HWY_INLINE void few_rows(const RowElement* a, const int32_t* rows, const Panel& 
                              c01);
 }
 
+// Sums of sizes by weights with the signs of x.
+template <int kRows, int kVectors, class End>
+HWY_INLINE void signed_block(const RowElement* a, const int32_t* rows, const Panel& panel, const End& end) {
+  const D32 d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D8()));
+  const V32 s0 = hn::LoadU(d, panel.bias), s1 = hn::LoadU(d, panel.bias + (kVectors == 2 ? lanes / 4 : 0));
+  V32 c00 = s0, c10 = s0, c20 = s0, c30 = s0, c40 = s0, c50 = s0, c60 = s0, c70 = s0;
+  V32 c01 = s1, c11 = s1, c21 = s1, c31 = s1, c41 = s1, c51 = s1, c61 = s1, c71 = s1;
+  const int64_t length = panel.runs.packed_length();
+  const int8_t* w = panel.weights;
+  for (int64_t run = 0; run < panel.runs.count; ++run) {
+    const RowElement* from = a + panel.run_offsets[run];
+#define SINTER_ROW(r) \
+  [[maybe_unused]] const RowElement* a##r = from + (kRows > r ? rows[kRows > r ? r : 0] : 0);
+    SINTER_EACH_ROW(SINTER_ROW)
+#undef SINTER_ROW
+    for (int64_t k = 0; k < length; k += kQDepth, w += 2 * lanes) {
+      const V8 w0 = hn::LoadU(D8(), w), w1 = hn::LoadU(D8(), w + (kVectors == 2 ? lanes : 0));
+#define SINTER_ROW(r)                                                                                \
+  if constexpr (kRows > r) {                                                                         \
+    const V8 x = signed_cell(a##r + k);                                                              \
+    const VU8 size = hn::BitCast(DU8(), hn::Abs(x));                                                 \
+    c##r##0 = add_widened(two_products(size, hn::IfNegativeThenNegOrUndefIfZero(x, w0)), c##r##0);   \
+    if constexpr (kVectors == 2)                                                                     \
+      c##r##1 = add_widened(two_products(size, hn::IfNegativeThenNegOrUndefIfZero(x, w1)), c##r##1); \
+  }
+      SINTER_EACH_ROW(SINTER_ROW)
+#undef SINTER_ROW
+    }
+  }
+  end_block<kRows, kVectors>(end, c00, c01, c10, c11, c20, c21, c30, c31, c40, c41, c50, c51, c60, c61, c70,
+                             c71);
+}
+
 // The sums of one row, and a bias for each column.
 HWY_NOINLINE void add_row(const uint8_t* row, const Panel& panel, int32_t* sums) {
   constexpr int32_t kFirst = 0;
@@ -139,7 +182,6 @@ class Panels {
   Panels(const QPacked& w, const QRows& rows) : w_(w), rows_(rows) {
     const int64_t cells = w.runs.packed_depth() / kQDepth, each = divide_up(cells, 8) * 8;
     most_ = reinterpret_cast<uint8_t*>(rows.spare);
-    find_most(rows, w.runs, most_);
     int64_t used = each;
     const auto* minima = reinterpret_cast<const uint8_t*>(rows.minima);
     if (minima != nullptr && std::any_of(minima, minima + w.runs.length, [](uint8_t v) { return v != 0; })) {
@@ -150,21 +192,31 @@ class Panels {
       find_most(one, w.runs, most_of_minima_);
     }
     steps_ = reinterpret_cast<QStep*>(rows.spare + used);
-    listed_ = rows.count > kFewRows && static_cast<int64_t>(sizeof(QStep)) * cells <= rows.spare_bytes - used;
+    has_steps_ =
+        rows.count > kFewRows && static_cast<int64_t>(sizeof(QStep)) * cells <= rows.spare_bytes - used;
   }
-  int64_t rows_at_once() const { return listed_ ? kMaxRows : kFewRows; }
 
   // Valid until the next call.
   Panel at(int64_t index) {
-    const int64_t column = index * panel_columns();
+    const int64_t column = index * panel_columns(), limits = panel_limits(w_.runs);
     Panel panel{w_.runs,
                 rows_.runs,
                 w_.panels + column * w_.runs.packed_depth(),
                 w_.bias + column,
-                w_.limits + index * panel_limits(w_.runs),
+                w_.limits + index * limits,
                 most_,
-                listed_,
+                means(w_.limits[(index + 1) * limits - 1] != 0),
                 {}};
+    if (panel.means == Means::kSigned) {
+      const D32 d;
+      for (size_t i = 0; i < 2 * hn::Lanes(d); i += hn::Lanes(d)) {
+        const V32 shift = hn::ShiftLeft<7>(hn::LoadU(d, w_.sums + column + i));
+        hn::StoreU(hn::Add(hn::LoadU(d, panel.bias + i), shift), d, bias_ + i);
+      }
+      panel.bias = bias_;
+    } else {
+      compare();
+    }
     if (minima_ != nullptr) {
       constexpr int32_t kFirst = 0;
       Panel of_minima = panel;
@@ -172,17 +224,29 @@ class Panels {
       add_row(minima_, of_minima, bias_);
       panel.bias = bias_;
     }
-    if (listed_) panel.steps = choose_steps(w_.runs, rows_.runs, most_, panel.limits, steps_);
+    if (panel.means == Means::kSteps)
+      panel.steps = choose_steps(w_.runs, rows_.runs, most_, panel.limits, steps_);
     return panel;
   }
 
  private:
+  // `lowest`: some weight is -128.
+  Means means(bool lowest) const {
+    if (has_steps_ && (lowest || rows_.count >= kManyQRows)) return Means::kSteps;
+    return lowest ? Means::kCells : Means::kSigned;
+  }
+  // Finds what the limits are compared with, once.
+  void compare() {
+    if (!compared_) find_most(rows_, w_.runs, most_);
+    compared_ = true;
+  }
+
   const QPacked& w_;
   const QRows& rows_;
   uint8_t *most_ = nullptr, *most_of_minima_ = nullptr;
   const uint8_t* minima_ = nullptr;
   QStep* steps_ = nullptr;
-  bool listed_ = false;
+  bool has_steps_ = false, compared_ = false;
   HWY_ALIGN int32_t bias_[2 * hn::MaxLanes(D32())];
 };
 

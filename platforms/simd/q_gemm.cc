@@ -60,6 +60,7 @@ void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
         valid ? static_cast<int32_t>((w.bias != nullptr ? static_cast<uint32_t>(w.bias[c]) : 0) - shift) : 0;
     packed.multipliers[c] = valid ? w.multipliers[c * w.multiplier_step] : 0.0f;
     if (packed.zeros != nullptr) packed.zeros[c] = valid ? w.zeros[c * w.zero_step] : 0;
+    if (packed.sums != nullptr) packed.sums[c] = static_cast<int32_t>(sum);
   }
 #if SINTER_Q_BOUNDED
   for (int64_t panel = 0; panel < divide_up(packed.columns, width); ++panel)
@@ -70,27 +71,31 @@ void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
 
 // ---- products
 
-// 1 to Panels::rows_at_once() rows.
+// 1 to panel.rows_at_once() rows.
 template <int kVectors, class End>
 HWY_INLINE void block_of(int64_t n, const RowElement* a, const int32_t* rows, const Panel& panel,
                          const End& end) {
 #if SINTER_Q_BOUNDED
-  if (!panel.listed)
+  if (panel.means == Means::kCells)
     return (n == 1 ? few_rows<1, kVectors, End> : few_rows<2, kVectors, End>)(a, rows, panel, end);
+  if (panel.means == Means::kSigned) {
+    switch (n) {
+#define SINTER_ROWS(r)                                                           \
+  case r:                                                                        \
+    if constexpr (r <= kMaxRows) signed_block<r, kVectors>(a, rows, panel, end); \
+    break;
+      SINTER_EACH_COUNT(SINTER_ROWS)
+#undef SINTER_ROWS
+    }
+    return;
+  }
 #endif
   switch (n) {
 #define SINTER_ROWS(r)                                                    \
   case r:                                                                 \
     if constexpr (r <= kMaxRows) block<r, kVectors>(a, rows, panel, end); \
     break;
-    SINTER_ROWS(1)
-    SINTER_ROWS(2)
-    SINTER_ROWS(3)
-    SINTER_ROWS(4)
-    SINTER_ROWS(5)
-    SINTER_ROWS(6)
-    SINTER_ROWS(7)
-    SINTER_ROWS(8)
+    SINTER_EACH_COUNT(SINTER_ROWS)
 #undef SINTER_ROWS
   }
 }
@@ -157,9 +162,10 @@ HWY_NOINLINE void panel_bytes(const QRows& rows, const Panel& panel, StoreBytes 
   }
 #endif
 #if SINTER_Q_BOUNDED
-  if (!panel.listed) {
-    for (; left > 0; left -= kFewRows, row += kFewRows, end.y_rows += kFewRows)
-      block_of<kVectors>(std::min(left, kFewRows), a, row, panel, end);
+  if (panel.means != Means::kSteps) {
+    const int64_t most = panel.rows_at_once();
+    for (; left > 0; left -= most, row += most, end.y_rows += most)
+      block_of<kVectors>(std::min(left, most), a, row, panel, end);
     return;
   }
 #endif
@@ -188,8 +194,6 @@ void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_
   const int64_t width = q_panel_width();
   const auto* a = reinterpret_cast<const RowElement*>(rows.buffer);
   Panels panels(w, rows);
-  // Blocks of nearly the same size.
-  const int64_t blocks = divide_up(rows.count, panels.rows_at_once());
   HWY_ALIGN int32_t sums[static_cast<size_t>(kMaxRows) * 2 * hn::MaxLanes(D32())];
   for (int64_t index = first_panel; index < end_panel; ++index) {
     const int64_t column = index * width, valid = std::min(width, w.columns - column);
@@ -217,6 +221,8 @@ void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_
     const auto finish_of = result.type == DType::kInt8      ? finish<int8_t>
                            : result.type == DType::kFloat32 ? finish<float>
                                                             : finish<int16_t>;
+    // Blocks of nearly the same size.
+    const int64_t blocks = divide_up(rows.count, panel.rows_at_once());
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t row = rows.count * i / blocks, n = rows.count * (i + 1) / blocks - row;
       product_of(n, a, rows.rows + row, panel, sums);

@@ -6,6 +6,8 @@
 // Sums wrap modulo 2^32, as the reference kernels' do, so that any order gives the same bits.
 #pragma once
 
+#include <type_traits>
+
 #include "platforms/simd/int8.h"
 #include "platforms/simd/q_box.h"
 
@@ -26,15 +28,28 @@ struct QRuns {
   int64_t packed_depth() const { return count * packed_length(); }
 };
 
-// The packed weights of one group: panels, then per column int32 bias, float multiplier, int32 zero point.
+// The packed weights of one group: panels, then per column int32 bias, float multiplier, int32 zero point,
+// and where products are bounded int32 sum of its weights.
 struct QPacked {
   QRuns runs;
   int64_t columns = 0;
   int8_t* panels = nullptr;
   int32_t* bias = nullptr;
   float* multipliers = nullptr;
-  int32_t* zeros = nullptr;   // null if all are 0
-  uint8_t* limits = nullptr;  // of each panel, where the instruction set bounds products (q_bounded-inl.h)
+  int32_t* zeros = nullptr;  // null if all are 0
+  // Null unless the instruction set bounds products (q_bounded-inl.h).
+  int32_t* sums = nullptr;
+  uint8_t* limits = nullptr;  // of each panel
+
+  // Sets where the numbers of `wide` columns are: from `at` on.
+  void set_numbers(std::byte* at, int64_t wide, bool with_zeros, bool bounded) {
+    const auto next = [&](auto** numbers, bool used) {
+      if (used) *numbers = reinterpret_cast<std::remove_pointer_t<decltype(numbers)>>(at);
+      at += wide * 4;
+    };
+    next(&bias, true), next(&multipliers, true), next(&zeros, with_zeros);
+    if (bounded) next(&sums, true), limits = reinterpret_cast<uint8_t*>(at);
+  }
 };
 // The operands of pack_q_panels; of one group.
 struct QWeights {
@@ -67,8 +82,13 @@ struct QRows {
 int64_t q_panel_width();
 // Whether the instruction set in use bounds products (q_bounded-inl.h).
 bool bounds_products();
-// Limits take at most these bytes for each column, in whole panels of kQPanel columns.
-inline int64_t limit_bytes(int64_t packed_depth) { return divide_up(packed_depth, 16); }
+// The bytes of the numbers of one column, in whole panels of kQPanel columns; limits take at most a byte for
+// each 16 depths.
+inline int64_t number_bytes(int64_t packed_depth, bool bounded) {
+  return 12 + (bounded ? 4 + divide_up(packed_depth, 16) : 0);
+}
+// From as many rows on, lowering them and choosing steps is worthwhile.
+constexpr int64_t kManyQRows = 16;
 // Subtracts from each depth of `count` adjoining rows its smallest number, where that is worthwhile: the
 // smaller inputs are, the more products fit. The numbers are stored at `minima`, as a row of
 // minima_bytes(length).

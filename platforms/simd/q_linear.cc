@@ -14,13 +14,15 @@ namespace {
 constexpr int64_t kBoxElements = 49152;  // of the input, where one pixel's window is not larger
 // Of single taps by one panel, which reads a box once: the inner cache then holds its input and the copy.
 constexpr int64_t kPanelBoxElements = 16384;
+// Of single taps otherwise, whose weights are read again for each box.
+constexpr int64_t kBoxRows = 32;
 constexpr int64_t kBoxPixels = 512;
 
 struct Plan {
   Geometry g;
   QRuns runs;
   int64_t columns = 0;  // of one group
-  bool limits = true;   // packed with the weights
+  bool bounded = true;  // products (q_bounded-inl.h): what that needs is packed with the weights
   int64_t x_zero = 0;
   ProductResult result;
   QBoxes boxes;
@@ -40,6 +42,16 @@ bool takes_pairs(const OpCall& call, const Plan& p, bool packed) {
   constexpr int64_t kMostElements = INT32_MAX / 4;  // of a box, so that its buffer's offsets are int32
   return packed && simd_has_i8mm() && call.out(0).dtype == DType::kInt8 && !call.has_input(4) &&
          p.boxes.elements < kMostElements && pairs_fit(p.g);
+}
+
+// Of the input of a box; false on overflow.
+[[nodiscard]] bool box_elements(const Plan& p, int64_t* elements) {
+  *elements = kBoxElements;
+  if (!pointwise(p.g)) return true;
+  if (p.columns <= kQPanel) return *elements = kPanelBoxElements, true;
+  int64_t rows = 0;
+  if (!checked_mul(kBoxRows, p.g.in_channels, &rows)) return false;
+  return *elements = std::max(*elements, rows), true;
 }
 
 // False where the memory cannot be counted.
@@ -64,22 +76,20 @@ bool plan_of(const OpCall& call, bool packed, Plan* p) {
   p->runs = {g.kernel[0] * g.kernel[1] * (lines ? 1 : g.kernel[2]),
              g.in_channels / g.group * (lines ? g.kernel[2] : 1)};
   if (call.out(0).size() == 0) return true;
-  int64_t depth = 0;
-  const bool once = pointwise(g) && p->columns <= kQPanel;
+  int64_t depth = 0, most_elements = 0;
   if (!checked_add<int64_t>(p->runs.length, kQPairDepth, &depth) ||
-      !checked_mul(depth, p->runs.count, &depth) ||
-      !p->boxes.choose(g, g.in_channels, once ? kPanelBoxElements : kBoxElements, kBoxPixels))
+      !checked_mul(depth, p->runs.count, &depth) || !box_elements(*p, &most_elements) ||
+      !p->boxes.choose(g, g.in_channels, most_elements, kBoxPixels))
     return false;
   p->runs.pairs = takes_pairs(call, *p, packed);
-  p->limits = !packed || bounds_products();
+  p->bounded = !packed || bounds_products();
   return true;
 }
 
-// Of one group: panels, three numbers per column, and limits.
+// Of one group: panels, and the numbers of their columns.
 bool packed_bytes(const Plan& p, int64_t* bytes) {
   int64_t depth = 0;
-  return checked_add(p.runs.packed_depth(), 12 + (p.limits ? limit_bytes(p.runs.packed_depth()) : 0),
-                     &depth) &&
+  return checked_add(p.runs.packed_depth(), number_bytes(p.runs.packed_depth(), p.bounded), &depth) &&
          checked_mul(p.wide(), depth, bytes);
 }
 
@@ -131,13 +141,9 @@ QPacked packed_at(const Plan& p, int64_t group, bool zeros, std::byte* memory) {
   int64_t bytes = 0;
   if (!packed_bytes(p, &bytes)) return {};
   auto* at = memory + group * bytes;
-  const int64_t wide = p.wide();
-  QPacked packed{p.runs, p.columns, reinterpret_cast<int8_t*>(at), nullptr, nullptr, nullptr, nullptr};
-  at += wide * p.runs.packed_depth();
-  packed.bias = reinterpret_cast<int32_t*>(at);
-  packed.multipliers = reinterpret_cast<float*>(at + wide * 4);
-  if (zeros) packed.zeros = reinterpret_cast<int32_t*>(at + wide * 8);
-  if (p.limits) packed.limits = reinterpret_cast<uint8_t*>(at + wide * 12);
+  QPacked packed;
+  packed.runs = p.runs, packed.columns = p.columns, packed.panels = reinterpret_cast<int8_t*>(at);
+  packed.set_numbers(at + p.wide() * p.runs.packed_depth(), p.wide(), zeros, p.bounded);
   return packed;
 }
 
@@ -339,7 +345,6 @@ bool lowers(const Plan& p, bool zeros) {
 void run_rows(const Plan& p, RunContext& context, const int8_t* x, bool zeros, std::byte* packed,
               std::byte* scratch, int64_t each) {
   const Geometry& g = p.g;
-  constexpr int64_t kLoweredRows = 16;
   const bool copies = !in_place(p), lowered = lowers(p, zeros);
   share_units(p, context, scratch, each, [&](const Scratch& s, const Unit& unit) {
     const QBox& box = unit.box;
@@ -353,7 +358,7 @@ void run_rows(const Plan& p, RunContext& context, const int8_t* x, bool zeros, s
       set_runs(p, box.lines, box.line, g.in_channels, group * (g.in_channels / g.group), s.runs);
       QRows rows{at, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
       rows.set_spare(s.buffer, p.boxes.elements, Scratch::box_bytes(p));
-      if (lowered && rows.count >= kLoweredRows) s.lower(g.in_channels, unit.other_box, &rows);
+      if (lowered && rows.count >= kManyQRows) s.lower(g.in_channels, unit.other_box, &rows);
       if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
       multiply_q(packed_at(p, group, zeros, packed), rows, unit.first, unit.end, result_of(p, box, group),
                  s.y_rows);

@@ -25,7 +25,7 @@ Matrices matrices(const OpCall& call) {
   return m;
 }
 
-// Of one thread: panels, three numbers per column, limits, then the tile's rows, where they begin, and their
+// Of one thread: panels, the numbers of their columns, then the tile's rows, where they begin, and their
 // sums.
 struct Scratch {
   int64_t numbers = 0, rows = 0, bytes = 0;
@@ -33,7 +33,7 @@ struct Scratch {
     const auto align = static_cast<int64_t>(kBufferAlignment);
     int64_t deep = 0;
     return checked_add<int64_t>(m.depth, kQDepth, &deep) && checked_mul(m.wide(), deep, &numbers) &&
-           checked_add(numbers, m.wide() * (12 + limit_bytes(deep)), &rows) &&
+           checked_add(numbers, m.wide() * number_bytes(deep, true), &rows) &&
            checked_add(rows, align, &rows) && (rows = rows / align * align, true) &&
            checked_mul(deep, kTile * static_cast<int64_t>(sizeof(int16_t)), &bytes) && bytes < INT32_MAX &&
            checked_add(bytes, rows + kTile * 16 + 3 * align, &bytes) && (bytes = bytes / align * align, true);
@@ -59,14 +59,9 @@ void multiply_one(const OpCall& call, const Matrices& m, const Scratch& s, int64
       call.in(0).as<const int8_t>() + broadcast_index(call.in(0), call.out(0), index) * m.rows * m.depth;
   const auto* b =
       call.in(1).as<const int8_t>() + broadcast_index(call.in(1), call.out(0), index) * m.depth * m.columns;
-  auto* numbers = memory + s.numbers;
-  QPacked packed{m.runs,
-                 m.columns,
-                 reinterpret_cast<int8_t*>(memory),
-                 reinterpret_cast<int32_t*>(numbers),
-                 reinterpret_cast<float*>(numbers + m.wide() * 4),
-                 attrs.b_zero != 0 ? reinterpret_cast<int32_t*>(numbers + m.wide() * 8) : nullptr,
-                 reinterpret_cast<uint8_t*>(numbers + m.wide() * 12)};
+  QPacked packed;
+  packed.runs = m.runs, packed.columns = m.columns, packed.panels = reinterpret_cast<int8_t*>(memory);
+  packed.set_numbers(memory + s.numbers, m.wide(), attrs.b_zero != 0, true);
   const auto multiplier = static_cast<float>(attrs.multiplier);
   const auto b_zero = static_cast<int8_t>(attrs.b_zero);
   const bool transposed = attrs.transpose_b != 0;

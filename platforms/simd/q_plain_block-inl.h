@@ -67,13 +67,13 @@ struct Panel {
   const int32_t* run_offsets;
   const int8_t* weights;
   const int32_t* bias;
+  static int64_t rows_at_once() { return kMaxRows; }
 };
 
 // The panels of weights for the rows of a box.
 class Panels {
  public:
   Panels(const QPacked& w, const QRows& rows) : w_(w), rows_(rows) {}
-  int64_t rows_at_once() const { return kMaxRows; }
   Panel at(int64_t index) const {
     const int64_t column = index * panel_columns();
     return {w_.runs, rows_.runs, w_.panels + column * w_.runs.packed_depth(), w_.bias + column};
