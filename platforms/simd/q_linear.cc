@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kBoxElements = 49152;  // of the input, where one pixel's window is not larger
 // Of single taps by one panel, which reads a box once: the inner cache then holds its input and the copy.
 constexpr int64_t kPanelBoxElements = 16384;
-// Of single taps otherwise, whose weights are read again for each box.
-constexpr int64_t kBoxRows = 32;
+// Of single taps otherwise, whose weights are read again for each box: a quarter of all rows, within bounds.
+constexpr int64_t kFewestBoxRows = kManyQRows, kMostBoxRows = 32;
 constexpr int64_t kBoxPixels = 512;
 
 struct Plan {
@@ -49,9 +49,10 @@ bool takes_pairs(const OpCall& call, const Plan& p, bool packed) {
   *elements = kBoxElements;
   if (!pointwise(p.g)) return true;
   if (p.columns <= kQPanel) return *elements = kPanelBoxElements, true;
-  int64_t rows = 0;
-  if (!checked_mul(kBoxRows, p.g.in_channels, &rows)) return false;
-  return *elements = std::max(*elements, rows), true;
+  int64_t of_rows = 0;
+  const int64_t rows = std::clamp(p.g.out[2] / 4, kFewestBoxRows, kMostBoxRows);
+  if (!checked_mul(rows, p.g.in_channels, &of_rows)) return false;
+  return *elements = std::max(*elements, of_rows), true;
 }
 
 // False where the memory cannot be counted.
@@ -129,9 +130,13 @@ struct Scratch {
 };
 
 // Divides the boxes among threads. Where there are too few boxes, panels are divided instead, so that each
-// thread reads its own weights only, unless the threads would write to the same lines of the cache.
+// thread reads its own weights only, unless the threads would write to the same lines of the cache. Each of
+// them has a copy of a box, which is not larger than kBoxElements then.
 bool shared_scratch(Plan* p, int64_t threads, int64_t* bytes) {
   constexpr int64_t kSeparateChannels = 128;  // of a pixel: two lines of the cache
+  if (p->boxes.count(p->g) < threads && p->boxes.elements > kBoxElements &&
+      !p->boxes.choose(p->g, p->g.in_channels, kBoxElements, kBoxPixels))
+    return false;
   if (p->boxes.count(p->g) >= threads || p->columns / threads < kSeparateChannels)
     p->boxes.share(p->g, threads);
   return p->boxes.measure(p->g, p->g.in_channels) && Scratch::bytes(*p, bytes);
