@@ -2,201 +2,45 @@
 // it with all panels of weights.
 #include "platforms/simd/packed.h"
 #include "platforms/simd/q16_product.h"
-#include "platforms/simd/q_gemm.h"
 #include "platforms/simd/q_narrow.h"
 #include "platforms/simd/q_pairs.h"
+#include "platforms/simd/q_plan.h"
 #include "platforms/simd/q_winograd.h"
 #include "platforms/simd/simd_kernels.h"
 
 namespace sinter::simd {
 namespace {
 
-constexpr int64_t kBoxElements = 49152;  // of the input, where one pixel's window is not larger
-// Of single taps by one panel, which reads a box once: the inner cache then holds its input and the copy.
-constexpr int64_t kPanelBoxElements = 16384;
-// Of single taps otherwise, whose weights are read again for each box: a quarter of all rows, within bounds.
-constexpr int64_t kFewestBoxRows = kManyQRows, kMostBoxRows = 32;
-constexpr int64_t kBoxPixels = 512;
-
-struct Plan {
-  Geometry g;
-  QRuns runs;
-  int64_t columns = 0;  // of one group
-  bool bounded = true;  // products (q_bounded-inl.h): what that needs is packed with the weights
-  int64_t x_zero = 0;
-  ProductResult result;
-  QBoxes boxes;
-
-  // In packed memory, columns are whole panels.
-  int64_t wide() const { return divide_up(columns, kQPanel) * kQPanel; }
-};
-
-// Rows that are read in order: pixels of one line.
-void flatten(int64_t rows, Geometry* g) {
-  g->batch = 1;
-  for (int i = 0; i < 3; ++i) g->in[i] = g->out[i] = i == 2 ? rows : 1;
-}
-
-// Whether rows are multiplied in pairs. `packed`: weights are packed once, for the processor.
-bool takes_pairs(const OpCall& call, const Plan& p, bool packed) {
-  constexpr int64_t kMostElements = INT32_MAX / 4;  // of a box, so that its buffer's offsets are int32
-  return packed && simd_has_i8mm() && call.out(0).dtype == DType::kInt8 && !call.has_input(4) &&
-         p.boxes.elements < kMostElements && pairs_fit(p.g);
-}
-
-// Of the input of a box; false on overflow.
-[[nodiscard]] bool box_elements(const Plan& p, int64_t* elements) {
-  *elements = kBoxElements;
-  if (!pointwise(p.g)) return true;
-  if (p.columns <= kQPanel) return *elements = kPanelBoxElements, true;
-  int64_t of_rows = 0;
-  const int64_t rows = std::clamp(p.g.out[2] / 4, kFewestBoxRows, kMostBoxRows);
-  if (!checked_mul(rows, p.g.in_channels, &of_rows)) return false;
-  return *elements = std::max(*elements, of_rows), true;
-}
-
-// False where the memory cannot be counted.
-bool plan_of(const OpCall& call, bool packed, Plan* p) {
-  Geometry& g = p->g;
-  if (call.op == Op::kQFullyConnected) {
-    const auto& a = call.attrs<QFullyConnectedAttrs>();
-    p->result = product_result(call, a), p->x_zero = a.x_zero;
-    const TensorView& x = call.in(0);
-    int64_t rows = 1;
-    for (int i = 0; i + 1 < x.rank; ++i) rows *= x.dims[i];
-    g.in_channels = x.dims[x.rank - 1], g.out_channels = call.in(1).dims[0];
-    flatten(rows, &g);
-  } else {
-    const auto& a = call.attrs<QConvAttrs>();
-    p->result = product_result(call, a), p->x_zero = a.x_zero;
-    g = window_geometry<QConvAttrs>(call);
-    if (pointwise(g)) flatten(g.batch * g.out_pixels(), &g);
-  }
-  p->columns = g.out_channels / g.group;
-  const bool lines = g.dilation[2] == 1 && g.group == 1;
-  p->runs = {g.kernel[0] * g.kernel[1] * (lines ? 1 : g.kernel[2]),
-             g.in_channels / g.group * (lines ? g.kernel[2] : 1)};
-  if (call.out(0).size() == 0) return true;
-  int64_t depth = 0, most_elements = 0;
-  if (!checked_add<int64_t>(p->runs.length, kQPairDepth, &depth) ||
-      !checked_mul(depth, p->runs.count, &depth) || !box_elements(*p, &most_elements) ||
-      !p->boxes.choose(g, g.in_channels, most_elements, kBoxPixels))
-    return false;
-  p->runs.pairs = takes_pairs(call, *p, packed);
-  p->bounded = !packed || bounds_products();
-  return true;
-}
-
-// Of one group: panels, and the numbers of their columns.
-bool packed_bytes(const Plan& p, int64_t* bytes) {
-  int64_t depth = 0;
-  return checked_add(p.runs.packed_depth(), number_bytes(p.runs.packed_depth(), p.bounded), &depth) &&
-         checked_mul(p.wide(), depth, bytes);
-}
-
-// The scratch of one thread: the box's input, where its rows are stored, begin and sum up to, where runs
-// begin.
-struct Scratch {
-  int64_t* y_rows = nullptr;
-  int32_t *rows = nullptr, *sums = nullptr, *runs = nullptr;
-  std::byte* buffer = nullptr;
-
-  Scratch(const Plan& p, std::byte* at) {
-    y_rows = reinterpret_cast<int64_t*>(at);
-    rows = reinterpret_cast<int32_t*>(y_rows + p.boxes.pixels());
-    sums = rows + p.boxes.pixels();
-    runs = sums + p.boxes.pixels();
-    buffer = at + buffer_offset(p);
-  }
-  static int64_t buffer_offset(const Plan& p) {
-    return static_cast<int64_t>(
-        align_up(static_cast<size_t>(p.boxes.pixels() * 16 + p.runs.count * 4), kBufferAlignment));
-  }
-  // Instruction sets differ in the bytes of an element. Runs are read up to a multiple of kQDepth.
-  static int64_t box_bytes(const Plan& p) {
-    return p.boxes.elements * static_cast<int64_t>(sizeof(int16_t)) + static_cast<int64_t>(kBufferAlignment);
-  }
-  static bool bytes(const Plan& p, int64_t* bytes) {
-    return checked_add<int64_t>(box_bytes(p), buffer_offset(p) + static_cast<int64_t>(kBufferAlignment),
-                                bytes) &&
-           (*bytes = *bytes / kBufferAlignment * kBufferAlignment, true);
-  }
-  // Lowers a box of one run, or finds it lowered.
-  void lower(int64_t length, bool other_box, QRows* rows) const {
-    if (other_box) lower_q_rows(buffer, rows->count, length, rows->spare);
-    rows->minima = rows->spare;
-    rows->spare += minima_bytes(length), rows->spare_bytes -= minima_bytes(length);
-  }
-};
-
-// Divides the boxes among threads. Where there are too few boxes, panels are divided instead, so that each
-// thread reads its own weights only, unless the threads would write to the same lines of the cache. Each of
-// them has a copy of a box, which is not larger than kBoxElements then.
-bool shared_scratch(Plan* p, int64_t threads, int64_t* bytes) {
-  constexpr int64_t kSeparateChannels = 128;  // of a pixel: two lines of the cache
-  if (p->boxes.count(p->g) < threads && p->boxes.elements > kBoxElements &&
-      !p->boxes.choose(p->g, p->g.in_channels, kBoxElements, kBoxPixels))
-    return false;
-  if (p->boxes.count(p->g) >= threads || p->columns / threads < kSeparateChannels)
-    p->boxes.share(p->g, threads);
-  return p->boxes.measure(p->g, p->g.in_channels) && Scratch::bytes(*p, bytes);
-}
-
-QPacked packed_at(const Plan& p, int64_t group, bool zeros, std::byte* memory) {
-  int64_t bytes = 0;
-  if (!packed_bytes(p, &bytes)) return {};
-  auto* at = memory + group * bytes;
-  QPacked packed;
-  packed.runs = p.runs, packed.columns = p.columns, packed.panels = reinterpret_cast<int8_t*>(at);
-  packed.set_numbers(at + p.wide() * p.runs.packed_depth(), p.wide(), zeros, p.bounded);
-  return packed;
-}
-
-QWeights weights_of(const OpCall& call, const Plan& p, int64_t group) {
-  const bool zeros = call.has_input(4);
-  const int64_t multiplier_step = call.in(3).size() == 1 ? 0 : 1,
-                zero_step = zeros && call.in(4).size() > 1 ? 1 : 0;
-  const int64_t c = group * p.columns;
-  return {call.in(1).as<const int8_t>() + c * p.runs.depth(),
-          p.runs.depth(),
-          1,
-          call.in(2).as<const int32_t>() + c,
-          call.in(3).as<const float>() + c * multiplier_step,
-          multiplier_step,
-          zeros ? call.in(4).as<const int8_t>() + c * zero_step : nullptr,
-          zero_step};
-}
-
-void pack(const OpCall& call, const Plan& p, std::byte* memory, ThreadPool* threads) {
+void pack(const OpCall& call, const QPlan& p, std::byte* memory, ThreadPool* threads) {
   parallel_for(threads, p.g.group, 1, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group)
-      pack_q_panels(weights_of(call, p, group), static_cast<int32_t>(p.x_zero),
-                    packed_at(p, group, call.has_input(4), memory));
+      pack_q_panels(q_weights_of(call, p, group), static_cast<int32_t>(p.x_zero),
+                    q_packed_at(p, group, call.has_input(4), memory));
   });
 }
 
 // ---- Winograd, of constant weights
 
-bool fits_winograd(const OpCall& call, const Plan& p) {
+bool fits_winograd(const OpCall& call, const QPlan& p) {
   return call.op == Op::kQConv && call.out(0).size() > 0 && winograd_fits(p.g, call.has_input(4));
 }
 
 // About as much scratch as the direct convolution takes.
-QWinograd winograd_of(const Plan& p) {
+QWinograd winograd_of(const QPlan& p) {
   int64_t each = 0;
-  if (!Scratch::bytes(p, &each)) each = 0;
+  if (!QScratch::bytes(p, &each)) each = 0;
   return q_winograd(p.g, p.x_zero, each);
 }
 
-void pack_winograd(const OpCall& call, const Plan& p, std::byte* memory, ThreadPool* threads) {
+void pack_winograd(const OpCall& call, const QPlan& p, std::byte* memory, ThreadPool* threads) {
   const QWinograd w = winograd_of(p);
   const QWinogradPacked packed = q_winograd_packed(w, memory);
   parallel_for(threads, divide_up(p.columns, q_panel_width()), 1, [&](int64_t begin, int64_t end) {
-    pack_q_winograd(w, weights_of(call, p, 0), packed, begin, end);
+    pack_q_winograd(w, q_weights_of(call, p, 0), packed, begin, end);
   });
 }
 
-Status run_winograd(const OpCall& call, const Plan& p, RunContext& context, std::byte* memory) {
+Status run_winograd(const OpCall& call, const QPlan& p, RunContext& context, std::byte* memory) {
   QWinograd w = winograd_of(p);
   w.x = call.in(0).as<const int8_t>(), w.result = p.result;
   int64_t each = 0;
@@ -220,18 +64,18 @@ Status run_winograd(const OpCall& call, const Plan& p, RunContext& context, std:
 
 // ---- few channels, of constant weights
 
-bool fits_narrow(const OpCall& call, const Plan& p) {
+bool fits_narrow(const OpCall& call, const QPlan& p) {
   return call.op == Op::kQConv && call.out(0).size() > 0 && !call.has_input(4) && narrow_fits(p.g);
 }
-bool runs_narrow(const OpCall& call, const Plan& p) { return fits_narrow(call, p) && q_narrow_gains(p.g); }
+bool runs_narrow(const OpCall& call, const QPlan& p) { return fits_narrow(call, p) && q_narrow_gains(p.g); }
 
 // Of one thread, where `threads` share the boxes.
-bool narrow_scratch(const OpCall& call, const Plan& p, int64_t threads, QNarrow* n, int64_t* bytes) {
+bool narrow_scratch(const OpCall& call, const QPlan& p, int64_t threads, QNarrow* n, int64_t* bytes) {
   n->g = p.g, n->x_zero = p.x_zero, n->x = call.in(0).as<const int8_t>(), n->result = p.result;
   return choose_q_narrow_boxes(n, threads) && q_narrow_scratch_bytes(*n, bytes);
 }
 
-Status run_narrow(const OpCall& call, const Plan& p, RunContext& context, const std::byte* packed) {
+Status run_narrow(const OpCall& call, const QPlan& p, RunContext& context, const std::byte* packed) {
   QNarrow n;
   int64_t each = 0;
   if (!narrow_scratch(call, p, threads_of(context.threads), &n, &each)) return ok_status();
@@ -242,7 +86,7 @@ Status run_narrow(const OpCall& call, const Plan& p, RunContext& context, const 
 }
 
 // Whether rows are read in the input: windows of one tap, all of them inside.
-bool in_place(const Plan& p) {
+bool in_place(const QPlan& p) {
   const Geometry& g = p.g;
   int64_t elements = 0;
   if (!reads_rows_as_they_are() || g.in_channels / g.group % kQDepth != 0 ||
@@ -264,7 +108,7 @@ int64_t input_pixel(const Geometry& g, const QBox& box) {
 // Where the rows of boxes of one shape begin, `lines` times `line`, in an input of these elements to a line
 // and a pixel, and from their first pixel on in the result.
 void set_rows(const Geometry& g, int64_t lines, int64_t line, int64_t line_size, int64_t pixel,
-              const Scratch& s) {
+              const QScratch& s) {
   int64_t r = 0;
   for (int64_t i = 0; i < lines; ++i)
     for (int64_t j = 0; j < line; ++j, ++r) {
@@ -274,7 +118,7 @@ void set_rows(const Geometry& g, int64_t lines, int64_t line, int64_t line_size,
 }
 
 // Where the runs begin, from `from` on.
-void set_runs(const Plan& p, int64_t lines, int64_t line, int64_t pixel, int64_t from, int32_t* runs) {
+void set_runs(const QPlan& p, int64_t lines, int64_t line, int64_t pixel, int64_t from, int32_t* runs) {
   const Geometry& g = p.g;
   const int64_t taps = p.runs.count / (g.kernel[0] * g.kernel[1]);
   for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0)
@@ -293,13 +137,13 @@ struct Unit {
 
 // Calls f(scratch, unit) for all of them.
 template <class F>
-void share_units(const Plan& p, RunContext& context, std::byte* memory, int64_t each, F&& f) {
+void share_units(const QPlan& p, RunContext& context, std::byte* memory, int64_t each, F&& f) {
   const int64_t threads = threads_of(context.threads);
   const int64_t boxes = p.boxes.count(p.g), panels = divide_up(p.columns, q_panel_width());
   const int64_t parts = boxes >= threads ? 1 : std::min(panels, divide_up(threads, boxes));
   const int64_t units = boxes * parts, slots = std::min(units, threads);
   parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
-    const Scratch s(p, memory + slot * each);
+    const QScratch s(p, memory + slot * each);
     int64_t held = -1, shape[2] = {};
     for (int64_t i = begin; i < end; ++i) {
       const int64_t part = i % parts, index = i / parts;
@@ -313,7 +157,7 @@ void share_units(const Plan& p, RunContext& context, std::byte* memory, int64_t 
 }
 
 // The box's part of the result, of one group.
-ProductResult result_of(const Plan& p, const QBox& box, int64_t group) {
+ProductResult result_of(const QPlan& p, const QBox& box, int64_t group) {
   ProductResult result = p.result;
   result.y = static_cast<std::byte*>(result.y) +
              (box.pixel(p.g, box.begin[1], box.begin[2]) * p.g.out_channels + group * p.columns) *
@@ -321,10 +165,10 @@ ProductResult result_of(const Plan& p, const QBox& box, int64_t group) {
   return result;
 }
 
-void run_pairs(const Plan& p, RunContext& context, const int8_t* x, std::byte* packed, std::byte* scratch,
+void run_pairs(const QPlan& p, RunContext& context, const int8_t* x, std::byte* packed, std::byte* scratch,
                int64_t each) {
   const Geometry& g = p.g;
-  share_units(p, context, scratch, each, [&](const Scratch& s, const Unit& unit) {
+  share_units(p, context, scratch, each, [&](const QScratch& s, const Unit& unit) {
     const QBox& box = unit.box;
     const int64_t lines = box.end[1] - box.begin[1], line = box.end[2] - box.begin[2];
     const int64_t channels = 2 * pair_channels(g.in_channels), pixels = pair_pixels(g, box);
@@ -334,24 +178,24 @@ void run_pairs(const Plan& p, RunContext& context, const int8_t* x, std::byte* p
     rows.count = lines * pairs_of(line);
     for (int64_t group = 0; group < g.group; ++group) {
       set_runs(p, box.lines, pixels, channels, group * (g.in_channels / g.group) * 2, s.runs);
-      multiply_q_pairs(packed_at(p, group, false, packed), rows, unit.first, unit.end,
+      multiply_q_pairs(q_packed_at(p, group, false, packed), rows, unit.first, unit.end,
                        result_of(p, box, group));
     }
   });
 }
 
 // Whether rows are lowered (lower_q_rows): where that takes little beside the products.
-bool lowers(const Plan& p, bool zeros) {
+bool lowers(const QPlan& p, bool zeros) {
   constexpr int64_t kDepth = 16, kColumns = 64;
   return bounds_products() && !zeros && pointwise(p.g) && p.g.group == 1 && p.runs.length >= kDepth &&
          p.columns >= kColumns;
 }
 
-void run_rows(const Plan& p, RunContext& context, const int8_t* x, bool zeros, std::byte* packed,
+void run_rows(const QPlan& p, RunContext& context, const int8_t* x, bool zeros, std::byte* packed,
               std::byte* scratch, int64_t each) {
   const Geometry& g = p.g;
   const bool copies = !in_place(p), lowered = lowers(p, zeros);
-  share_units(p, context, scratch, each, [&](const Scratch& s, const Unit& unit) {
+  share_units(p, context, scratch, each, [&](const QScratch& s, const Unit& unit) {
     const QBox& box = unit.box;
     const int64_t lines = box.end[1] - box.begin[1], line = box.end[2] - box.begin[2];
     if (copies && unit.other_box) load_q_box(g, box, x, static_cast<int32_t>(p.x_zero), s.buffer);
@@ -362,18 +206,19 @@ void run_rows(const Plan& p, RunContext& context, const int8_t* x, bool zeros, s
     for (int64_t group = 0; group < g.group; ++group) {
       set_runs(p, box.lines, box.line, g.in_channels, group * (g.in_channels / g.group), s.runs);
       QRows rows{at, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
-      rows.set_spare(s.buffer, p.boxes.elements, Scratch::box_bytes(p));
+      rows.set_spare(s.buffer, p.boxes.elements, QScratch::box_bytes(p));
       if (lowered && rows.count >= kManyQRows) s.lower(g.in_channels, unit.other_box, &rows);
       if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
-      multiply_q(packed_at(p, group, zeros, packed), rows, unit.first, unit.end, result_of(p, box, group),
+      multiply_q(q_packed_at(p, group, zeros, packed), rows, unit.first, unit.end, result_of(p, box, group),
                  s.y_rows);
     }
   });
 }
 
-Status run_with(const OpCall& call, Plan p, RunContext& context, std::byte* packed, std::byte* scratch) {
+Status run_with(const OpCall& call, QPlan p, RunContext& context, std::byte* packed, std::byte* scratch) {
   int64_t each = 0;
-  if (call.out(0).size() == 0 || !shared_scratch(&p, threads_of(context.threads), &each)) return ok_status();
+  if (call.out(0).size() == 0 || !q_shared_scratch(&p, threads_of(context.threads), &each))
+    return ok_status();
   const auto* x = call.in(0).as<const int8_t>();
   if (p.runs.pairs)
     run_pairs(p, context, x, packed, scratch, each);
@@ -383,13 +228,13 @@ Status run_with(const OpCall& call, Plan p, RunContext& context, std::byte* pack
 }
 
 Status needs_of(const OpCall& call, int threads, bool for_packing, size_t* packed, size_t* scratch) {
-  Plan p;
+  QPlan p;
   int64_t a = 0, b = 0;
   const auto scratch_of = [&p](int64_t n, int64_t* bytes) {
-    Plan shared = p;
-    return shared_scratch(&shared, n, bytes);
+    QPlan shared = p;
+    return q_shared_scratch(&shared, n, bytes);
   };
-  SINTER_RETURN_UNLESS(plan_of(call, for_packing, &p) && packed_bytes(p, &a) &&
+  SINTER_RETURN_UNLESS(q_plan_of(call, for_packing, &p) && q_packed_bytes(p, &a) &&
                            checked_mul(a, p.g.group, &a) && scratch_of_threads(threads, scratch_of, &b) &&
                            a < INT64_MAX / 2 && b < INT64_MAX / 4,
                        too_much_workspace());
@@ -412,28 +257,28 @@ Status run(const OpCall& call, RunContext& context) {
   if (wide(call)) return run_q16_product(call, context);
   size_t packed = 0, scratch = 0;
   SINTER_RETURN_IF_ERROR(needs_of(call, 1, false, &packed, &scratch));
-  Plan p;
-  if (!plan_of(call, false, &p)) return ok_status();
+  QPlan p;
+  if (!q_plan_of(call, false, &p)) return ok_status();
   pack(call, p, context.workspace.data(), context.threads);
   return run_with(call, p, context, context.workspace.data(), context.workspace.data() + packed);
 }
 
 Status accept(const OpCall& call) {
   if (wide(call)) return accept_q16_product(call);
-  Plan p;
-  SINTER_RETURN_UNLESS(plan_of(call, false, &p), unsupported("a window is too large for the simd kernel"));
+  QPlan p;
+  SINTER_RETURN_UNLESS(q_plan_of(call, false, &p), unsupported("a window is too large for the simd kernel"));
   return accept_dense(call);
 }
 
 }  // namespace
 
 bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
-  Plan p;
+  QPlan p;
   size_t bytes = 0;
   for (size_t i = 2; i < call.inputs.size(); ++i)
     if (call.has_input(i) && !call.in(i).constant) return false;
   if (wide(call)) return q16_product_packing(call, threads, packing, workspace);
-  if (!needs_of(call, threads, true, &bytes, workspace).ok() || !plan_of(call, true, &p)) return false;
+  if (!needs_of(call, threads, true, &bytes, workspace).ok() || !q_plan_of(call, true, &p)) return false;
   const bool zeros = call.has_input(4);
   if (fits_narrow(call, p)) {
     // The workspace is planned for any instruction set.
@@ -478,17 +323,17 @@ bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t
 
 void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) {
   if (wide(call)) return pack_q16_product(call, packed, threads);
-  Plan p;
-  if (!plan_of(call, true, &p)) return;
-  if (runs_narrow(call, p)) return pack_q_narrow(p.g, p.x_zero, weights_of(call, p, 0), packed);
+  QPlan p;
+  if (!q_plan_of(call, true, &p)) return;
+  if (runs_narrow(call, p)) return pack_q_narrow(p.g, p.x_zero, q_weights_of(call, p, 0), packed);
   if (fits_winograd(call, p) && winograd_gains()) return pack_winograd(call, p, packed, threads);
   pack(call, p, packed, threads);
 }
 
 Status run_packed_q_product(void* packed, const OpCall& call, RunContext& context) {
   if (wide(call)) return run_packed_q16_product(static_cast<std::byte*>(packed), call, context);
-  Plan p;
-  if (!plan_of(call, true, &p)) return ok_status();
+  QPlan p;
+  if (!q_plan_of(call, true, &p)) return ok_status();
   if (runs_narrow(call, p)) return run_narrow(call, p, context, static_cast<std::byte*>(packed));
   if (fits_winograd(call, p) && winograd_gains())
     return run_winograd(call, p, context, static_cast<std::byte*>(packed));
