@@ -160,18 +160,20 @@ HWY_NOINLINE QSteps choose_steps(const QRuns& runs, const int32_t* offsets, cons
     int32_t input = offsets[run];
     const int32_t last = cell + cells;
     for (; cell + 1 < last; cell += 2, input += 2 * kStep) {
-      if (std::max(most[cell], most[cell + 1]) <= *pair_limit++) {
-        *pair++ = {input, cell};
-      } else {
-        *--rest = {input + kStep, cell + 1};
-        *--rest = {input, cell};
-      }
+      // All are stored, and count where they belong: branches could not be predicted.
+      const bool fits = std::max(most[cell], most[cell + 1]) <= *pair_limit++;
+      rest[-1] = {input + kStep, cell + 1}, rest[-2] = {input, cell};
+      *pair = {input, cell};
+      pair += fits ? 1 : 0, rest -= fits ? 0 : 2;
     }
     if (cell < last) *--rest = {input, cell++};
   }
   QStep* split = rest;
-  for (QStep* s = rest; s < end; ++s)
-    if (most[s->cell] <= limits[s->cell]) std::swap(*s, *split++);
+  for (QStep* s = rest; s < end; ++s) {
+    const QStep step = *s;
+    *s = *split, *split = step;
+    split += most[step.cell] <= limits[step.cell] ? 1 : 0;
+  }
   return {to, pair, rest, split, split, end};
 }
 

@@ -169,10 +169,13 @@ HWY_INLINE void signed_block(const RowElement* a, const int32_t* rows, const Pan
                              c71);
 }
 
-// The sums of one row, and a bias for each column.
+// The sums of one row, and a bias for each column, by the signs of x or cell by cell.
 HWY_NOINLINE void add_row(const uint8_t* row, const Panel& panel, int32_t* sums) {
   constexpr int32_t kFirst = 0;
-  few_rows<1, 2>(row, &kFirst, panel, KeepSums{sums});
+  if (panel.means == Means::kSigned)
+    signed_block<1, 2>(row, &kFirst, panel, KeepSums{sums});
+  else
+    few_rows<1, 2>(row, &kFirst, panel, KeepSums{sums});
 }
 
 // The panels of weights for the rows of a box.
@@ -205,22 +208,21 @@ class Panels {
                 w_.bias + column,
                 w_.limits + index * limits,
                 most_,
-                means(w_.limits[(index + 1) * limits - 1] != 0),
+                Means::kSteps,
                 {}};
-    if (panel.means == Means::kSigned) {
-      const D32 d;
-      for (size_t i = 0; i < 2 * hn::Lanes(d); i += hn::Lanes(d)) {
-        const V32 shift = hn::ShiftLeft<7>(hn::LoadU(d, w_.sums + column + i));
-        hn::StoreU(hn::Add(hn::LoadU(d, panel.bias + i), shift), d, bias_ + i);
-      }
-      panel.bias = bias_;
-    } else {
+    const bool lowest = panel.limits[limits - 1] != 0;
+    if (!has_steps_ || (!lowest && rows_.count < kManyQRows))
+      panel.means = lowest ? Means::kCells : Means::kSigned;
+    if (panel.means == Means::kSigned)
+      panel.bias = shifted_bias(panel.bias, column);
+    else
       compare();
-    }
     if (minima_ != nullptr) {
       constexpr int32_t kFirst = 0;
       Panel of_minima = panel;
       of_minima.run_offsets = &kFirst, of_minima.most = most_of_minima_;
+      of_minima.means = lowest ? Means::kCells : Means::kSigned;
+      if (!lowest) of_minima.bias = shifted_bias(panel.bias, column);
       add_row(minima_, of_minima, bias_);
       panel.bias = bias_;
     }
@@ -230,10 +232,14 @@ class Panels {
   }
 
  private:
-  // `lowest`: some weight is -128.
-  Means means(bool lowest) const {
-    if (has_steps_ && (lowest || rows_.count >= kManyQRows)) return Means::kSteps;
-    return lowest ? Means::kCells : Means::kSigned;
+  // The bias of x, where `bias` is that of x + 128, for the columns of a panel.
+  const int32_t* shifted_bias(const int32_t* bias, int64_t column) {
+    const D32 d;
+    for (size_t i = 0; i < 2 * hn::Lanes(d); i += hn::Lanes(d)) {
+      const V32 shift = hn::ShiftLeft<7>(hn::LoadU(d, w_.sums + column + i));
+      hn::StoreU(hn::Add(hn::LoadU(d, bias + i), shift), d, bias_ + i);
+    }
+    return bias_;
   }
   // Finds what the limits are compared with, once.
   void compare() {
