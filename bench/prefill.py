@@ -7,9 +7,9 @@
                      [--rows 32] [--only ...] [--markdown FILE]
 
 A model is two MatMulNBits, 2048 to 5632 and back (KINDS describes their weights), with accuracy_level 4 for ONNX Runtime. Sinter
-runs it with --activations int8, and in float. x is of normal distribution. Each round runs every program once for a second; the fastest run of all rounds
-counts. Before, the results are compared with the product in float64: the SQNR of each program is in the table. ONNX Runtime
-has kernels for 2, 4 and 8 bits. With --cap avx2 both run as on a machine without AVX-512 (race/cap). With --ggml, products of the same sizes
+runs it with --activations int8, and in float; x is normally distributed. Each round runs every program once for a second; the
+fastest run of all rounds counts. Before, the results are compared with the product in float64: the SQNR of each program is in the
+table. ONNX Runtime has kernels for 2, 4 and 8 bits. With --cap avx2 both run as on a machine without AVX-512 (race/cap). With --ggml, products of the same sizes
 also run on ggml, the library of tensors in llama.cpp, in its type with the same blocks (rivals/ggml_model.cc; built for this
 machine, so not with --cap).
 
