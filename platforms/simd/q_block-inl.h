@@ -32,8 +32,6 @@ struct KeepSums {
   }
 };
 
-#undef SINTER_EACH_COUNT
-#define SINTER_EACH_COUNT(f) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8)
 #undef SINTER_EACH_ROW
 #define SINTER_EACH_ROW(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7)
 

@@ -71,6 +71,14 @@ void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
 
 // ---- products
 
+template <int kRows, int kVectors, class End>
+HWY_INLINE void block_of_rows(const RowElement* a, const int32_t* rows, const Panel& panel, const End& end) {
+#if SINTER_Q_BOUNDED
+  if (panel.means == Means::kSigned) return signed_block<kRows, kVectors>(a, rows, panel, end);
+#endif
+  block<kRows, kVectors>(a, rows, panel, end);
+}
+
 // 1 to panel.rows_at_once() rows.
 template <int kVectors, class End>
 HWY_INLINE void block_of(int64_t n, const RowElement* a, const int32_t* rows, const Panel& panel,
@@ -78,24 +86,20 @@ HWY_INLINE void block_of(int64_t n, const RowElement* a, const int32_t* rows, co
 #if SINTER_Q_BOUNDED
   if (panel.means == Means::kCells)
     return (n == 1 ? few_rows<1, kVectors, End> : few_rows<2, kVectors, End>)(a, rows, panel, end);
-  if (panel.means == Means::kSigned) {
-    switch (n) {
-#define SINTER_ROWS(r)                                                           \
-  case r:                                                                        \
-    if constexpr (r <= kMaxRows) signed_block<r, kVectors>(a, rows, panel, end); \
-    break;
-      SINTER_EACH_COUNT(SINTER_ROWS)
-#undef SINTER_ROWS
-    }
-    return;
-  }
 #endif
   switch (n) {
-#define SINTER_ROWS(r)                                                    \
-  case r:                                                                 \
-    if constexpr (r <= kMaxRows) block<r, kVectors>(a, rows, panel, end); \
+#define SINTER_ROWS(r)                                                            \
+  case r:                                                                         \
+    if constexpr (r <= kMaxRows) block_of_rows<r, kVectors>(a, rows, panel, end); \
     break;
-    SINTER_EACH_COUNT(SINTER_ROWS)
+    SINTER_ROWS(1)
+    SINTER_ROWS(2)
+    SINTER_ROWS(3)
+    SINTER_ROWS(4)
+    SINTER_ROWS(5)
+    SINTER_ROWS(6)
+    SINTER_ROWS(7)
+    SINTER_ROWS(8)
 #undef SINTER_ROWS
   }
 }
