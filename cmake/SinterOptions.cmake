@@ -72,6 +72,12 @@ endif()
 
 # Only what a program's models need: `sinter embed` writes both lists. Empty: everything.
 set(SINTER_OPERATIONS "" CACHE STRING "The operations that are built, as schemas/ops.def names them; empty: all")
+set(SINTER_X86_SETS "" CACHE STRING "The instruction sets that the simd kernels are built for, of sse4, avx2 and avx512; empty: all")
+foreach(name IN LISTS SINTER_X86_SETS)
+  if(NOT name MATCHES "^(sse4|avx2|avx512)$")
+    message(FATAL_ERROR "Sinter: SINTER_X86_SETS lists '${name}'; list some of sse4, avx2 and avx512")
+  endif()
+endforeach()
 set(SINTER_ELEMENT_TYPES "" CACHE STRING "The element types that are built, such as float32;int8; empty: all")
 option(SINTER_SEALED "Open trusted files alone: digests are checked, the structure is not verified (docs/security.md)" OFF)
 
@@ -100,6 +106,9 @@ sinter_check_names(SINTER_OPERATIONS schemas/ops.def "SINTER_OP\\(([A-Za-z0-9]+)
 sinter_check_names(SINTER_ELEMENT_TYPES runtime/core/dtype_names.h "\"([a-z0-9]+)\"")
 if(NOT SINTER_DEVICE_MEMORY AND SINTER_BUILD_TESTS)
   message(FATAL_ERROR "Sinter: the tests have devices; with SINTER_DEVICE_MEMORY=OFF, set SINTER_BUILD_TESTS=OFF")
+endif()
+if(SINTER_X86_SETS AND SINTER_BUILD_TESTS)
+  message(FATAL_ERROR "Sinter: the tests need all instruction sets; with SINTER_X86_SETS, set SINTER_BUILD_TESTS=OFF")
 endif()
 if((SINTER_OPERATIONS OR SINTER_ELEMENT_TYPES OR SINTER_SEALED) AND (SINTER_BUILD_CONVERTER OR SINTER_BUILD_TESTS))
   message(FATAL_ERROR "Sinter: the converter and the tests need all operations, all element types and the verifier; with "

@@ -23,10 +23,11 @@ dnnl_cpu_isa_t cap_of(const char* name) {
     const char* name;
     dnnl_cpu_isa_t set;
   };
-  constexpr Cap kCaps[] = {
-      {"sse2", dnnl_cpu_isa_sse41},         {"sse4", dnnl_cpu_isa_sse41},
-      {"sse41", dnnl_cpu_isa_sse41},        {"avx2", dnnl_cpu_isa_avx2},
-      {"avx512", dnnl_cpu_isa_avx512_core}, {"avx512vnni", dnnl_cpu_isa_avx512_core_vnni}};
+  constexpr Cap kCaps[] = {{"sse4", dnnl_cpu_isa_sse41},
+                           {"sse41", dnnl_cpu_isa_sse41},
+                           {"avx2", dnnl_cpu_isa_avx2},
+                           {"avx512", dnnl_cpu_isa_avx512_core},
+                           {"avx512vnni", dnnl_cpu_isa_avx512_core_vnni}};
   for (const Cap& cap : kCaps)
     if (name != nullptr && std::strcmp(name, cap.name) == 0) return cap.set;
   return dnnl_cpu_isa_default;

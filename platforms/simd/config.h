@@ -6,7 +6,23 @@
 // simd_kernels.cc takes only where the processor has them. HWY_NEON_BF16 is the number of a processor that
 // has products of matrices of bytes (i8mm) in addition: it runs what is compiled for HWY_NEON, which asks
 // simd_has_i8mm().
+//
+// On x86 the sets are those of CMake's SINTER_X86_SETS: SINTER_X86_LOWEST, and what is not in
+// SINTER_X86_LEFT_OUT. The lowest is SSE4.2, without the instructions for AES that Highway would ask for
+// besides: Atoms of 2013 and Nehalem do not have these. A processor without the lowest set is refused when
+// the backend is opened.
 #pragma once
+
+#ifndef SINTER_X86_LEFT_OUT
+#define SINTER_X86_LOWEST HWY_SSE4
+#define SINTER_X86_LEFT_OUT 0
+#endif
+#ifdef __x86_64__
+#define HWY_DISABLE_PCLMUL_AES
+#ifndef __SSE4_2__
+#define HWY_BASELINE_TARGETS SINTER_X86_LOWEST
+#endif
+#endif
 
 #ifdef SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_UNUSED_AVX512 0
@@ -18,9 +34,9 @@
 #else
 #define SINTER_SIMD_UNUSED_NEON HWY_NEON
 #endif
-#define HWY_DISABLED_TARGETS                                                            \
-  (HWY_SSSE3 | SINTER_SIMD_UNUSED_AVX512 | HWY_AVX3_ZEN4 | HWY_AVX3_SPR | HWY_AVX10_2 | \
-   SINTER_SIMD_UNUSED_NEON | HWY_NEON_BF16 | HWY_ALL_SVE)
+#define HWY_DISABLED_TARGETS                                                                                 \
+  (HWY_SSE2 | HWY_SSSE3 | (SINTER_X86_LEFT_OUT) | SINTER_SIMD_UNUSED_AVX512 | HWY_AVX3_ZEN4 | HWY_AVX3_SPR | \
+   HWY_AVX10_2 | SINTER_SIMD_UNUSED_NEON | HWY_NEON_BF16 | HWY_ALL_SVE)
 
 // Of every lambda that takes or gives vectors. g++ at -O2 leaves large lambdas, and those with several
 // callers, out of line; a call then passes the vectors through memory.

@@ -168,17 +168,9 @@ void choose_window(const Depthwise& d, const DepthwiseBlock& b) {
   choose_columns<D, 5, 2>(d, b);
 }
 
-// Half of the longest vectors is enough for few channels.
-using Short = hn::CappedTag<float, 8>;
+int64_t depthwise_lanes() { return static_cast<int64_t>(hn::Lanes(F())); }
 
-int64_t depthwise_lanes() { return static_cast<int64_t>(hn::Lanes(Short())); }
-
-void depthwise(const Depthwise& d, const DepthwiseBlock& b) {
-  if (b.channels >= static_cast<int64_t>(hn::Lanes(F())))
-    choose_window<F>(d, b);
-  else
-    choose_window<Short>(d, b);
-}
+void depthwise(const Depthwise& d, const DepthwiseBlock& b) { choose_window<F>(d, b); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
@@ -191,9 +183,13 @@ HWY_EXPORT(depthwise_lanes);
 HWY_EXPORT(depthwise);
 HWY_EXPORT(takes_depthwise_lines);
 HWY_EXPORT(depthwise_lines);
+
+// The longest vectors that few channels fill are those of AVX2, whose kernel AVX-512 runs for them, too.
+constexpr int64_t kShortLanes = 8;
+
 }  // namespace
 
-int64_t depthwise_channels() { return HWY_DYNAMIC_DISPATCH(depthwise_lanes)(); }
+int64_t depthwise_channels() { return std::min(HWY_DYNAMIC_DISPATCH(depthwise_lanes)(), kShortLanes); }
 
 bool has_depthwise_blocks(const Geometry& g) {
   return (g.kernel[2] == 3 || g.kernel[2] == 5) && g.stride[2] <= 2 && g.dilation[2] == 1 &&
@@ -201,6 +197,9 @@ bool has_depthwise_blocks(const Geometry& g) {
 }
 
 void compute_depthwise_block(const Depthwise& d, const DepthwiseBlock& b) {
+#if HWY_TARGETS & HWY_AVX2
+  if (b.channels < HWY_DYNAMIC_DISPATCH(depthwise_lanes)()) return N_AVX2::depthwise(d, b);
+#endif
   HWY_DYNAMIC_DISPATCH(depthwise)(d, b);
 }
 

@@ -99,7 +99,7 @@ constexpr auto bytes_of_numbers(int byte) {
   return bytes;
 }
 
-#if HWY_ARCH_X86 && (HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_SSE2)
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 
 // Places in a table of 16 numbers, one in each lane of words that are shifted.
 struct TableCodes : CommonCodes<4, false> {

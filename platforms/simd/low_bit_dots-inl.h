@@ -43,7 +43,7 @@ HWY_INLINE constexpr bool has_signed_bytes(int bits) { return bits == 8 && !kUns
 
 // Whether one row of floats is arranged as fixed-point numbers (LowBit::is_fixed).
 #undef SINTER_FIXED
-#define SINTER_FIXED (HWY_ARCH_X86 ? HWY_TARGET <= HWY_SSE4 : HWY_TARGET_IS_NEON)
+#define SINTER_FIXED (HWY_ARCH_X86 || HWY_TARGET_IS_NEON)
 
 #if SINTER_BYTE_PAIRS
 // How many products of unsigned bytes of weights with signed ones of x, in pairs, int16 holds the sum of.

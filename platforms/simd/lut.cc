@@ -49,7 +49,7 @@ struct Lookup {
     return V(y);
   }
 };
-#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4
+#elif HWY_ARCH_X86
 #define SINTER_SIMD_LOOKUP 1
 // Sixteen tables of 16 entries, looked up by the lower four bits. The upper four select one result.
 struct Lookup {

@@ -4,6 +4,7 @@
 #include "platforms/simd/halves.h"
 #include "platforms/simd/packed.h"
 #include "platforms/simd/simd_kernels.h"
+#include "runtime/core/built.h"
 #include "source_digest.h"
 
 namespace sinter {
@@ -12,19 +13,22 @@ namespace {
 // An op whose kernel reads packed weights, input 1.
 struct Packer {
   Op op;
-  bool (*packing)(const OpCall& call, int threads, Packing* packing, size_t* workspace);
-  void (*pack)(const OpCall& call, std::byte* packed, ThreadPool* threads);
-  Status (*run)(void* packed, const OpCall& call, RunContext& context);
+  bool (*packing)(const OpCall& call, int threads, Packing* packing, size_t* workspace) = nullptr;
+  void (*pack)(const OpCall& call, std::byte* packed, ThreadPool* threads) = nullptr;
+  Status (*run)(void* packed, const OpCall& call, RunContext& context) = nullptr;
 };
+// The packer, without its functions where the operation is not built: nothing calls them, nor links them.
+consteval Packer built(Packer packer) { return is_built(packer.op) ? packer : Packer{.op = packer.op}; }
 // Of the rows of an operation the first one that packs the call.
 constexpr Packer kPackers[] = {
-    {Op::kConv, simd::winograd_packing, simd::pack_winograd, simd::run_winograd},
-    {Op::kConv, simd::conv_packing, simd::pack_conv, simd::run_packed_conv},
-    {Op::kFullyConnected, simd::connected_packing, simd::pack_connected, simd::run_packed_connected},
-    {Op::kLstm, simd::lstm_packing, simd::pack_lstm, simd::run_packed_lstm},
-    {Op::kQConv, simd::q_product_packing, simd::pack_q_product, simd::run_packed_q_product},
-    {Op::kQFullyConnected, simd::q_product_packing, simd::pack_q_product, simd::run_packed_q_product},
-    {Op::kQDepthwiseConv, simd::q_depthwise_packing, simd::pack_q_depthwise, simd::run_packed_q_depthwise},
+    built({Op::kConv, simd::winograd_packing, simd::pack_winograd, simd::run_winograd}),
+    built({Op::kConv, simd::conv_packing, simd::pack_conv, simd::run_packed_conv}),
+    built({Op::kFullyConnected, simd::connected_packing, simd::pack_connected, simd::run_packed_connected}),
+    built({Op::kLstm, simd::lstm_packing, simd::pack_lstm, simd::run_packed_lstm}),
+    built({Op::kQConv, simd::q_product_packing, simd::pack_q_product, simd::run_packed_q_product}),
+    built({Op::kQFullyConnected, simd::q_product_packing, simd::pack_q_product, simd::run_packed_q_product}),
+    built({Op::kQDepthwiseConv, simd::q_depthwise_packing, simd::pack_q_depthwise,
+           simd::run_packed_q_depthwise}),
 };
 
 // Null if the step reads its weights as they are; else packing, workspace and packed inputs are set.

@@ -6,6 +6,7 @@
 
 #include "platforms/simd/simd_backend.h"
 #include "platforms/simd/table.h"
+#include "runtime/core/built.h"
 
 // After config.h, which table.h includes.
 #include "hwy/targets.h"
@@ -30,18 +31,22 @@ struct Tier {
   const char* name;
   int64_t best;  // highway counts down: better targets have lower bits
 };
-constexpr Tier kTiers[] = {
-    {"sse2", HWY_SSE2},    {"sse4", HWY_SSE4},           {"avx2", HWY_AVX2},
-    {"avx512", HWY_AVX3},  {"avx512_vbmi", HWY_AVX3_DL}, {"neon", HWY_NEON_WITHOUT_AES},
-    {"dotprod", HWY_NEON}, {"i8mm", HWY_NEON_BF16},      {"wasm", HWY_WASM}};
+constexpr Tier kTiers[] = {{"sse4", HWY_SSE4},
+                           {"avx2", HWY_AVX2},
+                           {"avx512", HWY_AVX3},
+                           {"avx512_vbmi", HWY_AVX3_DL},
+                           {"neon", HWY_NEON_WITHOUT_AES},
+                           {"dotprod", HWY_NEON},
+                           {"i8mm", HWY_NEON_BF16},
+                           {"wasm", HWY_WASM}};
 
 bool same(const char* a, const char* b) {
   for (; *a != '\0' && *a == *b; ++a) ++b;
   return *a == *b;
 }
 
-// The best target in use, or 0 before it has been chosen. Highway is not asked for it again: that takes long,
-// and while it answers, what is disabled is chosen.
+// The best target in use, or 0 before it has been chosen, or where the processor has none. Highway is not
+// asked for it again: that takes long, and while it answers, what is disabled is chosen.
 int64_t chosen = 0;
 
 // Targets that set_simd_cap has disabled.
@@ -91,7 +96,8 @@ void choose_target() { (void)simd_instruction_set(); }
 
 KernelTable simd_kernels() {
   static constexpr const Kernel* kTable[] = {
-#define SINTER_OP(name, ...) is_exact_simd(Op::k##name, kHostArchitecture) ? kEntry<Op::k##name> : nullptr,
+#define SINTER_OP(name, ...) \
+  is_built(Op::k##name) && is_exact_simd(Op::k##name, kHostArchitecture) ? kEntry<Op::k##name> : nullptr,
 #include "schemas/ops.def"
 #undef SINTER_OP
   };
@@ -100,7 +106,9 @@ KernelTable simd_kernels() {
 }
 
 Status SimdBackend::open(BumpArena&) {
-  choose_target();
+  SINTER_RETURN_UNLESS(
+      simd_instruction_set() != 0,
+      unsupported("the processor has none of the simd kernels' instruction sets (SSE4.2 or later)"));
   return ok_status();
 }
 
@@ -125,7 +133,7 @@ const char* simd_target() {
   const int64_t best = simd_instruction_set();
   for (const Tier& tier : kTiers)
     if (tier.best == best) return tier.name;
-  return "other";
+  return "none";
 }
 
 }  // namespace sinter

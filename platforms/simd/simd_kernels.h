@@ -1,4 +1,4 @@
-// Kernels written once with Highway for x86 (SSE2 to AVX-512), NEON and WebAssembly's 128-bit vectors; the
+// Kernels written once with Highway for x86 (SSE4.2 to AVX-512), NEON and WebAssembly's 128-bit vectors; the
 // instruction set is chosen at run time.
 //
 // A table with entries where these are faster than the reference kernels. They compute in float32: within a
@@ -24,13 +24,13 @@ constexpr bool is_exact_simd(Op op, Architecture architecture) {
           op != Op::kDequantize && op != Op::kCompare);
 }
 
-// Limits the instruction sets: "sse2", "sse4", "avx2", "avx512", "avx512_vbmi", "neon", "dotprod", "i8mm",
+// Limits the instruction sets: "sse4", "avx2", "avx512", "avx512_vbmi", "neon", "dotprod", "i8mm",
 // "wasm", or null for all. Returns false, and changes nothing, if this machine or build does not have it.
 // Call it before sessions are created.
 bool set_simd_cap(const char* name);
-// The best one in use.
+// The best one in use; "none" where the processor has none of them.
 const char* simd_target();
-// Its number: weights packed for another instruction set cannot be used.
+// Its number, or 0 for none: weights packed for another instruction set cannot be used.
 int64_t simd_instruction_set();
 // Whether it has products of matrices of bytes.
 bool simd_has_i8mm();

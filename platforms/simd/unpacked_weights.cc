@@ -114,18 +114,17 @@ HWY_NOINLINE void one_row(const FewRows& p, const typename Format::Bits* weights
   p.y[n] = sum < p.min ? p.min : sum > p.max ? p.max : sum;
 }
 
-template <class Format, int kCount>
+// kCount columns from n on of up to kMost rows.
+template <class Format, int kMost, int kCount>
 HWY_INLINE void few_rows_tile_of(const FewRows& p, int64_t rows, const typename Format::Bits* weights,
                                  int64_t n) {
-  switch (rows) {
-    case 1:  // the last of five, say
-      return few_rows_tile<Format, 1, kCount>(p, weights, n);
-    case 2:
-      return few_rows_tile<Format, 2, kCount>(p, weights, n);
-    case 3:
-      return few_rows_tile<Format, 3, kCount>(p, weights, n);
-    default:
-      return few_rows_tile<Format, 4, kCount>(p, weights, n);
+  if (rows == 1) {  // the last of five, say
+    for (int64_t c = n; c < n + kCount; ++c) one_row<Format>(p, weights, c);
+  } else if (rows == 2) {
+    few_rows_tile<Format, 2, kCount>(p, weights, n);
+  } else if constexpr (kMost > 2) {
+    if (rows == 3) return few_rows_tile<Format, 3, kCount>(p, weights, n);
+    few_rows_tile<Format, 4, kCount>(p, weights, n);
   }
 }
 
@@ -146,20 +145,20 @@ void few_rows_product(const UnpackedWeights& w, FewRows p, int64_t rows, int64_t
     for (; n < last; ++n) one_row<Format>(p, weights, n);
     return;
   }
-  if (rows <= 2 || kColumnsOfFourRows == kColumns) {
+  constexpr bool kSame = kColumnsOfFourRows == kColumns;
+  if (rows <= 2 || kSame) {
     for (; n + kColumns <= last; n += kColumns)
       all_rows([&](const FewRows& part, int64_t count) {
-        few_rows_tile_of<Format, kColumns>(part, count, weights, n);
+        few_rows_tile_of<Format, kSame ? 4 : 2, kColumns>(part, count, weights, n);
       });
   } else {
     for (; n + kColumnsOfFourRows <= last; n += kColumnsOfFourRows)
       all_rows([&](const FewRows& part, int64_t count) {
-        few_rows_tile_of<Format, kColumnsOfFourRows>(part, count, weights, n);
+        few_rows_tile_of<Format, 4, kColumnsOfFourRows>(part, count, weights, n);
       });
   }
-  for (; n < last; ++n)
-    all_rows(
-        [&](const FewRows& part, int64_t count) { few_rows_tile_of<Format, 1>(part, count, weights, n); });
+  for (int64_t r = 0; r < rows; ++r, p.x += p.x_step, p.y += p.y_step)
+    for (int64_t c = n; c < last; ++c) one_row<Format>(p, weights, c);
 }
 
 void unpacked_products(const UnpackedWeights& w, const float* x, int64_t x_step, int64_t rows, int64_t first,

@@ -1,7 +1,7 @@
 // Which operations and element types this build computes: all, or those that CMake's SINTER_OPERATIONS and
 // SINTER_ELEMENT_TYPES list. Code for the others is not compiled, and a model that uses one is refused when
-// it is opened. For the runtime and its reference kernels alone: what else is compiled with these headers
-// does not have the lists.
+// it is opened. For the runtime, its reference kernels and the simd kernels' table alone: what else is
+// compiled with these headers does not have the lists.
 #pragma once
 
 #include <string_view>

@@ -43,7 +43,7 @@ AS_INT8 = ["--quantize", "int8", "--force-int8", "--disable-technique", "wide-ac
 HERE_TIERS = [("reference", None, ["--backend", "reference"]), ("simd", None, ["--backend", "simd"]), ("default", None, []),
               ("2 threads", None, ["--threads", "2"]), ("4 threads", None, ["--threads", "4"]),
               ("simd, 4 threads", None, ["--backend", "simd", "--threads", "4"])]
-X86_TIERS = [("sse2", "sse41", "sse2"), ("sse4", "sse41", "sse4"), ("avx2", "avx2", "avx2"),
+X86_TIERS = [("sse4", "sse41", "sse4"), ("avx2", "avx2", "avx2"),
              ("avx512", "avx512", "avx512"), ("avx512_vbmi", None, "avx512_vbmi")]
 ARM = {"aarch64": ("qemu-aarch64", "/usr/aarch64-linux-gnu", ["cortex-a53", "cortex-a76", "max"]),
        "armv7": ("qemu-arm", "/usr/arm-linux-gnueabihf", ["cortex-a7", "cortex-a15", "max"])}

@@ -2,7 +2,8 @@
 # The lean options of docs/cross-compile.md, one by one: each builds the device side, installs it, builds examples/classify against
 # the prefix, and runs a model that is planned for what is left; nothing of what was left out is linked. Then all of them at once.
 #
-#     lean.sh CMAKE SINTER CXX_COMPILER [threads|xnnpack|simd|cuda|all]...    without a name: these five
+#     lean.sh CMAKE SINTER CXX_COMPILER [threads|xnnpack|simd|cuda|all|sets]...    without a name: the first five; `sets`, the
+#     instruction sets of x86, compiles simd kernels anew (a minute of processor time)
 set -euo pipefail
 cmake=$1 sinter=$2
 export CXX=$3
@@ -25,14 +26,16 @@ for name in "$@"; do
     simd) option=SINTER_SIMD backends=xnnpack,reference symbols='_ZN3hwy|4simd' ;;
     cuda) option=SINTER_CUDA_BACKEND backends=xnnpack,simd,reference symbols='dlopen|dlsym' ;;
     all) option='' backends=reference symbols='pthread_create|pthread_cond|xnn_|cpuinfo_|_ZN3hwy|4simd|dlopen|dlsym' ;;
+    sets) option='' backends=xnnpack,simd,reference symbols='N_SSE4|N_AVX3' ;;
     *) echo "no option '$name'"; exit 2 ;;
   esac
   options=("-D$option=OFF")
+  [ $name != sets ] || options=(-DSINTER_X86_SETS=avx2)
   [ $name != all ] ||
     options=(-DSINTER_THREADS=OFF -DSINTER_XNNPACK=OFF -DSINTER_SIMD=OFF -DSINTER_CUDA_BACKEND=OFF -DSINTER_DEVICE_MEMORY=OFF
       -DSINTER_SIGNATURES=OFF)
   build=$copy/build/$name
-  quiet "$cmake" -G Ninja -S "$copy" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSINTER_UNITY=ON -DSINTER_CUDA=OFF \
+  quiet "$cmake" -G Ninja -S "$copy" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSINTER_UNITY=ON \
     -DSINTER_BUILD_CONVERTER=OFF -DSINTER_BUILD_TESTS=OFF "${options[@]}"
   quiet "$cmake" --build "$build" -j "${SINTER_JOBS:-$(nproc)}"
   quiet "$cmake" --install "$build" --prefix "$work/$name"

@@ -54,7 +54,7 @@ TEST(Promises, PackedForAnotherInstructionSet) {
   SimdBackend simd;
   Backend* const backends[] = {&simd};
   SessionOptions options{.backends = backends, .backend = "simd"};
-  if (!set_simd_cap("sse2")) GTEST_SKIP() << "has one instruction set";
+  if (!set_simd_cap("sse4")) GTEST_SKIP() << "has one instruction set";
   const AlignedBytes block(PackedWeights::requirements(opened.model(), options).value().bytes);
   const auto packed = PackedWeights::create(opened.model(), block.span(), options);
   set_simd_cap(nullptr);
@@ -65,7 +65,7 @@ TEST(Promises, PackedForAnotherInstructionSet) {
   const Use use{opened.model(), harmless_inputs(opened.model()), options, ""};
   options.packed_weights = &packed.value();
   const Use sharing{opened.model(), use.inputs, options, ""};
-  const bool other = std::string_view(simd_target()) != "sse2";
+  const bool other = std::string_view(simd_target()) != "sse4";
   EXPECT_EQ(Session::requirements(opened.model(), options).value().packed, other ? alone : 0);
   EXPECT_EQ(check_creation(sharing, 50), "");
 }

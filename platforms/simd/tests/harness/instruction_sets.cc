@@ -8,7 +8,7 @@ namespace {
 std::vector<const char*> simd_sets() {
   static const std::vector<const char*> names = [] {
     std::vector<const char*> all;
-    for (const char* name : {"sse2", "sse4", "avx2", "avx512", "avx512_vbmi", "neon", "dotprod", "i8mm"})
+    for (const char* name : {"sse4", "avx2", "avx512", "avx512_vbmi", "neon", "dotprod", "i8mm"})
       if (set_simd_cap(name)) all.push_back(name);
     set_simd_cap(nullptr);
     return all;
