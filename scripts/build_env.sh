@@ -63,13 +63,14 @@ libfuzzer() {
   [ ! -f "$file" ] || printf '%s\n' "$file"
 }
 
-# configure_and_build PRESET [--target NAME]...
+# configure_and_build PRESET [--target NAME]...: configured with $configure_options, too.
+configure_options=()
 configure_and_build() {
   local preset=$1
   shift
   mkdir -p build
   quiet_unless_failed "build/$preset-configure.log" cmake --preset "$preset" \
-    -DSINTER_VENV="${SINTER_VENV:-$root/.venv}" || return 1
+    -DSINTER_VENV="${SINTER_VENV:-$root/.venv}" "${configure_options[@]}" || return 1
   quiet_unless_failed "build/$preset-build.log" cmake --build "build/$preset" -j "$jobs" "$@"
 }
 

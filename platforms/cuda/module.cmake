@@ -1,30 +1,19 @@
-# The module of compiled kernels, libsinter_cuda.so, where there is a CUDA toolkit.
+# The module of compiled kernels, libsinter_cuda.so: minutes of compilation, so it is built on request alone (the preset cuda).
 #
-#   SINTER_CUDA                 ON, OFF, or AUTO: where nvcc is found. AUTO on this machine, OFF in cross builds and parts of other
-#                               projects
+#   SINTER_CUDA                 ON builds it, with nvcc
 #   SINTER_CUDA_ARCHITECTURES   compute capabilities, each as code and as PTX; PTX of 7.5 is included in any case
 
-set(cuda_default AUTO)
-if(NOT PROJECT_IS_TOP_LEVEL OR CMAKE_CROSSCOMPILING OR NOT SINTER_CUDA_BACKEND)
-  set(cuda_default OFF)
-endif()
-set(SINTER_CUDA ${cuda_default} CACHE STRING
-  "Build the module of CUDA kernels: ON, OFF, or AUTO, where a toolkit (12 or 13) is found")
-set_property(CACHE SINTER_CUDA PROPERTY STRINGS AUTO ON OFF)
+option(SINTER_CUDA "Build the module of CUDA kernels (needs a toolkit, 12 or later)" OFF)
 set(SINTER_CUDA_ARCHITECTURES "80;120" CACHE STRING "Compute capabilities that CUDA kernels are compiled for; all: 75 to 120")
 set(cuda_all 75 80 86 87 89 90 100 120)
 
-if(SINTER_CUDA STREQUAL "OFF")
+if(NOT SINTER_CUDA)
   return()
 endif()
 find_program(SINTER_NVCC nvcc PATHS /usr/local/cuda/bin)
 mark_as_advanced(SINTER_NVCC)
 if(NOT SINTER_NVCC)
-  if(SINTER_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "Sinter: SINTER_CUDA=ON needs nvcc; put the CUDA toolkit's bin folder on PATH")
-  endif()
-  message(STATUS "Sinter: built without CUDA kernels, because nvcc is not on PATH (docs/cuda.md)")
-  return()
+  message(FATAL_ERROR "Sinter: SINTER_CUDA=ON needs nvcc; put the CUDA toolkit's bin folder on PATH")
 endif()
 
 # Drivers of the toolkit's major version, or of later ones, run what it compiles.
@@ -32,11 +21,7 @@ execute_process(COMMAND "${SINTER_NVCC}" --version OUTPUT_VARIABLE version)
 string(REGEX MATCH "release ([0-9]+)\\." matched "${version}")
 set(sinter_cuda_toolkit "${CMAKE_MATCH_1}")
 if(NOT sinter_cuda_toolkit GREATER_EQUAL 12)
-  if(SINTER_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "Sinter: ${SINTER_NVCC} is not of CUDA 12 or later; install a later toolkit or set SINTER_CUDA=OFF")
-  endif()
-  message(STATUS "Sinter: built without CUDA kernels, because ${SINTER_NVCC} is not of CUDA 12 or later (docs/cuda.md)")
-  return()
+  message(FATAL_ERROR "Sinter: ${SINTER_NVCC} is not of CUDA 12 or later; install a later toolkit or set SINTER_CUDA=OFF")
 endif()
 
 # The toolkit's headers, for a test.
