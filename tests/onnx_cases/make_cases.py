@@ -8,6 +8,7 @@ import decoder
 import detection
 import expert_forms
 import experts
+import forms
 import machine_learning
 import masks
 import microsoft
@@ -17,7 +18,7 @@ import refusals
 import structure
 
 MODULES = (contrib, control, decoder, machine_learning, masks, microsoft, old_opsets, structure, bounded, bounded_layers, detection, experts,
-           narrow_experts, expert_forms, attention_forms, refusals)
+           narrow_experts, expert_forms, attention_forms, forms, refusals)
 
 
 def cases():

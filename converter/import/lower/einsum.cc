@@ -38,15 +38,18 @@ class Einsum {
       return n_.refuse("equation '{}' has {} terms for {} operands", equation, terms.size(),
                        n_.input_count());
     std::vector<Labelled> operands;
+    std::map<int, int> written;  // how often each label is in the equation
     for (size_t i = 0; i < terms.size(); ++i) {
       Labelled op{n_.input(i), {}};
-      if (op.value < 0 || !parse(terms[i], n_.rank(op.value), &op.labels) || !diagonal(op)) return false;
+      if (op.value < 0 || !parse(terms[i], n_.rank(op.value), &op.labels)) return false;
+      for (const int label : op.labels) ++written[label];
+      if (!diagonal(op)) return false;
       operands.push_back(op);
     }
     if (!sizes(operands)) return false;
     std::vector<int> result;
     if (arrow == std::string::npos)
-      implicit(operands, &result);
+      result = implicit(written);
     else if (!parse(equation.substr(arrow + 2), -1, &result))
       return false;
     for (const int label : result)
@@ -124,14 +127,14 @@ class Einsum {
     return true;
   }
 
-  // Without "->": the ellipsis, then the labels that occur once, in alphabetical order.
-  void implicit(const std::vector<Labelled>& operands, std::vector<int>* result) {
-    std::map<int, int> count;
-    for (const Labelled& op : operands)
-      for (const int label : op.labels) ++count[label];
-    for (int64_t d = ellipsis_; d-- > 0;) result->push_back(1000 + static_cast<int>(d));
-    for (const auto& [label, times] : count)
-      if (label < 1000 && times == 1) result->push_back(label);
+  // The result's labels without "->": the ellipsis, then the letters that are written once (a diagonal's are
+  // written twice), in alphabetical order, capitals first.
+  std::vector<int> implicit(const std::map<int, int>& written) const {
+    std::vector<int> result;
+    for (int64_t d = ellipsis_; d-- > 0;) result.push_back(1000 + static_cast<int>(d));
+    for (const auto& [label, times] : written)
+      if (label < 1000 && times == 1) result.push_back(label);
+    return result;
   }
 
   // Sums over the axes that are not in the result.

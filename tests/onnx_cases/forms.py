@@ -1,0 +1,47 @@
+"""Forms of operators that ONNX's own tests omit: equations without an arrow, grids beyond the image, shapes that a run
+gives. Expected: of NumPy where onnxruntime refuses the equation (scalars, capitals first), else of onnxruntime."""
+import itertools
+
+import numpy as np
+from case import floats, node, refused, model, graph, simple
+
+
+def equations():
+    """Labels that one term repeats take the diagonal; without an arrow, only labels written once are results."""
+    sizes = {"i": 3, "j": 4, "k": 2, "A": 2, "b": 3, "z": 5}
+    for number, equation in enumerate((
+            "ii", "iij", "iij,j", "...ii", "ii...", "iii", "ijij", "ii,jj", "ii,i", "ii,ii", "i...i,j", "ii...,...jj",
+            "iij,jkk", "ij,jk,kk", " i i j ", "ij,ij,ij", "bA", "zAb,bi", ",ii", "ii->", "ii->i", "...ii->...i",
+            "iij->ji", "iij,jjk->ik", "ii...,...jj->j...i")):
+        terms = equation.replace(" ", "").split("->")[0].split(",")
+        feeds = {}
+        for at, term in enumerate(terms):
+            # The ellipsis stands for two axes, of which a later term repeats the first.
+            hidden = [1 if at else 2, 3]
+            shape = [n for part in term.replace("...", ".") for n in (hidden if part == "." else [sizes[part]])]
+            feeds[f"x{at}"] = floats(f"{equation}{at}", *shape)
+        yield simple(f"einsum_{number}", node("Einsum", list(feeds), "y", equation=equation), feeds, expect="given",
+                     given={"y": np.asarray(np.einsum(equation, *feeds.values()), np.float32)}, opset=13)
+    m = model(graph([node("Einsum", "x", "y", name="here", equation="ii")], {"x": floats("uneven", 1, 3)}, "y"))
+    yield refused("einsum_diagonal_of_1_and_3", m, "here", "Einsum", "diagonal")
+
+
+def grids():
+    """Each element that is read is taken to the border or reflected, not the point around which they are."""
+    kinds = (("linear", "bilinear"), ("nearest", "nearest"), ("cubic", "bicubic"))
+    for (mode, early), padding, align in itertools.product(kinds, ("zeros", "border", "reflection"), (0, 1)):
+        attributes = dict(padding_mode=padding, align_corners=align)
+        name = f"gridsample_{mode}_{padding}_{align}"
+        x, g = floats("grid x", 2, 3, 4, 5), floats(f"{name} g", 2, 6, 3, 2, low=-2.5, high=2.5)
+        yield simple(name, node("GridSample", "x g", "y", mode=mode, **attributes), {"x": x, "g": g}, opset=20, ir=9)
+        yield simple(f"{name}_one_pixel", node("GridSample", "x g", "y", mode=early, **attributes),
+                     {"x": x[:, :, :1, :2].copy(), "g": g}, opset=16)
+        if mode != "cubic":
+            yield simple(f"{name}_volume", node("GridSample", "x g", "y", mode=mode, **attributes),
+                         {"x": floats("grid v", 1, 2, 3, 4, 2), "g": floats(f"{name} v", 1, 3, 2, 4, 3, low=-2.5, high=2.5)},
+                         opset=20, ir=9)
+
+
+def cases():
+    for group in (equations, grids):
+        yield from group()
