@@ -1,5 +1,6 @@
 // GridSample: reads x [N, spatial..., C] at coordinates that a grid gives, -1 and 1 being the edges. A
-// coordinate that is not a number (or, reflected, infinite) gives NaN.
+// coordinate that is not a number (or, reflected, infinite) gives NaN. A border repeats the edge: each element
+// that is read beyond it is the edge's, also where a cubic kernel reads some on both sides.
 #include <cmath>
 
 #include "runtime/core/op_enums.h"
@@ -89,10 +90,7 @@ Taps axis_taps(const GridSampleAttrs& a, T at, int64_t n) {
   T x = align ? (at + 1) / 2 * (size - 1) : ((at + 1) * size - 1) / 2;
   if (mode == SampleMode::kNearest) x = std::nearbyint(x);
   const T low = align ? T(0) : T(-0.5), high = align ? size - 1 : size - T(0.5);
-  if (x < low || x > high) {
-    if (padding == SamplePadding::kBorder) x = std::clamp<T>(x, 0, size - 1);
-    if (padding == SamplePadding::kReflection) x = reflect(x, low, high);
-  }
+  if (padding == SamplePadding::kReflection && (x < low || x > high)) x = reflect(x, low, high);
   if (x != x) return taps.nan = true, taps;
   x = std::clamp<T>(x, -8, size + 8);  // as far outside as any farther
   if (mode == SampleMode::kNearest) {

@@ -245,7 +245,8 @@ TEST(GridSample, TwoAxes) {
   expect(SampleMode::kNearest, kReflection, 1, {0, 3, 1, 5, 2, 1});
   expect(SampleMode::kCubic, kZeros, 0, {-0.1875, 2.978316, 2.96875, 3.271679, 0.005797281, 0});
   expect(SampleMode::kCubic, kZeros, 1, {0, 2.841875, 2.96875, 5.372134, 1.071406, 0});
-  expect(SampleMode::kCubic, kBorder, 0, {-0.375, 2.354407, 2.5, 5.357842, 2, 3});
+  expect(SampleMode::kCubic, kBorder, 0, {-0.375, 2.354407, 2.5, 5.357842, 1.981532, 3});
+  expect(SampleMode::kCubic, kBorder, 1, {0, 2.24225, 2.5, 4.650313, 1.822251, 3});
   expect(SampleMode::kCubic, kReflection, 0, {-0.75, 2.354407, 2.5, 5.575624, 1.833126, 0.8267505});
   expect(SampleMode::kCubic, kReflection, 1, {0, 2.256499, 2.5, 4.856748, 2.190501, 1.296});
 }

@@ -72,10 +72,7 @@ SINTER_DEVICE Taps<W> axis_taps(const GridSampleArguments& a, T at, int32_t n) {
   T x = align ? (at + 1) / 2 * (size - 1) : ((at + 1) * size - 1) / 2;
   if (a.kind == GridSampleKind::kNearest) x = m_rint(x);
   const T low = align ? T(0) : T(-0.5), high = align ? size - 1 : size - T(0.5);
-  if (x < low || x > high) {
-    if (a.padding == GridPadding::kBorder) x = x < 0 ? T(0) : x > size - 1 ? size - 1 : x;
-    if (a.padding == GridPadding::kReflection) x = reflect(x, low, high);
-  }
+  if (a.padding == GridPadding::kReflection && (x < low || x > high)) x = reflect(x, low, high);
   taps.nan = x != x;
   if (taps.nan) return taps;
   x = x < -8 ? T(-8) : x > size + 8 ? size + 8 : x;  // as far outside as any farther
