@@ -22,6 +22,19 @@ ValueId appended_to_cache(NodeLowering& n, ValueId cache, ValueId rows) {
   return present;
 }
 
+ValueId written_to_cache(NodeLowering& n, ValueId cache, ValueId rows, ValueId at, int64_t axis) {
+  const ConstantPtr known = n.constant(at);
+  if (known && !is_float(known->dtype()) && n.rank(cache) > axis && n.rank(rows) > axis) {
+    const int64_t room = n.dims(cache)[static_cast<size_t>(axis)],
+                  count = n.dims(rows)[static_cast<size_t>(axis)];
+    for (const int64_t first : known->as_int64s())
+      if (first < 0 || first > room - count)
+        return n.refuse_shapes("caches of {} rows have no room for {} after {}", room, count, first),
+               kUnknown;
+  }
+  return n.emit(CacheUpdateAttrs{axis, 0}, {cache, rows, at});
+}
+
 Caches append(NodeLowering& n, MicrosoftAttention& h, Caches past, ValueId count) {
   if (h.q < 0 || h.k < 0 || h.v < 0 || past.keys < 0 || past.values < 0) return {kUnknown, kUnknown};
   const Dims pd = n.dims(past.keys), kd = n.dims(h.k);
@@ -45,13 +58,11 @@ Caches append(NodeLowering& n, MicrosoftAttention& h, Caches past, ValueId count
     return n.refuse_shapes("past_sequence_length {} is not one integer", to_string(n.dims(count))),
            Caches{kUnknown, kUnknown};
   const ValueId at = n.broadcast(n.reshape(n.cast(count, DType::kInt64), {1}), {kd[0]});
-  const Caches present{n.emit(CacheUpdateAttrs{2, 0}, {past.keys, h.k, at}),
-                       n.emit(CacheUpdateAttrs{2, 0}, {past.values, h.v, at})};
+  const Caches present{written_to_cache(n, past.keys, h.k, at, 2),
+                       written_to_cache(n, past.values, h.v, at, 2)};
+  if (present.keys < 0 || present.values < 0) return present;
   if (const ConstantPtr known = n.constant(count)) {
     h.past = known->as_int64s()[0];
-    if (h.past < 0 || h.past > pd[2] - kd[2])
-      return n.refuse_shapes("caches of {} rows have no room for {} after {}", pd[2], kd[2], h.past),
-             Caches{kUnknown, kUnknown};
     h.k = n.slice(present.keys, 2, 0, h.past + kd[2]);
     h.v = n.slice(present.values, 2, 0, h.past + kd[2]);
   } else {

@@ -74,6 +74,10 @@ bool fits_one_pass(const AttentionForm& form);
 // runtime/core/attention_rows.h, numbers as they are.
 ValueId one_pass_attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const OnePassForm& form);
 
+// The cache with these rows along `axis` from at[b] on, for each entry b of the batch; places that are known
+// and outside are refused.
+ValueId written_to_cache(NodeLowering& n, ValueId cache, ValueId rows, ValueId at, int64_t axis);
+
 // New rows [B, H, tokens, D] behind those of a cache that --max-context keeps: they are written into the room
 // that it has. kUnknown: refused, for they do not fit.
 ValueId appended_to_cache(NodeLowering& n, ValueId cache, ValueId rows);

@@ -4,7 +4,8 @@
 // Of batch entry b, total[b] = seqlens_k[b] + 1 keys are valid after this call, and past[b] = total[b] - S
 // before it (0 where the first prompt is padded behind its end). Query i has position past[b] + i and
 // attends to the keys up to it. The result's cache has max(P, total_sequence_length) rows, P of them given;
-// rows that are not valid keep what the given cache has there, as they do where both are one buffer.
+// rows that are not valid keep what the given cache has there, as they do where both are one buffer. Where a
+// run gives total_sequence_length, that number of rows is a bounded dimension.
 // Attention reads quantized caches (quantized_cache.h), those of a first prompt too.
 #include <algorithm>
 #include <cmath>
@@ -99,10 +100,47 @@ bool rotate(NodeLowering& n, GroupQuery* g) {
   return g->q >= 0 && g->k >= 0;
 }
 
-// Puts this call's keys or values into a cache of `rows` rows.
-ValueId cached(NodeLowering& n, const GroupQuery& g, ValueId now, ValueId cache, int64_t rows) {
+// The rows of the result's caches: planned ones, and where a run decides how many of them there are, their
+// number. A cache that is kept between runs has as many as the given one.
+struct PresentRows {
+  int64_t planned = 0;
+  std::optional<LengthId> length;
+};
+
+// Whether the result's caches take the place of the given ones, which have room for what is added.
+bool share_buffer(NodeLowering& n) {
+  const LoweringOptions& options = n.parent().options();
+  if (!options.states.empty() || options.all_states || options.max_context > 0) return true;
+  const ImportedGraph& source = n.parent().source();
+  const auto rows = [](const std::vector<ImportedValueInfo>& all, const std::string& name) {
+    const auto it = std::find_if(all.begin(), all.end(), [&](const auto& v) { return v.name == name; });
+    return it == all.end() || it->dims.size() != 4 ? ImportedDim() : it->dims[2];
+  };
+  if (n.node().outputs.size() < 2) return false;
+  const ImportedDim past = rows(source.inputs, n.node().inputs[3]),
+                    present = rows(source.outputs, n.node().outputs[1]);
+  return present.value >= 0 ? present.value == past.value
+                            : !present.symbol.empty() && present.symbol == past.symbol;
+}
+
+PresentRows present_rows(NodeLowering& n, int64_t room, int64_t queries, std::optional<int64_t> total) {
+  PresentRows rows{std::max(room, total.value_or(queries)), std::nullopt};
+  if (total || room == 0 || share_buffer(n)) return rows;
+  Bounded b(n);
+  Lengths& lengths = b.lengths();
+  const auto given = lengths.items(n.input(6));
+  if (!given || given->size() != 1) return rows;
+  const LengthId most = b.at_most(given->front(), room + queries, LengthRule::kWithin),
+                 length = lengths.max(most, lengths.constant(room));
+  rows.planned = std::max(lengths.high(length), rows.planned);
+  if (!lengths.known(length)) rows.length = length;
+  return rows;
+}
+
+// Puts this call's keys or values into a cache of so many rows.
+ValueId cached(NodeLowering& n, const GroupQuery& g, ValueId now, ValueId cache, const PresentRows& rows) {
   Dims d = n.dims(now);
-  if (cache == kAbsent && d[2] == rows) return now;
+  if (cache == kAbsent && d[2] == rows.planned) return now;
   int64_t room = 0;
   if (cache != kAbsent) {
     const Dims c = n.dims(cache);
@@ -114,16 +152,18 @@ ValueId cached(NodeLowering& n, const GroupQuery& g, ValueId now, ValueId cache,
              kUnknown;
     room = c[2];
   }
-  if (room < rows) {
-    d[2] = rows - room;
+  const ContextValues& context = n.parent().context();
+  const bool kept = context.caches.count(cache) != 0 && room == rows.planned;
+  if (room < rows.planned) {
+    d[2] = rows.planned - room;
     const ValueId fresh = n.broadcast(n.scalar(n.dtype(now), 0), d);
     cache = cache == kAbsent ? fresh : n.emit(ConcatAttrs{2}, {cache, fresh});
   }
-  if (n.parent().context().caches.count(cache) == 0)
-    return n.emit(CacheUpdateAttrs{2, 0}, {cache, now, g.past});
-  // What the model computes from the length of a cache follows the tokens so far (--max-context).
+  if (!kept && !rows.length) return written_to_cache(n, cache, now, g.past, 2);
+  // What the model computes from the number of rows follows the run.
+  const ValueId length = kept ? context.next : n.parent().lengths().value(*rows.length);
   const ValueId present = n.emit_padded(CacheUpdateAttrs{2, 0}, {cache, now, g.past}, {true})[0];
-  if (present >= 0) n.parent().graph().value(present).bounded_dims = {{2, n.parent().context().next}};
+  if (present >= 0) n.parent().graph().value(present).bounded_dims = {{2, length}};
   return present;
 }
 
@@ -180,11 +220,10 @@ bool lower_group_query_attention(NodeLowering& n) {
     total = known->as_int64s()[0];
   // Without a cache all keys are of this call.
   if (room == 0 && !total) total = queries;
-  if (total && (*total < queries || (room == 0 && *total != queries)))
+  if (total && (*total < queries || *total > room + queries || (room == 0 && *total != queries)))
     return n.refuse_shapes("total_sequence_length is {}, for {} queries after a cache of {} rows", *total,
                            queries, room);
-  const int64_t rows = std::max(room, total.value_or(queries));
-  if (rows < queries) return n.refuse_shapes("a cache of {} rows has no room for {} queries", rows, queries);
+  const PresentRows rows = present_rows(n, room, queries, total);
   if (!keeps_all_tokens(n, room, total) || !read_lengths(n, &g, total) || !rotate(n, &g)) return false;
   g.q = attending_queries(n, g.keys, g.q, g.groups);
   g.k = stored_rows(n, g.keys, g.k), g.v = stored_rows(n, g.values, g.v);
@@ -215,7 +254,7 @@ bool lower_group_query_attention(NodeLowering& n) {
   if (n.has_input(10)) {
     ValueId given = n.input(10);
     const int64_t count = n.dims(keys)[2], columns = n.rank(given) > 0 ? n.dims(given).back() : 1;
-    if (columns > count && columns <= rows) given = n.slice(given, n.rank(given) - 1, 0, count);
+    if (columns > count && columns <= rows.planned) given = n.slice(given, n.rank(given) - 1, 0, count);
     const ValueId checked = checked_columns(n, given, keys);
     if (checked == kUnknown) return false;
     if (checked != kAbsent) form.lengths = n.broadcast(n.reshape(checked, {1}), {d[0]});

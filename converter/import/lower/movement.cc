@@ -189,9 +189,10 @@ bool lower_tensor_scatter(NodeLowering& n) {
   if (!n.normalize_axis(&axis, n.rank(past))) return false;
   const std::string mode = n.attr_string("mode", "linear");
   if (mode != "linear" && mode != "circular") return n.refuse("mode is '{}'", mode);
-  std::vector<ValueId> inputs{past, n.input(1)};
-  if (n.has_input(2)) inputs.push_back(n.input(2));
-  return n.output(0, n.emit(CacheUpdateAttrs{axis, mode == "circular"}, inputs));
+  const bool circular = mode == "circular";
+  if (!n.has_input(2)) return n.output(0, n.emit(CacheUpdateAttrs{axis, circular}, {past, n.input(1)}));
+  return n.output(0, circular ? n.emit(CacheUpdateAttrs{axis, 1}, {past, n.input(1), n.input(2)})
+                              : written_to_cache(n, past, n.input(1), n.input(2), axis));
 }
 
 bool lower_reverse_sequence(NodeLowering& n) {
