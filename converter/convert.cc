@@ -78,6 +78,20 @@ void prefer(const HalfType& type, Graph& graph, const Target& target,
                     "stay below {}; larger values become infinite",
                     type.flag, done.unproven, done.computed, type.name, type.largest),
         "test typical inputs with sinter compare, or remove the option");
+  const auto is_missing = [&](const Platform* p) {
+    return p->on_request && std::none_of(backends.begin(), backends.end(), [&](const Backend* b) {
+             return std::string_view(b->name()) == p->name;
+           });
+  };
+  const auto missing = std::ranges::find_if(with_kernels, is_missing);
+  if (done.computed > 0 && missing != with_kernels.end())
+    diagnostics.warn(
+        "", "",
+        fmt::format("{}: products in {} need {} on target '{}', which this build lacks and which the "
+                    "device's runtime "
+                    "may lack; there they run on the reference kernels, many times slower than in float32",
+                    type.flag, type.name, (*missing)->name, target_text(target)),
+        fmt::format("build the device's runtime with {}, or remove the option", (*missing)->name));
 }
 
 QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, SampleSource* evaluated,

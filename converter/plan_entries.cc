@@ -94,8 +94,10 @@ std::vector<const Platform*> platforms_to_plan(const Target& target, const Conve
     if (options.plan_backends)
       return std::find(options.plan_backends->begin(), options.plan_backends->end(), p->name) ==
              options.plan_backends->end();
+    // A plan for this machine is for this program.
+    if (options.native_target == target) return !is_built(*p);
     if (options.prefer != nullptr && computes_half(*p, target, options.prefer->dtype)) return false;
-    return p->on_request && !(options.native_target == target && is_built(*p));
+    return p->on_request;
   });
   return platforms;
 }

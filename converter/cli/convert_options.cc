@@ -11,6 +11,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/quantize/weights/weight_only.h"
+#include "converter/target/target_names.h"
 #include "converter/target/target_platforms.h"
 
 namespace sinter::convert {
@@ -307,6 +308,29 @@ void set_targets(const ConvertArguments& a, ConversionOptions* options) {
   if (!a.backends.empty()) options->plan_backends = a.backends;
 }
 
+// A plan for this machine is run by this program: what is asked for by name must be part of it. Other targets
+// are those of other builds.
+void check_backends_here(const ConvertArguments& a, const ConversionOptions& options) {
+  if (!options.native_target) return;
+  const std::vector<std::string> here = host_backend_names();
+  const auto is_built = [&](const std::string& name) {
+    return std::find(here.begin(), here.end(), name) != here.end();
+  };
+  for (const std::string& name : a.backends)
+    if (!is_built(name))
+      throw UsageError(fmt::format("--backends {} --target {}: this build has no such backend; {}", name,
+                                   kNativeTarget, advise_name(here, name)));
+  if (options.prefer == nullptr) return;
+  for (const Platform* p : platforms_serving(*options.native_target))
+    if (computes_half(*p, *options.native_target, options.prefer->dtype) && !is_built(p->name))
+      throw UsageError(
+          fmt::format("{} --target {}: this build has no {} backend, which computes in {} on this machine; "
+                      "remove the option, "
+                      "build Sinter with {}, or give --target {} for a machine whose runtime has it",
+                      options.prefer->flag, kNativeTarget, p->name, options.prefer->name, p->name,
+                      target_text(*options.native_target)));
+}
+
 }  // namespace
 
 std::vector<std::string> constant_files(const ConvertArguments& a) {
@@ -362,6 +386,7 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   options.narrow_float64 = a.float64 == "narrow";
   options.prefer = preferred(a);
   options.backends = host_backends({});
+  check_backends_here(a, options);
   set_quantization(a, &options);
   options.winograd = !a.no_winograd;
   options.stored_weights = a.weights == "stored";

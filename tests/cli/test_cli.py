@@ -1036,6 +1036,26 @@ class Backends(Case):
             steps = [s for s in self.json("inspect", out, "--steps")["steps"] if not s["elided"]]
             self.assertGreater(facts["timed_steps"], 2 * sum("onednn" in s["candidates"] for s in steps))
 
+    def test_a_backend_that_this_build_lacks(self):
+        """A plan for this machine needs what this program has; one for another machine gets a warning."""
+        out = self.path("lacking.sinter")
+        if platform.machine() != "x86_64" or "onednn" in self.expect(
+                2, "run", self.wave, "--inputs", self.path("wave.npz"), "--backend", "abacus").err:
+            self.skipTest("this program has every backend of this machine")
+        self.expect(2, "convert", DIGITS, "-o", out, "--target", "native", "--backends", "onednn",
+                    words=("--backends onednn --target native", "no such backend", "xnnpack, simd"), lines=1)
+        self.expect(2, "convert", DIGITS, "-o", out, "--target", "aarch64,native", "--backends", "simd,onednn",
+                    words=("no such backend",), lines=1)
+        self.assertFalse(os.path.exists(out))
+        flags = ("--target", "x86_64+avx512bf16", "--prefer-bfloat16")
+        self.expect(0, "convert", self.path("convs.onnx"), "-o", out, *flags, words=("which this build lacks", "remove the option"))
+        self.expect(1, "convert", self.path("convs.onnx"), "-o", out, *flags, "--strict", words=("which this build lacks",))
+        native = self.expect(0, "convert", DIGITS, "-o", out, "--target", "native").out
+        if "avx512bf16" in native:
+            self.expect(2, "convert", self.path("convs.onnx"), "-o", self.path("no.sinter"), "--target", "native",
+                        "--prefer-bfloat16", words=("no onednn backend", "remove the option"), lines=1)
+            self.assertFalse(os.path.exists(self.path("no.sinter")))
+
     def test_nothing_falls_back_as_planned(self):
         inputs = ("--inputs", self.path("wave.npz"))
         for flags in ([], ["--backend", "reference"]):
