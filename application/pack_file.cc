@@ -1,61 +1,15 @@
 #include "sinter/pack_file.h"
 
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
-#include <utility>
 
 #include "application/runner_state.h"
+#include "sinter/new_file.h"
 
 namespace sinter {
 namespace {
 
-Status cannot_write() { return invalid("the file cannot be written (error %a)", errno); }
-
-// A file under a name of its own until it is whole.
-class NewFile {
- public:
-  explicit NewFile(const char* to)
-      : to_(to), path_(new (std::nothrow) char[std::strlen(to) + sizeof(kSuffix)]) {
-    if (path_ == nullptr) return;
-    std::strcpy(path_.get(), to);
-    std::strcat(path_.get(), kSuffix);
-    file_ = std::fopen(path_.get(), "wb");
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-  ~NewFile() {
-    if (file_ != nullptr) std::fclose(file_);
-    if (path_ != nullptr && !kept_) std::remove(path_.get());
-  }
-  const char* path() const { return path_.get(); }
-  bool opened() const { return file_ != nullptr; }
-
-  static Status put(void* self, std::span<const std::byte> bytes) {
-    std::FILE* file = static_cast<NewFile*>(self)->file_;
-    const bool done = bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-    return done ? ok_status() : cannot_write();
-  }
-  Status close() {
-    const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
-    return closed ? ok_status() : cannot_write();
-  }
-  Status publish() {
-#ifdef _WIN32
-    std::remove(to_);  // rename() does not replace a file there
-#endif
-    kept_ = std::rename(path_.get(), to_) == 0;
-    return kept_ ? ok_status() : cannot_write();
-  }
-
- private:
-  static constexpr char kSuffix[] = ".partial";
-  const char* to_;
-  std::unique_ptr<char[]> path_;
-  std::FILE* file_ = nullptr;
-  bool kept_ = false;
-};
+Status put(void* file, std::span<const std::byte> bytes) { return static_cast<NewFile*>(file)->write(bytes); }
 
 struct Paths {
   const char* from;
@@ -93,17 +47,16 @@ Status pack_into(Paths* paths, const RunnerOptions& options, bool packed_only, d
   report->left_out = only.count();
   report->file_bytes = model->map.bytes().size();
   if (report->added + report->left_out == 0 && std::strcmp(paths->from, paths->to) == 0) return ok_status();
-  NewFile file(paths->to);
-  SINTER_RETURN_UNLESS(file.path() != nullptr, detail::kNoMemory);
+  const std::unique_ptr<NewFile> file(new (std::nothrow) NewFile);
+  SINTER_RETURN_UNLESS(file != nullptr, detail::kNoMemory);
   paths->at = paths->to;
-  SINTER_RETURN_UNLESS(file.opened(), cannot_write());
-  SINTER_RETURN_IF_ERROR(packed_only ? only.write(NewFile::put, &file)
-                                     : model->packed.write_file(NewFile::put, &file));
-  SINTER_RETURN_IF_ERROR(file.close());
+  SINTER_RETURN_IF_ERROR(file->create(paths->to));
+  SINTER_RETURN_IF_ERROR(packed_only ? only.write(put, file.get()) : model->packed.write_file(put, file.get()));
+  SINTER_RETURN_IF_ERROR(file->finish());
   detail::SharedModel written;
   RunnerOptions sound = options;
   sound.check_digests = true;
-  SINTER_RETURN_IF_ERROR(written.open(file.path(), sound));
+  SINTER_RETURN_IF_ERROR(written.open(file->path(), sound));
   SINTER_RETURN_IF_ERROR(written.pack(with));
   SINTER_RETURN_UNLESS(written.packed.stored() == report->count,
                        error(Code::kInternal, "%a of %b packings are found in the written file",
@@ -114,7 +67,7 @@ Status pack_into(Paths* paths, const RunnerOptions& options, bool packed_only, d
   // Windows does not replace a file that is mapped.
   written.map = FileMap();
   model->map = FileMap();
-  return file.publish();
+  return file->publish();
 }
 
 }  // namespace

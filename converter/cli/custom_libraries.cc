@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
 #include "converter/diagnostics/errors.h"
@@ -17,6 +19,10 @@ std::string path_of(const std::string& library) {
 
 // Never unloaded: models and messages refer to what the operators hold.
 CustomOps operators_in(const std::string& library) {
+  std::error_code none;
+  if (const auto kind = std::filesystem::status(path_of(library), none).type();
+      kind != std::filesystem::file_type::not_found && kind != std::filesystem::file_type::regular)
+    throw UsageError(fmt::format("--custom-ops {}: is not a file; give the name of a library", library));
   void* handle = ::dlopen(path_of(library).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
     throw UsageError(fmt::format("--custom-ops {}: the library cannot be loaded: {}", library, ::dlerror()));

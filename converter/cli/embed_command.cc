@@ -77,7 +77,7 @@ void run_embed(const EmbedArguments& a) {
   for (size_t i = 0; i < files.size(); ++i) {
     PendingFile file(files[i]);
     file.write(texts[i].data(), texts[i].size());
-    file.publish({});
+    file.publish();
   }
   if (a.common.json)
     fmt::print("{}\n", nlohmann::json{{"files", files},

@@ -23,6 +23,7 @@
 #include "converter/cli/target_memory.h"
 #include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/files/pending_file.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/summary.h"
@@ -184,7 +185,7 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
   const nlohmann::json entries = several ? entries_json(loaded, profile, options) : nlohmann::json::array();
   const CommonMemory common(entries);
   const uint64_t shared_weights = several ? SharedConstants(loaded.model(), profile).shared : 0;
-  if (!a.html.empty()) write_text(a.html, memory_page(view, a.model, need));
+  if (!a.html.empty()) write_whole(a.html, memory_page(view, a.model, need));
   const std::optional<PublicKey> signer = signer_of(loaded);
   const bool trusted = !a.trust.file.empty();
   if (outcome.takes_json(a.common)) {

@@ -11,7 +11,7 @@
 #include "converter/cli/terminal.h"
 #include "converter/convert.h"
 #include "converter/diagnostics/errors.h"
-#include "converter/files/temporary_file.h"
+#include "converter/files/temporary_folder.h"
 
 namespace sinter::convert {
 
@@ -55,7 +55,7 @@ bool ModelSource::open(const std::string& model, const ConvertArguments& flags, 
   const ConversionOptions options = conversion_options(flags);
   custom_ops_ = options.lowering.custom_ops;
   Diagnostics diagnostics;
-  const TemporaryFile file(".sinter");  // until it is open
+  const TemporaryFile file("model.sinter");  // until it is open
   if (!convert_file(model, file.path(), options, diagnostics) || diagnostics.refused()) {
     outcome.refuse(common, diagnostics);
     return false;

@@ -35,7 +35,7 @@ std::string unexpected_text(const CLI::App& app, const CLI::App& command) {
   std::vector<std::string> faults;
   for (const std::string& given : command.remaining()) {
     if (given == "--") continue;  // before the paths
-    if (!given.starts_with('-') || given == "-") {
+    if (!given.starts_with('-')) {
       faults.push_back(fmt::format("'{}' is one argument too many", given));
       continue;
     }
@@ -85,6 +85,16 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error,
                      what.ends_with('?') ? " See" : "; see", command.get_name());
 }
 
+// Standard input and output have no names here: models are mapped, and results appear whole or not at all.
+void refuse_streams(const std::vector<std::string>& words) {
+  for (const std::string& word : words)
+    if (word == "-" || word == "-o-" || (word.starts_with('-') && word.ends_with("=-")))
+      throw UsageError(fmt::format(
+          "'{}': standard input and output cannot be given as '-'; give the name of a file (/dev/stdout for "
+          "--outputs, --report and --html, ./- for a file of this name)",
+          word));
+}
+
 // FileError's texts name the file and the fault; the remedy of most is the same.
 std::string with_remedy(std::string text) {
   if (text.find(';') != std::string::npos) return text;
@@ -118,6 +128,7 @@ class Parser {
   CLI::App& app() { return app_; }
   // Runs the command that the words give. Throws UsageError, or CLI::Success where they ask for help.
   void run(const std::vector<std::string>& words) {
+    refuse_streams(words);
     try {
       std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 takes them
       app_.parse(reversed);

@@ -4,7 +4,7 @@
 
 #include "converter/cli/file_view.h"
 #include "converter/diagnostics/errors.h"
-#include "converter/files/temporary_file.h"
+#include "converter/files/temporary_folder.h"
 #include "converter/import/context.h"
 #include "converter/import/narrow_caches.h"
 #include "converter/ir/builder.h"
@@ -62,7 +62,7 @@ std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, con
   Graph wide = to_float64(*graph);
   remove_dead_nodes(wide);
   compact_values(wide);
-  const TemporaryFile file(".sinter");
+  const TemporaryFile file("model.sinter");
   emit_model(plan_model(deep_copy(wide), {}), file.path());
   return std::make_unique<OpenModel>(
       LoadedModel(file.path(), std::nullopt, LoadedModel::Reading::kMapped, lowering.custom_ops));

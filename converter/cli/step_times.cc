@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <tuple>
 
 #include "converter/cli/file_view.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/files/input_file.h"
 
 namespace sinter::convert {
 namespace {
@@ -87,8 +87,8 @@ std::vector<StepTime> measure_steps(const LoadedModel& loaded, uint32_t entry, c
 }
 
 std::vector<StepTime> read_step_times(const std::filesystem::path& path, std::string* profile) {
-  std::ifstream file(path);
-  if (!file) throw FileError(fmt::format("{}: cannot be read", path.string()));
+  const std::vector<std::byte> bytes = bytes_of_file(path);
+  std::istringstream file(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   const auto fail = [&](int line, const char* what) {
     throw DataError(fmt::format("{}: line {} is not {}; give the output of sinter_time_steps", path.string(),
                                 line, what));

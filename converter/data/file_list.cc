@@ -4,12 +4,10 @@
 #include <glob.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 
 #include "converter/data/list_formats.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/files/input_file.h"
 
 namespace sinter::convert {
 namespace {
@@ -119,9 +117,7 @@ void check_files(const FileList& list, const std::string& data) {
         throw DataError(
             fmt::format("{}: files of this kind are not read as samples; give {}", file.string(), kFormats));
       std::error_code fault;
-      if (!fs::exists(file, fault))
-        throw FileError(fmt::format("{}: cannot be read: {}", file.string(),
-                                    fault ? fault.message() : std::strerror(ENOENT)));
+      if (!fs::is_regular_file(file, fault)) const InputFile reports(file);
     }
 }
 
@@ -166,18 +162,6 @@ std::vector<fs::path> array_files(const std::string& data) {
   return files;
 }
 
-std::vector<std::byte> read_bytes(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file || fs::is_directory(path))
-    throw FileError(
-        fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno ? errno : EISDIR)));
-  std::vector<std::byte> bytes(static_cast<size_t>(file.tellg()));
-  file.seekg(0);
-  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!file) throw FileError(path.string() + ": cannot be read");
-  return bytes;
-}
-
 std::optional<FileList> list_files(const std::string& data, const std::vector<std::string>& inputs,
                                    const std::string& label) {
   if (data.starts_with("cmd:")) return std::nullopt;
@@ -192,7 +176,7 @@ std::optional<FileList> list_files(const std::string& data, const std::vector<st
     if (!std::all_of(files.begin(), files.end(), is_arrays)) list = list_of(files, inputs);
   } else if (const FileKind kind = kind_of_file(data);
              kind == FileKind::kJsonList || kind == FileKind::kCsvList) {
-    const std::vector<std::byte> bytes = read_bytes(data);
+    const std::vector<std::byte> bytes = bytes_of_file(data);
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     list = list_entries(
         kind == FileKind::kCsvList ? parse_csv_list(text, data, label) : parse_json_list(text, data, label),

@@ -57,7 +57,4 @@ std::vector<std::filesystem::path> array_files(const std::string& data);
 // Whether DATA names files by a pattern (*, ?, [) or a folder.
 bool names_several_files(const std::string& data);
 
-// All bytes of a file. Throws FileError.
-std::vector<std::byte> read_bytes(const std::filesystem::path& path);
-
 }  // namespace sinter::convert

@@ -81,7 +81,8 @@ EmitSummary emit_model(std::span<const PlannedModel> profiles, const std::filesy
   file.rewrite_start(&header, sizeof(header));
   file.write(segments.data(), segments.size() * sizeof(format::Segment));
   if (sign) file.write(&signature, sizeof(signature));
-  file.publish(options.check);
+  // A file that nothing checks is for this process alone.
+  file.publish(options.check, options.check ? NewFile::Kept::kSafe : NewFile::Kept::kTemporary);
   return {header.file_bytes, pool.segment_bytes(), pool.entries().size()};
 }
 

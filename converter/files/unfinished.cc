@@ -1,13 +1,10 @@
 #include "converter/files/unfinished.h"
 
-#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstring>
-
-#include "converter/diagnostics/errors.h"
 
 namespace sinter::convert {
 namespace {
@@ -17,10 +14,9 @@ namespace {
 constexpr int kSlots = 8;
 struct Slot {
   std::atomic<bool> taken{false}, used{false};
-  char path[1024] = {};
+  char path[4096] = {};
 };
 Slot slots[kSlots];
-std::atomic<int> made{0};
 
 int enter(const std::filesystem::path& path) {
   const std::string& text = path.native();
@@ -40,8 +36,10 @@ void leave(int slot) {
 }
 
 void on_signal(int number) {
-  for (const Slot& slot : slots)
-    if (slot.used) ::unlink(slot.path);
+  // A folder behind what is in it.
+  for (const auto remove : {::unlink, ::rmdir})
+    for (const Slot& slot : slots)
+      if (slot.used) (void)remove(slot.path);
   if (number == SIGBUS) {
     constexpr char kText[] = "sinter: a file was truncated or could not be read while it was in use\n";
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText, sizeof(kText) - 1);
@@ -52,30 +50,8 @@ void on_signal(int number) {
 
 }  // namespace
 
-Unfinished::Unfinished(std::filesystem::path final_path)
-    : final_path_(std::move(final_path)), path_(final_path_) {
-  // Another program, or another part of this one, may be writing the same file.
-  path_ += fmt::format(".partial-{}", ::getpid());
-  if (const int n = made++; n > 0) path_ += fmt::format("-{}", n);
-  slot_ = enter(path_);
-}
-
-Unfinished::~Unfinished() {
-  if (!path_.empty()) {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  leave(slot_);
-}
-
-void Unfinished::finish() {
-  std::error_code error;
-  std::filesystem::rename(path_, final_path_, error);
-  if (error)
-    throw FileError(
-        fmt::format("{}: cannot be renamed into place: {}", final_path_.string(), error.message()));
-  path_.clear();
-}
+Unfinished::Unfinished(const std::filesystem::path& path) : slot_(enter(path)) {}
+Unfinished::~Unfinished() { leave(slot_); }
 
 void remove_unfinished_on_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGBUS}) {

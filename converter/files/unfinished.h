@@ -1,26 +1,21 @@
-// Files that exist under their name only once they are whole. Until then they have another beside it, and go
-// if their writer gives up or, after remove_unfinished_on_signals(), if a signal ends the program. (Nothing
-// helps against SIGKILL: then "NAME.partial-PID" stays, never NAME.)
+// What goes when a signal ends the program: files that are not whole yet, and temporary ones. (Nothing helps
+// against SIGKILL: then "NAME.partial-RANDOM" stays, never NAME.)
 #pragma once
 
 #include <filesystem>
 
 namespace sinter::convert {
 
+// The file or folder at this path, while the object exists. It is removed by a signal alone, a folder only if
+// nothing else is in it.
 class Unfinished {
  public:
-  explicit Unfinished(std::filesystem::path final_path);
-  ~Unfinished();  // removes the file unless it is finished
+  explicit Unfinished(const std::filesystem::path& path);
+  ~Unfinished();
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;
 
-  // Where to write.
-  const std::filesystem::path& path() const { return path_; }
-  // Renames it into place; throws FileError.
-  void finish();
-
  private:
-  std::filesystem::path final_path_, path_;
   int slot_ = -1;
 };
 

@@ -4,32 +4,17 @@
 #include <zip.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <memory>
-#include <optional>
 
 #include "converter/diagnostics/errors.h"
-#include "converter/files/unfinished.h"
+#include "converter/files/input_file.h"
+#include "converter/files/pending_file.h"
 #include "converter/import/decode_tensor.h"
 #include "converter/import/npy.h"
 #include "converter/import/onnx.pb.h"
 
 namespace sinter::convert {
 namespace {
-
-Bytes read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file || std::filesystem::is_directory(path))
-    throw FileError(
-        fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno ? errno : EISDIR)));
-  Bytes bytes(static_cast<size_t>(file.tellg()));
-  file.seekg(0);
-  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!file) throw FileError(path.string() + ": cannot be read");
-  return bytes;
-}
 
 struct ZipClose {
   void operator()(zip_t* z) const { zip_discard(z); }
@@ -81,25 +66,6 @@ std::pair<std::string, ConstantPtr> read_pb(std::span<const std::byte> bytes, co
   return {tensor.name, tensor.data};
 }
 
-void write_whole(const std::filesystem::path& path, const Bytes& bytes) {
-  std::error_code error;
-  // A device or a pipe is written to; a file is replaced once it is whole.
-  const bool special = std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
-  std::optional<Unfinished> whole;
-  if (!special) whole.emplace(path);
-  const std::filesystem::path& pending = whole ? whole->path() : path;
-  {
-    std::ofstream file(pending, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    if (!file) {
-      const std::string why = std::strerror(errno);
-      throw FileError(fmt::format("{}: cannot be written: {}", path.string(), why));
-    }
-  }
-  if (whole) whole->finish();
-}
-
 }  // namespace
 
 ConstantPtr find_array(const Arrays& arrays, const std::string& name) {
@@ -123,7 +89,7 @@ std::optional<int64_t> stacked_samples(const Dims& array, const Dims& sample) {
 }
 
 Arrays read_arrays(const std::filesystem::path& path) {
-  return parse_arrays(read_file(path), path.extension().string(), path.string());
+  return parse_arrays(bytes_of_file(path), path.extension().string(), path.string());
 }
 
 Arrays parse_arrays(std::span<const std::byte> bytes, std::string_view extension, const std::string& what) {
@@ -140,9 +106,7 @@ ConstantPtr read_npy(const std::filesystem::path& path) {
 }
 
 void check_arrays_path(const std::string& flag, const std::filesystem::path& path, size_t count) {
-  std::error_code error;
-  const bool special = std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
-  if (special || path.extension() == ".npz" || (path.extension() == ".npy" && count == 1)) return;
+  if (is_stream(path) || path.extension() == ".npz" || (path.extension() == ".npy" && count == 1)) return;
   throw UsageError(
       path.extension() == ".npy"
           ? fmt::format("{} {}: a .npy file holds one array, but there are {}; give a name that ends in .npz",

@@ -1,16 +1,14 @@
 #include "converter/import/reader.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <set>
 
+#include "converter/files/input_file.h"
 #include "converter/import/decode_tensor.h"
 #include "converter/import/grouped_products.h"
 #include "converter/import/onnx.pb.h"
@@ -21,29 +19,16 @@
 namespace sinter::convert {
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  const auto failed = [&](const char* what) {
-    return FileError(fmt::format("{}: {}", path.string(), what != nullptr ? what : std::strerror(errno)));
-  };
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) throw failed(nullptr);
-  struct stat info = {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(fd);
-    throw failed(S_ISDIR(info.st_mode) ? "is a folder; give the file in it" : "is not a regular file");
-  }
+  const InputFile input(path);
   auto file = std::make_shared<MappedFile>();
-  const auto size = static_cast<size_t>(info.st_size);
-  if (size > 0) {
-    void* memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);  // shared: map_pages_again()
-    if (memory == MAP_FAILED) {
-      const FileError error = failed(nullptr);
-      ::close(fd);
-      throw error;
-    }
-    file->bytes = {static_cast<const std::byte*>(memory), size};
+  if (input.bytes() > 0) {
+    // Shared: map_pages_again().
+    void* memory = ::mmap(nullptr, input.bytes(), PROT_READ, MAP_SHARED, input.descriptor(), 0);
+    if (memory == MAP_FAILED)
+      throw FileError(fmt::format("{}: cannot be mapped: {}", path.string(), std::strerror(errno)));
+    file->bytes = {static_cast<const std::byte*>(memory), input.bytes()};
     register_file_pages(file->bytes);
   }
-  ::close(fd);
   return file;
 }
 

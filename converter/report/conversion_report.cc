@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
-#include <optional>
 
 #include "converter/diagnostics/errors.h"
-#include "converter/files/unfinished.h"
+#include "converter/files/pending_file.h"
 #include "converter/report/page.h"
 #include "converter/report/quantize_report.h"
 #include "converter/report/summary.h"
@@ -146,18 +144,6 @@ std::string as_lines(const nlohmann::json& report) {
 
 }  // namespace
 
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::error_code error;
-  std::optional<Unfinished> whole;
-  if (!std::filesystem::exists(path, error) || std::filesystem::is_regular_file(path, error))
-    whole.emplace(path);
-  std::ofstream file(whole ? whole->path() : path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) throw FileError(path.string() + ": cannot be written");
-  if (whole) whole->finish();
-}
-
 void check_report_name(const std::filesystem::path& path) {
   const std::string extension = path.extension().string();
   if (extension != ".json" && extension != ".jsonl" && extension != ".html")
@@ -174,7 +160,7 @@ void write_report(const std::filesystem::path& path, const nlohmann::json& repor
     text = as_lines(report);
   else
     text = as_page(report);
-  write_text(path, text);
+  write_whole(path, text);
 }
 
 }  // namespace sinter::convert

@@ -13,8 +13,6 @@ nlohmann::json to_json(const ConversionReport& report, const Diagnostics& diagno
 // The parts that only --report shows: layers, steps and memory.
 nlohmann::json details_json(const ConversionReport& report);
 
-// Replaces a file once all of it is written; a device or a pipe is written to. FileError where it cannot be.
-void write_text(const std::filesystem::path& path, const std::string& text);
 // Throws UsageError where write_report() would, for the name alone.
 void check_report_name(const std::filesystem::path& path);
 // By the file's extension: .json (one object), .jsonl (a line per pass and diagnostic), .html

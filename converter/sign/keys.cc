@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "converter/diagnostics/errors.h"
+#include "converter/files/input_file.h"
 
 #ifdef SINTER_WITH_SODIUM
 #include <sodium.h>
@@ -54,16 +55,7 @@ int digit_of(char c) {
 void read_key(const std::filesystem::path& path, std::string_view tag, uint8_t (&key)[32]) {
   const auto bad = [&](const char* what) { throw DataError(fmt::format("{}: {}", path.string(), what)); };
   KeyText text;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw FileError(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno)));
-  ssize_t got = 1;
-  while (got > 0 && text.bytes < text.data.size()) {
-    got = ::read(fd, text.data.data() + text.bytes, text.data.size() - text.bytes);
-    if (got > 0) text.bytes += static_cast<size_t>(got);
-  }
-  const int fault = got < 0 ? errno : 0;
-  ::close(fd);
-  if (fault != 0) throw FileError(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(fault)));
+  text.bytes = InputFile(path).read(text.data.data(), text.data.size());
   if (text.bytes == text.data.size()) bad("is not a key file: it is too long; sinter keygen generates them");
 
   bool found = false;

@@ -10,9 +10,12 @@
 namespace sinter {
 namespace {
 
+constexpr Status kNotAFile =
+    invalid("this is a folder, a pipe, a socket or a device; give the name of a file");
+
 Status load_file(int fd, FileMap::Mode mode, std::span<const std::byte>* bytes) {
   struct stat info {};
-  SINTER_RETURN_UNLESS(fstat(fd, &info) == 0 && S_ISREG(info.st_mode), invalid("this is not a file"));
+  SINTER_RETURN_UNLESS(fstat(fd, &info) == 0 && S_ISREG(info.st_mode), kNotAFile);
   if (info.st_size == 0) return ok_status();
   SINTER_RETURN_UNLESS(static_cast<uint64_t>(info.st_size) <= SIZE_MAX / 2,
                        unsupported("the file is too large for this machine"));
@@ -49,7 +52,9 @@ FileMap::~FileMap() {
 }
 
 Result<FileMap> FileMap::open(const char* path, Mode mode) {
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  // Without waiting for a writer of a pipe.
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  SINTER_RETURN_UNLESS(fd >= 0 || errno != ENXIO, kNotAFile);
   SINTER_RETURN_UNLESS(fd >= 0, invalid("the file cannot be opened (error %a)", errno));
   FileMap map;
   const Status status = load_file(fd, mode, &map.bytes_);

@@ -60,7 +60,7 @@ Result<FileMap> FileMap::open(const char* path, Mode mode) {
   SINTER_RETURN_UNLESS(file.open(), invalid("the file cannot be opened (error %a)", GetLastError()));
   LARGE_INTEGER length = {};
   SINTER_RETURN_UNLESS(GetFileType(file.get()) == FILE_TYPE_DISK && GetFileSizeEx(file.get(), &length),
-                       invalid("this is not a file"));
+                       invalid("this is a folder, a pipe or a device; give the name of a file"));
   FileMap map;
   if (length.QuadPart == 0) return map;
   SINTER_RETURN_UNLESS(static_cast<uint64_t>(length.QuadPart) <= SIZE_MAX / 2,

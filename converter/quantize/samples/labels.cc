@@ -10,6 +10,7 @@
 
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/files/input_file.h"
 #include "converter/import/arrays.h"
 #include "converter/quantize/samples/listed_samples.h"
 
@@ -26,7 +27,7 @@ using Numbers = std::map<std::string, int64_t, std::less<>>;
 
 // The names in a file of classes, one a line.
 Numbers read_classes(const std::string& file) {
-  const std::vector<std::byte> bytes = read_bytes(file);
+  const std::vector<std::byte> bytes = bytes_of_file(file);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   Numbers numbers;
   for (size_t at = 0; at < text.size();) {

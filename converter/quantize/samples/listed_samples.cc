@@ -6,6 +6,7 @@
 #include <map>
 
 #include "converter/diagnostics/errors.h"
+#include "converter/files/input_file.h"
 #include "converter/import/arrays.h"
 #include "converter/quantize/samples/sample_streams.h"
 
@@ -45,15 +46,15 @@ class ListedSamples final : public SampleSource {
     const DataInput wanted{input.name, input.dtype, input.dims};
     switch (kind_of_file(file)) {
       case FileKind::kPicture:
-        return picture_input(decode_picture(read_bytes(file), what), what, wanted,
+        return picture_input(decode_picture(bytes_of_file(file), what), what, wanted,
                              how_.for_type(input.dtype));
       case FileKind::kSound: {
-        const Sound sound = decode_wav(read_bytes(file), what);
+        const Sound sound = decode_wav(bytes_of_file(file), what);
         check_rate(sound, what);
         return checked(input, sound_input(sound, what, wanted, how_), what, sample);
       }
       case FileKind::kRaw:
-        return raw(input, read_bytes(file), what, sample);
+        return raw(input, bytes_of_file(file), what, sample);
       default:
         return array(input, file, sample);
     }

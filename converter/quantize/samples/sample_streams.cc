@@ -1,13 +1,15 @@
 #include "converter/quantize/samples/sample_streams.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zip.h>
 
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 
 #include "converter/diagnostics/errors.h"
+#include "converter/files/input_file.h"
 #include "converter/import/arrays.h"
 #include "converter/ir/builder.h"
 
@@ -18,23 +20,12 @@ constexpr size_t kLongestHeader = 1 << 20;
 
 class FileStream final : public ByteStream {
  public:
-  explicit FileStream(const std::filesystem::path& path)
-      : path_(path.string()), file_(std::fopen(path_.c_str(), "rb")) {
-    if (!file_) throw FileError(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)));
-  }
-  size_t read(void* to, size_t bytes) override {
-    const size_t got = std::fread(to, 1, bytes, file_.get());
-    if (got < bytes && std::ferror(file_.get()) != 0)
-      throw FileError(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)));
-    return got;
-  }
+  explicit FileStream(const std::filesystem::path& path) : file_(path) {}
+  size_t read(void* to, size_t bytes) override { return file_.read(to, bytes); }
+  size_t bytes() const { return file_.bytes(); }
 
  private:
-  struct Close {
-    void operator()(std::FILE* f) const { std::fclose(f); }
-  };
-  std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  InputFile file_;
 };
 
 struct Discard {
@@ -108,13 +99,13 @@ OpenArray open_npy(std::string name, std::unique_ptr<ByteStream> stream, std::st
 }
 
 std::vector<OpenArray> open_npz(const std::filesystem::path& path) {
-  int code = 0;
+  const InputFile file(path);
   const std::string text = path.string();
-  Archive archive(zip_open(text.c_str(), ZIP_RDONLY, &code), Discard());
+  int code = 0;
+  const int fd = ::fcntl(file.descriptor(), F_DUPFD_CLOEXEC, 0);
+  Archive archive(zip_fdopen(fd, 0, &code), Discard());
   if (!archive) {
-    if (code == ZIP_ER_OPEN || code == ZIP_ER_READ || code == ZIP_ER_NOENT) {
-      FileStream readable(path);  // reports the reason if not
-    }
+    ::close(fd);  // an archive that is opened takes it
     throw DataError(text + " is not a .npz file: it is not a zip archive; write it with numpy.savez");
   }
   std::vector<OpenArray> arrays;

@@ -15,38 +15,19 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/files/pending_file.h"
+#include "converter/files/temporary_folder.h"
 #include "converter/quantize/samples/carried_states.h"
 
 namespace sinter::convert {
 namespace {
 
 constexpr size_t kMostOutput = size_t{64} << 20;  // bytes that a program may print
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "sinter-metric-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr)
-      throw FileError(fmt::format("{}: cannot be created: {}", path_, std::strerror(errno)));
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::filesystem::path operator/(const std::string& name) const {
-    return std::filesystem::path(path_) / name;
-  }
-
- private:
-  std::string path_;
-};
 
 // `command ARGUMENT` in a group of processes of its own, which ends with this object.
 class Program {
@@ -185,10 +166,7 @@ double ProgramMetric::measure(SampleSource& samples, const RunSample& run) {
     manifest["samples"].push_back(std::move(entry));
   }
   const std::filesystem::path path = folder / "manifest.json";
-  std::ofstream file(path);
-  file << manifest.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-  file.close();
-  if (!file) throw FileError(path.string() + ": cannot be written");
+  write_whole(path, manifest.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
   Program program(command_, path.string());
   return parse_metric_lines(program.output(seconds_), command_, &name_);
 }

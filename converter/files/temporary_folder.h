@@ -1,0 +1,39 @@
+// TemporaryFolder: a folder of this process alone among the system's temporary files.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "converter/files/unfinished.h"
+
+namespace sinter::convert {
+
+// Nobody else can enter it or foresee its name. It goes with all that is in it when the object does.
+class TemporaryFolder {
+ public:
+  // Throws FileError where the system has no place for it.
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+  std::optional<Unfinished> on_signals_;
+};
+
+// The path of a file that goes with the object.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& name) : path_(folder_ / name), on_signals_(path_) {}
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  TemporaryFolder folder_;
+  std::filesystem::path path_;
+  Unfinished on_signals_;
+};
+
+}  // namespace sinter::convert
