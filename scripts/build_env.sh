@@ -1,14 +1,32 @@
-# Sourced by ./demo, ./test and .ci/run: timed sections, a table of where the time went, and a compiler cache that two
-# checkouts can share.
+# Sourced by ./demo, ./test and .ci/run: timed sections with a line of progress every 10 s where there is no terminal, a table of
+# where the time went, and a compiler cache that two checkouts can share.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1
 jobs=${SINTER_JOBS:-$(nproc)}
 
 # Sets cpu_now: the processor time of this shell's children so far, in seconds. No subshell, which would have its own count.
 cpu_file=$(mktemp) cpu_now=0
-trap 'rm -f "$cpu_file"' EXIT
+trap 'end_progress; rm -f "$cpu_file"' EXIT
 read_cpu() {
   times >"$cpu_file"
   cpu_now=$(awk 'NR == 2 { for (i = 1; i <= 2; ++i) { split($i, t, "m"); s += t[1] * 60 + t[2] } printf "%d", s }' "$cpu_file")
+}
+
+# The seconds of the section so far, and how far its newest log is: ninja's [7/310], or ctest's 12/900.
+show_progress() {
+  local start=$SECONDS log step
+  while sleep 10 >/dev/null 2>&1; do
+    log=$(find build -maxdepth 1 -name '*.log' -newer "$cpu_file" -printf '%T@ %p\n' 2>/dev/null | sort -n | sed -n '$s/^[^ ]* //p')
+    step=''
+    [ -z "$log" ] || step=$(tail -n 5 "$log" | sed -nE 's/^ *(\[[0-9]+\/[0-9]+\]|[0-9]+\/[0-9]+ ).*/\1/p' | tail -n 1)
+    printf '   %d s %s\n' $((SECONDS - start)) "$step"
+  done
+}
+progress_job=''
+end_progress() {
+  [ -n "$progress_job" ] || return 0
+  kill "$progress_job" 2>/dev/null || true
+  wait "$progress_job" 2>/dev/null || true
+  progress_job=''
 }
 
 section_name='' section_start=0 section_cpu=0 section_rows=()
@@ -17,9 +35,11 @@ section() {
   read_cpu
   section_name=$1 section_start=$SECONDS section_cpu=$cpu_now
   printf '\n== %s\n' "$1"
+  [ -t 1 ] || { show_progress & progress_job=$!; }
 }
 section_end() {
   [ -n "$section_name" ] || return 0
+  end_progress
   read_cpu
   local seconds=$((SECONDS - section_start)) cpu=$((cpu_now - section_cpu))
   printf -- '-- %s: %d s, %d s of processor time\n' "$section_name" "$seconds" "$cpu"
