@@ -9,7 +9,7 @@ namespace sinter::convert {
 namespace {
 
 constexpr double kHidesBelow = -1e30;  // what is added to it leaves no trace in a float32
-constexpr int kMaskDepth = 24;
+constexpr int kLiveKeysDepth = 24;
 
 // What is hidden of rows of N keys.
 struct Limit {
@@ -142,7 +142,7 @@ class LiveKeys {
       return;
     const int64_t keys = dims(inputs[1])[2], batch = dims(inputs[0])[0];
     const auto found = keys > 1 && dims(inputs[3]).size() > 0 && dims(inputs[3]).back() == keys
-                           ? of_bias(inputs[3], kMaskDepth)
+                           ? of_bias(inputs[3], kLiveKeysDepth)
                            : std::nullopt;
     const auto rule = static_cast<AttentionRule>(given->rule);
     // Where nothing but finite numbers is left of a row, every key has a weight: no row may be like that.

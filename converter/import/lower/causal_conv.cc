@@ -8,7 +8,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kMostDilation = int64_t{1} << 20, kMostSlots = 8;
+constexpr int64_t kMostDilation = int64_t{1} << 20;
 
 // Values are [batch, positions, channels].
 struct CausalConv {
@@ -59,8 +59,8 @@ bool lower_causal_conv(NodeLowering& n) {
   if (axes != 1)
     return n.refuse("ndim is {}; 1 is supported, as the operator does not define the edges of other axes",
                     axes);
-  if (window < 0 || window > kMostSlots)
-    return n.refuse("state_window is {}, not 0 to {}", window, kMostSlots);
+  if (window < 0 || window > kMostStateSlots)
+    return n.refuse("state_window is {}, not 0 to {}", window, kMostStateSlots);
   const Dims given = n.dims(n.input(0));
   if (given.size() < 3 || (!last && given.size() != 3))
     return n.refuse_shapes("input {} needs a batch, positions and channels", to_string(given));

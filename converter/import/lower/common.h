@@ -22,6 +22,8 @@ ValueId flatten_to_2d(NodeLowering& n, ValueId x, int64_t axis);
 ValueId along_axis(NodeLowering& n, ValueId v, int64_t axis, int64_t rank);
 // Of an axis along which positions are computed at run time.
 inline constexpr int64_t kLongestAxis = int64_t{1} << 28;
+// The most slots of a window of states (state_window).
+inline constexpr int64_t kMostStateSlots = 8;
 // [0, 1, ... length - 1] in int64; kUnknown (refused) where that is longer.
 ValueId index_row(NodeLowering& n, int64_t length);
 // A bounded value with a known count is cut to it; otherwise its axis is bounded, with the count as its

@@ -9,8 +9,6 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kMostSlots = 8;
-
 // The type of the state of operands of type t.
 DType state_type(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat32 : t; }
 
@@ -59,8 +57,8 @@ bool lower_linear_attention(NodeLowering& n) {
   n.ignore_attr("chunk_size");
   const auto rule = rule_of(n);
   if (!rule) return false;
-  if (window < 0 || window > kMostSlots)
-    return n.refuse("state_window is {}, not 0 to {}", window, kMostSlots);
+  if (window < 0 || window > kMostStateSlots)
+    return n.refuse("state_window is {}, not 0 to {}", window, kMostStateSlots);
   if (!n.has_input(2)) return n.refuse("needs query, key and value");
   const Dims qd = n.dims(n.input(0)), kd = n.dims(n.input(1)), vd = n.dims(n.input(2));
   const bool split = qd.size() == 3 && kd.size() == 3 && vd.size() == 3 && heads >= 1 && q_heads >= 1 &&
