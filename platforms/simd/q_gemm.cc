@@ -72,7 +72,7 @@ void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
 // ---- products
 
 template <int kRows, int kVectors, class End>
-HWY_INLINE void block_of_rows(const RowElement* a, const int32_t* rows, const Panel& panel, const End& end) {
+HWY_NOINLINE void block_of_rows(const RowElement* a, const int32_t* rows, const Panel& panel, const End& end) {
 #if SINTER_Q_BOUNDED
   if (panel.means == Means::kSigned) return signed_block<kRows, kVectors>(a, rows, panel, end);
 #endif
