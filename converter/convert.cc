@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/import/reader.h"
 #include "converter/import/states.h"
 #include "converter/ir/deep_copy.h"
@@ -236,7 +237,7 @@ std::string short_of(const QuantizeSummary& summary, const ConversionOptions& op
   std::string list;
   for (const LayerFate& l : summary.layers)
     if (!l.integer)
-      list += fmt::format("\n  {} '{}': {}{}{}", l.op, l.name, reason_name(l.left.reason),
+      list += fmt::format("\n  {} '{}': {}{}{}", l.op, printable(l.name), reason_name(l.left.reason),
                           l.left.detail.empty() ? "" : ", ", l.left.detail);
   return list.empty() ? "" : "--require-int8: these operations are kept in float:" + list;
 }

@@ -135,18 +135,18 @@ void run_bench(const BenchArguments& a, Outcome& outcome) {
                       {"peak_rss_bytes", peak_rss_bytes()}};
   if (a.profile) json["profile"] = profile.json(host, loaded.model());
   if (a.common.json) {
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
     return;
   }
-  fmt::print(
+  print_text(fmt::format(
       "median    {:.4f} ms ({} runs, {} thread{})\np90       {:.4f} ms\np99       {:.4f} ms\nfastest   "
       "{:.4f} ms\nload      {:.3f} ms (file to "
       "ready)\nfirst     {:.3f} ms (file to first result)\narena     {} bytes\nmemory    {} at most, "
       "including the program\n",
       percentile(times, 0.5), times.size(), a.threads, a.threads == 1 ? "" : "s", percentile(times, 0.9),
       percentile(times, 0.99), times.front(), load_ms, first_ms, host.requirements().arena,
-      readable_bytes(peak_rss_bytes()));
-  if (a.profile) fmt::print("{}", profile.text(host, loaded.model()));
+      readable_bytes(peak_rss_bytes())));
+  if (a.profile) print_text(profile.text(host, loaded.model()));
 }
 
 }  // namespace

@@ -17,7 +17,9 @@
 #include "converter/cli/model_source.h"
 #include "converter/cli/reference_model.h"
 #include "converter/cli/shape_entries.h"
+#include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/import/arrays.h"
 
 namespace sinter::convert {
@@ -190,23 +192,23 @@ std::string db_text(double db) {
 void print_layers(const LayerNoise& noise, bool all) {
   constexpr size_t kMostRows = 15;
   const auto rows = ranked(noise);
-  fmt::print("{:>6} {:>6}  {:<16} {:<8} {:<30} {:>12}  {:<14} {}\n", "own", "all", "op", "type", "layer",
-             "levels", "worst channel", "why");
+  print_text(fmt::format("{:>6} {:>6}  {:<16} {:<8} {:<30} {:>12}  {:<14} {}\n", "own", "all", "op", "type",
+                         "layer", "levels", "worst channel", "why"));
   for (size_t i = 0; i < rows.size() && (all || i < kMostRows); ++i) {
     const LayerNoise::Row& r = *rows[i];
     const ValueNoise n = r.accumulated.result();
     const int64_t worst = n.channels.size() > 1 && n.all.noise > 0 ? n.worst_channel() : -1;
-    fmt::print(
+    print_text(fmt::format(
         "{:>6} {:>6}  {:<16} {:<8} {:<30} {:>12}  {:<14} {}\n",
         r.own && !n.scaled() ? db_text(r.own->result().db()) : "-", db_text(n.db()), r.op,
-        dtype_name(r.dtype), shortened(r.name, 30),
+        dtype_name(r.dtype), shortened(printable(r.name), 30),
         n.params ? fmt::format("{:.0f} of {}", n.levels_used(), n.levels()) : "",
         worst < 0 ? "" : fmt::format("{}: {}", worst, db_text(n.channels[static_cast<size_t>(worst)].db())),
-        cause_of(n));
+        cause_of(n)));
   }
   if (!all && rows.size() > kMostRows)
-    fmt::print("               and {} more (--all)\n", rows.size() - kMostRows);
-  fmt::print("SQNR in dB; own: with exact operands, all: with the model's own operands\n");
+    print_text(fmt::format("               and {} more (--all)\n", rows.size() - kMostRows));
+  print_text(fmt::format("SQNR in dB; own: with exact operands, all: with the model's own operands\n"));
 }
 
 void run_compare(CompareArguments a, Outcome& outcome) {
@@ -334,11 +336,11 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   if (a.per_layer) print_layers(noise, a.all);
   for (const OutputRow& row : rows) {
     if (!row.problem.empty())
-      fmt::print("{:<32} {}\n", row.name, row.problem);
+      print_text(fmt::format("{:<32} {}\n", printable(row.name), printable(row.problem)));
     else
-      fmt::print("{:<32} {:<5} {}{}\n", row.name, row.difference.within ? "same" : "DIFF",
-                 row.difference.to_text(),
-                 a.min_sqnr ? fmt::format(" (at least {:g} required)", *a.min_sqnr) : "");
+      print_text(fmt::format("{:<32} {:<5} {}{}\n", printable(row.name),
+                             row.difference.within ? "same" : "DIFF", row.difference.to_text(),
+                             a.min_sqnr ? fmt::format(" (at least {:g} required)", *a.min_sqnr) : ""));
   }
 }
 

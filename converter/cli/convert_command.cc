@@ -196,7 +196,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     if (outcome.takes_json(a.common))
       outcome.give(json, text);
     else if (!a.common.quiet)
-      fmt::print("{}", text);
+      print_text(text);
     if (outcome.listener == nullptr)
       print_messages(fmt::format("sinter: {}\n        no file is written\n", report->withheld));
     outcome.exit_code = 1;
@@ -228,7 +228,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   if (outcome.takes_json(a.common))
     outcome.give(json, text);
   else if (!a.common.quiet)
-    fmt::print("{}wrote     {}\n", text, a.out);
+    print_text(fmt::format("{}wrote     {}\n", text, a.out));
 }
 
 }  // namespace

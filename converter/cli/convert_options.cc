@@ -399,7 +399,7 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   options.passes.disabled = a.disabled;
   options.passes.dump_after = a.dump_after;
   options.passes.stop_after = a.stop_after;
-  options.passes.dump = [](const std::string& text) { std::fputs(text.c_str(), stderr); };
+  options.passes.dump = [](const std::string& text) { print_messages(text); };
   return options;
 }
 

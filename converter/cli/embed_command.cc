@@ -8,6 +8,7 @@
 #include "converter/cli/commands.h"
 #include "converter/cli/embedded_files.h"
 #include "converter/cli/output_paths.h"
+#include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/pending_file.h"
 
@@ -80,24 +81,23 @@ void run_embed(const EmbedArguments& a) {
     file.publish();
   }
   if (a.common.json)
-    fmt::print("{}\n", nlohmann::json{{"files", files},
-                                      {"target", e.target},
-                                      {"operations", e.operations},
-                                      {"element_types", e.element_types},
-                                      {"file_bytes", loaded.file().size()},
-                                      {"open_bytes", e.memory.stable_open},
-                                      {"sealed_open_bytes", e.memory.sealed_open},
-                                      {"retained_bytes", e.memory.stable_retained},
-                                      {"session_bytes", e.memory.session},
-                                      {"session_exact", e.memory.session_is.empty()}}
-                           .dump(2));
+    print_json({{"files", files},
+                {"target", e.target},
+                {"operations", e.operations},
+                {"element_types", e.element_types},
+                {"file_bytes", loaded.file().size()},
+                {"open_bytes", e.memory.stable_open},
+                {"sealed_open_bytes", e.memory.sealed_open},
+                {"retained_bytes", e.memory.stable_retained},
+                {"session_bytes", e.memory.session},
+                {"session_exact", e.memory.session_is.empty()}});
   else if (!a.common.quiet)
-    fmt::print(
+    print_text(fmt::format(
         "target    {}\noperations {}\ntypes     {}\nmemory    {} bytes to open, {} kept, {} for a session{}\n"
         "wrote     {}\n",
         e.target, fmt::join(e.operations, " "), fmt::join(e.element_types, " "), e.memory.stable_open,
         e.memory.stable_retained, e.memory.session,
-        e.memory.session_is.empty() ? "" : " (" + e.memory.session_is + ")", fmt::join(files, ", "));
+        e.memory.session_is.empty() ? "" : " (" + e.memory.session_is + ")", fmt::join(files, ", ")));
 }
 
 }  // namespace

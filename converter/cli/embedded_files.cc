@@ -6,6 +6,7 @@
 #include <cctype>
 #include <set>
 
+#include "converter/diagnostics/printable.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {
@@ -17,7 +18,8 @@ std::string capitals(std::string text) {
 }
 
 std::string written_by(const Embedded& e, const char* comment) {
-  return fmt::format("{} Written by `sinter embed` from {}, planned for {}.\n", comment, e.source, e.target);
+  return fmt::format("{} Written by `sinter embed` from {}, planned for {}.\n", comment, printable(e.source),
+                     printable(e.target));
 }
 
 // One macro for each size, with its meaning.

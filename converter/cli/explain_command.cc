@@ -15,6 +15,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/diagnostics/node_fates.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/quantize/search/noise.h"
 
 namespace sinter::convert {
@@ -103,23 +104,23 @@ void run_explain(const ExplainArguments& a, Outcome& outcome) {
     nlohmann::json json{
         {"name", a.name}, {"nodes", fates}, {"values", values}, {"steps", found}, {"types", types}};
     if (constant.is_object()) json["constant"] = constant;
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
     return;
   }
   if (constant.is_object() && values.empty())
-    print_listing(fmt::format("constant {}\n", constant_words(constant)));
-  for (const auto& f : fates)
+    print_listing(fmt::format("constant {}\n", constant_words(printable_json(constant))));
+  for (const auto& f : printable_json(nlohmann::json(fates)))
     print_listing(fmt::format("node '{}' (ONNX {}) was {}\n", f.value("onnx_node", ""), f.value("op", ""),
                               fate_words(f)));
-  for (const auto& t : values)
+  for (const auto& t : printable_json(values))
     print_listing(fmt::format("{} is a {} {} {}\n", t["value"].get<std::string>(),
                               t["kind"].get<std::string>(), type_text(t), t["shape"].dump()));
-  for (const auto& s : found)
+  for (const auto& s : printable_json(nlohmann::json(found)))
     print_listing(fmt::format(
         "step {} {} '{}' (ONNX {}) on {}: {} -> {}{}\n", s["step"].dump(), s["op"].get<std::string>(),
         s["name"].get<std::string>(), s["origin"].get<std::string>(), s["backend"].get<std::string>(),
         listed(s["inputs"]), listed(s["outputs"]), work_note(s).empty() ? "" : ", " + work_note(s)));
-  for (const auto& e : types) print_listing(fmt::format("type {}\n", ledger_line(e)));
+  for (const auto& e : printable_json(types)) print_listing(fmt::format("type {}\n", ledger_line(e)));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "converter/cli/terminal.h"
+#include "converter/diagnostics/printable.h"
 
 namespace sinter::convert {
 
@@ -53,7 +54,7 @@ std::string fallback_note(const FallbackStep& f) { return fmt::format("[not {}: 
 
 void warn_of_fallbacks(const HostSession& host) {
   if (const std::string text = fallbacks_text(host); !text.empty())
-    print_messages(fmt::format("sinter: {}\n", text));
+    print_messages(fmt::format("sinter: {}\n", printable(text)));
 }
 
 }  // namespace sinter::convert

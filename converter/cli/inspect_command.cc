@@ -23,8 +23,9 @@
 #include "converter/cli/target_memory.h"
 #include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
-#include "converter/files/pending_file.h"
 #include "converter/diagnostics/nearest_name.h"
+#include "converter/diagnostics/printable.h"
+#include "converter/files/pending_file.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/summary.h"
 #include "runtime/model/model_state.h"
@@ -96,7 +97,7 @@ nlohmann::json profiles_json(const Model& model) {
 std::string profiles_text(const Model& model) {
   std::string text;
   if (model.profile_count() > 1)
-    for (const auto& p : profiles_json(model))
+    for (const auto& p : printable_json(profiles_json(model)))
       text += fmt::format("profile   {}: {} steps, arena {} bytes{}\n", p["name"].get<std::string>(),
                           p["step_count"].dump(), p["arena_bytes"].dump(),
                           p["default"].get<bool>() ? ", run here" : "");
@@ -162,7 +163,7 @@ void run_together(const InspectArguments& a, Outcome& outcome) {
   if (outcome.takes_json(a.common))
     outcome.give(to_json(all));
   else
-    fmt::print("{}", to_text(all));
+    print_text(to_text(all));
 }
 
 void run_inspect(const InspectArguments& a, Outcome& outcome) {
@@ -269,10 +270,10 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
           d.backend, d.bytes, d.arena, d.staging));
     for (const MissingDevice& d : missing_devices(view))
       print_listing(fmt::format("missing   {}: {}; the numbers above are those of the reference kernels\n",
-                                d.backend, d.reason));
+                                d.backend, printable(d.reason)));
   }
   if (a.steps)
-    for (const auto& s : prepare_json(view)) {
+    for (const auto& s : printable_json(prepare_json(view))) {
       std::string in;
       for (const auto& x : s["inputs"]) in += (in.empty() ? "" : ", ") + x.get<std::string>();
       print_listing(fmt::format("{}.{:<4} {:<16} {:<10} {} = ({})  # once, from {}\n", s["program"].dump(),
@@ -281,7 +282,7 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
                                 s.value("input_type", "")));
     }
   if (a.steps)
-    for (const auto& s : steps_json(view, host)) {
+    for (const auto& s : printable_json(steps_json(view, host))) {
       std::string in, out;
       for (const auto& x : s["inputs"]) in += (in.empty() ? "" : ", ") + x.get<std::string>();
       for (const auto& x : s["outputs"]) out += (out.empty() ? "" : ", ") + x.get<std::string>();
@@ -301,12 +302,12 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
                       fallback == nullptr ? "" : "  " + fallback_note(*fallback),
                       s.contains("on_host") ? "  on the host: " + s["on_host"].get<std::string>() : ""));
     }
-  if (a.memory) fmt::print("{}", memory_text(view, need));
+  if (a.memory) print_text(memory_text(view, need));
   if (a.types) {
-    for (const auto& t : types_json(view))
+    for (const auto& t : printable_json(types_json(view)))
       print_listing(fmt::format("{:<10} {:<10} {:<24} {}\n", t["kind"].get<std::string>(), type_text(t),
                                 t["shape"].dump(), t["value"].get<std::string>()));
-    for (const auto& e : ledger_of(loaded.model()))
+    for (const auto& e : printable_json(ledger_of(loaded.model())))
       print_listing(fmt::format("decided    {}\n", ledger_line(e)));
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "converter/diagnostics/printable.h"
 #include "converter/report/page.h"
 #include "runtime/model/lives.h"
 
@@ -162,7 +163,7 @@ std::string place_name(const nlohmann::json& item) {
 }  // namespace
 
 std::string memory_text(const FileView& view, const Requirements& need) {
-  const nlohmann::json m = memory_json(view, need);
+  const nlohmann::json m = printable_json(memory_json(view, need));
   std::string text;
   for (const auto& r : m["regions"])
     text += fmt::format("region    {} bytes of {} memory{}, padding {}\n", r["bytes"].dump(),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "converter/cli/state_facts.h"
+#include "converter/diagnostics/printable.h"
 
 namespace sinter::convert {
 
@@ -23,7 +24,7 @@ uint32_t output_value(const FileView& view, uint32_t i) {
 }
 
 std::string port_text(const char* what, const char* name, const std::string& type, bool bindable) {
-  return fmt::format("{:<9} {}  {}{}\n", what, name, type, bindable ? "  bindable" : "");
+  return fmt::format("{:<9} {}  {}{}\n", what, printable(name), type, bindable ? "  bindable" : "");
 }
 
 // The bounded axes of an input, whose lengths callers give; empty: it has none.

@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "converter/cli/commands.h"
@@ -8,7 +7,7 @@ namespace sinter::convert {
 
 void Outcome::give(const nlohmann::json& json, const std::string& text) const {
   if (listener != nullptr) return listener->result(json, text);
-  std::puts(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  print_json(json);
 }
 
 void Outcome::refuse(const CommonOptions& common, const Diagnostics& diagnostics) {

@@ -9,6 +9,7 @@
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/output_paths.h"
+#include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/pending_file.h"
 #include "converter/target/native_target.h"
@@ -156,9 +157,9 @@ void run_pack(const PackArguments& a) {
   nlohmann::json json = packed.to_json();
   json["model"] = a.model, json["out"] = out.string();
   if (a.common.json)
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
   else if (!a.common.quiet)
-    fmt::print("{}wrote     {}\n", packed.to_text(), out.string());
+    print_text(fmt::format("{}wrote     {}\n", packed.to_text(), out.string()));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/quantize/weights/weight_memory.h"
 #include "platforms/simd/simd_kernels.h"
 
@@ -24,7 +25,7 @@ namespace sinter::convert {
 namespace {
 
 int say(int code, const char* text) {
-  print_messages(fmt::format("sinter: {}\n", text));
+  print_messages(fmt::format("sinter: {}\n", one_message(text)));
   return code;
 }
 

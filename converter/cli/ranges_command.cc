@@ -16,6 +16,7 @@
 #include "converter/cli/terminal.h"
 #include "converter/convert.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/import/reader.h"
 #include "converter/quantize/ranges/calibrators.h"
 #include "converter/quantize/ranges/observe.h"
@@ -80,8 +81,8 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
   if (!a.common.quiet) print_messages(diagnostics.to_text(Severity::kNote));
   nlohmann::json rows = nlohmann::json::array();
   if (!a.common.json && !a.common.quiet)
-    fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10}  {:<15} value\n", "dB", "min", "max", "low", "high",
-               "rule");
+    print_text(fmt::format("{:>8} {:>10} {:>10} {:>10} {:>10}  {:<15} value\n", "dB", "min", "max", "low",
+                           "high", "rule"));
   for (const auto& [id, s] : seen.values) {
     const ChosenRange c = choose_range(s, *rule);
     const std::string& name = graph->value(id).name;
@@ -96,19 +97,19 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
                       {"sqnr_db", c.error.sqnr_db()},
                       {"not_finite", s.not_finite}});
     else if (!a.common.quiet)
-      fmt::print("{:8.1f} {:10.4g} {:10.4g} {:10.4g} {:10.4g}  {:<15} {}\n", c.error.sqnr_db(), s.all.min,
-                 s.all.max, c.range.low, c.range.high, calibrator_name(c.rule), name);
+      print_text(fmt::format("{:8.1f} {:10.4g} {:10.4g} {:10.4g} {:10.4g}  {:<15} {}\n", c.error.sqnr_db(),
+                             s.all.min, s.all.max, c.range.low, c.range.high, calibrator_name(c.rule),
+                             printable(name)));
   }
   if (a.common.json)
-    fmt::print("{}\n", nlohmann::json{{"samples", seen.samples},
-                                      {"check_seconds", check_seconds},
-                                      {"seconds", seconds},
-                                      {"cpu_seconds", cpu},
-                                      {"peak_rss_bytes", peak_rss_bytes()},
-                                      {"values", rows}}
-                           .dump(2));
+    print_json({{"samples", seen.samples},
+                {"check_seconds", check_seconds},
+                {"seconds", seconds},
+                {"cpu_seconds", cpu},
+                {"peak_rss_bytes", peak_rss_bytes()},
+                {"values", rows}});
   else if (!a.common.quiet)
-    fmt::print("{} samples, {:.2f} s\n", seen.samples, seconds);
+    print_text(fmt::format("{} samples, {:.2f} s\n", seen.samples, seconds));
 }
 
 }  // namespace

@@ -19,7 +19,9 @@
 #include "converter/cli/processors.h"
 #include "converter/cli/shape_entries.h"
 #include "converter/cli/step_profile.h"
+#include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/import/arrays.h"
 
 namespace sinter::convert {
@@ -95,23 +97,22 @@ void print_profile(const StepProfile& profile, const HostSession& host, const Mo
   const HostSession::Sharing sharing = host.sharing();
   const Requirements& need = host.requirements();
   if (json) {
-    fmt::print("{}\n", nlohmann::json{{"profile", profile.json(host, model)},
-                                      {"first_ms", first_ms},
-                                      {"warm_runs", warm_runs},
-                                      {"fallbacks", fallbacks_json(host)},
-                                      {"session_bytes", need.bytes},
-                                      {"packed_bytes", need.packed},
-                                      {"packed_weights_bytes", sharing.packed_weights},
-                                      {"sharing_session_bytes", sharing.session}}
-                           .dump(2));
+    print_json({{"profile", profile.json(host, model)},
+                {"first_ms", first_ms},
+                {"warm_runs", warm_runs},
+                {"fallbacks", fallbacks_json(host)},
+                {"session_bytes", need.bytes},
+                {"packed_bytes", need.packed},
+                {"packed_weights_bytes", sharing.packed_weights},
+                {"sharing_session_bytes", sharing.session}});
     return;
   }
-  fmt::print("first run {:.4f} ms; then, of {} runs of the first sample after {} to warm up:\n{}", first_ms,
-             warm_runs, kWarmUpRuns, profile.text(host, model));
-  fmt::print(
-      "session   {} bytes, {} of them packed weights\n"
-      "sharing   {} bytes of packed weights for all sessions, and {} bytes for each\n",
-      need.bytes, need.packed, sharing.packed_weights, sharing.session);
+  print_text(fmt::format("first run {:.4f} ms; then, of {} runs of the first sample after {} to warm up:\n{}",
+                         first_ms, warm_runs, kWarmUpRuns, profile.text(host, model)));
+  print_text(
+      fmt::format("session   {} bytes, {} of them packed weights\n"
+                  "sharing   {} bytes of packed weights for all sessions, and {} bytes for each\n",
+                  need.bytes, need.packed, sharing.packed_weights, sharing.session));
 }
 
 // Outputs of several samples along a first axis, as --each writes them.
@@ -177,9 +178,9 @@ void run_run(const RunArguments& a, Outcome& outcome) {
   nlohmann::json all = nlohmann::json::array();
   for (const auto& [name, array] : outputs) all.push_back(summary(name, *array));
   if (a.common.json && !a.profile) {
-    fmt::print("{}\n", nlohmann::json{{"outputs", all}, {"fallbacks", fallbacks_json(session)}}.dump(2));
+    print_json({{"outputs", all}, {"fallbacks", fallbacks_json(session)}});
   } else if (!a.common.quiet && !a.common.json) {
-    for (const nlohmann::json& s : all) fmt::print("{}\n", line(s));
+    for (const nlohmann::json& s : all) print_text(line(printable_json(s)) + "\n");
   }
 }
 

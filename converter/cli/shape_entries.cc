@@ -7,6 +7,7 @@
 #include "converter/cli/file_view.h"
 #include "converter/cli/flags.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/printable.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {
@@ -122,7 +123,7 @@ CommonMemory::CommonMemory(const nlohmann::json& entries) {
 
 std::string entries_text(const nlohmann::json& entries) {
   std::string text;
-  for (const auto& e : entries)
+  for (const auto& e : printable_json(entries))
     text += fmt::format("shapes    {}: {}  {} steps, arena {} bytes, session {} bytes\n", e["entry"].dump(),
                         e["text"].get<std::string>(), e["steps"].dump(), e["arena_bytes"].dump(),
                         e["session_bytes"].dump());

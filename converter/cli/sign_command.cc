@@ -7,6 +7,7 @@
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/output_paths.h"
+#include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/pending_file.h"
 #include "converter/sign/rewrite_model.h"
@@ -34,14 +35,14 @@ void run_keygen(const SignArguments& a) {
   }
   const PublicKey shown = key.public_key();
   if (a.common.json)
-    fmt::print("{}\n", nlohmann::json{{"key_id", shown.id()},
-                                      {"public_key", shown.hex()},
-                                      {"secret_file", secret.string()},
-                                      {"public_file", open.string()}}
-                           .dump(2));
+    print_json({{"key_id", shown.id()},
+                {"public_key", shown.hex()},
+                {"secret_file", secret.string()},
+                {"public_file", open.string()}});
   else if (!a.common.quiet)
-    fmt::print("key       {}\nsecret    {} (keep it secret: whoever has it can sign)\npublic    {}\n",
-               shown.id(), secret.string(), open.string());
+    print_text(
+        fmt::format("key       {}\nsecret    {} (keep it secret: whoever has it can sign)\npublic    {}\n",
+                    shown.id(), secret.string(), open.string()));
 }
 
 void run_sign(const SignArguments& a) {
@@ -60,12 +61,9 @@ void run_sign(const SignArguments& a) {
   }
   const auto bytes = std::filesystem::file_size(out);
   if (a.common.json)
-    fmt::print("{}\n",
-               nlohmann::json{
-                   {"model", a.model}, {"out", out.string()}, {"key_id", open.id()}, {"file_bytes", bytes}}
-                   .dump(2));
+    print_json({{"model", a.model}, {"out", out.string()}, {"key_id", open.id()}, {"file_bytes", bytes}});
   else if (!a.common.quiet)
-    fmt::print("signed    with key {}\nwrote     {}\n", open.id(), out.string());
+    print_text(fmt::format("signed    with key {}\nwrote     {}\n", open.id(), out.string()));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "converter/cli/state_facts.h"
 
+#include "converter/diagnostics/printable.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -38,7 +40,7 @@ nlohmann::json states_json(const FileView& view) {
 
 std::string states_text(const FileView& view) {
   std::string text;
-  for (const auto& s : states_json(view))
+  for (const auto& s : printable_json(states_json(view)))
     text += fmt::format(
         "state     {} <- {}  {}{}  {} bytes, {}{}\n", s["input"].get<std::string>(),
         s["output"].get<std::string>(), s["type"].get<std::string>(), s["shape"].dump(), s["bytes"].dump(),

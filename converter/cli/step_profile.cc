@@ -6,6 +6,7 @@
 
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/file_work.h"
+#include "converter/diagnostics/printable.h"
 
 namespace sinter::convert {
 
@@ -59,13 +60,13 @@ std::string StepProfile::text(const HostSession& host, const Model& model) const
     const FallbackStep* fallback = host.fallback(host.program(), step);
     const double median = percentile(t.seconds, 0.5);
     const double products = total(multiply_adds(view, view.entry(), step));
-    all += fmt::format("{:5.1f} % {:10.1f} {:10.1f} {:10.1f} {:10.1f} {:>7}  {} {} {} {}{}\n",
-                       all_seconds > 0 ? 100 * median / all_seconds : 0, 1e6 * median,
-                       1e6 * percentile(t.seconds, 0.9), 1e6 * percentile(t.seconds, 0.99),
-                       1e6 * t.seconds.front(),
-                       products > 0 ? fmt::format("{:.3g}", gmac_per_s(products, median)) : "", step,
-                       model.step_op(step, host.program()), t.backend, model.step_name(step, host.program()),
-                       fallback == nullptr ? "" : "  " + fallback_note(*fallback));
+    all += fmt::format(
+        "{:5.1f} % {:10.1f} {:10.1f} {:10.1f} {:10.1f} {:>7}  {} {} {} {}{}\n",
+        all_seconds > 0 ? 100 * median / all_seconds : 0, 1e6 * median, 1e6 * percentile(t.seconds, 0.9),
+        1e6 * percentile(t.seconds, 0.99), 1e6 * t.seconds.front(),
+        products > 0 ? fmt::format("{:.3g}", gmac_per_s(products, median)) : "", step,
+        model.step_op(step, host.program()), t.backend, printable(model.step_name(step, host.program())),
+        fallback == nullptr ? "" : "  " + fallback_note(*fallback));
   }
   return all;
 }

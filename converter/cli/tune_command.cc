@@ -16,6 +16,7 @@
 #include "converter/cli/shape_entries.h"
 #include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/files/pending_file.h"
 #include "converter/sign/rewrite_model.h"
 #include "runtime/model/format.h"
@@ -161,7 +162,7 @@ void run_tune(const TuneArguments& a, Outcome& outcome) {
                         {"changed", choices_json(model, choices)}};
     if (both.before > 0) json["before_ms"] = both.before, json["after_ms"] = both.after;
     if (writes && !slower) json["out"] = out.string();
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
     return;
   }
   if (slower)
@@ -170,16 +171,18 @@ void run_tune(const TuneArguments& a, Outcome& outcome) {
         "again on a quiet machine\n",
         both.after, both.before));
   if (a.common.quiet) return;
-  if (sets.size() > 1) fmt::print("shapes     all {} sets; run times are their sum\n", sets.size());
+  if (sets.size() > 1)
+    print_text(fmt::format("shapes     all {} sets; run times are their sum\n", sets.size()));
   for (const KernelChoice& c : choices)
-    fmt::print("step {:>4}  {:<16} {} {:.1f} us instead of {} {:.1f} us  {}\n",
-               sets.size() > 1 ? fmt::format("{}.{}", c.program, c.step) : fmt::format("{}", c.step),
-               model.step_op(c.step, c.program), c.chosen, c.chosen_ns / 1e3, c.planned, c.planned_ns / 1e3,
-               model.step_name(c.step, c.program));
-  fmt::print("changed    {} steps of profile {}\n", choices.size(), model.profile_name(profile));
+    print_text(
+        fmt::format("step {:>4}  {:<16} {} {:.1f} us instead of {} {:.1f} us  {}\n",
+                    sets.size() > 1 ? fmt::format("{}.{}", c.program, c.step) : fmt::format("{}", c.step),
+                    model.step_op(c.step, c.program), c.chosen, c.chosen_ns / 1e3, c.planned,
+                    c.planned_ns / 1e3, printable(model.step_name(c.step, c.program))));
+  print_text(fmt::format("changed    {} steps of profile {}\n", choices.size(), model.profile_name(profile)));
   if (both.before > 0 && !slower)
-    fmt::print("run        {:.4f} ms, before {:.4f} ms\n", both.after, both.before);
-  if (writes && !slower) fmt::print("wrote      {}\n", out.string());
+    print_text(fmt::format("run        {:.4f} ms, before {:.4f} ms\n", both.after, both.before));
+  if (writes && !slower) print_text(fmt::format("wrote      {}\n", out.string()));
 }
 
 }  // namespace

@@ -7,24 +7,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "converter/diagnostics/printable.h"
+
 namespace sinter::convert {
 namespace {
 
 const char* word(Severity s) {
   return s == Severity::kNote ? "note" : s == Severity::kWarning ? "warning" : "refused";
-}
-
-// Names come from the model: control characters would break the line (or the terminal).
-std::string printable(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      out += fmt::format("\\x{:02x}", byte);
-    else
-      out += c;
-  }
-  return out;
 }
 
 std::string with_operands(const Diagnostic& d) {

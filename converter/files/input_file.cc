@@ -50,6 +50,13 @@ InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
 
 InputFile::~InputFile() { ::close(fd_); }
 
+std::filesystem::path InputFile::real_path() const {
+  std::error_code none;
+  const std::filesystem::path real =
+      std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd_), none);
+  return none ? std::filesystem::canonical(path_) : real;
+}
+
 size_t InputFile::read(void* to, size_t bytes) {
   size_t got = 0;
   while (got < bytes) {

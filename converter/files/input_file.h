@@ -17,6 +17,9 @@ class InputFile {
 
   int descriptor() const { return fd_; }
   size_t bytes() const { return bytes_; }
+  const std::filesystem::path& path() const { return path_; }
+  // Of the file that is open, with all links followed. Without /proc, what the path leads to now.
+  std::filesystem::path real_path() const;
   // Up to `bytes` from where the last read ended; fewer at the end. Throws FileError.
   size_t read(void* to, size_t bytes);
 

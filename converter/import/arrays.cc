@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/files/input_file.h"
 #include "converter/files/pending_file.h"
 #include "converter/import/decode_tensor.h"
@@ -71,6 +73,7 @@ std::pair<std::string, ConstantPtr> read_pb(std::span<const std::byte> bytes, co
 ConstantPtr find_array(const Arrays& arrays, const std::string& name) {
   for (const auto& [n, array] : arrays)
     if (n == name) return array;
+  if (const std::string stored = printable(name); stored != name) return find_array(arrays, stored);
   return nullptr;
 }
 
@@ -129,7 +132,12 @@ void write_arrays(const std::filesystem::path& path, const Arrays& arrays) {
   if (zip == nullptr) throw std::runtime_error("the zip archive cannot be created");
   std::vector<Bytes> entries;  // alive until zip_close
   entries.reserve(arrays.size());
-  for (const auto& [name, array] : arrays) {
+  std::set<std::string> names;
+  for (const auto& [given, array] : arrays) {
+    const std::string name = printable(given);
+    if (!names.insert(name).second)
+      throw DataError(
+          fmt::format("{}: two arrays have the name '{}'; rename one in the model", path.string(), name));
     entries.push_back(make_npy(*array));
     zip_source_t* source = zip_source_buffer(zip, entries.back().data(), entries.back().size(), 0);
     const zip_int64_t index =

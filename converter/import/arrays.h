@@ -16,7 +16,7 @@ namespace sinter::convert {
 // In file order. bfloat16 and float8 cannot be told from uint16 and uint8 in these files.
 using Arrays = std::vector<std::pair<std::string, ConstantPtr>>;
 
-// The array of that name, or null.
+// The array of that name, or of its name in a .npz file (printable()), or null.
 ConstantPtr find_array(const Arrays& arrays, const std::string& name);
 
 // The dims of each sample of a stack, of samples of `rank` axes: those behind the first axis, with a 1 before

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -73,19 +74,26 @@ bool well_formed_bools(std::span<const std::byte> bytes) {
   return true;
 }
 
+// `real`: with all links followed.
+bool is_below(const std::filesystem::path& real, const std::filesystem::path& folder) {
+  std::error_code fault;
+  const std::filesystem::path of = std::filesystem::canonical(folder, fault);
+  return !fault && std::mismatch(of.begin(), of.end(), real.begin(), real.end()).first == of.end();
+}
+
 }  // namespace
 
-std::shared_ptr<const MappedFile> TensorDecoder::external(const std::string& location, std::string* problem) {
+std::shared_ptr<const MappedFile> TensorDecoder::external(const std::string& location, Problem* problem) {
   const std::filesystem::path path(location);
   bool leaves = location.empty() || path.is_absolute() || location.find('\\') != std::string::npos ||
                 location.find('\0') != std::string::npos;
   for (const auto& part : path) leaves |= part == "..";
   if (leaves) {
-    *problem = fmt::format("its external data '{}' is not a path inside the model's folder", location);
+    problem->what = fmt::format("its external data '{}' is not a path inside the model's folder", location);
     return nullptr;
   }
-  if (folder_.empty()) {
-    *problem =
+  if (folders_.named.empty()) {
+    problem->what =
         fmt::format("its data is in another file, '{}', and the model was not read from a file", location);
     return nullptr;
   }
@@ -93,9 +101,18 @@ std::shared_ptr<const MappedFile> TensorDecoder::external(const std::string& loc
   if (found != opened_.end()) return found->second;
   std::shared_ptr<const MappedFile> file;
   try {
-    file = MappedFile::open(folder_ / path);
+    // What is open is what is looked at: links may be exchanged at any time.
+    const InputFile input(folders_.named / path);
+    const std::filesystem::path real = input.real_path();
+    if (!is_below(real, folders_.named) && !is_below(real, folders_.actual)) {
+      *problem = {fmt::format("its external data '{}' is a link that leaves the model's folder, to '{}'",
+                              location, real.string()),
+                  "if you trust the model, copy it and its data, without links, into one folder (cp -L)"};
+      return nullptr;
+    }
+    file = MappedFile::open(input);
   } catch (const FileError& e) {
-    *problem = fmt::format("its external data cannot be read: {}", e.what());
+    problem->what = fmt::format("its external data cannot be read: {}", e.what());
     return nullptr;
   }
   opened_[location] = file;
@@ -104,7 +121,7 @@ std::shared_ptr<const MappedFile> TensorDecoder::external(const std::string& loc
 
 std::vector<std::filesystem::path> TensorDecoder::external_files() const {
   std::vector<std::filesystem::path> files;
-  for (const auto& [location, file] : opened_) files.push_back(folder_ / location);
+  for (const auto& [location, file] : opened_) files.push_back(folders_.named / location);
   return files;
 }
 
@@ -115,10 +132,10 @@ ImportedTensor TensorDecoder::decode(const onnx_pb::TensorProto& proto, const st
   t.onnx_type = proto.data_type();
   t.dtype = dtype_from_onnx(proto.data_type());
   t.dims.assign(proto.dims().begin(), proto.dims().end());
-  const auto refused = [&](std::string reason) {
+  const auto refused = [&](std::string reason, const std::string& remedy = {}) {
     t.problem = std::move(reason);
     diagnostics_->refuse(place, op, fmt::format("tensor '{}': {}", t.name, t.problem),
-                         "export the model again, with all of its data files");
+                         remedy.empty() ? "export the model again, with all of its data files" : remedy);
     return t;
   };
   for (const int64_t d : t.dims)
@@ -155,12 +172,14 @@ ImportedTensor TensorDecoder::decode(const onnx_pb::TensorProto& proto, const st
       if (!good)
         return refused(fmt::format("its external {} '{}' is not a number", entry.key(), entry.value()));
     }
-    std::string problem;
+    Problem problem;
     const auto file = external(location, &problem);
-    if (!file) return refused(problem);
+    if (!file) return refused(problem.what, problem.remedy);
     if (offset > file->bytes.size() || length > file->bytes.size() - offset)
-      return refused(fmt::format("its external data '{}' has {} bytes, but bytes {} to {} are needed",
-                                 location, file->bytes.size(), offset, offset + length));
+      return refused(
+          fmt::format("its external data '{}' has {} bytes, but {} bytes behind the first {} are "
+                      "needed",
+                      location, file->bytes.size(), length, offset));
     owner = file;
     bytes = file->bytes.subspan(offset, length);
   } else if (proto.has_mapped_length()) {

@@ -21,9 +21,9 @@ namespace sinter::convert {
 
 class TensorDecoder {
  public:
-  TensorDecoder(std::shared_ptr<const void> owner, std::span<const std::byte> file,
-                std::filesystem::path folder, Diagnostics& diagnostics)
-      : owner_(std::move(owner)), file_(file), folder_(std::move(folder)), diagnostics_(&diagnostics) {}
+  TensorDecoder(std::shared_ptr<const void> owner, std::span<const std::byte> file, DataFolders folders,
+                Diagnostics& diagnostics)
+      : owner_(std::move(owner)), file_(file), folders_(std::move(folders)), diagnostics_(&diagnostics) {}
 
   // `place` is the node (or empty) that a refusal names. Data that is wrong is refused at once; element types
   // that Sinter lacks are left in `problem`, to be refused where they are used.
@@ -35,11 +35,14 @@ class TensorDecoder {
   std::vector<std::filesystem::path> external_files() const;
 
  private:
-  std::shared_ptr<const MappedFile> external(const std::string& location, std::string* problem);
+  struct Problem {
+    std::string what, remedy;
+  };
+  std::shared_ptr<const MappedFile> external(const std::string& location, Problem* problem);
 
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> file_;
-  std::filesystem::path folder_;
+  DataFolders folders_;
   Diagnostics* diagnostics_;
   std::map<std::string, std::shared_ptr<const MappedFile>> opened_;
 };

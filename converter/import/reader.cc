@@ -8,7 +8,6 @@
 #include <cstring>
 #include <set>
 
-#include "converter/files/input_file.h"
 #include "converter/import/decode_tensor.h"
 #include "converter/import/grouped_products.h"
 #include "converter/import/onnx.pb.h"
@@ -19,13 +18,16 @@
 namespace sinter::convert {
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  const InputFile input(path);
+  return open(InputFile(path));
+}
+
+std::shared_ptr<const MappedFile> MappedFile::open(const InputFile& input) {
   auto file = std::make_shared<MappedFile>();
   if (input.bytes() > 0) {
     // Shared: map_pages_again().
     void* memory = ::mmap(nullptr, input.bytes(), PROT_READ, MAP_SHARED, input.descriptor(), 0);
     if (memory == MAP_FAILED)
-      throw FileError(fmt::format("{}: cannot be mapped: {}", path.string(), std::strerror(errno)));
+      throw FileError(fmt::format("{}: cannot be mapped: {}", input.path().string(), std::strerror(errno)));
     file->bytes = {static_cast<const std::byte*>(memory), input.bytes()};
     register_file_pages(file->bytes);
   }
@@ -293,7 +295,7 @@ class Reader {
 }  // namespace
 
 std::optional<ImportedModel> read_model(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
-                                        const std::filesystem::path& folder, Diagnostics& diagnostics) {
+                                        const DataFolders& folders, Diagnostics& diagnostics) {
   std::string lean, fault;
   if (!scan_model(bytes, &lean, &fault)) {
     diagnostics.refuse({}, {}, fault, kDamaged);
@@ -310,13 +312,13 @@ std::optional<ImportedModel> read_model(std::shared_ptr<const void> owner, std::
     diagnostics.refuse({}, {}, "not an ONNX model: its graph has neither nodes nor outputs", kDamaged);
     return std::nullopt;
   }
-  return Reader(TensorDecoder(std::move(owner), bytes, folder, diagnostics), diagnostics).model(proto);
+  return Reader(TensorDecoder(std::move(owner), bytes, folders, diagnostics), diagnostics).model(proto);
 }
 
 std::optional<ImportedModel> import_model(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
-                                          const std::filesystem::path& folder, Diagnostics& diagnostics,
+                                          const DataFolders& folders, Diagnostics& diagnostics,
                                           size_t most_inlined) {
-  std::optional<ImportedModel> model = read_model(std::move(owner), bytes, folder, diagnostics);
+  std::optional<ImportedModel> model = read_model(std::move(owner), bytes, folders, diagnostics);
   if (!model || !inline_functions(*model, diagnostics, most_inlined)) return std::nullopt;
   check_and_sort(*model, diagnostics);
   if (diagnostics.count(Severity::kRefusal) == 0) join_grouped_products(*model);
@@ -325,14 +327,16 @@ std::optional<ImportedModel> import_model(std::shared_ptr<const void> owner, std
 
 std::optional<ImportedModel> import_model(const std::filesystem::path& path, Diagnostics& diagnostics,
                                           size_t most_inlined) {
-  const auto file = MappedFile::open(path);
+  const InputFile input(path);
+  const auto file = MappedFile::open(input);
   if (format::read_header(file->bytes).ok()) {
     diagnostics.refuse({}, {}, fmt::format("{} is a .sinter file, the result of a conversion", path.string()),
                        "give the ONNX model that it was made from");
     return std::nullopt;
   }
-  std::filesystem::path folder = path.parent_path();
-  return import_model(file, file->bytes, folder.empty() ? "." : folder, diagnostics, most_inlined);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  return import_model(file, file->bytes, {folder, input.real_path().parent_path()}, diagnostics,
+                      most_inlined);
 }
 
 }  // namespace sinter::convert

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "converter/diagnostics/printable.h"
+
 namespace sinter::convert {
 
 std::string wrapped(std::string_view text, size_t first, size_t indent) {
@@ -34,7 +36,7 @@ std::string wrapped(std::string_view text, size_t first, size_t indent) {
 }
 
 std::string labelled(std::string_view label, std::string_view text) {
-  return fmt::format("{:<{}}", label, kLabelColumns) + wrapped(text, kLabelColumns, kLabelColumns);
+  return fmt::format("{:<{}}", label, kLabelColumns) + wrapped(printable(text), kLabelColumns, kLabelColumns);
 }
 
 std::string some_of(const std::vector<std::string>& items, size_t most) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/files/pending_file.h"
 #include "converter/report/page.h"
 #include "converter/report/quantize_report.h"
@@ -134,11 +135,11 @@ namespace {
 
 std::string as_lines(const nlohmann::json& report) {
   std::string text;
-  for (const auto& pass : report.at("passes")) text += pass.dump() + "\n";
-  for (const auto& d : report.at("types")) text += d.dump() + "\n";
+  for (const auto& pass : report.at("passes")) text += json_text(pass, -1) + "\n";
+  for (const auto& d : report.at("types")) text += json_text(d, -1) + "\n";
   if (report.contains("noise"))
-    for (const auto& d : report.at("noise")) text += d.dump() + "\n";
-  for (const auto& d : report.at("diagnostics")) text += d.dump() + "\n";
+    for (const auto& d : report.at("noise")) text += json_text(d, -1) + "\n";
+  for (const auto& d : report.at("diagnostics")) text += json_text(d, -1) + "\n";
   return text;
 }
 
@@ -155,7 +156,7 @@ void write_report(const std::filesystem::path& path, const nlohmann::json& repor
   const std::string extension = path.extension().string();
   std::string text;
   if (extension == ".json")
-    text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    text = json_text(report) + "\n";
   else if (extension == ".jsonl")
     text = as_lines(report);
   else

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "converter/diagnostics/printable.h"
 #include "converter/report/columns.h"
 
 namespace sinter::convert {
@@ -411,20 +412,7 @@ std::string type_keys() {
 
 std::string escaped(const std::string& text) {
   std::string out;
-  for (size_t i = 0; i < text.size();) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const size_t length = c < 0x80                ? 1
-                          : c >= 0xC2 && c < 0xE0 ? 2
-                          : c >= 0xE0 && c < 0xF0 ? 3
-                          : c >= 0xF0 && c < 0xF5 ? 4
-                                                  : 0;
-    bool sound = length > 0 && i + length <= text.size();
-    for (size_t k = 1; sound && k < length; ++k)
-      sound = (static_cast<unsigned char>(text[i + k]) & 0xC0) == 0x80;
-    if (!sound) {
-      out += "\xEF\xBF\xBD", ++i;
-      continue;
-    }
+  for (const char c : printable_lines(text)) {
     if (c == '<')
       out += "&lt;";
     else if (c == '>')
@@ -433,11 +421,8 @@ std::string escaped(const std::string& text) {
       out += "&amp;";
     else if (c == '"')
       out += "&quot;";
-    else if (c < 0x20 && c != '\n')
-      out += ' ';
     else
-      out += text.substr(i, length);
-    i += length;
+      out += c;
   }
   return out;
 }

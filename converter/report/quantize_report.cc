@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "converter/diagnostics/printable.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/samples/sample_split.h"
 
@@ -20,8 +21,8 @@ std::string decibels(double db) {
 }
 
 std::string described(const NoiseSource& s) {
-  if (!s.value.empty()) return fmt::format("'{}'", s.value);
-  return fmt::format("{} of {} '{}'", s.weights ? "weights" : "the result", s.op, s.layer);
+  if (!s.value.empty()) return fmt::format("'{}'", printable(s.value));
+  return fmt::format("{} of {} '{}'", s.weights ? "weights" : "the result", s.op, printable(s.layer));
 }
 
 // The work on integers, as shares of 1.
@@ -102,14 +103,14 @@ std::string causes_text(const QuantizeSummary& q) {
     const auto& [low, names] = groups[i];
     std::string in;
     for (size_t n = 0; n < names.size() && n < kMostNamed; ++n)
-      in += fmt::format("{}'{}'", n == 0 ? "" : ", ", names[n]);
+      in += fmt::format("{}'{}'", n == 0 ? "" : ", ", printable(names[n]));
     if (names.size() > kMostNamed) in += fmt::format(" and {} others", names.size() - kMostNamed);
     text += fmt::format("cause     in {}: ", in);
     const NoiseSource& loudest = low->loudest;
     if (loudest.db < 999)
       text += fmt::format("{} alone leave{} {}: ", described(loudest), loudest.weights ? "" : "s",
                           decibels(loudest.db));
-    text += low->cause;
+    text += printable(low->cause);
     told += names.size();
     if (i + 1 == kMostCauses && told < q.low.size())
       text += fmt::format("; --json has {} outputs more", q.low.size() - told);
@@ -131,7 +132,7 @@ std::string remedies_text(const QuantizeSummary& q) {
       continue;
     }
     if (told++ == kMostRemedies) break;
-    text += fmt::format("{}{} ", told == 1 ? "" : "\n          ", r.flags);
+    text += fmt::format("{}{} ", told == 1 ? "" : "\n          ", printable(r.flags));
     text +=
         r.after_db >= 999 ? "leaves no noise" : fmt::format("wins {:.1f} dB: {}", gain, decibels(r.after_db));
     const std::string evaluated =
@@ -153,8 +154,8 @@ std::string evaluation_text(const QuantizeSummary& q) {
   const bool little = worst.db < kLittleSignal;
   // Without calibration data nothing else was measured.
   const bool unlike = little && !q.outputs.empty() && worst_of(q.outputs) >= kLittleSignal;
-  return fmt::format("evaluation: worst output '{}' {}, on {} samples{}{}\n", worst.name, decibels(worst.db),
-                     q.evaluation->samples, little ? ": too little for most uses" : "",
+  return fmt::format("evaluation: worst output '{}' {}, on {} samples{}{}\n", printable(worst.name),
+                     decibels(worst.db), q.evaluation->samples, little ? ": too little for most uses" : "",
                      unlike ? "; calibrate with samples more like these" : "");
 }
 
@@ -276,11 +277,12 @@ std::string to_text(const QuantizeSummary& q) {
   std::stable_sort(outputs.begin(), outputs.end(),
                    [](const OutputNoise& a, const OutputNoise& b) { return a.db < b.db; });
   for (size_t i = 0; i < outputs.size() && i < kMostOutputs; ++i)
-    text += outputs[i].db >= 999
-                ? fmt::format("signal    '{}' is exact, on {}\n", outputs[i].name, measured_text(q))
-                : fmt::format("signal    {}{} over noise in '{}', on {}{}\n", decibels(outputs[i].db),
-                              interval_text(outputs[i]), outputs[i].name, measured_text(q),
-                              outputs[i].db < kLittleSignal ? ": too little for most uses" : "");
+    text +=
+        outputs[i].db >= 999
+            ? fmt::format("signal    '{}' is exact, on {}\n", printable(outputs[i].name), measured_text(q))
+            : fmt::format("signal    {}{} over noise in '{}', on {}{}\n", decibels(outputs[i].db),
+                          interval_text(outputs[i]), printable(outputs[i].name), measured_text(q),
+                          outputs[i].db < kLittleSignal ? ": too little for most uses" : "");
   if (!outputs.empty() && q.held_out && q.bytes_before == 0 && q.mode != "activations")
     text +=
         fmt::format("          for data of this kind; other data can give less{}\n",

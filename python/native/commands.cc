@@ -7,6 +7,7 @@
 
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/files/unfinished.h"
 #include "python/native/module.h"
 
@@ -33,7 +34,7 @@ class Listener final : public convert::CommandListener {
   explicit Listener(nb::object progress) : progress_(std::move(progress)) {}
 
   void result(const nlohmann::json& json, const std::string& text) override {
-    json_ = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), text_ = text;
+    json_ = convert::json_text(json, -1), text_ = convert::printable_lines(text);
   }
   void progress(double fraction, const std::string& stage) override {
     const nb::gil_scoped_acquire lock;

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include "converter/cli/program.h"
+#include "converter/diagnostics/printable.h"
 
 namespace sinter::python {
 
@@ -14,7 +15,7 @@ void add_session(nanobind::module_& m);
 template <class... More>
 [[noreturn]] void raise(const char* name, const std::string& text, const More&... more) {
   const nanobind::object type = nanobind::module_::import_("sinter_runtime.errors").attr(name);
-  const nanobind::object error = type(text, more...);
+  const nanobind::object error = type(convert::one_message(text), more...);
   PyErr_SetObject(type.ptr(), error.ptr());
   throw nanobind::python_error();
 }

@@ -19,6 +19,15 @@ struct Text {
   void put(const char* s) {
     for (; *s; ++s) put(*s);
   }
+  // A text of the model or of the system: no terminal obeys it.
+  void put_foreign(const char* s) {
+    for (; *s; ++s) {
+      const auto byte = static_cast<uint8_t>(*s);
+      const bool control = byte < 0x20 || byte == 0x7F || (byte == 0xC2 && static_cast<uint8_t>(s[1]) < 0xA0);
+      put(control ? '?' : *s);
+      if (control && byte == 0xC2 && s[1] != '\0') ++s;
+    }
+  }
   void put(int64_t number) {
     char digits[20];
     int n = 0;
@@ -67,8 +76,8 @@ size_t format_status(const Status& status, std::span<char> buffer, const PlaceNa
       text.put(" of program ");
       text.put(static_cast<int64_t>(status.program));
     }
-    if (names.name[0] != '\0') text.put(" '"), text.put(names.name), text.put("'");
-    if (names.kind[0] != '\0') text.put(" ("), text.put(names.kind), text.put(")");
+    if (names.name[0] != '\0') text.put(" '"), text.put_foreign(names.name), text.put("'");
+    if (names.kind[0] != '\0') text.put(" ("), text.put_foreign(names.kind), text.put(")");
   }
   if (status.operand >= 0) {
     text.put(status.where != Where::kNone ? ", input " : "input ");
@@ -87,7 +96,7 @@ size_t format_status(const Status& status, std::span<char> buffer, const PlaceNa
     } else if (p[0] == '%' && (p[1] == 's' || p[1] == 't')) {
       const auto* name =
           reinterpret_cast<const char*>(static_cast<intptr_t>(p[1] == 's' ? status.a : status.b));
-      text.put(name != nullptr ? name : "");
+      text.put_foreign(name != nullptr ? name : "");
       ++p;
     } else if (p[0] == '%' && p[1] == 'r') {
       const auto& range = *reinterpret_cast<const AxisRange*>(static_cast<intptr_t>(status.b));

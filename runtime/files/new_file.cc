@@ -36,7 +36,8 @@ Status NewFile::open_beside() {
     std::memcpy(path_, to_, folder + kept);
     std::memcpy(path_ + folder + kept, kMark, sizeof(kMark));
     char* at = path_ + start;
-    for (const uint8_t byte : random) *at++ = "0123456789abcdef"[byte >> 4], *at++ = "0123456789abcdef"[byte & 15];
+    for (const uint8_t byte : random)
+      *at++ = "0123456789abcdef"[byte >> 4], *at++ = "0123456789abcdef"[byte & 15];
     *at = '\0';
     file_ = detail::create_exclusive(path_, replaces_, &fault);
     if (file_ != -1) return ok_status();

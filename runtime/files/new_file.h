@@ -10,7 +10,9 @@ namespace sinter::detail {
 
 extern const int64_t kExists, kNoSuchFile, kTooLong;  // error numbers
 
-constexpr Status cannot_write(int64_t fault) { return invalid("the file cannot be written (error %a)", fault); }
+constexpr Status cannot_write(int64_t fault) {
+  return invalid("the file cannot be written (error %a)", fault);
+}
 constexpr Status cannot_replace() {
   return invalid("a folder, a device, a pipe or an open file would be replaced; give the name of a file");
 }

@@ -78,9 +78,10 @@ Status NewFile::follow_links() {
     if (links == kMostLinks) return detail::cannot_write(ELOOP);
     if (names_descriptor(to_)) return detail::cannot_replace();
     const size_t folder = folder_length();
-    SINTER_RETURN_UNLESS(may_follow(to_, folder, info),
-                         invalid("the name is a link of another user in a folder that everybody can write to; "
-                                 "remove it, or write elsewhere"));
+    SINTER_RETURN_UNLESS(
+        may_follow(to_, folder, info),
+        invalid("the name is a link of another user in a folder that everybody can write to; "
+                "remove it, or write elsewhere"));
     const ssize_t length = readlink(to_, path_, sizeof(path_) - 1);
     if (length < 0) return detail::cannot_write(errno);
     path_[length] = '\0';

@@ -30,8 +30,8 @@ bool draw_random(std::span<uint8_t> bytes) {
 }
 
 intptr_t create_exclusive(const char* path, bool, int64_t* fault) {
-  const HANDLE made = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, 0, nullptr, CREATE_NEW,
-                                  FILE_ATTRIBUTE_NORMAL, nullptr);
+  const HANDLE made =
+      CreateFileA(path, GENERIC_READ | GENERIC_WRITE, 0, nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, nullptr);
   *fault = made == INVALID_HANDLE_VALUE ? GetLastError() : 0;
   return reinterpret_cast<intptr_t>(made);  // INVALID_HANDLE_VALUE is -1
 }
@@ -40,8 +40,8 @@ Status write_all(intptr_t file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     constexpr size_t kPiece = size_t{1} << 30;
     DWORD n = 0;
-    if (!WriteFile(handle_of(file), bytes.data(), static_cast<DWORD>(bytes.size() < kPiece ? bytes.size() : kPiece),
-                   &n, nullptr) ||
+    if (!WriteFile(handle_of(file), bytes.data(),
+                   static_cast<DWORD>(bytes.size() < kPiece ? bytes.size() : kPiece), &n, nullptr) ||
         n == 0)
       return cannot_write(GetLastError());
     bytes = bytes.subspan(n);
@@ -73,8 +73,9 @@ Status NewFile::create(const char* to) {
 Status NewFile::rewind() {
   SINTER_RETURN_IF_ERROR(flush());
   const LARGE_INTEGER start = {};
-  return SetFilePointerEx(handle_of(file_), start, nullptr, FILE_BEGIN) ? ok_status()
-                                                                        : detail::cannot_write(GetLastError());
+  return SetFilePointerEx(handle_of(file_), start, nullptr, FILE_BEGIN)
+             ? ok_status()
+             : detail::cannot_write(GetLastError());
 }
 
 // Closed, so that others can open it.

@@ -67,7 +67,7 @@ class Files : public ::testing::Test {
     ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
     const AlignedBytes model = layer();
     put_text(model_ = path("net.sinter"),
-          std::string(reinterpret_cast<const char*>(model.span().data()), model.span().size()));
+             std::string(reinterpret_cast<const char*>(model.span().data()), model.span().size()));
     ASSERT_TRUE(pack_file(model_.c_str(), path("expected").c_str()).ok());
     expected_ = text_of(path("expected"));
     fs::remove(path("expected"));
@@ -230,8 +230,9 @@ TEST_F(Files, OnlyFilesAreReplaced) {
   fs::create_directories(path("folder"));
   fs::create_symlink("/dev/null", path("null"));
   fs::create_symlink("/proc/self/fd/1", path("stdout"));
-  for (const std::string& out : {path("pipe"), path("folder"), path(""), path("null"), path("stdout"),
-                                std::string("/dev/null"), std::string("/dev/stdout"), std::string("/dev/fd/1")}) {
+  for (const std::string& out :
+       {path("pipe"), path("folder"), path(""), path("null"), path("stdout"), std::string("/dev/null"),
+        std::string("/dev/stdout"), std::string("/dev/fd/1")}) {
     const PackReport packed = pack(out);
     EXPECT_EQ(packed.code, Code::kInvalidArgument) << out;
     EXPECT_THAT(packed.text, HasSubstr("give the name of a file")) << out;
@@ -276,7 +277,8 @@ TEST_F(Files, PipesAreNotModels) {
   std::strcpy(address.sun_path, path("socket").c_str());
   ASSERT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   ::alarm(20);
-  for (const std::string& at : {path("pipe"), path("link"), path("socket"), folder_, std::string("/dev/null")}) {
+  for (const std::string& at :
+       {path("pipe"), path("link"), path("socket"), folder_, std::string("/dev/null")}) {
     for (const bool copied : {false, true}) {
       const Runner net = Runner::open(at.c_str(), {.copy_file = copied});
       EXPECT_THAT(net.error(), HasSubstr("give the name of a file")) << at;

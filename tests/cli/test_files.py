@@ -7,13 +7,16 @@ names that no terminal should see. Ten seconds.
 tests/application/files_test.cc has the same for the C API.
 """
 import io
+import json
 import os
+import re
 import shutil
 import socket
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -301,6 +304,274 @@ class Reading(Case):
         self.assertEqual(os.listdir(self.tmp), [])
         shutil.copy(self.onnx, os.path.join(self.tmp, "-"))
         self.expect(0, "convert", "./-", "-o", self.path("a"), cwd=self.tmp)
+
+
+# What a terminal obeys, what hides in a text, and bytes that are not UTF-8, each as a name; {n} is a number.
+HOSTILE = ["line{n}\nFAKE line", "return{n}\rFAKE", "escape{n}\x1b[31m\x1b]0;title\x07", "c1{n}\u009b31m\u0085FAKE", "turned{n}\u202etxt.exe",
+           "isolated{n}\u2067x\u2069", "ends{n}\u2028FAKE\u2029", "tag{n}\U000e0041", "erased{n}\x7f\x08\x08", "mark{n}\ufeff\u200f\u061c"]
+BYTES = {"@0000@": b"b\xff\xfe\x80c!", "@0001@": b"\xc3(\xa0\xf5x!", "@0002@": b"\xed\xa0\x80\xc0\x80!", "@0003@": b"\x9b31m\x90!"}
+HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\ufeff\U000e0000-\U000e007f]")
+
+
+def name_in_archive(name):
+    return HIDDEN.sub(lambda m: f"\\x{ord(m[0]):02x}" if ord(m[0]) < 0x80 else f"\\u{ord(m[0]):04x}", name.replace("\n", "\\x0a"))
+
+
+def hostile_network(path, names, op="Neg", data=None):
+    """A chain of operations whose values, nodes and dimensions have the names."""
+    numbers = iter(range(10_000))
+
+    def name(i):
+        return names[i % len(names)].replace("{n}", str(next(numbers))) if "{n}" in names[i % len(names)] else names[i % len(names)]
+    nodes, values = [], [name(0)]
+    weights = []
+    for i in range(1, len(names) + 1):
+        if len(names) - i < 1:
+            weights.append(numpy_helper.from_array(np.full((WIDTH, WIDTH), 0.25, np.float32), name(i)))
+            values.append(name(i))
+            nodes.append(helper.make_node("MatMul", [values[-2], weights[0].name], [values[-1]], name=name(i)))
+        else:
+            values.append(name(i))
+            nodes.append(helper.make_node(op if i == 1 else "Tanh", [values[-2]], [values[-1]], name=name(i)))
+    graph = helper.make_graph(nodes, name(1), [helper.make_tensor_value_info(values[0], TensorProto.FLOAT, [name(2), WIDTH])],
+                              [helper.make_tensor_value_info(v, TensorProto.FLOAT, None) for v in values[1:]], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name=names[0])
+    put(path, model.SerializeToString())
+    return values
+
+
+class Names(Case):
+    def clean(self, data):
+        """What was printed, if a terminal would show all of it and obey nothing."""
+        text = data.decode("utf-8")
+        self.assertIsNone(HIDDEN.search(text), repr(text[-800:]))
+        for line in text.split("\n"):
+            self.assertFalse(line.startswith("FAKE"), repr(text[-800:]))
+        return text
+
+    def commands(self, model, made, data):
+        convert = ["convert", model, "-o", made]
+        return [convert, [*convert, "--json"], [*convert, "--quantize", "int8", "--calibrate", data, "--force-int8"],
+                [*convert, "--report", self.path("r.html")], [*convert, "--report", self.path("r.json")], [*convert, "--report", self.path("r.jsonl")],
+                [*convert, "--disable-pass", "fold", "--dump-after", "eliminate"], convert,
+                ["inspect", made], ["inspect", made, "--json"], ["inspect", made, "--steps"], ["inspect", made, "--types"],
+                ["inspect", made, "--memory"], ["inspect", made, "--memory", "--html", self.path("m.html")],
+                ["inspect", made, "--steps", "--types", "--memory", "--json"], ["inspect", model],
+                ["run", made, "--inputs", data], ["run", made, "--inputs", data, "--json"], ["run", made, "--random", "1", "--profile"],
+                ["run", made, "--random", "1", "--profile", "--json"], ["run", made, "--inputs", data, "--outputs", self.path("y.npz")],
+                ["bench", made, "--seconds", "0.01", "--profile"], ["bench", made, "--seconds", "0.01", "--profile", "--json"],
+                ["compare", model, made, "--random", "1"], ["compare", model, made, "--random", "1", "--json"],
+                ["compare", model, made, "--random", "1", "--per-layer"], ["compare", model, made, "--random", "1", "--per-layer", "--json"],
+                ["ranges", model, "--calibrate", data], ["ranges", model, "--calibrate", data, "--json"],
+                ["tune", made, "-o", self.path("t.sinter"), "--seconds", "0.01"], ["pack", made, "-o", self.path("p.sinter")],
+                ["embed", made, "-o", self.path("embedded")]]
+
+    def test_nothing_foreign_reaches_a_terminal(self):
+        for kind, names in (("text", HOSTILE), ("bytes", ["x" + b for b in BYTES])):
+            model, made, data = (self.path(kind + end) for end in (".onnx", ".sinter", ".npy"))
+            values = hostile_network(model, [n if "{n}" in n else n + "{n}" for n in names])
+            original = contents(model)
+            for placeholder, name in BYTES.items():
+                original = original.replace(placeholder.encode(), name)
+            put(model, original)
+            np.save(data, np.ones((1, WIDTH), np.float32))
+            for words in self.commands(model, made, data):
+                with self.subTest(kind=kind, words=words):
+                    process = self.start(*words, stdin=subprocess.DEVNULL)
+                    out, err = process.communicate(timeout=120)
+                    self.assertIn(process.returncode, (0,) if words[0] not in ("tune", "embed", "convert") else (0, 1, 2, 5), err)
+                    self.assertNotIn(b"internal error", err)
+                    self.clean(err)
+                    text = self.clean(out)
+                    if "--json" in words:
+                        json.loads(text)
+            for page in ("r.json", "r.jsonl"):
+                self.clean(contents(self.path(page)))
+            for page in ("r.html", "m.html"):  # where an end of a line is a space
+                self.assertIsNone(HIDDEN.search(contents(self.path(page)).decode()))
+            described = json.loads(self.expect(0, "inspect", made, "--json")[0])
+            arrays = dict(np.load(self.path("y.npz")))
+            self.assertEqual([name_in_archive(o["name"]) for o in described["outputs"]], list(arrays))
+            if kind == "text":  # readers of JSON get the names themselves
+                self.assertEqual([o["name"] for o in described["outputs"]], values[1:])
+                self.assertEqual(described["inputs"][0]["name"], values[0])
+            # What is written is read again, by these names.
+            name = described["inputs"][0]["name"]
+            for given in {name, name_in_archive(name)}:
+                cli.save_npz(self.path("x2.npz"), {given: np.ones((1, WIDTH), np.float32)})
+                self.expect(0, "run", made, "--inputs", self.path("x2.npz"))
+
+    def test_refusals_and_errors_are_clean(self):
+        for kind, names in (("text", HOSTILE), ("bytes", ["x" + b for b in BYTES])):
+            model = self.path(kind + ".onnx")
+            for i, name in enumerate(names):
+                bad = self.path("bad.onnx")
+                one = name.replace("{n}", "")
+                graph = helper.make_graph([helper.make_node(one, [one], ["y" + one], name=one, domain=one)], one,
+                                          [helper.make_tensor_value_info(one, TensorProto.FLOAT, [one])],
+                                          [helper.make_tensor_value_info("y" + one, TensorProto.FLOAT, None)])
+                made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(one, 1)], ir_version=8)
+                data = made.SerializeToString()
+                for placeholder, to in BYTES.items():
+                    data = data.replace(placeholder.encode(), to)
+                put(bad, data)
+                for words, codes in ((["convert", bad, "-o", self.path("no")], (3,)), (["convert", bad, "-o", self.path("no"), "--json"], (3,)),
+                                     (["convert", bad, "-o", self.path("no"), "--shape", "none=1"], (2, 3)),
+                                     (["inspect", bad], (3,)), (["run", bad, "--random", "1"], (3,))):
+                    with self.subTest(kind=kind, i=i, words=words):
+                        process = self.start(*words, stdin=subprocess.DEVNULL)
+                        out, err = process.communicate(timeout=60)
+                        self.assertIn(process.returncode, codes, err)
+                        self.clean(out), self.clean(err)
+                        if "--json" in words:
+                            json.loads(out)
+            # Names of inputs in errors about data, and of arrays and files.
+            put(model, b"")
+            hostile_network(model, [n if "{n}" in n else n + "{n}" for n in names])
+            data = contents(model)
+            for placeholder, to in BYTES.items():
+                data = data.replace(placeholder.encode(), to)
+            put(model, data)
+            for i, name in enumerate(names):
+                stranger = name.replace("{n}", "")
+                cli.save_npz(self.path("z.npz"), {stranger: np.ones((2, 3), np.int8), "other": np.ones(2)})
+                file = os.path.join(self.dir.encode(), stranger.encode() + b".npz")
+                shutil.copy(self.path("z.npz"), file)
+                for words in (["run", model, "--inputs", self.path("z.npz")], ["run", model, "--inputs", file],
+                              ["convert", model, "-o", self.path("no"), "--quantize", "int8", "--calibrate", self.path("z.npz")]):
+                    with self.subTest(kind=kind, name=name, words=words):
+                        process = self.start(*words, stdin=subprocess.DEVNULL)
+                        out, err = process.communicate(timeout=60)
+                        self.assertIn(process.returncode, (2, 5), err)
+                        self.clean(out), self.clean(err)
+                        self.assertNotIn(b"internal error", err)
+
+class ExternalData(Case):
+    """Data in files beside the model: docs/security.md states which links are followed."""
+    SECRET, DATA = b"\x55" * (4 * WIDTH * WIDTH), b"\x3e" * (4 * WIDTH * WIDTH)
+
+    def with_data(self, path, location="w.bin", **keys):
+        weights = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[WIDTH, WIDTH], data_location=TensorProto.EXTERNAL)
+        for key, value in {"location": location, **keys}.items():
+            weights.external_data.add(key=key, value=str(value))
+        graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
+                                  [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, WIDTH])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, WIDTH])], [weights])
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        put(path, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+        return path
+
+    def put(self, name, data):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        put(self.path(name), data)
+
+    def link(self, name, to):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        os.symlink(to, self.path(name))
+
+    def read(self, model, **options):
+        out = self.path("out.sinter")
+        self.expect(0, "convert", model, "-o", out, "--quiet", **options)
+        self.assertIn(self.DATA, contents(out))
+
+    def refused(self, model, *words):
+        out = self.path("refused.sinter")
+        for command in (["convert", model, "-o", out], ["run", model, "--random", "1"], ["inspect", model], ["ranges", model, "--calibrate", self.inputs],
+                        ["compare", model, self.model, "--random", "1"]):
+            with self.subTest(command=command):
+                self.expect(3, *command, words=words)
+        self.assertFalse(os.path.exists(out))
+
+    def test_links_inside_the_folder_are_followed(self):
+        model = self.with_data(self.path("plain/model.onnx"))
+        self.put("plain/w.bin", self.DATA)
+        self.read(model)
+        self.read("model.onnx", cwd=self.path("plain"))
+        self.link("alias", "plain")  # of the whole folder
+        self.read(self.path("alias/model.onnx"))
+        self.with_data(self.path("inside/model.onnx"))
+        self.put("inside/parts/1/data", self.DATA)
+        self.link("inside/parts/latest", "1")
+        self.link("inside/w.bin", "parts/latest/data")
+        self.read(self.path("inside/model.onnx"))
+        self.read("./model.onnx", cwd=self.path("inside"))
+
+    def test_caches_of_model_hubs_are_read(self):
+        for name, location in (("model.onnx", "w.bin"), ("onnx/model.onnx", "w.bin"), ("onnx/q/model.onnx", "data/w.bin")):
+            hub = "hub-" + name.replace("/", "-")
+            self.put(f"{hub}/blobs/b2", self.DATA)
+            self.with_data(self.path(f"{hub}/blobs/a1"), location)
+            up = "../" * (2 + name.count("/"))
+            self.link(f"{hub}/snapshots/main/{name}", up + "blobs/a1")
+            self.link(f"{hub}/snapshots/main/{os.path.dirname(name)}/{location}", up + "../" * location.count("/") + "blobs/b2")
+            self.read(self.path(f"{hub}/snapshots/main/{name}"))
+
+    def test_links_that_leave_the_folder_are_refused(self):
+        self.put("secret/w.bin", self.SECRET)
+        model = self.with_data(self.path("a/model.onnx"))
+        self.link("a/w.bin", self.path("secret/w.bin"))
+        self.refused(model, "a link that leaves the model's folder", "secret/w.bin", "cp -L")
+        model = self.with_data(self.path("b/model.onnx"))
+        self.link("b/w.bin", "w2.bin")
+        self.link("b/w2.bin", "../secret/w.bin")
+        self.refused(model, "a link that leaves the model's folder")
+        model = self.with_data(self.path("c/model.onnx"), "parts/w.bin")
+        self.link("c/parts", "../secret")
+        self.refused(model, "a link that leaves the model's folder")
+        # A folder whose name begins like the model's.
+        self.put("d-secret/w.bin", self.SECRET)
+        model = self.with_data(self.path("d/model.onnx"))
+        self.link("d/w.bin", "../d-secret/w.bin")
+        self.refused(model, "a link that leaves the model's folder")
+        # In a hub's cache, too.
+        self.with_data(self.path("hub/blobs/a1"))
+        self.link("hub/snapshots/main/model.onnx", "../../blobs/a1")
+        self.link("hub/snapshots/main/w.bin", self.path("secret/w.bin"))
+        self.refused(self.path("hub/snapshots/main/model.onnx"), "a link that leaves the model's folder")
+
+    def test_other_places_are_refused(self):
+        self.put("e/w.bin", self.DATA)
+        self.put("w.bin", self.SECRET)
+        os.mkfifo(self.path("e/pipe"))
+        self.link("e/zero", "/dev/zero")
+        self.link("e/stdin", "/dev/stdin")
+        sized = f"has {len(self.DATA)} bytes"
+        for location, keys, word in (("../w.bin", {}, "not a path inside"), ("../e/w.bin", {}, "not a path inside"), (self.path("w.bin"), {}, "not a path inside"),
+                                     ("..", {}, "not a path inside"), ("a\\..\\w.bin", {}, "not a path inside"), ("", {}, "not a path inside"),
+                                     ("pipe", {}, "is a pipe"), ("zero", {}, "is a device"), ("stdin", {}, "is a"), (".", {}, "is a folder"), ("none", {}, "none"),
+                                     ("w.bin", {"offset": 4}, sized), ("w.bin", {"offset": 1 << 63}, sized),
+                                     ("w.bin", {"offset": (1 << 64) - 16, "length": 32}, f"32 bytes behind the first {(1 << 64) - 16} are needed"),
+                                     ("w.bin", {"offset": -1}, "is not a number"), ("w.bin", {"length": (1 << 64) - 1}, sized)):
+            with self.subTest(location=location, keys=keys):
+                self.refused(self.with_data(self.path("e/model.onnx"), location, **keys), word)
+
+    def test_links_may_be_exchanged_at_any_time(self):
+        """Whatever the link leads to when it is looked at, the secret is in no file."""
+        self.put("secret", self.SECRET)
+        model = self.with_data(self.path("race/model.onnx"))
+        self.put("race/good", self.DATA)
+        self.link("race/w.bin", "good")
+        stopped = threading.Event()
+
+        def exchange():
+            while not stopped.is_set():
+                for to in ("../secret", "good"):
+                    os.symlink(to, self.path("race/next"))
+                    os.replace(self.path("race/next"), self.path("race/w.bin"))
+        thread = threading.Thread(target=exchange)
+        thread.start()
+        codes = set()
+        try:
+            for _ in range(40):
+                process = self.start("convert", model, "-o", self.path("race.sinter"), "--quiet")
+                process.communicate(timeout=60)
+                codes.add(process.returncode)
+                if process.returncode == 0:
+                    self.assertNotIn(self.SECRET, contents(self.path("race.sinter")))
+        finally:
+            stopped.set()
+            thread.join()
+        self.assertEqual(codes, {0, 3})
 
 
 def main():

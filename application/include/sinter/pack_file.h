@@ -37,8 +37,9 @@ struct PackReport {
 };
 
 // Reads the model file `from` and writes `to`, which may be the same path: whole or not at all, under another
-// name beside it first. What is packed is what Runners with these options would pack: `backends`, `backend`,
-// `profile` and `entry`; `threads` and `pool` pack. The written file has been opened and found to be sound.
+// name beside it first (sinter/new_file.h, which states what is kept of a file that is replaced). What is
+// packed is what Runners with these options would pack: `backends`, `backend`, `profile` and `entry`;
+// `threads` and `pool` pack. The written file has been opened and found to be sound.
 //
 // kInvalidArgument: a path cannot be read or written. kUnsupported: the file is signed, which covers every
 // byte: pack the unsigned file, then sign; or, with `packed_only`, it is planned for several targets.

@@ -20,6 +20,7 @@
 
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/files/pending_file.h"
 #include "converter/files/temporary_folder.h"
 #include "converter/quantize/samples/carried_states.h"
@@ -166,7 +167,7 @@ double ProgramMetric::measure(SampleSource& samples, const RunSample& run) {
     manifest["samples"].push_back(std::move(entry));
   }
   const std::filesystem::path path = folder / "manifest.json";
-  write_whole(path, manifest.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+  write_whole(path, json_text(manifest, 1) + '\n');
   Program program(command_, path.string());
   return parse_metric_lines(program.output(seconds_), command_, &name_);
 }

@@ -8,8 +8,8 @@
 // Until it is published its bytes have another name in the same folder, which nobody can foresee and no link
 // can be at. Whoever opens the name gets the whole old file or the whole new one, whatever else writes to it
 // at the same time, and mappings of the old file stay as they are. On POSIX systems the file keeps the
-// permissions, owner and group of the one that it replaces, as far as the process may set them, and a symbolic
-// link stays a link: the file that it leads to is replaced. Other hard links keep the old file.
+// permissions, owner and group of the one that it replaces, as far as the process may set them, and a
+// symbolic link stays a link: the file that it leads to is replaced. Other hard links keep the old file.
 #pragma once
 
 #include <cstddef>
