@@ -1,12 +1,51 @@
 // sinter: the command line.
+#include <unistd.h>
+
+#include <atomic>
+#include <exception>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "converter/cli/program.h"
 #include "converter/files/unfinished.h"
 
+namespace {
+
+std::atomic<bool> exhausted{false};
+std::terminate_handler usual_end = nullptr;
+
+int say_exhausted() {
+  constexpr char kText[] = "sinter: out of memory\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText, sizeof(kText) - 1);
+  return 6;
+}
+
+[[noreturn]] void on_exhausted() {
+  exhausted = true;
+  throw std::bad_alloc();
+}
+// Where nothing catches that, or there is not even memory to throw.
+void on_terminate() {
+  if (exhausted) ::_exit(say_exhausted());
+  usual_end();
+}
+
+void watch_memory() {
+  std::set_new_handler(on_exhausted);
+  usual_end = std::set_terminate(on_terminate);
+}
+// Before the constructors of libraries, which allocate.
+[[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)() = watch_memory;
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  sinter::convert::remove_unfinished_on_signals();
-  sinter::convert::cap_instruction_sets();
-  return sinter::convert::run_program(std::vector<std::string>(argv + 1, argv + argc));
+  try {
+    sinter::convert::remove_unfinished_on_signals();
+    sinter::convert::cap_instruction_sets();
+    return sinter::convert::run_program(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const std::bad_alloc&) {
+    return say_exhausted();
+  }
 }

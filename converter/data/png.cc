@@ -35,9 +35,15 @@ class PngReader {
   // `rows`: of the size that prepare() returned.
   bool prepare() {
     if (setjmp(back_) != 0) return false;
-    png_set_expand(png_);  // palettes to RGB, fewer bits to 8, transparency to alpha
-    png_set_scale_16(png_);
-    png_set_strip_alpha(png_);
+    if (png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE) {
+      // A byte for each pixel: libpng would show what is beyond the palette as black.
+      if (png_get_PLTE(png_, info_, &palette_, &colours_) == 0) png_error(png_, "it has no palette");
+      png_set_packing(png_);
+    } else {
+      png_set_expand(png_);  // fewer bits to 8, transparency to alpha
+      png_set_scale_16(png_);
+      png_set_strip_alpha(png_);
+    }
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
     channels = png_get_channels(png_, info_), row_bytes = png_get_rowbytes(png_, info_);
@@ -47,6 +53,21 @@ class PngReader {
     if (setjmp(back_) != 0) return false;
     png_read_image(png_, rows);
     png_read_end(png_, nullptr);
+    return true;
+  }
+  // Whether pixels are indices into a palette: to be replaced by expand().
+  bool has_palette() const { return palette_ != nullptr; }
+  // The colours of a row, three bytes each. Its indices are the last third. False: one is not in the palette.
+  bool expand(uint8_t* row) {
+    for (int64_t x = 0; x < width; ++x) {
+      const int index = row[2 * width + x];
+      if (index >= colours_) {
+        std::strcpy(fault_, "a pixel's colour is not in its palette");
+        return false;
+      }
+      const png_color& colour = palette_[index];
+      row[3 * x] = colour.red, row[3 * x + 1] = colour.green, row[3 * x + 2] = colour.blue;
+    }
     return true;
   }
   const char* fault() const { return fault_; }
@@ -75,6 +96,8 @@ class PngReader {
   char fault_[200] = "out of memory";
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
+  png_colorp palette_ = nullptr;
+  int colours_ = 0;
 };
 
 }  // namespace
@@ -88,14 +111,17 @@ Picture decode_png(std::span<const std::byte> file, const std::string& what) {
   check(reader.read_header());
   check_picture_size(reader.width, reader.height, what);
   check(reader.prepare());
-  Picture picture{reader.width, reader.height, reader.channels, {}};
-  check((picture.channels == 1 || picture.channels == 3) &&
-        reader.row_bytes == static_cast<size_t>(picture.width * picture.channels));
-  picture.pixels.resize(reader.row_bytes * static_cast<size_t>(picture.height));
-  std::vector<png_bytep> rows;
+  check((reader.channels == 1 || (reader.channels == 3 && !reader.has_palette())) &&
+        reader.row_bytes == static_cast<size_t>(reader.width * reader.channels));
+  Picture picture{reader.width, reader.height, reader.has_palette() ? 3 : reader.channels, {}};
+  const auto row_bytes = static_cast<size_t>(picture.width * picture.channels);
+  picture.pixels.resize(row_bytes * static_cast<size_t>(picture.height));
+  std::vector<png_bytep> rows;  // where each is read to: its end
   for (size_t y = 0; y < static_cast<size_t>(picture.height); ++y)
-    rows.push_back(picture.pixels.data() + y * reader.row_bytes);
+    rows.push_back(picture.pixels.data() + (y + 1) * row_bytes - reader.row_bytes);
   check(reader.read_rows(rows.data()));
+  for (size_t y = 0; reader.has_palette() && y < rows.size(); ++y)
+    check(reader.expand(picture.pixels.data() + y * row_bytes));
   return picture;
 }
 

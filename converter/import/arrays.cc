@@ -51,6 +51,9 @@ Arrays read_npz(std::span<const std::byte> bytes, const std::string& what) {
     if (name.size() > 4 && name.ends_with(".npy")) name.resize(name.size() - 4);
     arrays.emplace_back(name, parse_npy(entry, fmt::format("{}: '{}'", what, name)));
   }
+  std::vector<std::string> names;
+  for (const auto& [name, array] : arrays) names.push_back(name);
+  check_names(names, what);
   return arrays;
 }
 
@@ -99,6 +102,14 @@ Arrays parse_arrays(std::span<const std::byte> bytes, std::string_view extension
   if (extension == ".npy") return {{"", parse_npy(bytes, what)}};
   if (extension == ".pb") return {read_pb(bytes, what)};
   return read_npz(bytes, what);
+}
+
+void check_names(const std::vector<std::string>& names, const std::string& what) {
+  std::set<std::string_view> known;
+  for (const std::string& name : names)
+    if (!known.insert(name).second)
+      throw DataError(
+          fmt::format("{} holds two arrays of the name '{}'; write each once", what, printable(name)));
 }
 
 ConstantPtr read_npy(const std::filesystem::path& path) {

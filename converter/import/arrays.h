@@ -33,6 +33,8 @@ Arrays read_arrays(const std::filesystem::path& path);
 // The same of a file's bytes: `extension` is ".npy", ".pb" or, anything else, an archive's. `what` names the
 // source in errors.
 Arrays parse_arrays(std::span<const std::byte> bytes, std::string_view extension, const std::string& what);
+// Throws DataError where two arrays of an archive have one name.
+void check_names(const std::vector<std::string>& names, const std::string& what);
 ConstantPtr read_npy(const std::filesystem::path& path);
 
 // Writes .npz, or .npy for one array if the path ends so. bfloat16 and float8 go out as uint16 and uint8

@@ -8,7 +8,8 @@
 
 namespace sinter::convert {
 
-// `what` names the source in errors. Versions 1 to 3, little-endian, either order. Throws DataError.
+// `what` names the source in errors. Versions 1 to 3, little-endian, either order, and nothing behind the
+// data. Throws DataError.
 ConstantPtr parse_npy(std::span<const std::byte> bytes, const std::string& what);
 Bytes make_npy(const Constant& array);
 
@@ -26,6 +27,8 @@ inline constexpr size_t kNpyPrefix = 12;
 size_t npy_header_bytes(std::span<const std::byte> bytes, const std::string& what);
 // `bytes` holds the whole header.
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& what);
+// Throws DataError where a file of so many bytes does not end where the array does.
+void check_npy_length(const NpyHeader& header, uint64_t bytes, const std::string& what);
 // The array of these data (header.data_bytes of them), in row-major order.
 ConstantPtr npy_in_rows(const NpyHeader& header, std::span<const std::byte> data);
 

@@ -191,6 +191,37 @@ class Pictures(Case):
         huge[29:33] = struct.pack(">I", zlib.crc32(bytes(huge[12:29])))
         self.refused(self.write("huge.png", bytes(huge)), [1, 1], kind=TensorProto.UINT8, words=["65535 x 65535"])
 
+    def test_palettes(self):
+        """Of every number of bits, interlaced or not: an index that the palette does not have is no colour."""
+        def chunk(kind, data):
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+        def packed(row, bits):
+            shifts = np.arange(8 // bits - 1, -1, -1) * bits
+            row = np.concatenate([row, np.zeros(-len(row) % (8 // bits), np.uint8)]).reshape(-1, 8 // bits)
+            return bytes((row << shifts).sum(1).astype(np.uint8))
+
+        def file(pixels, bits, colours, adam7):
+            passes = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)) if adam7 else ((0, 0, 1, 1),)
+            rows = b"".join(b"\0" + packed(row, bits) for y, x, dy, dx in passes for row in pixels[y::dy, x::dx] if row.size)
+            header = struct.pack(">IIBBBBB", pixels.shape[1], pixels.shape[0], bits, 3, 0, 0, int(adam7))
+            return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"PLTE", colours.tobytes()) + chunk(b"tRNS", b"\x80") +
+                    chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+        rng = np.random.default_rng(4)
+        for bits in (1, 2, 4, 8):
+            count = min((1 << bits) - 1, 200)
+            colours = rng.integers(0, 256, (count, 3), np.uint8)
+            pixels = rng.integers(0, count, (11, 13)).astype(np.uint8)
+            for adam7 in (False, True):
+                name = self.write(f"palette{bits}{adam7}.png", file(pixels, bits, colours, adam7))
+                np.testing.assert_array_equal(self.read(name, [11, 13, 3], kind=TensorProto.UINT8), colours[pixels])
+                for place in ((0, 0), (10, 12), (5, 7)):
+                    wrong = pixels.copy()
+                    wrong[place] = count
+                    name = self.write("wrong.png", file(wrong, bits, colours, adam7))
+                    self.refused(name, [11, 13, 3], kind=TensorProto.UINT8, words=["wrong.png", "colour is not in its palette"])
+
     def test_a_name_does_not_decide_the_format(self):
         with open(os.path.join(FILES, "rgb.png"), "rb") as f:
             file = self.write("png.JPG", f.read())

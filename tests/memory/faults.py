@@ -8,6 +8,7 @@ appears whole or not at all, and a signal that can be caught leaves nothing besi
 """
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -215,6 +216,26 @@ class Faults(unittest.TestCase):
         folder = self.folder()
         self.limited("convert", self.onnx, "-o", os.path.join(folder, "out.sinter"), "--quiet",
                      check=lambda: self.assertEqual(os.listdir(folder), []))
+
+    def test_no_memory_before_main(self):
+        """From any allocation on, those of libraries' constructors among them: a message, not an abort."""
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        if SANITIZED or compiler is None:
+            self.skipTest("sanitizers have an allocator of their own, and a compiler is needed")
+        library, source = os.path.join(self.folder(), "fail.so"), os.path.join(self.folder(), "fail.c")
+        with open(source, "w") as f:
+            f.write("#include <errno.h>\n#include <stdlib.h>\nextern void* __libc_malloc(size_t);\nstatic long count, first = -1;\n"
+                    "void* malloc(size_t bytes) {\n  if (first < 0) first = atol(getenv(\"FAIL_FROM\"));\n"
+                    "  if (++count < first) return __libc_malloc(bytes);\n  errno = ENOMEM;\n  return 0;\n}\n")
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+        codes = set()
+        for first in [*range(1, 30), *range(30, 12_000, 301)]:
+            environment = {**os.environ, "LD_PRELOAD": library, "FAIL_FROM": str(first)}
+            process = subprocess.run([SINTER, "inspect", os.path.join(self.dir, "none.sinter")], env=environment, capture_output=True, timeout=60)
+            codes.add(process.stderr)
+            self.assertEqual(process.returncode, 6, (first, process.stderr[-300:]))
+        self.assertEqual(len(codes), 2, codes)  # no memory, and no such file
+        self.assertIn(b"sinter: out of memory\n", codes)
 
     def test_no_memory_to_quantize(self):
         folder = self.folder()

@@ -332,6 +332,30 @@ TEST_F(Samples, DamagedFilesAreRefused) {
   EXPECT_THROW(open_samples(path("none.npz").string(), {kImage}), FileError);
 }
 
+// Archives with one name twice, of which two readers could take different ones.
+TEST_F(Samples, ArraysHaveOneNameEach) {
+  const auto twice = [&](const std::string& a, const std::string& b) {
+    // Names of equal lengths, one changed into the other.
+    const std::string file = save("twice.npz", {{a, counting({1, 3, 4, 4})}, {b, counting({1, 3, 4, 4})}});
+    std::ifstream in(file, std::ios::binary);
+    std::string whole((std::istreambuf_iterator<char>(in)), {});
+    for (size_t at = 0; (at = whole.find(b, at)) != std::string::npos;) whole.replace(at, b.size(), a);
+    std::ofstream(file, std::ios::binary) << whole;
+    EXPECT_THAT(refusal(file, {kImage}), HasSubstr("two arrays of the name"));
+    EXPECT_THROW(read_arrays(file), DataError);
+    return file;
+  };
+  const std::string file = twice("xxxxxxxx", "yyyyyyyy");
+  EXPECT_THAT(refusal("cmd:cat " + file, {kImage}), HasSubstr("two arrays of the name"));
+}
+
+TEST_F(Samples, NothingIsBehindAnArray) {
+  const std::string file = save("a.npy", {{"x", counting({5, 3, 4, 4})}});
+  EXPECT_EQ(refusal(file, {kImage}), "(accepted)");
+  std::ofstream(file, std::ios::binary | std::ios::app) << "more";
+  EXPECT_THAT(refusal(file, {kImage}), HasSubstr("longer than its header states, by 4 bytes"));
+}
+
 TEST_F(Samples, AHeaderMayPromiseNothingThatIsNotThere) {
   // Column-major, so that all of it has to be read: 2^40 samples that are not there.
   std::string header = "{'descr': '<f4', 'fortran_order': True, 'shape': (1099511627776, 3, 4, 4), }";

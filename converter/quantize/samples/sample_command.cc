@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "converter/diagnostics/errors.h"
+#include "converter/import/arrays.h"
 #include "converter/quantize/samples/sample_streams.h"
 
 namespace sinter::convert::detail {
@@ -82,6 +83,9 @@ class ZipReader {
         skip(16);
       } else if (signature == kEnd) {
         skip(little(take(18), 16, 2));
+        std::vector<std::string> names;
+        for (const auto& [name, array] : arrays) names.push_back(name);
+        check_names(names, what_);
         return arrays;
       } else {
         throw DataError(what_ + " is damaged (no .npz)");

@@ -84,9 +84,11 @@ OpenArray in_memory(std::string name, const ConstantPtr& array, std::string what
   return {std::move(name), header, std::make_unique<MemoryStream>(array), std::move(what)};
 }
 
-// A column-major array keeps its samples apart; it has to be turned as a whole.
-OpenArray open_npy(std::string name, std::unique_ptr<ByteStream> stream, std::string what) {
+// A column-major array keeps its samples apart; it has to be turned as a whole. `size`: of the whole file.
+OpenArray open_npy(std::string name, std::unique_ptr<ByteStream> stream, std::optional<uint64_t> size,
+                   std::string what) {
   NpyHeader header = read_npy_header(*stream, what);
+  if (size) check_npy_length(header, *size, what);
   if (!header.column_major) return {std::move(name), header, std::move(stream), std::move(what)};
   Bytes bytes;
   // In pieces: a header may claim more than there is.
@@ -109,6 +111,7 @@ std::vector<OpenArray> open_npz(const std::filesystem::path& path) {
     throw DataError(text + " is not a .npz file: it is not a zip archive; write it with numpy.savez");
   }
   std::vector<OpenArray> arrays;
+  std::vector<std::string> names;
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
   for (zip_int64_t i = 0; i < count; ++i) {
     const auto index = static_cast<zip_uint64_t>(i);
@@ -118,18 +121,19 @@ std::vector<OpenArray> open_npz(const std::filesystem::path& path) {
     std::string what = fmt::format("{}: '{}' in it", text, name);
     if (name.size() > 4 && name.ends_with(".npy")) name.resize(name.size() - 4);
     OpenArray array;
+    zip_stat_t stat;
+    const bool sized =
+        zip_stat_index(archive.get(), index, 0, &stat) == 0 && (stat.valid & ZIP_STAT_SIZE) != 0;
     try {
-      array = open_npy(name, std::make_unique<MemberStream>(archive, index, what), what);
+      array = open_npy(name, std::make_unique<MemberStream>(archive, index, what),
+                       sized ? std::optional(uint64_t{stat.size}) : std::nullopt, what);
     } catch (const DataError& e) {
       array.name = name, array.problem = e.what();
     }
-    zip_stat_t stat;
-    if (zip_stat_index(archive.get(), index, 0, &stat) == 0 && (stat.valid & ZIP_STAT_SIZE) != 0 &&
-        stat.size < array.header.data_bytes)
-      array.problem =
-          fmt::format("{} is truncated: {} bytes of {}", what, stat.size, array.header.data_bytes);
     arrays.push_back(std::move(array));
+    names.push_back(std::move(name));
   }
+  check_names(names, text);
   return arrays;
 }
 
@@ -157,14 +161,9 @@ std::vector<OpenArray> open_arrays(const std::filesystem::path& path) {
   const std::string extension = path.extension().string(), what = path.string();
   std::vector<OpenArray> arrays;
   if (extension == ".npy") {
-    arrays.push_back(open_npy("", std::make_unique<FileStream>(path), what));
-    // Cut off? The size of a plain file shows it.
-    std::error_code unknown;
-    const auto size = std::filesystem::file_size(path, unknown);
-    const NpyHeader& h = arrays.back().header;
-    if (!unknown && size < h.data_bytes)
-      throw DataError(
-          fmt::format("{} is truncated: {} bytes of {}", what, size, h.data_bytes + h.header_bytes));
+    auto file = std::make_unique<FileStream>(path);
+    const uint64_t size = file->bytes();
+    arrays.push_back(open_npy("", std::move(file), size, what));
   } else if (extension == ".pb") {
     for (const auto& [name, array] : read_arrays(path)) arrays.push_back(in_memory(name, array, what));
   } else {

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -107,6 +108,10 @@ TEST(Module, IsRefusedUnlessItIsWholeAndOfThisVersion) {
   std::filesystem::remove(half);
   std::filesystem::copy_file(library.dli_fname, half);
   std::filesystem::resize_file(half, std::filesystem::file_size(half) / 2);
+  EXPECT_NE(module_refusal(half).find("is not a complete library"), std::string::npos);
+  std::filesystem::remove(half);
+  // A pipe is not waited for.
+  ASSERT_EQ(::mkfifo(half.c_str(), 0600), 0);
   EXPECT_NE(module_refusal(half).find("is not a complete library"), std::string::npos);
   std::filesystem::remove(half);
 }
