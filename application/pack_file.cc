@@ -51,7 +51,8 @@ Status pack_into(Paths* paths, const RunnerOptions& options, bool packed_only, d
   SINTER_RETURN_UNLESS(file != nullptr, detail::kNoMemory);
   paths->at = paths->to;
   SINTER_RETURN_IF_ERROR(file->create(paths->to));
-  SINTER_RETURN_IF_ERROR(packed_only ? only.write(put, file.get()) : model->packed.write_file(put, file.get()));
+  SINTER_RETURN_IF_ERROR(packed_only ? only.write(put, file.get())
+                                     : model->packed.write_file(put, file.get()));
   SINTER_RETURN_IF_ERROR(file->finish());
   detail::SharedModel written;
   RunnerOptions sound = options;

@@ -88,9 +88,9 @@ void check_output(const fs::path& out) {
         fmt::format("{}: is not a regular file and would be replaced by one; write elsewhere", out.string()));
 }
 
-PendingFile::PendingFile(fs::path path) : path_(std::move(path)), file_(std::make_unique<NewFile>()) {
+PendingFile::PendingFile(fs::path path)
+    : path_(std::move(path)), file_(std::make_unique<NewFile>()), on_signals_(file_->path()) {
   check(file_->create(path_.c_str()));
-  on_signals_.emplace(file_->path());
 }
 
 void PendingFile::check(const Status& status) const {
@@ -118,7 +118,6 @@ void PendingFile::publish(const std::function<void(const fs::path&)>& check_writ
   check(file_->finish(kept));
   if (check_written) check_written(file_->path());
   check(file_->publish());
-  on_signals_.reset();
 }
 
 void write_whole(const fs::path& path, std::span<const std::byte> bytes) {

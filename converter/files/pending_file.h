@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -38,7 +37,7 @@ class PendingFile {
   void check(const Status& status) const;
   std::filesystem::path path_;
   std::unique_ptr<NewFile> file_;
-  std::optional<Unfinished> on_signals_;
+  Unfinished on_signals_;
   uint64_t at_ = 0;
 };
 

@@ -10,16 +10,21 @@
 
 namespace sinter::convert {
 
-TemporaryFolder::TemporaryFolder() {
+namespace {
+
+std::string pattern() {
   std::error_code error;
   const std::filesystem::path all = std::filesystem::temp_directory_path(error);
   if (error) throw FileError(fmt::format("no folder for temporary files: {}; set TMPDIR", error.message()));
-  std::string name = (all / "sinter-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr)
-    throw FileError(fmt::format("{}: no temporary folder can be created: {}; set TMPDIR", all.string(),
-                                std::strerror(errno)));
-  path_ = name;
-  on_signals_.emplace(path_);
+  return (all / "sinter-XXXXXX").string();
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() : path_(pattern()), on_signals_(path_.c_str()) {
+  if (::mkdtemp(path_.data()) == nullptr)
+    throw FileError(fmt::format("{}: no temporary folder can be created: {}; set TMPDIR",
+                                std::filesystem::path(path_).parent_path().string(), std::strerror(errno)));
 }
 
 TemporaryFolder::~TemporaryFolder() {

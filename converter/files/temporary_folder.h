@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 
 #include "converter/files/unfinished.h"
@@ -17,17 +16,19 @@ class TemporaryFolder {
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  std::filesystem::path operator/(const std::string& name) const {
+    return std::filesystem::path(path_) / name;
+  }
 
  private:
-  std::filesystem::path path_;
-  std::optional<Unfinished> on_signals_;
+  std::string path_;
+  Unfinished on_signals_;
 };
 
 // The path of a file that goes with the object.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& name) : path_(folder_ / name), on_signals_(path_) {}
+  explicit TemporaryFile(const std::string& name) : path_(folder_ / name), on_signals_(path_.c_str()) {}
   const std::filesystem::path& path() const { return path_; }
 
  private:

@@ -2,15 +2,13 @@
 // against SIGKILL: then "NAME.partial-RANDOM" stays, never NAME.)
 #pragma once
 
-#include <filesystem>
-
 namespace sinter::convert {
 
-// The file or folder at this path, while the object exists. It is removed by a signal alone, a folder only if
-// nothing else is in it.
+// The file or folder at a path, while the object exists. It is removed by a signal alone, a folder only if
+// nothing else is in it. The text has to stay where it is, and to be a whole path, or empty, at any time.
 class Unfinished {
  public:
-  explicit Unfinished(const std::filesystem::path& path);
+  explicit Unfinished(const char* path);
   ~Unfinished();
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;

@@ -1,6 +1,7 @@
 // NewFile: the parts that are the same on every system.
 #include "runtime/files/new_file.h"
 
+#include <atomic>
 #include <cstring>
 
 #include "sinter/new_file.h"
@@ -33,17 +34,20 @@ Status NewFile::open_beside() {
   for (int i = 0; i < kTries; ++i) {
     uint8_t random[kRandomBytes];
     if (!detail::draw_random(random)) return invalid("the system gives no random numbers for a file's name");
-    std::memcpy(path_, to_, folder + kept);
+    std::memcpy(path_ + 1, to_ + 1, folder + kept - 1);
     std::memcpy(path_ + folder + kept, kMark, sizeof(kMark));
     char* at = path_ + start;
     for (const uint8_t byte : random)
       *at++ = "0123456789abcdef"[byte >> 4], *at++ = "0123456789abcdef"[byte & 15];
     *at = '\0';
+    std::atomic_thread_fence(std::memory_order_release);
+    path_[0] = to_[0];  // a handler that sees it sees the whole name
     file_ = detail::create_exclusive(path_, replaces_, &fault);
     if (file_ != -1) return ok_status();
+    path_[0] = '\0';  // whatever is there belongs to others
+    std::atomic_thread_fence(std::memory_order_release);
     if (fault != detail::kExists) break;
   }
-  path_[0] = '\0';  // whatever is there belongs to others
   return detail::cannot_write(fault);
 }
 

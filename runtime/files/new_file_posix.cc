@@ -82,12 +82,13 @@ Status NewFile::follow_links() {
         may_follow(to_, folder, info),
         invalid("the name is a link of another user in a folder that everybody can write to; "
                 "remove it, or write elsewhere"));
-    const ssize_t length = readlink(to_, path_, sizeof(path_) - 1);
+    auto* text = reinterpret_cast<char*>(buffer_);
+    const ssize_t length = readlink(to_, text, kLongestPath - 1);
     if (length < 0) return detail::cannot_write(errno);
-    path_[length] = '\0';
-    const size_t start = path_[0] == '/' ? 0 : folder;
+    text[length] = '\0';
+    const size_t start = text[0] == '/' ? 0 : folder;
     if (start + static_cast<size_t>(length) >= sizeof(to_)) return detail::cannot_write(ENAMETOOLONG);
-    std::memcpy(to_ + start, path_, static_cast<size_t>(length) + 1);
+    std::memcpy(to_ + start, text, static_cast<size_t>(length) + 1);
   }
 }
 
@@ -95,9 +96,7 @@ Status NewFile::create(const char* to) {
   const size_t length = std::strlen(to);
   if (length >= sizeof(to_)) return detail::cannot_write(ENAMETOOLONG);
   std::memcpy(to_, to, length + 1);
-  const Status followed = follow_links();
-  path_[0] = '\0';  // which served for the texts of links
-  SINTER_RETURN_IF_ERROR(followed);
+  SINTER_RETURN_IF_ERROR(follow_links());
   struct stat old {};
   replaces_ = lstat(to_, &old) == 0;
   if (replaces_) {

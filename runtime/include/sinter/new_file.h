@@ -35,7 +35,8 @@ class NewFile {
   // Refuses what a file cannot replace: a folder, a device, a pipe, a name of an open descriptor, and a link
   // that another user put into a folder where everybody can write. To be called once.
   Status create(const char* to);
-  // Where the bytes are until publish(); empty when there are none.
+  // Where the bytes are until publish(); empty when there are none. It stays at this address, and is one or
+  // the other at any time, so that a signal's handler can remove the file.
   const char* path() const { return path_; }
 
   Status write(std::span<const std::byte> bytes);
