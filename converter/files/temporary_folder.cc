@@ -1,7 +1,7 @@
 #include "converter/files/temporary_folder.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
