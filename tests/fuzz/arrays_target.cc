@@ -1,12 +1,14 @@
 // Input data. The kind of file follows from its first bytes, as the seeds are ordinary files; damaged ones go
 // to the reader of archives.
 #include <zip.h>
+#include <zlib.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "converter/data/list_formats.h"
 #include "converter/data/preprocessing.h"
@@ -211,9 +213,48 @@ void edit_npy(Blob* npy, size_t most, Random& r, const ByteMutator& by_bytes) {
   if (npy->size() > most) npy->resize(most);
 }
 
+// A chunk of a PNG file changed, with a correct checksum: a palette loses colours, others have other bytes.
+void edit_png(Blob* png, size_t most, Random& r, const ByteMutator& by_bytes) {
+  constexpr size_t kSignature = 8, kAround = 12;  // length and kind, checksum
+  std::vector<size_t> starts;
+  const auto number_at = [&](size_t at) {
+    uint32_t n = 0;
+    for (size_t i = 0; i < 4; ++i) n = n << 8 | (*png)[at + i];
+    return n;
+  };
+  const auto number = [](uint32_t n) {
+    return Blob{static_cast<uint8_t>(n >> 24), static_cast<uint8_t>(n >> 16), static_cast<uint8_t>(n >> 8),
+                static_cast<uint8_t>(n)};
+  };
+  for (size_t at = kSignature; at + kAround <= png->size() && number_at(at) <= png->size() - at - kAround;
+       at += kAround + number_at(at))
+    starts.push_back(at);
+  if (starts.empty()) return by_bytes(png, most);
+  const size_t at = r.pick(starts), bytes = number_at(at);
+  Blob data(png->begin() + static_cast<ptrdiff_t>(at + 8),
+            png->begin() + static_cast<ptrdiff_t>(at + 8 + bytes));
+  const bool palette = std::memcmp(png->data() + at + 4, "PLTE", 4) == 0;
+  if (palette && bytes > 3)
+    data.resize(bytes - 3 * (1 + r.index(bytes / 3 - 1)));
+  else
+    by_bytes(&data, std::max<size_t>(bytes, 64));
+  Blob chunk = number(static_cast<uint32_t>(data.size()));
+  chunk.insert(chunk.end(), png->begin() + static_cast<ptrdiff_t>(at + 4),
+               png->begin() + static_cast<ptrdiff_t>(at + 8));
+  chunk.insert(chunk.end(), data.begin(), data.end());
+  const uint8_t* summed = chunk.data() + 4;
+  const Blob sum = number(static_cast<uint32_t>(::crc32(0, summed, static_cast<uInt>(chunk.size() - 4))));
+  chunk.insert(chunk.end(), sum.begin(), sum.end());
+  png->erase(png->begin() + static_cast<ptrdiff_t>(at),
+             png->begin() + static_cast<ptrdiff_t>(at + kAround + bytes));
+  png->insert(png->begin() + static_cast<ptrdiff_t>(at), chunk.begin(), chunk.end());
+  if (png->size() > most) png->resize(most);
+}
+
 Blob mutate_arrays(View bytes, size_t most, Random& r, const ByteMutator& by_bytes) {
   Blob out(bytes.begin(), bytes.end());
   const std::string_view kind = kind_of(bytes);
+  if (kind == kPicture && bytes[1] == 'P' && !r.one_in(4)) return edit_png(&out, most, r, by_bytes), out;
   if (r.one_in(4) || (kind != ".npy" && kind != ".npz")) return by_bytes(&out, most), out;
   if (kind == ".npy") return edit_npy(&out, most, r, by_bytes), out;
   Entries entries = unzip(bytes);

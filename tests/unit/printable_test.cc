@@ -6,6 +6,8 @@
 #include <random>
 #include <string>
 
+#include "runtime/core/status.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -51,6 +53,15 @@ TEST(Printable, JsonGivesTheTextBack) {
   const nlohmann::json broken{{"k\xff", {"v\xfe", true}}};
   EXPECT_EQ(nlohmann::json::parse(json_text(broken, -1)), (nlohmann::json{{"k\\xff", {"v\\xfe", true}}}));
   EXPECT_EQ(printable_json({{"a\n", "b\r"}}), (nlohmann::json{{"a\\x0a", "b\\x0d"}}));
+}
+
+// The runtime's own texts, which applications print.
+TEST(Printable, StatusesOfForeignNames) {
+  char text[200];
+  format_status(invalid("no input has the name '%s'", name_of("a\n\x1b[31m\x7f\u009b1m caf\u00e9")), text);
+  EXPECT_STREQ(text, "no input has the name 'a??[31m??1m caf\u00e9'");
+  format_status(corrupt("damaged").at(Where::kStep, 3), text, {"conv\x1b]0;", "Co\nnv"});
+  EXPECT_STREQ(text, "step 3 'conv?]0;' (Co?nv): damaged");
 }
 
 TEST(Printable, AnyBytes) {
