@@ -13,12 +13,12 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kColumns = 520, kDepth = 517;
+constexpr int64_t kPackedColumns = 520, kDepth = 517;
 
 ConstantPtr int8s(uint32_t seed) {
-  std::vector<int8_t> items(static_cast<size_t>(kColumns * kDepth));
+  std::vector<int8_t> items(static_cast<size_t>(kPackedColumns * kDepth));
   for (int8_t& x : items) x = static_cast<int8_t>((seed = seed * 1664525u + 1013904223u) >> 24);
-  return Constant::of<int8_t>(DType::kInt8, {kColumns, kDepth}, items);
+  return Constant::of<int8_t>(DType::kInt8, {kPackedColumns, kDepth}, items);
 }
 
 // Two products of one input, whose biases and multipliers are new objects in every graph.
@@ -30,11 +30,11 @@ struct Products {
     const ValueId x = s.input({3, kDepth});
     s.graph.value(x).dtype = DType::kInt8;
     for (const ConstantPtr& w : {first, second}) {
-      std::vector<int32_t> biases(kColumns, w == first ? 7 : bias);
+      std::vector<int32_t> biases(kPackedColumns, w == first ? 7 : bias);
       const std::vector<float> multiplier = {0.001f};
       s.output(s.emit(QFullyConnectedAttrs{},
                       {x, s.graph.add_constant(w),
-                       s.graph.add_constant(Constant::of<int32_t>(DType::kInt32, {kColumns}, biases)),
+                       s.graph.add_constant(Constant::of<int32_t>(DType::kInt32, {kPackedColumns}, biases)),
                        s.graph.add_constant(Constant::of<float>(DType::kFloat32, {1}, multiplier))}),
                w == first ? "a" : "b");
     }
@@ -85,7 +85,7 @@ TEST(KeptPackings, AreOfOneConstantAndNotOfItsAddress) {
 
 TEST(KeptPackings, TakeNoMoreBytesThanTheyMay) {
   const Products products;
-  KeptPackings none(1), one(size_t{kColumns} * kDepth * 3 / 2);
+  KeptPackings none(1), one(size_t{kPackedColumns} * kDepth * 3 / 2);
   for (const int64_t made : {2, 4}) {
     EXPECT_EQ(run(products.graph(5), &none), run(products.graph(5), nullptr));
     EXPECT_EQ(none.made(), made);

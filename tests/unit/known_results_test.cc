@@ -17,7 +17,7 @@ using testing::to;
 
 constexpr int64_t kMany = 1 << 17;
 
-IntList list(const Dims& dims) { return IntList(std::span<const int64_t>(dims)); }
+IntList int_list(const Dims& dims) { return IntList(std::span<const int64_t>(dims)); }
 SliceAttrs every(int64_t first, int64_t step, int64_t size) {
   SliceAttrs a;
   a.starts = {first}, a.steps = {step}, a.sizes = {size};
@@ -53,7 +53,7 @@ TEST(KnownResults, RangesOfBitsAndMoves) {
   expect_range(high, 0, 7);
   expect_range(apply(to(DType::kInt64), {low}), 0, 15);
   expect_range(apply(ConcatAttrs{0}, {low, high}), 0, 15);
-  expect_range(apply(ViewAttrs{list({kMany / 2, 2})}, {low}), 0, 15);
+  expect_range(apply(ViewAttrs{int_list({kMany / 2, 2})}, {low}), 0, 15);
   const ConstantPtr words = apply(to(DType::kInt32), {apply(to(DType::kInt8), {bytes})});
   expect_range(words, -128, 127);
   expect_range(bits(BitwiseFn::kShiftRight, words, 4), -8, 7);  // by its numbers
@@ -91,7 +91,7 @@ TEST(KnownResults, PositionsStayEvenlySpaced) {
     ASSERT_TRUE(odd->progression().has_value());
     EXPECT_EQ(odd->progression()->first, -2);
     EXPECT_EQ(odd->progression()->step, 6);
-    const ConstantPtr column = apply(ViewAttrs{list({kMany / 2, 1})}, {odd});
+    const ConstantPtr column = apply(ViewAttrs{int_list({kMany / 2, 1})}, {odd});
     EXPECT_TRUE(column->progression().has_value());
     EXPECT_EQ(column->as_int64s()[77], -2 + 6 * 77);
   }
@@ -120,8 +120,9 @@ TEST(StridedWrites, HalvesOfBytesBecomeJoined) {
   const ConstantPtr bytes = random_bytes(kMany);
   const ConstantPtr low = apply(to(DType::kInt32), {bits(BitwiseFn::kAnd, bytes, 15)});
   const ConstantPtr high = apply(to(DType::kInt32), {bits(BitwiseFn::kShiftRight, bytes, 4)});
-  const ConstantPtr nothing = computed_later(DType::kInt32, {2 * kMany}, BroadcastAttrs{list({2 * kMany})},
-                                             {Constant::scalar_int(DType::kInt32, 0)});
+  const ConstantPtr nothing =
+      computed_later(DType::kInt32, {2 * kMany}, BroadcastAttrs{int_list({2 * kMany})},
+                     {Constant::scalar_int(DType::kInt32, 0)});
   const ConstantPtr odd = positions(1, 2, kMany), even = positions(0, 2, kMany);
   const ConstantPtr once = with_rows(nothing, odd, low);
   expect_scattered(once, nothing, odd, low);

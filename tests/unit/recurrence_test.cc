@@ -84,8 +84,8 @@ TEST(Recurrence, OutputsAreCopiedOutBeforeInputsAreWritten) {
   std::filesystem::remove_all(folder);
   ASSERT_TRUE(file.ok());
   const OpenOptions open{.kernels = reference_kernels()};
-  sinter::testing::AlignedBytes opened(Model::open_bytes(file.value().bytes(), open).value());
-  auto model = Model::open(file.value().bytes(), opened.span(), open);
+  sinter::testing::AlignedBytes opened(sinter::Model::open_bytes(file.value().bytes(), open).value());
+  auto model = sinter::Model::open(file.value().bytes(), opened.span(), open);
   ASSERT_TRUE(model.ok());
   sinter::testing::AlignedBytes memory(Session::requirements(*model, {}).value().bytes);
   auto session = Session::create(*model, memory.span(), {});
