@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 
 #include "converter/ir/call_view.h"
 #include "converter/plan/elide.h"
 #include "converter/plan/planner.h"
 #include "runtime/kernels/reference.h"
+#include "runtime/model/overlap.h"
 
 namespace sinter::convert {
 namespace {
@@ -76,19 +79,89 @@ class ProgramCheck {
       for (const PlannedDeviceWorkspace& w : s.device_workspaces)
         all.push_back({w.region, w.offset, w.offset + w.bytes, step, step, kAbsent, step});
     }
-    std::sort(all.begin(), all.end(), [](const Interval& a, const Interval& b) {
-      return std::pair(a.region, a.begin) < std::pair(b.region, b.begin);
-    });
-    for (size_t i = 0; i < all.size(); ++i) {
-      for (size_t j = i + 1; j < all.size() && overlap(all[i], all[j]); ++j) {
-        if (!both_live(all[i], all[j]) || explained(all[i], all[j])) continue;
-        return fmt::format("values {} and {} share bytes while both are live", all[i].value, all[j].value);
+    const std::vector<int32_t> blocks = block_of_each(all);
+    if (std::string fault = check_apart(all, blocks); !fault.empty()) return fault;
+    return check_together(all, blocks);
+  }
+
+ private:
+  // A number for each interval: the same for values that may share bytes while both are live, because they
+  // are the same data or one is written in the other's place.
+  std::vector<int32_t> block_of_each(const std::vector<Interval>& all) {
+    std::vector<ValueId> block = data_;
+    const auto root = [&](ValueId v) {
+      while (block[static_cast<size_t>(v)] != v)
+        v = block[static_cast<size_t>(v)] = block[static_cast<size_t>(block[static_cast<size_t>(v)])];
+      return v;
+    };
+    std::vector<const Interval*> of_value(block.size());
+    for (const Interval& i : all)
+      if (i.value != kAbsent) of_value[static_cast<size_t>(i.value)] = &i;
+    for (const Node& node : graph_.nodes)
+      for (const ValueId in : node.inputs)
+        for (const ValueId out : node.outputs) {
+          if (!placed(in) || !placed(out)) continue;
+          const Interval *before = of_value[static_cast<size_t>(in)],
+                         *after = of_value[static_cast<size_t>(out)];
+          if (before != nullptr && after != nullptr && overlap(*before, *after) && explained(*before, *after))
+            block[static_cast<size_t>(root(in))] = root(out);
+        }
+    std::vector<int32_t> result;
+    auto next = static_cast<int32_t>(block.size());
+    for (const Interval& i : all) result.push_back(i.value == kAbsent ? next++ : root(i.value));
+    return result;
+  }
+
+  // Intervals of different blocks never have a byte in common while both are live.
+  std::string check_apart(const std::vector<Interval>& all, const std::vector<int32_t>& blocks) const {
+    std::vector<uint64_t> base(program_.regions.size() + 1);
+    for (size_t r = 0; r < program_.regions.size(); ++r) base[r + 1] = base[r] + program_.regions[r].bytes;
+    std::vector<detail::Box> boxes;
+    for (size_t i = 0; i < all.size(); ++i)
+      boxes.push_back({base[all[i].region] + all[i].begin, base[all[i].region] + all[i].end, all[i].first,
+                       all[i].last, blocks[i], all[i].value});
+    BumpArena measured;
+    detail::measure_disjoint(boxes.size(), measured);
+    std::vector<std::byte> scratch(measured.used() + kBufferAlignment);
+    void* start = scratch.data();
+    size_t room = scratch.size();
+    std::align(kBufferAlignment, measured.used(), start, room);
+    BumpArena arena(std::span(static_cast<std::byte*>(start), room));
+    const Status apart = detail::prove_disjoint(boxes, arena);
+    return apart.ok() ? ""
+                      : fmt::format("values {} and {} share bytes while both are live", apart.a, apart.b);
+  }
+
+  // Within a block, what shares bytes with live ones is explained. Those of the same data are passed over
+  // together, so that a long Concat is not a comparison of all its parts.
+  std::string check_together(const std::vector<Interval>& all, const std::vector<int32_t>& blocks) {
+    std::map<int32_t, std::vector<const Interval*>> members;
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i].value != kAbsent) members[blocks[i]].push_back(&all[i]);
+    for (auto& [block, intervals] : members) {
+      std::stable_sort(intervals.begin(), intervals.end(),
+                       [](const Interval* a, const Interval* b) { return a->first < b->first; });
+      std::map<ValueId, std::vector<const Interval*>> live;  // by data
+      for (const Interval* now : intervals) {
+        const ValueId data = find(now->value);
+        for (auto it = live.begin(); it != live.end();) {
+          if (it->first == data) {
+            ++it;
+            continue;
+          }
+          std::erase_if(it->second, [&](const Interval* other) { return other->last < now->first; });
+          for (const Interval* other : it->second)
+            if (overlap(*other, *now) && both_live(*other, *now) && !explained(*other, *now))
+              return fmt::format("values {} and {} share bytes while both are live", other->value,
+                                 now->value);
+          it = it->second.empty() ? live.erase(it) : std::next(it);
+        }
+        live[data].push_back(now);
       }
     }
     return {};
   }
 
- private:
   // Host memory first, each memory once.
   std::string check_regions() const {
     uint64_t sum = 0;

@@ -9,6 +9,8 @@ namespace {
 constexpr int64_t kBlock = 2048;
 // Enough of them to outweigh handing a piece to a thread.
 constexpr int64_t kGrain = 8192;
+// Pieces of one walk: longer chains gain nothing, and each new piece is compared with all of its walk.
+constexpr int kMostPieces = 64;
 
 ByteRange floats(const float* at, int64_t count) { return {at, static_cast<size_t>(count) * sizeof(float)}; }
 
@@ -31,7 +33,9 @@ bool fuse_pieces(Piece* first, Piece* next) {
   const ByteRange y = floats(next->y, next->size);
   bool reads_one = false;
   Piece* last = first;
+  int pieces = 0;
   for (Piece* p = first; p != nullptr; p = p->next) {
+    if (++pieces == kMostPieces) return false;
     const ByteRange other = floats(p->y, p->size);
     const bool apart = !other.overlaps(y) || other.begin == y.begin;
     if (p->size != next->size || !apart || !keeps(y, *p) || !keeps(other, *next)) return false;

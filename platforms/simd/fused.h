@@ -27,7 +27,8 @@ inline bool piece_of(const OpCall& call, Piece* piece) {
 }
 
 // Appends a step to those that are computed with `first`, if it reads a result of theirs. False: it has to
-// run by itself, because it is of another size, or would write where one of them has still to read.
+// run by itself, because it is of another size, would write where one of them has still to read, or would be
+// the 65th.
 bool fuse_pieces(Piece* first, Piece* next);
 void run_pieces(const Piece& first, ThreadPool* threads);
 
