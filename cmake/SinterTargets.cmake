@@ -34,9 +34,13 @@ function(sinter_device_library name)
   set_property(GLOBAL APPEND PROPERTY SINTER_DEVICE_LIBRARIES ${name})
 endfunction()
 
-# sinter_unity(TARGET): with SINTER_UNITY, up to 24 sources of one folder are compiled as one: with eight, headers took a fifth
-# more time. What a folder's sources keep to themselves must have different names.
+# sinter_unity(TARGET [COUNT]): with SINTER_UNITY, up to COUNT sources of one folder (8 by default) are compiled as one. What these
+# keep to themselves must have different names.
 function(sinter_unity target)
+  set(most 8)
+  if(ARGC GREATER 1)
+    set(most ${ARGV1})
+  endif()
   if(NOT SINTER_UNITY)
     return()
   endif()
@@ -49,7 +53,7 @@ function(sinter_unity target)
       set(before "${folder}")
       set(count 0)
     endif()
-    math(EXPR part "${count} / 24")
+    math(EXPR part "${count} / ${most}")
     math(EXPR count "${count} + 1")
     file(RELATIVE_PATH group "${PROJECT_SOURCE_DIR}" "${folder}")
     string(REPLACE "/" "_" group "${group}_${part}")
