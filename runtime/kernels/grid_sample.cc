@@ -1,6 +1,6 @@
 // GridSample: reads x [N, spatial..., C] at coordinates that a grid gives, -1 and 1 being the edges. A
-// coordinate that is not a number (or, reflected, infinite) gives NaN. A border repeats the edge: each element
-// that is read beyond it is the edge's, also where a cubic kernel reads some on both sides.
+// coordinate that is not a number (or, reflected, infinite) gives NaN. A border repeats the edge: each
+// element that is read beyond it is the edge's, also where a cubic kernel reads some on both sides.
 #include <cmath>
 
 #include "runtime/core/op_enums.h"
