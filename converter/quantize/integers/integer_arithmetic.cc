@@ -66,7 +66,8 @@ bool IntegerForm::any_wide(const std::vector<ValueId>& inputs) const {
   });
 }
 
-// The integers of an operand: those that are known, or a constant that has some; `wide`: or gets int16.
+// The integers of an operand: those that are known, or a constant that has some; `wide`: or gets
+// int16, with a rounding that only a graph rounded here allows.
 std::optional<QuantizedValue> IntegerForm::integers(ValueId id, bool wide) {
   if (const QuantizedValue* x = known(id)) return *x;
   if (id < 0 || !e.graph().is_constant(id) || e.value(id).dtype != DType::kFloat32) return std::nullopt;
@@ -78,7 +79,7 @@ std::optional<QuantizedValue> IntegerForm::integers(ValueId id, bool wide) {
   const auto w = integer_weights(row[0], 0);
   QuantizedValue x;
   if (!w) {
-    if (!wide) return std::nullopt;
+    if (!wide || !rounded_here_) return std::nullopt;
     const std::vector<double> items = c->as_doubles();
     double largest = 0;
     for (const double item : items) largest = std::max(largest, std::fabs(item));

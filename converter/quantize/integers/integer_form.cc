@@ -28,6 +28,15 @@ int IntegerForm::int8_quantizer(int n) {
   return k >= 0 && params_of(k).type == DType::kInt8 ? k : -1;
 }
 
+int IntegerForm::clamp_behind(int quantize) {
+  const ValueId q = e.node(quantize).outputs[0];
+  if (!e.single_read(q)) return -1;
+  for (int k = quantize + 1; k < e.size(); ++k)
+    if (const Node& reader = e.node(k); !e.erased(k) && !reader.inputs.empty() && reader.inputs[0] == q)
+      return reader.as<ClampAttrs>() != nullptr ? k : -1;
+  return -1;
+}
+
 void IntegerForm::note(ValueId q, const QuantParams& params) {
   Value& v = e.graph().value(q);
   if (v.constant) return;
@@ -108,6 +117,13 @@ int integer_form(Graph& graph) {
   // All at once: each operation depends on the Quantize behind it.
   const int changes = IntegerForm(graph).run_signs();
   return changes + until_stable(graph, [](Graph& g) { return IntegerForm(g).run(); });
+}
+
+int rounded_integer_form(Graph& graph) {
+  int changes = until_stable(graph, [](Graph& g) { return IntegerForm(g, true).run(); });
+  for (Node& node : graph.nodes)
+    for (const auto& body : node.bodies) changes += rounded_integer_form(*body);
+  return changes;
 }
 
 }  // namespace sinter::convert

@@ -34,10 +34,14 @@ std::optional<Interpolation> interpolation(const Graph& graph, const Node& node)
 // Whether the result has the scale and zero point of the first operand, on integers.
 bool keeps_scale(const Graph& graph, const Node& node);
 
+// The pass for a graph that this program has rounded, and its bodies: it may round where the graph does not,
+// because the noise of all roundings is measured. Returns the count of changes.
+int rounded_integer_form(Graph& graph);
+
 // The common state of the pass's rules.
 class IntegerForm {
  public:
-  explicit IntegerForm(Graph& graph) : e(graph) {}
+  explicit IntegerForm(Graph& graph, bool rounded_here = false) : e(graph), rounded_here_(rounded_here) {}
   int run();
   // Makes uint8 integers int8.
   int run_signs();
@@ -50,6 +54,8 @@ class IntegerForm {
   int quantizer(int n);
   // The same, if it gives int8.
   int int8_quantizer(int n);
+  // The Clamp that alone reads what node `quantize` gives, or -1.
+  int clamp_behind(int quantize);
   QuantParams params_of(int quantize) { return *quant_params(e.graph(), e.node(quantize)); }
   // Everybody reads `q` instead of what node `quantize` gave.
   void settle(int quantize, ValueId q);
@@ -102,6 +108,8 @@ class IntegerForm {
     std::vector<int8_t> table;  // for -128, -127, ...
   };
 
+  // Else the graph was given rounded, and no other rounding may change its results.
+  bool rounded_here_;
   std::map<ValueId, QuantizedValue> known_;
   std::map<ValueId, ValueId> signed_;  // by uint8 value
   std::map<ValueId, Table> tables_;    // by what was looked up

@@ -4,6 +4,7 @@
 
 #include "converter/quantize/integers/integer_form.h"
 #include "converter/quantize/integers/integer_rows.h"
+#include "converter/quantize/integers/product_bias.h"
 #include "converter/quantize/weights/integer_weights.h"
 #include "runtime/core/integer_limits.h"
 
@@ -11,6 +12,8 @@ namespace sinter::convert {
 namespace {
 
 constexpr double kMostSum = 0x1p31 - 1;  // of an int32 accumulator
+constexpr double kMostWideSum = 0x1p52;  // of an int64 accumulator
+constexpr double kMostMoved = 1.0 / 64;  // steps by which the bias may move an integer result
 
 // A product of the float graph.
 struct Product {
@@ -64,6 +67,104 @@ ConstantPtr vector_of(DType dtype, const std::vector<T>& items) {
   return Constant::of<T>(dtype, {static_cast<int64_t>(items.size())}, items);
 }
 
+// The result's zero point and bounds: those of the type, of the product's own clamp, and of one behind.
+void set_bounds(const Product& p, const QuantParams& y, const ClampAttrs* behind, Integers* i) {
+  const QuantRange range = quant_range(y.type);
+  i->y_zero = y.zero_point;
+  i->q_min = p.act_min == -kInfinity ? range.min : y.quantize(p.act_min);
+  i->q_max = p.act_max == kInfinity ? range.max : y.quantize(p.act_max);
+  if (behind == nullptr) return;
+  const auto within = [&](int64_t q) {
+    return static_cast<int64_t>(std::clamp(static_cast<double>(q), behind->min, behind->max));
+  };
+  i->q_min = within(i->q_min), i->q_max = within(i->q_max);
+}
+
+// The weights' integers, sums and multipliers of a product; an entry for each channel.
+struct Sums {
+  ConstantPtr weights;
+  bool wide = false;
+  std::vector<int8_t> zeros;
+  std::vector<int64_t> bias;
+  std::vector<float> multipliers;
+  double error = 0;  // KeptBias::error, of the channel with the largest
+};
+
+// How often the weights of each channel can be doubled within int8.
+std::vector<int> doublings_of(const IntegerWeights& w, int64_t axis, std::span<const int8_t> q) {
+  const Channels channels(w.q->dims(), axis);
+  std::vector<int> result(channels.count(), 0);
+  for (size_t c = 0; c < channels.count(); ++c) {
+    const int zero = w.zeros.empty() ? 0 : w.zeros[c];
+    int largest = 1;
+    channels.each(c, q.size(), [&](size_t i) { largest = std::max(largest, std::abs(q[i] - zero)); });
+    while (largest << (result[c] + 1) <= 127) ++result[c];
+  }
+  return result;
+}
+
+// The weights with those of channel c doubled doublings[c] times, which then have no zero point.
+void double_weights(int64_t axis, std::vector<int8_t> q, const std::vector<int>& doublings, Sums* sums) {
+  const Dims dims = sums->weights->dims();
+  const Channels channels(dims, axis);
+  for (size_t c = 0; c < channels.count(); ++c) {
+    if (doublings[c] == 0) continue;
+    const int zero = sums->zeros.empty() ? 0 : sums->zeros[c], factor = 1 << doublings[c];
+    channels.each(c, q.size(), [&](size_t i) { q[i] = static_cast<int8_t>((q[i] - zero) * factor); });
+    if (zero != 0) sums->zeros[c] = 0;
+  }
+  if (std::all_of(sums->zeros.begin(), sums->zeros.end(), [](int8_t z) { return z == 0; }))
+    sums->zeros.clear();
+  sums->wide = std::find(q.begin(), q.end(), -128) != q.end();
+  sums->weights = Constant::of<int8_t>(DType::kInt8, dims, q);
+}
+
+std::vector<int8_t> bytes_of(const Constant& c) {
+  const LoadedBytes loaded = c.load();
+  const auto* q = reinterpret_cast<const int8_t*>(loaded.bytes.data());
+  return {q, q + loaded.bytes.size()};
+}
+
+// nullopt: some sum may leave the accumulator, or a multiplier its limits. `i` has the bounds of an integer
+// result. `rounds`: biases become whole steps.
+std::optional<Sums> sums_of(const IntegerWeights& w, int64_t axis, const QuantParams& x, const QuantParams& y,
+                            const Integers& i, const std::vector<double>& bias, bool rounds) {
+  const bool integer = y.type != DType::kFloat32;
+  const auto reach = static_cast<double>(
+      std::max(quant_range(x.type).max - x.zero_point, x.zero_point - quant_range(x.type).min));
+  Sums sums{w.q, w.wide, w.zeros, {}, {}, 0};
+  std::vector<int8_t> q;
+  std::vector<int> possible, doublings(w.scales.size(), 0);
+  for (size_t c = 0; c < w.scales.size(); ++c) {
+    // A channel without weights is its bias, in steps of the result or fine ones.
+    const double scale =
+        w.scales[c] != 0 ? w.scales[c]
+                         : (integer ? y.scale : std::max(std::fabs(bias[c]) * 0x1p-24, 0x1p-60)) / x.scale;
+    const double step = x.scale * scale, m = step / y.scale;
+    if (integer && !is_product_multiplier(m)) return std::nullopt;
+    ChannelProduct channel{bias[c] / step, w.magnitudes[c] * reach,
+                           x.type == DType::kInt8 ? kMostSum : kMostWideSum};
+    if (!(std::fabs(channel.bias) + channel.reach <= channel.most)) return std::nullopt;
+    if (integer)
+      channel.multiplier = m, channel.least = i.q_min - i.y_zero, channel.largest = i.q_max - i.y_zero;
+    KeptBias kept = rounds ? KeptBias{0, std::nearbyint(channel.bias), 0} : keep_bias(channel);
+    if (kept.error > 0 && w.magnitudes[c] > 0) {
+      if (q.empty()) q = bytes_of(*w.q), possible = doublings_of(w, axis, q);
+      channel.doublings = possible[c];
+      while (integer && channel.doublings > 0 && !is_product_multiplier(std::ldexp(m, -channel.doublings)))
+        --channel.doublings;
+      kept = keep_bias(channel);
+    }
+    doublings[c] = kept.doublings;
+    sums.error = std::max(sums.error, kept.error);
+    sums.bias.push_back(static_cast<int64_t>(kept.sum));
+    sums.multipliers.push_back(static_cast<float>(std::ldexp(m, -kept.doublings)));
+  }
+  if (std::any_of(doublings.begin(), doublings.end(), [](int k) { return k > 0; }))
+    double_weights(axis, std::move(q), doublings, &sums);
+  return sums;
+}
+
 }  // namespace
 
 bool IntegerForm::product(int n) {
@@ -78,67 +179,57 @@ bool IntegerForm::product(int n) {
   const auto w = integer_weights(constant, p->axis);
   if (!w) return false;
 
-  const int consumer = quantizer(n);
-  const bool clamps = p->act_min != -kInfinity || p->act_max != kInfinity;
-  const size_t channels = w->scales.size();
-  std::vector<double> bias(channels, 0);
+  int consumer = quantizer(n);
+  const int clamp = consumer >= 0 ? clamp_behind(consumer) : -1;
+  std::vector<double> bias(w->scales.size(), 0);
   if (has_bias) bias = e.value(node.inputs[2]).constant->as_doubles();
-  std::vector<double> scales = w->scales;
-  const double reach = static_cast<double>(std::max(quant_range(x->params.type).max - x->params.zero_point,
-                                                    x->params.zero_point - quant_range(x->params.type).min));
-
   Integers i;
-  i.x_zero = x->params.zero_point, i.wide = w->wide ? 1 : 0;
+  i.x_zero = x->params.zero_point;
   QuantParams y;
   y.type = DType::kFloat32;
   if (consumer >= 0) {
     y = params_of(consumer);
-    i.y_zero = y.zero_point;
-    i.q_min = p->act_min == -kInfinity ? quant_range(y.type).min : y.quantize(p->act_min);
-    i.q_max = p->act_max == kInfinity ? quant_range(y.type).max : y.quantize(p->act_max);
+    set_bounds(*p, y, clamp >= 0 ? e.node(clamp).as<ClampAttrs>() : nullptr, &i);
   }
-  i.to = static_cast<int64_t>(y.type);
-  std::vector<float> multipliers;
-  std::vector<int64_t> sums;
-  const bool narrow = x->params.type == DType::kInt8;
-  for (size_t c = 0; c < channels; ++c) {
-    // A channel without weights is its bias, in steps of the result or fine ones.
-    if (scales[c] == 0)
-      scales[c] =
-          (consumer >= 0 ? y.scale : std::max(std::fabs(bias[c]) * 0x1p-24, 0x1p-60)) / x->params.scale;
-    const double step = x->params.scale * scales[c];
-    const double b = std::nearbyint(bias[c] / step);
-    if (!(std::fabs(b) + w->magnitudes[c] * reach <= (narrow ? kMostSum : 0x1p52))) return false;
-    const double m = step / y.scale;
-    if (consumer >= 0 && !is_product_multiplier(m)) return false;
-    sums.push_back(static_cast<int64_t>(b));
-    multipliers.push_back(static_cast<float>(m));
+  std::optional<Sums> sums = sums_of(*w, p->axis, x->params, y, i, bias, rounded_here_);
+  // The bias is added to float results where the accumulator cannot hold it.
+  const bool apart = sums && sums->error > (consumer >= 0 ? kMostMoved : 0);
+  if (apart) {
+    y = QuantParams{DType::kFloat32};
+    sums = sums_of(*w, p->axis, x->params, y, i, std::vector<double>(bias.size(), 0), true);
+    consumer = -1;
   }
+  if (!sums) return false;
+  i.to = static_cast<int64_t>(y.type), i.wide = sums->wide ? 1 : 0;
 
   const std::string name = e.value(node.inputs[1]).name;
   const auto add = [&](ConstantPtr c, const char* what) {
     return e.graph().add_constant(std::move(c), name.empty() ? name : name + what);
   };
-  std::vector<ValueId> inputs = {x->q, add(w->q, ""), kAbsent,
-                                 add(vector_of(DType::kFloat32, multipliers), ".multipliers")};
-  if (narrow) {
-    const std::vector<int32_t> small(sums.begin(), sums.end());
+  std::vector<ValueId> inputs = {x->q, add(sums->weights, ""), kAbsent,
+                                 add(vector_of(DType::kFloat32, sums->multipliers), ".multipliers")};
+  if (x->params.type == DType::kInt8) {
+    const std::vector<int32_t> small(sums->bias.begin(), sums->bias.end());
     inputs[2] = add(vector_of(DType::kInt32, small), ".bias");
   } else {
-    inputs[2] = add(vector_of(DType::kInt64, sums), ".bias");
+    inputs[2] = add(vector_of(DType::kInt64, sums->bias), ".bias");
   }
-  if (!w->zeros.empty()) inputs.push_back(add(vector_of(DType::kInt8, w->zeros), ".zeros"));
-  if (consumer < 0 && !clamps) {
+  if (!sums->zeros.empty()) inputs.push_back(add(vector_of(DType::kInt8, sums->zeros), ".zeros"));
+  const bool clamps = p->act_min != -kInfinity || p->act_max != kInfinity;
+  if (consumer < 0 && !clamps && !apart) {
     e.replace(n, integer_attrs(node, i), inputs);
     return true;
   }
   const ValueId q = e.insert(n, integer_attrs(node, i), inputs);
-  if (consumer < 0 && q != kAbsent) {
-    e.replace(n, ClampAttrs{p->act_min, p->act_max}, {q});
-    return true;
-  }
   if (q == kAbsent) return false;
-  settle(consumer, q);
+  if (apart) {
+    e.replace(n, AddAttrs{p->act_min, p->act_max}, {q, node.inputs[2]});
+  } else if (consumer < 0) {
+    e.replace(n, ClampAttrs{p->act_min, p->act_max}, {q});
+  } else {
+    settle(consumer, q);
+    if (clamp >= 0) e.bypass(clamp, q);
+  }
   return true;
 }
 

@@ -1,4 +1,5 @@
-// Linear Resize of known values becomes QResize: scale and zero point stay.
+// Linear Resize of known values becomes QResize: scale and zero point stay. A graph that was given computes
+// it in float unless it rounds the result to them itself.
 #include <algorithm>
 
 #include "converter/quantize/integers/integer_form.h"
@@ -60,9 +61,11 @@ bool IntegerForm::resize(int n) {
   const Node node = e.node(n);
   const QuantizedValue* x = node.inputs.empty() ? nullptr : known(node.inputs[0]);
   if (x == nullptr) return false;
+  const QuantParams params = x->params;
+  if (const int consumer = quantizer(n); !rounded_here_ && (consumer < 0 || !(params_of(consumer) == params)))
+    return false;
   const auto found = interpolation(e.graph(), node);
   if (!found) return false;
-  const QuantParams params = x->params;
   const auto table = [&](const std::vector<int32_t>& taps) {
     return e.constant(Constant::of<int32_t>(DType::kInt32, {static_cast<int64_t>(taps.size() / 2), 2}, taps));
   };

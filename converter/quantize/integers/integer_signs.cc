@@ -38,6 +38,10 @@ ValueId IntegerForm::signed_integers(int n, ValueId id) {
   const size_t moved = p >= 0 && !e.erased(p) ? selected_operands(e.node(p)) : 0;
   if (p >= 0 && !e.erased(p) && is_flip(e.graph(), e.node(p))) {
     result = e.node(p).inputs[0];
+  } else if (const auto* clamp = p < 0 || e.erased(p) ? nullptr : e.node(p).as<ClampAttrs>()) {
+    const ClampAttrs moved_bounds{clamp->min - kMove, clamp->max - kMove};
+    const ValueId x = signed_integers(n, e.node(p).inputs[0]);
+    if (x != kAbsent) result = e.insert(n, moved_bounds, {x});
   } else if (moved > 0 && e.node(p).as<PadAttrs>() == nullptr) {
     const Node mover = e.node(p);
     std::vector<ValueId> inputs = mover.inputs;

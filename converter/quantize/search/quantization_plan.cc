@@ -4,6 +4,7 @@
 #include <set>
 
 #include "converter/passes/pass.h"
+#include "converter/quantize/integers/integer_form.h"
 #include "converter/quantize/weights/product_weights.h"
 #include "converter/quantize/weights/weight_only.h"
 
@@ -97,8 +98,8 @@ IntegerGraph build(const QuantizationPlan& plan) {
   recurrent.recurrent_only = true;
   for (const auto& [id, why] : plan.left) recurrent.skipped.insert(id);
   narrow_weights(result.graph, recurrent);
-  for (const char* pass : {"integer", "common-subexpressions-last", "dead-code-last"})
-    run_pass(result.graph, pass);
+  rounded_integer_form(result.graph);
+  for (const char* pass : {"common-subexpressions-last", "dead-code-last"}) run_pass(result.graph, pass);
   tell_float(result.graph, &result.layers);
   for (const Node& node : result.graph.nodes) {
     if (node.outputs.size() != 1) continue;
