@@ -80,6 +80,10 @@ bool place_workspace(PlannedStep& step, const std::vector<Extent>& taken, uint64
 }  // namespace
 
 uint64_t float_bytes(const PlannedProgram& program) {
+  const auto& values = program.graph->values;
+  if (std::none_of(values.begin(), values.end(),
+                   [](const Value& v) { return v.dtype == DType::kInt8 || v.dtype == DType::kInt16; }))
+    return 0;
   uint64_t most = 0;
   for_each_step(program, [&](size_t, const std::vector<size_t>& living) {
     uint64_t sum = 0;

@@ -1,9 +1,17 @@
 #include "converter/quantize/integers/integer_form.h"
 
+#include <algorithm>
+
 #include "converter/ir/op_traits.h"
 #include "converter/passes/pass.h"
 
 namespace sinter::convert {
+
+IntegerForm::IntegerForm(Graph& graph, bool rounded_here)
+    : e(graph),
+      rounded_here_(rounded_here),
+      quantizes_(std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                             [](const Node& node) { return node.as<QuantizeAttrs>() != nullptr; })) {}
 
 const QuantizedValue* IntegerForm::known(ValueId id) const {
   const auto at = known_.find(id);
@@ -12,7 +20,7 @@ const QuantizedValue* IntegerForm::known(ValueId id) const {
 
 int IntegerForm::quantizer(int n) {
   const Node& node = e.node(n);
-  if (node.outputs.size() != 1 || !e.single_read(node.outputs[0])) return -1;
+  if (!quantizes_ || node.outputs.size() != 1 || !e.single_read(node.outputs[0])) return -1;
   for (int k = n + 1; k < e.size(); ++k) {
     const Node& reader = e.node(k);
     if (e.erased(k) || reader.inputs.empty() || reader.inputs[0] != node.outputs[0]) continue;

@@ -41,7 +41,7 @@ int rounded_integer_form(Graph& graph);
 // The common state of the pass's rules.
 class IntegerForm {
  public:
-  explicit IntegerForm(Graph& graph, bool rounded_here = false) : e(graph), rounded_here_(rounded_here) {}
+  explicit IntegerForm(Graph& graph, bool rounded_here = false);
   int run();
   // Makes uint8 integers int8.
   int run_signs();
@@ -110,6 +110,7 @@ class IntegerForm {
 
   // Else the graph was given rounded, and no other rounding may change its results.
   bool rounded_here_;
+  bool quantizes_;  // the graph has a Quantize
   std::map<ValueId, QuantizedValue> known_;
   std::map<ValueId, ValueId> signed_;  // by uint8 value
   std::map<ValueId, Table> tables_;    // by what was looked up
