@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -51,6 +52,13 @@ int64_t size_of(const std::string& name) {
   int64_t size = -1;
   const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), size);
   return fault == std::errc() && end == name.data() + name.size() && size >= 0 ? size : -1;
+}
+
+// Whether exporters write this for every size that they do not know, so that two of them may differ.
+// PaddlePaddle writes "?".
+bool names_no_size(std::string_view name) {
+  constexpr std::string_view kUnknown[] = {"?", "-1", "*", "None", "none", "null", "unknown"};
+  return std::find(std::begin(kUnknown), std::end(kUnknown), name) != std::end(kUnknown);
 }
 
 std::string clean_domain(const std::string& domain) { return domain == "ai.onnx" ? std::string() : domain; }
@@ -144,7 +152,7 @@ class Reader {
       if (d.has_dim_value()) dim.value = d.dim_value();
       // torch.onnx writes sizes that are not open as a name, too: "16".
       if (d.has_dim_param()) dim.value = size_of(d.dim_param());
-      if (d.has_dim_param() && dim.value < 0) dim.symbol = d.dim_param();
+      if (d.has_dim_param() && dim.value < 0 && !names_no_size(d.dim_param())) dim.symbol = d.dim_param();
       info.dims.push_back(std::move(dim));
     }
     return info;

@@ -157,6 +157,11 @@ def group_query():
     yield case("tokens_bias", 3, 8, rows=5, more={"a": floats("gqa a8", 1, 1, 3, 8)})
     yield case("token_positions", 1, 6, rows=8, more={"p": np.array([[5]])}, constants=tables, do_rotary=1, outputs="y")
     yield case("prompt_room", 4, 4, rows=8, outputs="y", known=False)
+    # Caches that grow where a run gives the number of tokens.
+    yield case("token_grows_in_a_run", 1, 7, rows=6, known=False)
+    yield case("token_grows_in_a_run_packed", 1, 7, rows=6, packed=True, known=False)
+    yield case("tokens_grow_in_a_run", 2, 8, rows=6, known=False)
+    yield case("token_grows_in_a_run_batch", 1, 7, rows=6, batch=2, known=False)
     # A cache for a window that still holds all tokens.
     yield case("token_rolling", 1, 6, rows=8, outputs="y", local_window_size=3, sliding_window_cache=1)
     # Of rows that are not valid, the given cache's stay.

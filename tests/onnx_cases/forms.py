@@ -42,6 +42,13 @@ def grids():
                          opset=20, ir=9)
 
 
+def unknown_sizes():
+    """Sizes that an exporter does not know all have one name, PaddlePaddle's "?", and differ."""
+    x, z = floats("unknown x", 1, 3, 4, 6), floats("unknown z", 1, 3, 4, 1)
+    declared = {"x": (x, ["?"] * 4), "z": (z, ["?"] * 4)}
+    yield simple("sizes_named_alike", node("Add", "x z", "y"), declared, flags=("--shape", "x=1,3,4,6", "--shape", "z=1,3,4,1"))
+
+
 def cases():
-    for group in (equations, grids):
+    for group in (equations, grids, unknown_sizes):
         yield from group()
