@@ -65,14 +65,15 @@ nlohmann::json drawn(const FileView& view) {
 
 std::string bytes_table(const Requirements& need, const WeightBytes& weights) {
   const auto row = [](const char* what, uint64_t bytes, const char* remark) {
-    return fmt::format("<tr><td>{}</td><td class=\"right\">{}</td><td>{}</td></tr>\n", what, bytes, remark);
+    return fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n", what, bytes, remark);
   };
-  return "<table>\n<tr><th>part</th><th>bytes</th><th></th></tr>\n" +
+  return "<h2>Bytes</h2>\n<div class=\"scroll\"><table>\n<tr><th>part</th><th "
+         "class=\"n\">bytes</th><th></th></tr>\n" +
          row("arena", need.arena, "values and workspaces, as planned; the same on every machine") +
          row("control", need.control, "lists of steps and operands") +
          row("prepared", need.prepared, "packed and widened weights, memory of kernels; on this machine") +
          row("session", need.bytes, "exact total") +
-         row("weights", weights.all, "in the file, used in place") + "</table>\n";
+         row("weights", weights.all, "in the file, used in place") + "</table></div>\n";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace sinter::convert {
 namespace {
 
 constexpr double kLeft = 74, kRight = 14, kTop = 12, kBottom = 40, kWidth = 1080, kHeight = 420;
+// The room of a label's letter and line.
+constexpr double kLetter = 6.6, kLine = 13;
 
 // 1, 2 or 5 times a power of ten (of `base`, for bytes): about `parts` of them in `whole`.
 double step_of(double whole, int parts) {
@@ -36,6 +39,37 @@ std::vector<Workspace> workspaces_of(const nlohmann::json& step) {
       all.push_back({w.at("region"), w.at("offset"), w.at("bytes")});
   return all;
 }
+
+// The names within the rectangles, above all of them: rectangles that share memory overlap, their names do
+// not.
+class Labels {
+ public:
+  // In the middle of a rectangle of this top and height, or on a line above or below; nowhere if no line is
+  // free.
+  void add(double x, double top, double height, const std::string& text) {
+    const double width = kLetter * static_cast<double>(text.size());
+    for (const double shift : {0.0, kLine, -kLine, 2 * kLine, -2 * kLine}) {
+      const double y = top + (height - kLine) / 2 + shift;
+      if (y < top || y + kLine > top + height) continue;
+      const Place place{x, x + width, y, y + kLine};
+      if (std::any_of(taken_.begin(), taken_.end(), [&](const Place& p) { return p.meets(place); })) continue;
+      taken_.push_back(place);
+      svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", x, y + kLine - 3, escaped(text));
+      return;
+    }
+  }
+  const std::string& svg() const { return svg_; }
+
+ private:
+  struct Place {
+    double left, right, top, bottom;
+    bool meets(const Place& p) const {
+      return left < p.right && p.left < right && top < p.bottom && p.top < bottom;
+    }
+  };
+  std::vector<Place> taken_;
+  std::string svg_;
+};
 
 }  // namespace
 
@@ -100,6 +134,7 @@ std::string memory_drawing(const nlohmann::json& report, uint32_t region) {
         most - live.begin(), bytes_words(static_cast<double>(*most)),
         x_of(static_cast<double>(most - live.begin())), kTop, std::max(x_of(1) - x_of(0), 1.0),
         kHeight - kTop - kBottom);
+  Labels labels;
   const auto box = [&](const std::string& look, double first, double last, double offset, double bytes,
                        const std::string& hint, const std::string& label) {
     const double x = x_of(first), w = x_of(last + 1) - x, y = y_of(offset + bytes), h = y_of(offset) - y;
@@ -107,11 +142,10 @@ std::string memory_drawing(const nlohmann::json& report, uint32_t region) {
         "<g class=\"live {}\"><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
         "height=\"{:.2f}\"/>",
         look, escaped(hint), x, y, w, std::max(h, 0.6));
-    const auto letters = static_cast<size_t>((w - 8) / 6.6);
-    if (h > 13 && w > 46 && (letters >= label.size() || label != "workspace"))
-      out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", x + 4, y + h / 2 + 4,
-                         escaped(shortened(label, letters)));
     out += "</g>\n";
+    const auto letters = static_cast<size_t>(std::max(w - 8, 0.0) / kLetter);
+    if (w > 46 && (letters >= label.size() || label != "workspace"))
+      labels.add(x + 4, y, h, shortened(label, letters));
   };
   for (const auto& p : report.at("placements")) {
     const auto& v = report.at("values")[p.at("value").get<size_t>()];
@@ -134,7 +168,7 @@ std::string memory_drawing(const nlohmann::json& report, uint32_t region) {
             fmt::format("workspace of step {} ({} '{}')\n{}", s, steps[s].at("op").get<std::string>(),
                         steps[s].at("node").get<std::string>(), bytes_words(static_cast<double>(w.bytes))),
             "workspace");
-  return out + "</svg>\n";
+  return out + "<g class=\"labels\">" + labels.svg() + "</g></svg>\n";
 }
 
 }  // namespace sinter::convert

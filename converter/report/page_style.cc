@@ -24,7 +24,7 @@ nav a { color: var(--soft); text-decoration: none; } nav a:hover { color: var(--
 main { max-width: 1240px; margin: 0 auto; padding: 4px 24px 60px; }
 h1 { font-size: 25px; margin: 22px 0 4px; overflow-wrap: anywhere; } h2 { font-size: 19px; margin: 38px 0 8px; }
 p { margin: 6px 0 12px; color: var(--soft); max-width: 86ch; }
-.cards { display: scale; scale-template-columns: repeat(auto-fit, minmax(172px, 1fr)); gap: 12px; margin: 16px 0; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(172px, 1fr)); gap: 12px; margin: 16px 0; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 11px 14px; min-width: 0; }
 .card b { display: block; font-size: 21px; font-weight: 600; line-height: 1.25; overflow-wrap: anywhere; }
 .card span { color: var(--soft); font-size: 13px; overflow-wrap: anywhere; }
@@ -55,7 +55,7 @@ svg { display: block; font-family: system-ui, "Segoe UI", Roboto, "DejaVu Sans",
 svg text { fill: var(--ink); }
 .view { max-height: 78vh; } .view svg { margin: 0 auto; }
 .box rect { stroke-width: 1.3; fill: var(--pi); stroke: var(--pie); }
-.box .op { font-size: 12.5px; font-weight: 600; } .box .name { font-size: 10.5px; fill: var(--soft); }
+.box .op { font-size: 12.5px; font-weight: 600; } .box .name { font-size: 11px; fill: var(--soft); }
 .box .db { font-size: 11px; text-anchor: end; }
 .box.io rect { fill: var(--card); stroke: var(--soft); } .box.free rect { stroke-dasharray: 4 3; opacity: .65; }
 .by-type .box.p8 rect { fill: var(--p8); stroke: var(--p8e); } .by-type .box.p16 rect { fill: var(--p16); stroke: var(--p16e); }
@@ -69,26 +69,27 @@ a:hover .box rect, .box:hover rect { stroke-width: 2.6; }
 .wire { fill: none; stroke: var(--pie); stroke-width: 1.4; }
 .wire.p8 { stroke: var(--p8e); } .wire.p16 { stroke: var(--p16e); } .wire.ph { stroke: var(--phe); } .wire.pf { stroke: var(--pfe); }
 .wire:hover { stroke-width: 3.5; }
-.memory { width: 100%; min-width: 640px; height: auto; } .memory .scale { stroke: var(--line); fill: none; }
+.memory { width: 100%; min-width: 1020px; height: auto; } .memory .scale { stroke: var(--line); fill: none; }
 .memory .tick { font-size: 11.5px; fill: var(--soft); } .right { text-anchor: end; } .middle { text-anchor: middle; }
-.live rect { fill: var(--pi); stroke: var(--pie); stroke-width: .8; } .live text { font-size: 10.5px; pointer-events: none; }
+.live rect { fill: var(--pi); stroke: var(--pie); stroke-width: .8; } .labels text { font-size: 10.5px; pointer-events: none; }
 .live.p8 rect { fill: var(--p8); stroke: var(--p8e); } .live.p16 rect { fill: var(--p16); stroke: var(--p16e); }
 .live.ph rect { fill: var(--ph); stroke: var(--phe); } .live.pf rect { fill: var(--pf); stroke: var(--pfe); }
 .live.work rect { stroke-dasharray: 3 2; } .live.alias rect { fill-opacity: .45; stroke-dasharray: 2 2; }
 .peak rect { fill: currentColor; fill-opacity: .1; stroke: currentColor; stroke-dasharray: 4 3; }
 .live:hover rect { stroke-width: 2.4; }
-.graphs { display: scale; scale-template-columns: repeat(auto-fill, minmax(240px, 1fr)); gap: 12px; margin: 10px 0; }
+.graphs { display: grid; grid-template-columns: repeat(auto-fill, minmax(240px, 1fr)); gap: 12px; margin: 10px 0; }
 figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 8px 10px; min-width: 0; }
 figcaption { font-size: 12.5px; } figcaption b { overflow-wrap: anywhere; } figcaption span { color: var(--soft); }
 figure svg { width: 100%; height: auto; margin-top: 5px; }
 .bars { fill: var(--bar); } .cutbars { fill: var(--cut); } .kept { fill: var(--keep); }
-.base { stroke: var(--soft); } .graph text { font-size: 9.5px; fill: var(--soft); }
+.base { stroke: var(--soft); } .graph text { font-size: 11px; fill: var(--soft); }
 .level { display: inline-block; width: 74px; height: 9px; background: var(--pi); border-radius: 4px; margin-right: 7px;
   overflow: hidden; vertical-align: 0; }
 .level i { display: block; height: 9px; background: var(--bar); }
 summary { cursor: pointer; color: var(--link); margin: 8px 0; }
 .findings { padding-left: 20px; } .findings li { margin: 3px 0; overflow-wrap: anywhere; }
-@media (max-width: 640px) { main { padding: 4px 12px 40px; } nav { padding: 8px 12px; } h1 { font-size: 21px; }
+@media (max-width: 640px) { main { padding: 4px 12px 40px; } nav { padding: 8px 12px; position: static; }
+  h1 { font-size: 21px; }
   th, td { padding: 4px 7px; } }
 @media print { nav, .tools { display: none; } .scroll, .view, .tall { max-height: none; overflow: visible; } }
 )css";
@@ -110,7 +111,7 @@ const char kPageScript[] = R"js(
     on('zoom-out', function () { show(zoom / 1.3); });
     on('zoom-one', function () { show(1); });
     on('zoom-fit', function () { show(Math.min(view.clientWidth / w, window.innerHeight * 0.78 / h, 1)); });
-    if (w > view.clientWidth) { show(Math.max(0.45, view.clientWidth / w)); view.scrollTop = 0; view.scrollLeft = svg.getAttribute('data-start') * zoom - view.clientWidth / 2; }
+    if (w > view.clientWidth) { show(Math.max(0.85, view.clientWidth / w)); view.scrollTop = 0; view.scrollLeft = svg.getAttribute('data-start') * zoom - view.clientWidth / 2; }
     ['type', 'noise'].forEach(function (by) {
       on('by-' + by, function () {
         net.className = 'by-' + by;

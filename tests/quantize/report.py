@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sinter convert --report: one page that is whole by itself, and the same as JSON.
+"""sinter convert --report: one page that is whole by itself, and the same as JSON; look.py looks at it in a browser.
 
     report.py [--sinter PROGRAM]
 """
@@ -18,9 +18,11 @@ pinned.require()
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+import look  # noqa: E402
 import suite  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 
+LONG = "features/" + "a_name_without_a_place_to_break_it_" * 4  # wider than a phone
 ODD = 'a "<b>&\u00e9\' name</script>'  # what a name may hold
 
 
@@ -35,8 +37,8 @@ def network():
              helper.make_node("Conv", [ODD, "w1"], ["c1"], name="left"), helper.make_node("HardSwish", ["c1"], ["left"]),
              helper.make_node("Conv", [ODD, "w2"], ["c2"], name="right", pads=[1] * 4), helper.make_node("Relu", ["c2"], ["right"]),
              helper.make_node("Add", ["left", "right"], ["sum"], name="join"),
-             helper.make_node("GlobalAveragePool", ["sum"], ["mean"]), helper.make_node("Flatten", ["mean"], ["flat"]),
-             helper.make_node("Gemm", ["flat", "w3"], ["scores"], name="head", transB=1),
+             helper.make_node("GlobalAveragePool", ["sum"], ["mean"]), helper.make_node("Flatten", ["mean"], [LONG]),
+             helper.make_node("Gemm", [LONG, "w3"], ["scores"], name="head", transB=1),
              helper.make_node("Softmax", ["scores"], ["y"])]
     model = helper.make_model(helper.make_graph(
         nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 12, 12])],
@@ -94,7 +96,14 @@ class Suite(suite.Suite):
 def run(s):
     onnx.save(network(), s.path("m.onnx"))
     np.savez(s.path("d.npz"), x=np.random.default_rng(1).normal(0, 1, (24, 3, 12, 12)).astype("f"))
-    s.page()
+    pages = {}
+
+    def keep(name, page):
+        pages[name] = s.path(name + ".html")
+        with open(pages[name], "w", encoding="utf-8") as f:
+            f.write(page)
+
+    keep("float", s.page()[0])
     text, data, words = s.page("--quantize", "int8", "--calibrate", s.path("d.npz"))
     rows = {x["value"]: x for x in data.get("noise", [])}
     s.check("noise of every layer", {ODD, "left", "right", "sum"} <= set(rows), list(rows))
@@ -109,11 +118,21 @@ def run(s):
     s.check("a graph of every range", text.count("<figure>") == sum("scale" in x for x in data["noise"]))
     s.check("the float layer has its reason", all(x["reason"] in words for x in data["quantized"]["layers"] if not x["integer"]))
     s.check("casts are listed", any(p["op"] == "Quantize" for p in data["plan"]) and "Casts at run time" in words)
-    s.page("--quantize", "int8w")
+    keep("int8", text)
+    keep("int8w", s.page("--quantize", "int8w")[0])
     lines = s.report(".jsonl", "--quantize", "int8", "--calibrate", s.path("d.npz")).splitlines()
     s.check("lines of JSON", all(json.loads(x) is not None for x in lines) and any("own_sqnr_db" in x for x in lines))
     first = s.report(".html", "--quantize", "int8", "--calibrate", s.path("d.npz"))
     s.check("the same page twice", first == text)
+    memory = cli.call(s.sinter, "inspect", s.path("m.sinter"), "--memory", "--html", s.path("memory.html"))
+    s.check("the page of the memory is written", memory.code == 0, memory.why())
+    # Values that share memory while both are held, whose names met.
+    np.savez(s.path("digits.npz"), image=np.random.default_rng(0).uniform(0, 16, (64, 1, 8, 8)).astype("f"))
+    digits = os.path.join(cli.REPO, "examples", "digits", "digits.onnx")
+    made = cli.call(s.sinter, "convert", digits, "-o", s.path("digits.sinter"), "--quantize", "int8", "--calibrate",
+                    s.path("digits.npz"), "--force-int8", "--report", s.path("digits.html"), timeout=120)
+    s.check("the page of the digits is written", made.code == 0, made.why())
+    look.look(s, pages | {"memory": s.path("memory.html"), "digits": s.path("digits.html")})
 
 
 if __name__ == "__main__":
