@@ -132,18 +132,15 @@ PassReport run_all(Graph& graph, const PassOptions& options, NodeFates* fates) {
   require(graph, "before the passes");
   advance(graph, Stage::kRewritten);
   int number = 0;
-  std::optional<NodeFates::Picture> before;  // as long as no pass changes anything
   for (const Pass& pass : all_passes()) {
     if (options.stop_after >= 0 && number++ >= options.stop_after) break;
     if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end())
       continue;
-    if (fates != nullptr && !before) before.emplace(graph);
+    std::optional<NodeFates::Picture> before;
+    if (fates != nullptr) before.emplace(graph);
     const int changes = run_everywhere(pass, graph);
     require(graph, pass.name);
-    if (before && changes > 0) {
-      fates->follow(pass.name, *before, graph);
-      before.reset();
-    }
+    if (before && changes > 0) fates->follow(pass.name, *before, graph);
     report.entries.push_back({pass.name, pass.description, changes, count_nodes(graph)});
     if (options.dump_after == pass.name && options.dump) options.dump(dump(graph));
   }

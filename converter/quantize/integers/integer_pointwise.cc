@@ -14,10 +14,8 @@ namespace {
 constexpr int64_t kEntries = 256;
 constexpr int kMostTableNodes = 24;  // that one table replaces
 
-constexpr int64_t kWideEntries = 65537;  // of int16, and one more: the end of the last interval
-// Steps by which an interpolated function may be wrong before it is rounded.
-constexpr double kFinest = 0.5, kMostWrong = 64;  // of a graph rounded here
-constexpr double kMostWrongGiven = 1.0 / 64;
+constexpr int64_t kWideEntries = 65537;           // of int16, and one more: the end of the last interval
+constexpr double kFinest = 0.5, kMostWrong = 64;  // steps that an interpolated function may be wrong
 
 std::vector<int8_t> all_int8() {
   std::vector<int8_t> q(kEntries);
@@ -105,9 +103,8 @@ ValueId IntegerForm::look_up(int n, ValueId root, const std::vector<int8_t>& tab
 namespace {
 
 // Entries of a QTable for the values of a function at all int16, in steps; empty: it is too far from any.
-// From the fewest entries on until every value is right within `finest` steps; the most entries serve within
-// `most`.
-std::vector<int32_t> interpolated(const std::vector<double>& steps, double finest, double most) {
+// From the fewest entries on until every value is right within half a step.
+std::vector<int32_t> interpolated(const std::vector<double>& steps) {
   const auto within = [](double v) { return std::clamp(v, -32768.0, 32767.0); };
   std::vector<int32_t> entries;
   for (int k = 8; k <= 12; ++k) {
@@ -122,8 +119,8 @@ std::vector<int32_t> interpolated(const std::vector<double>& steps, double fines
                    v = (entries[i / width] * (1 - f) + entries[i / width + 1] * f) / unit;
       worst = std::max(worst, std::fabs(within(v) - within(steps[i])));
     }
-    if (worst <= finest) return entries;
-    if (k == 12 && !(worst <= most)) entries.clear();
+    if (worst <= kFinest) return entries;
+    if (k == 12 && !(worst <= kMostWrong)) entries.clear();
   }
   return entries;
 }
@@ -151,8 +148,7 @@ bool IntegerForm::wide_pointwise(int n, int consumer, ValueId root, const Consta
   for (size_t i = 0; same && i < 65536; ++i)
     same = std::fabs(steps[i] - (static_cast<double>(i) - 32768)) < 0.01;
   if (same) return settle(consumer, root), true;
-  const std::vector<int32_t> entries = rounded_here_ ? interpolated(steps, kFinest, kMostWrong)
-                                                     : interpolated(steps, kMostWrongGiven, kMostWrongGiven);
+  const std::vector<int32_t> entries = interpolated(steps);
   if (entries.empty()) return false;
   return give(n, consumer, QTableAttrs{-32768, 32767},
               {root, e.constant(Constant::of<int32_t>(DType::kInt32, {static_cast<int64_t>(entries.size())},
