@@ -4,6 +4,7 @@
 
 #include "converter/passes/pass.h"
 #include "converter/quantize/integers/insert_quantizers.h"
+#include "converter/quantize/integers/integer_form.h"
 #include "converter/quantize/integers/table_functions.h"
 #include "converter/quantize/integers/unsuited_operations.h"
 #include "converter/quantize/weights/integer_weights.h"
@@ -30,7 +31,7 @@ void quantize(Sketch& s, const QuantParams& all = kNarrow, const std::map<ValueI
   for (const ValueId id : values_to_round(s.graph, roles)) params.emplace(id, all);
   place_quantizers(s.graph, roles, params);
   EXPECT_EQ(check(s.graph), "");
-  run_pass(s.graph, "integer");
+  rounded_integer_form(s.graph);
   run_pass(s.graph, "dead-code-last");
   EXPECT_EQ(check(s.graph), "");
 }
