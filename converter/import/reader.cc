@@ -54,11 +54,24 @@ int64_t size_of(const std::string& name) {
   return fault == std::errc() && end == name.data() + name.size() && size >= 0 ? size : -1;
 }
 
-// Whether exporters write this for every size that they do not know, so that two of them may differ.
-// PaddlePaddle writes "?".
+// Whether exporters write this for every size that they do not know, so that two sizes of this name may
+// differ. PaddlePaddle writes "?".
 bool names_no_size(std::string_view name) {
   constexpr std::string_view kUnknown[] = {"?", "-1", "*", "None", "none", "null", "unknown"};
   return std::find(std::begin(kUnknown), std::end(kUnknown), name) != std::end(kUnknown);
+}
+
+// Removes names that stand for any unknown size. Where one dimension alone of the model's inputs has such a
+// name, it stays there, so that --dim can give it.
+void forget_unknown_names(ImportedGraph& graph, bool is_body) {
+  std::map<std::string, int> times;
+  for (const ImportedValueInfo& input : graph.inputs)
+    for (const ImportedDim& dim : input.dims) ++times[dim.symbol];
+  for (auto* infos : {&graph.inputs, &graph.outputs, &graph.value_info})
+    for (ImportedValueInfo& info : *infos)
+      for (ImportedDim& dim : info.dims)
+        if (names_no_size(dim.symbol) && (is_body || infos != &graph.inputs || times[dim.symbol] > 1))
+          dim.symbol.clear();
 }
 
 std::string clean_domain(const std::string& domain) { return domain == "ai.onnx" ? std::string() : domain; }
@@ -84,6 +97,7 @@ class Reader {
     }
     names_.clear();
     m.graph = graph(proto.graph(), m.opsets);
+    forget_unknown_names(m.graph, false);
     for (const auto& f : proto.functions()) m.functions.push_back(function(f, m.opsets));
     m.external_files = tensors_.external_files();
     return m;
@@ -152,7 +166,7 @@ class Reader {
       if (d.has_dim_value()) dim.value = d.dim_value();
       // torch.onnx writes sizes that are not open as a name, too: "16".
       if (d.has_dim_param()) dim.value = size_of(d.dim_param());
-      if (d.has_dim_param() && dim.value < 0 && !names_no_size(d.dim_param())) dim.symbol = d.dim_param();
+      if (d.has_dim_param() && dim.value < 0) dim.symbol = d.dim_param();
       info.dims.push_back(std::move(dim));
     }
     return info;
@@ -180,10 +194,10 @@ class Reader {
     }
     if (a.kind == Kind::kTensors)
       for (const auto& t : proto.tensors()) a.tensors.push_back(tensors_.decode(t, node.name, op));
-    if (a.kind == Kind::kGraph) a.graphs.push_back(std::make_shared<ImportedGraph>(graph(proto.g(), opsets)));
+    if (a.kind == Kind::kGraph) a.graphs.push_back(std::make_shared<ImportedGraph>(body(proto.g(), opsets)));
     if (a.kind == Kind::kGraphs)
       for (const auto& g : proto.graphs())
-        a.graphs.push_back(std::make_shared<ImportedGraph>(graph(g, opsets)));
+        a.graphs.push_back(std::make_shared<ImportedGraph>(body(g, opsets)));
     return a;
   }
 
@@ -238,6 +252,12 @@ class Reader {
     do name = fmt::format("{}_{}", stem, counters_[stem]++);
     while (!names_.insert(name).second);
     return name;
+  }
+
+  ImportedGraph body(const onnx_pb::GraphProto& proto, const Opsets& opsets) {
+    ImportedGraph g = graph(proto, opsets);
+    forget_unknown_names(g, true);
+    return g;
   }
 
   ImportedGraph graph(const onnx_pb::GraphProto& proto, const Opsets& opsets) {
