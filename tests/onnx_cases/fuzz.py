@@ -199,7 +199,7 @@ def trial(job):
             result = r.why()
         elif r.code != 0 and os.path.exists(target):
             result = f"left an output file: {r.why()}"
-        elif r.code not in (0, 2, 3, 4, 5, 6):
+        elif r.code not in (0, 2, 3, 4, 5, 6) and not (r.code == 1 and "--strict" in flags):
             result = f"unexpected: {r.why()}"
         elif r.code != 0 and not r.err.strip():
             result = f"exit {r.code} without a message"

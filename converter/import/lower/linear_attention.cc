@@ -32,7 +32,9 @@ struct Recurrence {
   double scale = 0;  // 0: 1 / sqrt of the keys' size
   int64_t window = 0;
 };
+// The output and the state, both kUnknown where an operand or an attribute was refused.
 std::vector<ValueId> recur(NodeLowering& n, const Recurrence& r, const Rule& rule) {
+  if (r.q < 0 || r.k < 0 || r.v < 0) return {kUnknown, kUnknown};
   const double scale = r.scale != 0 ? r.scale : 1 / std::sqrt(static_cast<double>(n.dims(r.q).back()));
   std::vector<ValueId> operands{
       r.q, r.k, r.v, r.state, rule.decays ? r.decay : kAbsent, rule.corrects ? r.beta : kAbsent};
