@@ -23,11 +23,21 @@ struct Explained {
   }
 };
 
+// Whether integers or truth values of type from are also values of type to.
+bool holds_all(DType from, DType to) {
+  const auto integers = [](DType t) { return is_integer(t) || t == DType::kBool; };
+  if (!integers(from) || !is_integer(to)) return false;
+  return from == DType::kBool || (is_signed_integer(from) == is_signed_integer(to)
+                                      ? bit_width(from) <= bit_width(to)
+                                      : is_signed_integer(to) && bit_width(from) < bit_width(to));
+}
+
 std::string unexplained(const Graph& graph, const Explained& explained) {
   for (const Node& node : graph.nodes) {
     for (const auto& body : node.bodies)
       if (std::string fault = unexplained(*body, explained); !fault.empty()) return fault;
     if (node.op() != Op::kCast || node.is_model_cast()) continue;
+    if (holds_all(graph.value(node.inputs[0]).dtype, graph.value(node.outputs[0]).dtype)) continue;
     bool known = explained.nodes.count(node.name) != 0;
     for (const ValueId id : {node.inputs[0], node.outputs[0]})
       known |= explained.values.count(graph.value(id).name) != 0;
