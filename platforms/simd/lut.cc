@@ -13,24 +13,24 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using D = hn::ScalableTag<uint8_t>;
-using V = hn::Vec<D>;
+using DBytes = hn::ScalableTag<uint8_t>;
+using VBytes = hn::Vec<DBytes>;
 
 // The look-up of whole vectors: Lookup(table)(indices).
 #if HWY_TARGET == HWY_AVX3_DL
 #define SINTER_SIMD_LOOKUP 1
 // Two tables of 128 entries.
 struct Lookup {
-  V t[4];
+  VBytes t[4];
   HWY_INLINE explicit Lookup(const uint8_t* table) {
-    for (size_t k = 0; k < 4; ++k) t[k] = hn::LoadU(D(), table + 64 * k);
+    for (size_t k = 0; k < 4; ++k) t[k] = hn::LoadU(DBytes(), table + 64 * k);
   }
-  HWY_INLINE V operator()(V x) const {
-    const auto low = hn::IndicesFromVec(D(), hn::And(x, hn::Set(D(), uint8_t{127})));
-    const auto upper =
-        hn::MaskFromVec(hn::BitCast(D(), hn::BroadcastSignBit(hn::BitCast(hn::ScalableTag<int8_t>(), x))));
-    return hn::IfThenElse(upper, hn::TwoTablesLookupLanes(D(), t[2], t[3], low),
-                          hn::TwoTablesLookupLanes(D(), t[0], t[1], low));
+  HWY_INLINE VBytes operator()(VBytes x) const {
+    const auto low = hn::IndicesFromVec(DBytes(), hn::And(x, hn::Set(DBytes(), uint8_t{127})));
+    const auto upper = hn::MaskFromVec(
+        hn::BitCast(DBytes(), hn::BroadcastSignBit(hn::BitCast(hn::ScalableTag<int8_t>(), x))));
+    return hn::IfThenElse(upper, hn::TwoTablesLookupLanes(DBytes(), t[2], t[3], low),
+                          hn::TwoTablesLookupLanes(DBytes(), t[0], t[1], low));
   }
 };
 #elif HWY_TARGET_IS_NEON && HWY_ARCH_ARM_A64
@@ -41,42 +41,42 @@ struct Lookup {
   HWY_INLINE explicit Lookup(const uint8_t* table) {
     for (size_t k = 0; k < 4; ++k) t[k] = vld1q_u8_x4(table + 64 * k);
   }
-  HWY_INLINE V operator()(V x) const {
+  HWY_INLINE VBytes operator()(VBytes x) const {
     const uint8x16_t step = vdupq_n_u8(64);
     uint8x16_t at = x.raw, y = vqtbl4q_u8(t[0], at);
     HWY_UNROLL(4)
     for (size_t k = 1; k < 4; ++k) at = vsubq_u8(at, step), y = vqtbx4q_u8(y, t[k], at);
-    return V(y);
+    return VBytes(y);
   }
 };
 #elif HWY_ARCH_X86
 #define SINTER_SIMD_LOOKUP 1
 // Sixteen tables of 16 entries, looked up by the lower four bits. The upper four select one result.
 struct Lookup {
-  V t[16];
+  VBytes t[16];
   HWY_INLINE explicit Lookup(const uint8_t* table) {
     const hn::FixedTag<uint8_t, 16> block;
     for (size_t k = 0; k < 16; ++k)
-      t[k] = hn::BroadcastBlock<0>(hn::ResizeBitCast(D(), hn::LoadU(block, table + 16 * k)));
+      t[k] = hn::BroadcastBlock<0>(hn::ResizeBitCast(DBytes(), hn::LoadU(block, table + 16 * k)));
   }
-  HWY_INLINE V operator()(V x) const {
-    const hn::Repartition<uint16_t, D> wide;
+  HWY_INLINE VBytes operator()(VBytes x) const {
+    const hn::Repartition<uint16_t, DBytes> wide;
     // Bit n of every byte as its sign.
-    const V bit4 = hn::BitCast(D(), hn::ShiftLeft<3>(hn::BitCast(wide, x))),
-            bit5 = hn::BitCast(D(), hn::ShiftLeft<2>(hn::BitCast(wide, x))), bit6 = hn::Add(x, x);
-    const V at = hn::And(x, hn::Set(D(), uint8_t{15}));
+    const VBytes bit4 = hn::BitCast(DBytes(), hn::ShiftLeft<3>(hn::BitCast(wide, x))),
+                 bit5 = hn::BitCast(DBytes(), hn::ShiftLeft<2>(hn::BitCast(wide, x))), bit6 = hn::Add(x, x);
+    const VBytes at = hn::And(x, hn::Set(DBytes(), uint8_t{15}));
     const auto pair = [&](size_t k) SINTER_SIMD_LAMBDA {
       return select(bit4, hn::TableLookupBytes(t[k + 1], at), hn::TableLookupBytes(t[k], at));
     };
     const auto four = [&](size_t k) SINTER_SIMD_LAMBDA { return select(bit5, pair(k + 2), pair(k)); };
-    const V lower = select(bit6, four(4), four(0)), upper = select(bit6, four(12), four(8));
+    const VBytes lower = select(bit6, four(4), four(0)), upper = select(bit6, four(12), four(8));
     return select(x, upper, lower);
   }
 
  private:
-  static HWY_INLINE V select(V sign, V yes, V no) {
+  static HWY_INLINE VBytes select(VBytes sign, VBytes yes, VBytes no) {
     const hn::ScalableTag<int8_t> d;
-    return hn::BitCast(D(),
+    return hn::BitCast(DBytes(),
                        hn::IfNegativeThenElse(hn::BitCast(d, sign), hn::BitCast(d, yes), hn::BitCast(d, no)));
   }
 };
@@ -88,12 +88,12 @@ struct Lookup {
 void lut_bytes(const uint8_t* x, const uint8_t* table, uint8_t* y, size_t n) {
   size_t i = 0;
 #if SINTER_SIMD_LOOKUP
-  const D d;
+  const DBytes d;
   const size_t lanes = hn::Lanes(d);
   if (n >= 4 * lanes) {
     const Lookup lookup(table);
     for (; i + 2 * lanes <= n; i += 2 * lanes) {
-      const V a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + lanes);
+      const VBytes a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + lanes);
       hn::StoreU(lookup(a), d, y + i);
       hn::StoreU(lookup(b), d, y + i + lanes);
     }

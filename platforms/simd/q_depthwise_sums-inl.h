@@ -31,10 +31,10 @@ HWY_INLINE V in_register(V v) {
 // Elements or weights of one group, kVectors vectors of channels.
 #if HWY_TARGET_IS_NEON && !SINTER_Q_QUADS
 using Inputs = V16;
-using Weights = V16;
+using GroupWeights = V16;
 HWY_INLINE Inputs load_inputs(const Element* p) { return hn::LoadU(D16(), p); }
-HWY_INLINE Weights load_weights(const Weight* p) { return hn::LoadU(D16(), p); }
-HWY_INLINE void add_products(Inputs x, Weights w, V32& a, V32& b) {
+HWY_INLINE GroupWeights load_group(const Weight* p) { return hn::LoadU(D16(), p); }
+HWY_INLINE void add_products(Inputs x, GroupWeights w, V32& a, V32& b) {
   a = hn::WidenMulAccumulate(D32(), x, w, a, b);
 }
 #else
@@ -47,7 +47,7 @@ using DWeight = hn::ScalableTag<Weight>;
 struct Inputs {
   hn::Vec<hn::ScalableTag<Element>> a, b;
 };
-struct Weights {
+struct GroupWeights {
   hn::Vec<DWeight> a, b;
 };
 HWY_INLINE Inputs load_inputs(const Element* p) {
@@ -55,12 +55,12 @@ HWY_INLINE Inputs load_inputs(const Element* p) {
   const auto a = in_register(hn::LoadU(d, p));
   return {a, kVectors == 2 ? in_register(hn::LoadU(d, p + hn::Lanes(d))) : a};
 }
-HWY_INLINE Weights load_weights(const Weight* p) {
+HWY_INLINE GroupWeights load_group(const Weight* p) {
   const DWeight d;
   const auto a = in_register(hn::LoadU(d, p));
   return {a, kVectors == 2 ? in_register(hn::LoadU(d, p + hn::Lanes(d))) : a};
 }
-HWY_INLINE void add_products(const Inputs& x, const Weights& w, V32& a, V32& b) {
+HWY_INLINE void add_products(const Inputs& x, const GroupWeights& w, V32& a, V32& b) {
   a = product(x.a, w.a, a);
   if constexpr (kVectors == 2) b = product(x.b, w.b, b);
 }
@@ -78,7 +78,7 @@ struct QLines {
 
 // The weights of a window of three groups, for windows that begin at a group and between.
 struct ThreeGroups {
-  Weights even0, even1, even2, odd0, odd1, odd2;
+  GroupWeights even0, even1, even2, odd0, odd1, odd2;
 };
 
 // kStride: 1, 2, or 0 for others. kGroups of a window's line, or 0 for others; kLines: 3 or 0 for others.
@@ -105,7 +105,7 @@ HWY_INLINE void run_pixels(const Geometry& g, const QLines& line, const Element*
   V32 s01 = line.bias1, s11 = s01, s21 = s01, s31 = s01;
 #define SINTER_GROUP(p, even, odd)                                                              \
   {                                                                                             \
-    const Weights w = even;                                                                     \
+    const GroupWeights w = even;                                                                \
     const Inputs a = load_inputs(p);                                                            \
     add_products(a, w, s00, s01);                                                               \
     Inputs c = a;                                                                               \
@@ -113,7 +113,7 @@ HWY_INLINE void run_pixels(const Geometry& g, const QLines& line, const Element*
       c = load_inputs((p) + x2);                                                                \
       add_products(c, w, s20, s21);                                                             \
     }                                                                                           \
-    const Weights v = W::kSame ? w : odd;                                                       \
+    const GroupWeights v = W::kSame ? w : odd;                                                  \
     add_products(W::kNear ? a : load_inputs((p) + x1), v, s10, s11);                            \
     if constexpr (kCount == 4) add_products(W::kNear ? c : load_inputs((p) + x3), v, s30, s31); \
   }
@@ -123,19 +123,19 @@ HWY_INLINE void run_pixels(const Geometry& g, const QLines& line, const Element*
     SINTER_GROUP(x + 2 * line.line_step, held.even2, held.odd2)
   } else {
     const Weight *w0 = line.even, *w1 = line.odd;
-#define SINTER_TAP(t, x0, x1, x2, x3)                \
-  if constexpr (kGroups > t) {                       \
-    const Weights w = load_weights(w0 + t * kGroup); \
-    add_products(x0, w, s00, s01);                   \
-    add_products(x1, w, s10, s11);                   \
-    if constexpr (kCount == 4) {                     \
-      add_products(x2, w, s20, s21);                 \
-      add_products(x3, w, s30, s31);                 \
-    }                                                \
+#define SINTER_TAP(t, x0, x1, x2, x3)                   \
+  if constexpr (kGroups > t) {                          \
+    const GroupWeights w = load_group(w0 + t * kGroup); \
+    add_products(x0, w, s00, s01);                      \
+    add_products(x1, w, s10, s11);                      \
+    if constexpr (kCount == 4) {                        \
+      add_products(x2, w, s20, s21);                    \
+      add_products(x3, w, s30, s31);                    \
+    }                                                   \
   }
 #define SINTER_NEXT(p, j)    \
   if constexpr (kGroups > j) \
-  SINTER_GROUP((p) + j * step, load_weights(w0 + j * kGroup), load_weights(w1 + j * kGroup))
+  SINTER_GROUP((p) + j * step, load_group(w0 + j * kGroup), load_group(w1 + j * kGroup))
 #define SINTER_LINE(p)                                                                \
   if constexpr (kGroups > 0 && W::kRolling) {                                         \
     const auto at = [&](int64_t i) SINTER_SIMD_LAMBDA {                               \
@@ -159,7 +159,7 @@ HWY_INLINE void run_pixels(const Geometry& g, const QLines& line, const Element*
   } else {                                                                            \
     const Element* q = p;                                                             \
     for (int64_t j = groups_of(g); j > 0; --j, q += step, w0 += kGroup, w1 += kGroup) \
-      SINTER_GROUP(q, load_weights(w0), load_weights(w1));                            \
+      SINTER_GROUP(q, load_group(w0), load_group(w1));                                \
   }
     if constexpr (kLines == 3) {
       SINTER_LINE(x)
@@ -188,8 +188,8 @@ HWY_NOINLINE void run_lines(const Geometry& g, const QLines& line, const End& en
   const int64_t stride = kStride != 0 ? kStride : g.stride[2];
   ThreeGroups held{};
   if constexpr (W::kHeld) {
-    held = {load_weights(line.even), load_weights(line.even + kGroup), load_weights(line.even + 2 * kGroup),
-            load_weights(line.odd),  load_weights(line.odd + kGroup),  load_weights(line.odd + 2 * kGroup)};
+    held = {load_group(line.even), load_group(line.even + kGroup), load_group(line.even + 2 * kGroup),
+            load_group(line.odd),  load_group(line.odd + kGroup),  load_group(line.odd + 2 * kGroup)};
   }
   const QLines l = line;
   const End e = end;
