@@ -2,9 +2,12 @@
 // the Python package.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace sinter::convert {
 

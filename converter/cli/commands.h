@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "converter/cli/flags.h"
+#include "converter/cli/listener.h"
 #include "converter/diagnostics/diagnostics.h"
 #include "converter/ir/custom_operators.h"
 #include "converter/sign/keys.h"
@@ -53,17 +54,6 @@ struct CustomOpsOption {
   }
   // Loads the libraries; null: none are given. Throws UsageError. What was loaded stays loaded.
   std::shared_ptr<const CustomOperators> load() const;
-};
-
-// A program that calls a command takes what comes of it, in place of the standard streams.
-class CommandListener {
- public:
-  virtual ~CommandListener() = default;
-  // What --json prints; `text`: what convert prints without it.
-  virtual void result(const nlohmann::json& json, const std::string& text) = 0;
-  // Called by the thread that runs the command. `fraction`: of all of it, 0 to 1; `stage`: in words. What it
-  // throws ends the command, which leaves no file.
-  virtual void progress(double fraction, const std::string& stage) = 0;
 };
 
 // Set by the chosen command: the process's exit code, and who takes the result.

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "converter/cli/command_table.h"
+#include "converter/cli/commands.h"
 #include "converter/cli/help_text.h"
 #include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"

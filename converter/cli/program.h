@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "converter/cli/command_table.h"
-#include "converter/cli/commands.h"
+#include "converter/cli/listener.h"
 
 namespace sinter::convert {
 

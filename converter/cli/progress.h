@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "converter/cli/commands.h"
+#include "converter/cli/listener.h"
 #include "converter/quantize/phases.h"
 
 namespace sinter::convert {
