@@ -15,7 +15,7 @@ namespace sinter::convert {
 ValueId Bounded::gathered(ValueId v, std::vector<LengthId> to) {
   const Dims dims = n_.dims(v), out = maxima(to);
   const std::vector<LengthId> from = of_axes(v);
-  const int64_t size = element_count(out), whole = element_count(dims);
+  const int64_t whole = element_count(dims);
   if (whole == 0) return with_lengths(n_.broadcast(n_.scalar(n_.dtype(v), 0), out), to);
   const auto number = [&](int64_t x) { return n_.add_constant(Constant::scalar_int(DType::kInt64, x)); };
   // Place among the used elements.
@@ -39,7 +39,7 @@ ValueId Bounded::gathered(ValueId v, std::vector<LengthId> to) {
     step *= dims[i];
   }
   at = emit(MinAttrs{}, {at, number(whole - 1)});
-  if (at >= 0 && n_.size(at) != size) at = emit(BroadcastAttrs{IntList(std::span<const int64_t>(out))}, {at});
+  if (at >= 0 && n_.dims(at) != out) at = emit(BroadcastAttrs{IntList(std::span<const int64_t>(out))}, {at});
   const ValueId flat = emit(ViewAttrs{IntList{whole}, -1}, {v});
   return with_lengths(emit(GatherAttrs{0}, {flat, at}), to);
 }
@@ -67,7 +67,8 @@ ValueId Bounded::reshaped(ValueId v, std::vector<LengthId> to) {
     // One length carries the check.
     size_t carrier = 0;
     while (carrier + 1 < to.size() && lengths_.known(to[carrier])) ++carrier;
-    const int64_t most = std::min(lengths_.high(to[carrier]), std::max<int64_t>(lengths_.high(before), 1));
+    const int64_t elements = lengths_.high(before), dim = lengths_.high(to[carrier]);
+    const int64_t most = elements == 0 ? dim : std::min(dim, elements);
     to[carrier] = check(LengthRule::kElements, to[carrier], before, after, {0, most});
   }
   const Dims dims = n_.dims(v), out = maxima(to);

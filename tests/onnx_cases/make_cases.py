@@ -9,6 +9,7 @@ import detection
 import expert_forms
 import experts
 import forms
+import found
 import machine_learning
 import masks
 import microsoft
@@ -18,7 +19,7 @@ import refusals
 import structure
 
 MODULES = (contrib, control, decoder, machine_learning, masks, microsoft, old_opsets, structure, bounded, bounded_layers, detection, experts,
-           narrow_experts, expert_forms, attention_forms, forms, refusals)
+           narrow_experts, expert_forms, attention_forms, forms, found, refusals)
 
 
 def cases():

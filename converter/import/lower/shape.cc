@@ -46,6 +46,34 @@ bool lower_identity(NodeLowering& n) {
   return n.output(0, n.input(0));
 }
 
+// Whether nothing is proven of an item: a run gives it, the model does not compute it from lengths.
+bool is_given(const Lengths& lengths, LengthId item) {
+  return lengths.range(item).low <= std::numeric_limits<int32_t>::min();
+}
+
+// Elements that are planned for a value without elements whose shape a run gives.
+constexpr double kEmptyElements = 1 << 16;
+
+// An item of a shape that a run gives: `open`, which is 1 where the item is -1, and the item with a 1 for
+// that and the copied length for a 0.
+struct GivenDim {
+  LengthId dim, open;
+};
+GivenDim given_dim(Bounded& b, LengthId item, std::optional<LengthId> copied, int64_t most) {
+  Lengths& lengths = b.lengths();
+  const LengthId one = lengths.constant(1);
+  // Checked, not only proven: an axis beside one of 0 elements has no other limit.
+  const IntegerRange all = lengths.range(item);
+  item = b.check(LengthRule::kWithin, item, lengths.add(item, one), lengths.constant(most + 1),
+                 {std::max<int64_t>(-1, all.low), std::min(most, all.high)});
+  const LengthId open = lengths.combine(LengthFn::kEqual, item, lengths.constant(-1));
+  LengthId dim = lengths.add(item, lengths.add(open, open));
+  if (copied)
+    dim =
+        lengths.add(dim, lengths.mul(lengths.combine(LengthFn::kEqual, item, lengths.constant(0)), *copied));
+  return {lengths.max(dim, lengths.constant(0)), open};
+}
+
 // A shape that depends on data, or that a bounded value takes.
 bool reshape_bounded(NodeLowering& n, ValueId x, std::vector<LengthId> shape, bool allow_zero) {
   Bounded b(n);
@@ -53,26 +81,47 @@ bool reshape_bounded(NodeLowering& n, ValueId x, std::vector<LengthId> shape, bo
   const std::vector<LengthId> from = b.of_axes(x);
   LengthId whole = lengths.constant(1), others = lengths.constant(1);
   for (const LengthId length : from) whole = lengths.mul(whole, length);
-  std::optional<size_t> open;
+  // No axis of the result is longer: of the elements that x has, or would have with a 1 for each 0.
+  int64_t most = 1;
+  for (const LengthId length : from)
+    if (!checked_mul(most, std::max<int64_t>(lengths.high(length), 1), &most)) most = Lengths::kNoMaximum;
+  // Axes beside one of 0 elements can have any length: those that together need little memory.
+  if (lengths.known(whole) == 0)
+    most = std::max(most,
+                    static_cast<int64_t>(std::pow(kEmptyElements, 1.0 / static_cast<double>(shape.size()))));
+  std::vector<std::pair<size_t, LengthId>> open;  // axes that may be -1, and whether they are
   for (size_t i = 0; i < shape.size(); ++i) {
     const auto known = lengths.known(shape[i]);
+    const auto copied = !allow_zero && i < from.size() ? std::optional(from[i]) : std::nullopt;
     if (known == 0 && !allow_zero) {
-      if (i >= from.size()) return n.refuse_shapes("its shape copies dim {} of {}", i, to_string(n.dims(x)));
-      shape[i] = from[i];
+      if (!copied) return n.refuse_shapes("its shape copies dim {} of {}", i, to_string(n.dims(x)));
+      shape[i] = *copied;
     }
     if (known == -1) {
-      if (open) return n.refuse_shapes("its shape leaves two dims open");
-      open = i;
-    } else {
-      // No axis has more elements than the whole.
-      shape[i] = lengths.min(shape[i], lengths.constant(std::max<int64_t>(lengths.high(whole), 1)));
-      others = lengths.mul(others, shape[i]);
+      if (!open.empty() && lengths.known(open.front().second) == 1)
+        return n.refuse_shapes("its shape leaves two dims open");
+      shape[i] = lengths.constant(1);
+      open.insert(open.begin(), {i, shape[i]});
+      continue;
     }
+    if (!known && is_given(lengths, shape[i])) {
+      const GivenDim given = given_dim(b, shape[i], copied, most);
+      shape[i] = given.dim;
+      if (lengths.known(given.open) != 0) open.emplace_back(i, given.open);
+    }
+    if (!known) shape[i] = lengths.min(shape[i], lengths.constant(most));
+    others = lengths.mul(others, shape[i]);
   }
-  if (open) {
-    shape[*open] = lengths.div(whole, others);
-    const auto most = std::max<int64_t>(lengths.high(whole), 0);
-    shape[*open] = lengths.min(shape[*open], lengths.constant(most));
+  for (const auto& [axis, is_open] : open) {
+    const LengthId length =
+        lengths.min(lengths.div(whole, others), lengths.constant(std::max<int64_t>(lengths.high(whole), 0)));
+    if (lengths.known(is_open) == 1) {
+      shape[axis] = length;
+      continue;
+    }
+    const LengthId more = lengths.mul(is_open, lengths.sub(length, lengths.constant(1)));
+    const LengthId dim = lengths.max(lengths.add(shape[axis], more), lengths.constant(0));
+    shape[axis] = lengths.min(dim, lengths.constant(most));
   }
   return n.output(0, b.reshaped(x, shape));
 }
@@ -235,6 +284,11 @@ bool lower_expand(NodeLowering& n) {
     } else if (own && lengths.known(from[axis]) != 1) {
       const auto a = lengths.known(from[axis]), o = lengths.known(out[i]);
       if (a && o && *a != *o) return n.refuse_shapes("{} does not broadcast with its shape", to_string(d));
+      if (is_given(lengths, out[i])) {  // may be 1, which repeats nothing
+        const LengthId one = lengths.constant(1);
+        const LengthId repeats_none = lengths.combine(LengthFn::kEqual, out[i], one);
+        out[i] = lengths.add(out[i], lengths.mul(repeats_none, lengths.sub(from[axis], one)));
+      }
       out[i] = b.equal(from[axis], out[i]);
     } else {
       const auto most = b.with_maximum(out[i]);
