@@ -27,10 +27,15 @@ bool reads_narrow(const Node& node) {
   const auto* classify = node.as<ClassifyAttrs>();
   return rounds(node) || (classify != nullptr && classify->mask != kClassifyNan);
 }
+// The same bytes read as another type.
+bool reads_bits(const Node& node) {
+  const auto* view = node.as<ViewAttrs>();
+  return view != nullptr && view->dtype >= 0;
+}
 // The kernel of a custom operator takes and gives the types that its rule states. A cache is as the model
 // keeps it: widening it would cost as much as all the rows that it has room for.
 bool keeps_types(const Node& node) {
-  return rounds(node) || node.op() == Op::kCustom || node.op() == Op::kCacheUpdate;
+  return rounds(node) || reads_bits(node) || node.op() == Op::kCustom || node.op() == Op::kCacheUpdate;
 }
 class Retyping {
  public:

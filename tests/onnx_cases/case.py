@@ -58,7 +58,7 @@ def info(name, a=None, kind=None, shape="of"):
 
 KINDS = {"f": onnx.TensorProto.FLOAT, "d": onnx.TensorProto.DOUBLE, "h": onnx.TensorProto.FLOAT16,
          "i": onnx.TensorProto.INT32, "l": onnx.TensorProto.INT64, "b": onnx.TensorProto.BOOL,
-         "B": onnx.TensorProto.UINT8, "c": onnx.TensorProto.INT8, "w": onnx.TensorProto.BFLOAT16}
+         "B": onnx.TensorProto.UINT8, "c": onnx.TensorProto.INT8, "w": onnx.TensorProto.BFLOAT16, "U": onnx.TensorProto.UINT16}
 
 
 def graph(nodes, inputs, outputs, constants=None, value_info=()):

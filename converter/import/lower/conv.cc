@@ -117,6 +117,8 @@ bool lower_conv_transpose(NodeLowering& n) {
                            to_string(weights));
   const Dims input = spatial_dims(n.dims(x));
   const size_t axes = input.size();
+  if (std::find(input.begin(), input.end(), 0) != input.end())
+    return n.refuse_shapes("X {} has no elements along a spatial axis", to_string(n.dims(x)));
   // SAME pads of a transposed convolution follow from the output's size, not from read_spatial's rule.
   const std::string auto_pad = n.attr_string("auto_pad", "NOTSET");
   SpatialAttrs s;

@@ -36,10 +36,19 @@ ValueId gemm(NodeLowering& n) {
   const DType t = n.dtype(a);
   if (trans_a) a = n.transpose(a, {1, 0});
   const int64_t outputs = n.dims(b)[trans_b ? 0 : 1];
+  if (!is_float(t) && (alpha != std::floor(alpha) || beta != std::floor(beta))) {
+    // Factors that the integers do not have: the sums are scaled in float64, and what is behind the point is
+    // cut off.
+    ValueId y = n.emit(FullyConnectedAttrs{}, {a, trans_b ? b : n.transpose(b, {1, 0})});
+    y = n.mul(n.cast(y, DType::kFloat64), n.scalar(DType::kFloat64, alpha));
+    if (c != kAbsent && beta != 0)
+      y = n.add(y, n.mul(n.cast(c, DType::kFloat64), n.scalar(DType::kFloat64, beta)));
+    return n.cast(y, t);
+  }
   if (c != kAbsent && beta != 1) c = n.mul(c, n.scalar(t, beta));
   if (beta == 0) c = kAbsent;
   const bool row_bias =
-      c >= 0 && alpha == 1 && n.size(c) == outputs && (n.rank(c) == 1 || n.dims(c).back() == outputs);
+      c >= 0 && alpha == 1 && n.rank(c) > 0 && n.size(c) == outputs && n.dims(c).back() == outputs;
   std::vector<ValueId> operands{a, trans_b ? b : n.transpose(b, {1, 0})};
   if (row_bias) operands.push_back(n.reshape(c, {outputs}));
   ValueId y = n.emit(FullyConnectedAttrs{}, operands);

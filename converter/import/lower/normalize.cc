@@ -22,8 +22,9 @@ ValueId layer_norm(NodeLowering& n, ValueId x, ValueId scale, ValueId bias, int6
   if (mean || deviation) wanted.push_back(mean);
   if (deviation) wanted.push_back(true);
   const std::vector<ValueId> r = n.emit_many(LayerNormAttrs{axis, epsilon}, inputs, wanted);
-  if (mean) n.output(mean_output, r[1]);
-  if (deviation) n.output(deviation_output, r[2]);
+  // stash_type's default; for a type that is wider, too.
+  if (mean) n.output(mean_output, n.cast(r[1], DType::kFloat32));
+  if (deviation) n.output(deviation_output, n.cast(r[2], DType::kFloat32));
   return n.cast(r[0], n.dtype(x));
 }
 

@@ -24,14 +24,15 @@ template <ReduceFn Fn>
 bool lower_reduce(NodeLowering& n) {
   return n.output(0, reduce(n, Fn, n.input(0)));
 }
-// Roots and logarithms of integers are cut to integers where the result is not meant to hold fractions.
-bool lower_reduce_l2(NodeLowering& n) {
-  const ValueId sum = reduce(n, ReduceFn::kSumSquare, n.input(0));
-  return n.output(0, n.cast(n.emit(SqrtAttrs{}, {as_float(n, sum)}), n.dtype(sum)));
-}
-bool lower_reduce_log_sum(NodeLowering& n) {
-  const ValueId sum = reduce(n, ReduceFn::kSum, n.input(0));
-  return n.output(0, n.cast(n.emit(LogAttrs{}, {as_float(n, sum)}), n.dtype(sum)));
+// Integers are summed in float64, where squares and sums stay within range, and a root or logarithm is cut to
+// an integer.
+template <ReduceFn Fn, typename Attrs>
+bool lower_reduce_then(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  const DType t = n.dtype(x);
+  const ValueId sum = reduce(n, Fn, is_float(t) ? x : n.cast(x, DType::kFloat64));
+  return n.output(0, n.cast(n.emit(Attrs{}, {sum}), t));
 }
 
 template <ArgReduceFn Fn>
@@ -133,8 +134,8 @@ std::span<const OnnxOperator> reduce_rules() {
       {"ReduceProd", 1, lower_reduce<ReduceFn::kProd>, "N i", kTakesBounded | kGrows},
       {"ReduceSumSquare", 1, lower_reduce<ReduceFn::kSumSquare>, "N i", kTakesBounded | kGrows},
       {"ReduceL1", 1, lower_reduce<ReduceFn::kL1>, "N i", kTakesBounded | kGrows},
-      {"ReduceL2", 1, lower_reduce_l2, "N i", kTakesBounded | kFractions},
-      {"ReduceLogSum", 1, lower_reduce_log_sum, "N i", kTakesBounded | kFractions},
+      {"ReduceL2", 1, lower_reduce_then<ReduceFn::kSumSquare, SqrtAttrs>, "N i", kTakesBounded | kFractions},
+      {"ReduceLogSum", 1, lower_reduce_then<ReduceFn::kSum, LogAttrs>, "N i", kTakesBounded | kFractions},
       {"ReduceLogSumExp", 1, lower_reduce<ReduceFn::kLogSumExp>, "N i", kTakesBounded | kFractions},
       {"ArgMax", 1, lower_arg_reduce<ArgReduceFn::kMax>, "N", kTakesBounded | kOwnType},
       {"ArgMin", 1, lower_arg_reduce<ArgReduceFn::kMin>, "N", kTakesBounded | kOwnType},

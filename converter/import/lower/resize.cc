@@ -146,15 +146,13 @@ bool lower_resize(NodeLowering& n) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<int>(axes[i]);
     const auto in = static_cast<double>(dims[static_cast<size_t>(axis)]);
-    double span = in;
-    if (!roi.empty()) {
-      a.roi[axis] = roi[i], a.roi[static_cast<int>(rank) + axis] = roi[axes.size() + i];
-      span = in * (a.roi[static_cast<int>(rank) + axis] - a.roi[axis]);
-    }
+    if (!roi.empty()) a.roi[axis] = roi[i], a.roi[static_cast<int>(rank) + axis] = roi[axes.size() + i];
     if (!scales.empty()) {
       if (!(scales[i] > 0)) return n.refuse("a scale of {}", scales[i]);
       a.scales[axis] = scales[i];
-      a.sizes[axis] = length_of(span * scales[i]);
+      // Of the whole axis, whatever the roi: so do ONNX's shape inference and onnxruntime, against ONNX's
+      // text.
+      a.sizes[axis] = length_of(in * scales[i]);
     } else if (kept > 0) {
       a.scales[axis] = kept;
       a.sizes[axis] = length_of(kept * in + 0.5);
