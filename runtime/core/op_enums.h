@@ -50,6 +50,7 @@ enum class LengthRule {
   kWithin,    // 0 to limit: a part of an axis
   kPlanned,   // 0 to limit: what the plan has room for
   kPart,      // equal: elements from a start on, which is `length`
+  kUnfit,     // none: fails every run that comes to it
 };
 enum class RnnDirection { kForward = 0, kReverse, kBidirectional };
 enum class RnnActivation {

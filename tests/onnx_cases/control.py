@@ -181,8 +181,9 @@ def running_branches():
     yield simple("if_ranks_read_in_vain", [pick, node("Flatten", "p", "q"), node("Neg", "x", "y")], both[0], more=both[1:])
     yield refused("if_ranks_leave", model(graph([pick, node("Neg", "p", "y")], both[0], "y", k)), "pick", "[2,2,3]", "[2,6]", "one rank",
                   "'y'")
-    yield refused("if_ranks_do_not_fit", model(graph([pick, node("Transpose", "p", "t", perm=[1, 0], name="turn"), node("ReduceMax", "t", "y")],
-                                                     both[0], "y", k)), "turn", "Transpose")
+    # A reader that does not fit one of the branches.
+    yield simple("if_ranks_do_not_fit", [pick, node("Transpose", "p", "t", perm=[1, 0], name="turn"), node("ReduceMax", "t", "y")],
+                 both[1], constants=k, fails=[(both[0], "'pick then_branch: turn' (CheckLength): a branch was taken")])
     few = [helper.make_graph(nodes, name, [], [helper.make_tensor_sequence_value_info(out, TensorProto.FLOAT, None)])
            for name, out, nodes in (("three", "l1", [node("Neg", "x", "g"), node("SequenceConstruct", "x g x", "l1")]),
                                     ("one", "l2", [node("SequenceConstruct", "x", "l2")]), ("none", "l3", [node("SequenceEmpty", [], "l3")]))]
@@ -210,6 +211,77 @@ def failing_bodies():
                  at, constants={"zero": np.float32(0)}, fails=[({**at, "k": np.array(5, np.int64)}, "'within' (Gather)")])
 
 
+def unfit_branches():
+    """A branch that does not fit the given shapes, beside one that does: a run that takes it fails."""
+    x = floats("unfit", 2, 6)
+    shape = ("--shape", "x=2,6")
+
+    def case(name, nodes, feeds, *outputs, flags=(), **more):  # onnxruntime loads it because the file leaves x open
+        return simple(name, nodes, {**feeds, "x": (x, [None, None])}, *outputs, flags=(*shape, *flags), **more)
+
+    on, off = ({"x": x, "r": np.array(rate, np.int64)} for rate in (16000, 8000))
+
+    def branch(name, nodes, outputs="b", **constants):
+        return helper.make_graph(nodes, name, [], [info(o) for o in outputs.split()],
+                                 [helper.make_tensor(k, TensorProto.INT64, [len(v)], v) for k, v in constants.items()])
+
+    fits = branch("fits", [node("Neg", "x", "b")])
+    unfit = {"reshape": branch("u", [node("Reshape", "x to", "b", name="bad")], to=[5, 5]),
+             "squeeze": branch("u", [node("Unsqueeze", "x a", "v"), node("Squeeze", "v z", "w", name="bad"), node("Exp", "w", "b")], a=[0], z=[1]),
+             "matmul": branch("u", [node("MatMul", "x x", "b", name="bad")]),
+             "add": branch("u", [node("Slice", "x s e a", "v"), node("Add", "v x", "b", name="bad")], s=[0], e=[4], a=[1]),
+             "concat": branch("u", [node("Slice", "x s e a", "v"), node("Concat", "v x", "b", axis=0, name="bad")], s=[0], e=[4], a=[1]),
+             "split": branch("u", [node("Split", "x to", "b v", axis=1, name="bad")], to=[4, 4]),
+             "gather": branch("u", [node("Gather", "x to", "b", axis=1, name="bad")], to=[7]),
+             "lstm": branch("u", [node("Unsqueeze", "x a", "v"), node("LSTM", "v x x", "w b", hidden_size=2, name="bad")], a=[0])}
+    k = {"rate": np.int64(16000), "shape": arr64(1), "scalar": arr64()}
+    rates = [node("Equal", "r rate", "c")]
+    words = "'pick {}_branch: bad' (CheckLength): a branch was taken that does not fit"
+    for name, bad in unfit.items():
+        yield case(f"if_unfit_{name}", [*rates, node("If", "c", "y", then_branch=fits, else_branch=bad, name="pick")], on, constants=k,
+                     fails=[(off, words.format("else"))])
+    bad = unfit["matmul"]
+    # Other ways from the input to the condition, the other branch, readers, results of other types.
+    computed = [node("Sub", "r rate", "d"), node("Cast", "d", "e", to=TensorProto.BOOL), node("Reshape", "e shape", "f"), node("Not", "f", "c")]
+    yield case("if_unfit_computed", [*computed, node("If", "c", "y", then_branch=fits, else_branch=bad, name="pick")], on, constants=k,
+                 fails=[(off, words.format("else"))])
+    yield case("if_unfit_then", [*rates, node("If", "c", "b1", then_branch=bad, else_branch=fits, name="pick"), node("Mul", "b1 x", "y")],
+                 off, constants=k, fails=[(on, words.format("then"))])
+    kinds = {"b": TensorProto.FLOAT16, "l": TensorProto.INT64, "t": TensorProto.BOOL, "s": TensorProto.FLOAT}
+    outs = [info(o, kind=kind) for o, kind in kinds.items()]
+    four = [node("Cast", "x", "b", to=10), node("Shape", "x", "l"), node("Less", "x b0", "t"), node("ReduceMax", "x", "s", keepdims=0)]
+    many, none = (helper.make_graph(nodes, "many", [], outs) for nodes in
+                  ([node("Neg", "x", "b0"), *four], [node("MatMul", "x x", "b0", name="bad"), *four]))
+    yield case("if_unfit_types", [*rates, node("If", "c", "y l1 t1 s1", then_branch=many, else_branch=none, name="pick")], on,
+                 "y:h l1:l t1:b s1", constants=k, fails=[(off, words.format("else"))])
+    # In a branch, in a loop, and where neither branch of an inner If fits.
+    inner = branch("inner", [node("If", "d", "b", then_branch=fits, else_branch=bad, name="pick")])
+    for rate, d in ((16000, True), (8000, True), (8000, False)):
+        feeds = {**(on if rate == 16000 else off), "d": np.array(d)}
+        yield case(f"if_unfit_nested_{rate}_{d}", [*rates, node("If", "c", "y", then_branch=fits, else_branch=inner, name="outer")], feeds
+                     if rate == 16000 or d else {**on, "d": np.array(True)}, constants=k,
+                     fails=[] if rate == 16000 or d else [(feeds, words.format("else"))])
+    neither = branch("neither", [node("If", "d", "b", then_branch=unfit["reshape"], else_branch=bad, name="pick")])
+    both = {**on, "d": np.array(True)}
+    yield case("if_unfit_neither", [*rates, node("If", "c", "y", then_branch=fits, else_branch=neither, name="outer")], both, constants=k,
+                 fails=[({**both, **off}, "'outer else_branch: bad")])
+    body = helper.make_graph([node("Identity", "go", "go_o"), node("If", "c", "v", then_branch=fits, else_branch=bad, name="pick"),
+                              node("Add", "v a", "a_o")], "body",
+                             [info("i", kind=TensorProto.INT64, shape=[]), info("go", kind=TensorProto.BOOL, shape=[]), info("a")],
+                             [info("go_o", kind=TensorProto.BOOL, shape=[]), info("a_o")])
+    yield case("if_unfit_in_loop", [*rates, node("Loop", "n t x", "y", body=body)], on,
+                 constants={**k, "n": np.int64(300), "t": np.array(True)}, fails=[(off, words.format("else"))], rtol=1e-3)
+    # The advice works; what onnxruntime refuses, or an operator that is not read, is no matter of shapes.
+    pick = [*rates, node("If", "c", "y", then_branch=fits, else_branch=bad, name="pick")]
+    yield refused("if_unfit_strict", model(graph(pick, on, "y", k)), "'pick'", "else_branch", "'bad' (MatMul)", "--const r=FILE.npy", codes=(1,),
+                  flags=(*shape, "--strict"))
+    yield case("if_unfit_given", pick, on, constants=k, flags=("--strict",), consts={"r": on["r"]})
+    yield refused("if_unfit_both", model(graph([*rates, node("If", "c", "y", then_branch=unfit["reshape"], else_branch=bad)], on, "y", k)),
+                  "(Reshape)", "(MatMul)")
+    yield refused("if_unfit_and_more", model(graph([*rates, node("If", "c", "y", then_branch=fits, else_branch=branch(
+        "more", [node("MatMul", "x x", "v", name="bad"), node("Mystery", "x", "w"), node("Add", "v w", "b")]))], on, "y", k)), "Mystery")
+
+
 def cases():
-    for make in (known_conditions, running_slices, carried_sequences, running_sequences, running_branches, failing_bodies):
+    for make in (known_conditions, running_slices, carried_sequences, running_sequences, running_branches, failing_bodies, unfit_branches):
         yield from make()

@@ -180,11 +180,16 @@ TEST(CheckLength, ReportsBothNumbers) {
   EXPECT_EQ(part.b, 3);
 }
 
+// A branch that was not converted: not an error of numbers, which folding would report.
+TEST(CheckLength, FailsForABranchThatDoesNotFit) {
+  expect_run_fails(Code::kUnsupported, rule(LengthRule::kUnfit), lengths(0, 0, 0));
+}
+
 TEST(CheckLength, RefusesWhatIsNotALength) {
   const Tensor one = tensor<int64_t>({}, {1});
   expect_refused(rule(LengthRule::kMeet), {one, one, tensor<int32_t>({}, {1})});
   expect_refused(rule(LengthRule::kMeet), {one, tensor<int64_t>({1}, {1}), one});
-  expect_refused(CheckLengthAttrs{.rule = 5}, {one, one, one});
+  expect_refused(CheckLengthAttrs{.rule = 6}, {one, one, one});
   expect_refused(CheckLengthAttrs{.rule = -1}, {one, one, one});
 }
 

@@ -8,11 +8,14 @@
 #include "converter/import/lower/control.h"
 #include "converter/import/lower/if_readers.h"
 #include "converter/import/lower/stack.h"
+#include "converter/import/lower/unfit_branch.h"
 #include "converter/ir/dims.h"
 #include "converter/types/branch_edge.h"
 
 namespace sinter::convert {
 namespace {
+
+constexpr const char* kBranches[] = {"then_branch", "else_branch"};
 
 // Gives both branches the same captured inputs in the same order.
 std::vector<ValueId> merge_captures(LoweredBody& a, LoweredBody& b, const Graph& outer) {
@@ -125,29 +128,51 @@ class Branches {
   bool moved() const { return moved_; }
 
  private:
+  // A branch that does not fit the shapes, where the other one does, is replaced by one that fails.
   bool lower_both(Diagnostics& reasons) {
     stacks_.clear();
+    Diagnostics own[2];
+    bool unfit[2];
     for (size_t k = 0; k < 2; ++k) {
-      bodies_[k] = n_.parent().lower_body(*sources_[k], {}, reasons, {}, [&](GraphLowering& inner) {
-        std::vector<ValueId>& results = inner.graph().outputs;
-        if (moved()) {
-          std::map<std::string, ValueId> given;
-          for (size_t i = 0; i < results.size() && i < n_.node().outputs.size(); ++i)
-            given[n_.node().outputs[i]] = results[i];
-          results = inner.lower_behind(given, readers_.nodes, readers_.results);
-        }
-        tensors_.resize(results.size());
-        ImportedNode owner;
-        owner.name = n_.node().name, owner.op_type = n_.node().op_type;
-        NodeLowering end(inner, owner);
-        expected_[k].clear();
-        for (size_t i = 0; i < results.size(); ++i) {
-          stack_result(end, i, &results[i]);
-          expected_[k].push_back(expected_dims(inner, results[i]));
-        }
-      });
+      const std::set<size_t> stacks = stacks_;
+      const size_t decided = n_.parent().ledger().size();
+      lower_branch(k, own[k]);
+      unfit[k] = !bodies_[k] && refused_for_shapes(own[k]);
+      if (!unfit[k]) continue;
+      stacks_ = stacks;
+      n_.parent().ledger().rewind(decided);
+    }
+    for (size_t k = 0; k < 2; ++k) {
+      const size_t other = 1 - k;
+      if (!unfit[k] || !bodies_[other]) {
+        for (const Diagnostic& d : own[k].all()) reasons.add(d);
+        continue;
+      }
+      bodies_[k] = unfit_branch(n_, *bodies_[other]->graph, kBranches[k], own[k], reasons);
+      expected_[k] = expected_[other];
     }
     return bodies_[0] && bodies_[1];
+  }
+
+  void lower_branch(size_t k, Diagnostics& reasons) {
+    bodies_[k] = n_.parent().lower_body(*sources_[k], {}, reasons, {}, [&](GraphLowering& inner) {
+      std::vector<ValueId>& results = inner.graph().outputs;
+      if (moved()) {
+        std::map<std::string, ValueId> given;
+        for (size_t i = 0; i < results.size() && i < n_.node().outputs.size(); ++i)
+          given[n_.node().outputs[i]] = results[i];
+        results = inner.lower_behind(given, readers_.nodes, readers_.results);
+      }
+      tensors_.resize(results.size());
+      ImportedNode owner;
+      owner.name = n_.node().name, owner.op_type = n_.node().op_type;
+      NodeLowering end(inner, owner);
+      expected_[k].clear();
+      for (size_t i = 0; i < results.size(); ++i) {
+        stack_result(end, i, &results[i]);
+        expected_[k].push_back(expected_dims(inner, results[i]));
+      }
+    });
   }
 
   // A sequence leaves a branch as a stack. An empty one has the tensors' shape from the other branch.
@@ -234,8 +259,8 @@ ValueId chosen(NodeLowering& n, ValueId condition, const Graph& a, const Graph& 
 
 // If-1 to 25.
 bool lower_if(NodeLowering& n) {
-  const ImportedGraph* branches[2] = {n.attr_graph("then_branch"), n.attr_graph("else_branch")};
-  if (!branches[0] || !branches[1]) return n.refuse("has no {}", branches[0] ? "else_branch" : "then_branch");
+  const ImportedGraph* branches[2] = {n.attr_graph(kBranches[0]), n.attr_graph(kBranches[1])};
+  if (!branches[0] || !branches[1]) return n.refuse("has no {}", kBranches[branches[0] ? 1 : 0]);
   if (n.input(0) == kUnknown) return false;
   if (n.input(0) == kAbsent) return n.refuse("lacks its condition");
   if (const auto taken = known_truth(n, n.input(0))) {

@@ -77,9 +77,7 @@ ValueId indices_for(NodeLowering& n, ValueId indices, int64_t length) {
   if (c && !(range && range->low >= -length && range->high < length))
     for (const int64_t i : c->as_int64s())
       if (i < -length || i >= length)
-        return n.refuse_advising("store indices within the axis", "index {} is outside an axis of {}", i,
-                                 length),
-               kUnknown;
+        return n.refuse_shapes("index {} is outside an axis of {}", i, length), kUnknown;
   return t == DType::kInt32 || t == DType::kInt64 ? indices : n.cast(indices, DType::kInt64);
 }
 

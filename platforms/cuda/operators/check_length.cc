@@ -6,6 +6,7 @@ namespace sinter::cuda {
 
 Status lower_CheckLength(Lowering& l) {
   const auto rule = static_cast<LengthRule>(l.attrs<CheckLengthAttrs>().rule);
+  if (rule == LengthRule::kUnfit) return unsupported("the host reports it in words");
   CheckLengthArguments a;
   a.length = l.in(0).as<const int64_t>(), a.found = l.in(1).as<const int64_t>();
   a.limit = l.in(2).as<const int64_t>(), a.result = l.out(0).as<int64_t>();
