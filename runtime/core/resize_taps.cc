@@ -32,14 +32,14 @@ double coordinate(ResizeCoordinates how, const ResizeAxis& axis, double y) {
     case ResizeCoordinates::kHalfPixelSymmetric:
       return in / 2 * (1 - out / width) + (y + 0.5) / axis.scale - 0.5;
     case ResizeCoordinates::kPytorchHalfPixel:
-      return width == 1 ? -0.5 : (y + 0.5) / axis.scale - 0.5;
+      return axis.out > 1 ? (y + 0.5) / axis.scale - 0.5 : 0;
     case ResizeCoordinates::kAlignCorners:
       return width == 1 ? 0 : y * (in - 1) / (width - 1);
     case ResizeCoordinates::kAsymmetric:
       return y / axis.scale;
     case ResizeCoordinates::kTfCropAndResize: {
       const double span = axis.roi_end - axis.roi_begin;
-      const double x = width == 1 ? span * (in - 1) / 2 : y * span * (in - 1) / (width - 1);
+      const double x = axis.out > 1 ? y * span * (in - 1) / (out - 1) : span * (in - 1) / 2;
       return x + axis.roi_begin * (in - 1);
     }
     case ResizeCoordinates::kTfHalfPixelForNearest:

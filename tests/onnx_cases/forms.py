@@ -3,7 +3,7 @@ gives. Expected: of NumPy where onnxruntime refuses the equation (scalars, capit
 import itertools
 
 import numpy as np
-from case import floats, node, refused, model, graph, simple
+from case import arr64, floats, graph, model, node, refused, simple
 
 
 def equations():
@@ -49,6 +49,33 @@ def unknown_sizes():
     yield simple("sizes_named_alike", node("Add", "x z", "y"), declared, flags=("--shape", "x=1,3,4,6", "--shape", "z=1,3,4,1"))
 
 
+def resized_lengths():
+    """Resize by scales that give no whole length, to one element, and of a part of an axis."""
+    x = floats("resized lengths", 1, 2, 5, 7)
+
+    def resize(name, scales, shape=x.shape, roi=(), **attributes):
+        part = {"r": np.array(roi, np.float32)} if roi else {}
+        return simple(f"resize_{name}", node("Resize", ["x", "r" if roi else "", "s"], "y", **attributes),
+                      {"x": floats("resized lengths", *shape)}, constants={"s": np.array(scales, np.float32), **part}, opset=19, ir=9)
+
+    # 5 * 2.8 is 14 in float32, in which ONNX infers the shape.
+    for mode in ("linear", "nearest", "cubic"):
+        yield resize(f"{mode}_float32_length", [1, 1, 2.8, 1.6], mode=mode)
+        yield resize(f"{mode}_asymmetric_length", [1, 1, 2.3, 0.7], mode=mode, coordinate_transformation_mode="asymmetric")
+    yield simple("upsample_float32_length", node("Upsample", "x s", "y"), {"x": x}, constants={"s": np.array([1, 1, 2.8, 1], np.float32)}, opset=9)
+    for mode in ("linear", "cubic"):
+        yield resize(f"{mode}_to_one", [1, 1, 0.3, 0.5], (1, 2, 5, 3), mode=mode, coordinate_transformation_mode="pytorch_half_pixel")
+    for mode in ("linear", "nearest"):
+        yield resize(f"{mode}_part", [1, 1, 1.5, 1.3], roi=[0, 0, 0.25, 0.1, 1, 1, 0.9, 1], mode=mode, extrapolation_value=3.0,
+                     coordinate_transformation_mode="tf_crop_and_resize")
+    corners = dict(mode="linear", coordinate_transformation_mode="align_corners")
+    halves = {"s": np.array([1, 1, 1.5, 1], np.float32)}
+    yield refused("resize_corners_of_no_length", model(graph([node("Resize", ["x", "", "s"], "y", name="grow", **corners)], {"x": x}, "y", halves)),
+                  "'grow'", "7.5 elements of axis 2", "onnxruntime takes the length 7", "give sizes", codes=(1,), flags=("--strict",))
+    yield simple("resize_corners_by_sizes", node("Resize", ["x", "", "", "n"], "y", **corners), {"x": x}, constants={"n": arr64(1, 2, 7, 7)},
+                 flags=("--strict",))
+
+
 def cases():
-    for group in (equations, grids, unknown_sizes):
+    for group in (equations, grids, unknown_sizes, resized_lengths):
         yield from group()

@@ -386,10 +386,14 @@ def attention(m):
 
 def resized(m):
     """Resize between two scales, and before a product without a pair between them: rounded where the model rounds."""
-    x = m.x(1, 4, 6, 8)  # whole lengths when scaled
-    mode, coordinates = str(m.rng.choice(["linear", "cubic"])), str(m.rng.choice(["half_pixel", "align_corners", "asymmetric"]))
-    y = m.op("Resize", x, "", m.constant(np.array([1, 1, 2, m.rng.choice([1.5, 2])], "f")), mode=mode,
-             coordinate_transformation_mode=coordinates)
+    x = m.x(1, 4, 6, 8)
+    mode = str(m.rng.choice(["linear", "cubic", "nearest"]))
+    coordinates = str(m.rng.choice(["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                                    "tf_crop_and_resize"]))
+    # ONNX and onnxruntime align corners alike where the length is whole; no coordinate is in the middle between two pixels.
+    scales = (2, m.rng.choice([1.5, 2] if coordinates == "align_corners" else [0.6, 1.2, 1.6, 2, 2.4]))
+    region = m.constant(np.array([0, 0, 0.15, 0, 1, 1, 0.85, 1], "f")) if coordinates == "tf_crop_and_resize" else ""
+    y = m.op("Resize", x, region, m.constant(np.array([1, 1, *scales], "f")), mode=mode, coordinate_transformation_mode=coordinates)
     then = m.rng.integers(3)
     if then == 0:
         y = m.op("Conv", y, m.weights(5, 4, 3, 3), pads=[1] * 4)

@@ -10,6 +10,12 @@
 namespace sinter::convert {
 namespace {
 
+// The length of an axis that is scaled, as ONNX's shape inference computes it, in float32: 5 elements by 2.8
+// are 14.
+double scaled_length(int64_t length, double scale) {
+  return static_cast<double>(static_cast<float>(length) * static_cast<float>(scale));
+}
+
 // Whole elements of an axis; -1 for what no axis can have.
 int64_t length_of(double elements) {
   constexpr double kMost = 1ll << 40;
@@ -63,6 +69,19 @@ ValueId emit_resize(NodeLowering& n, ValueId x, ResizeAttrs a) {
     for (const double e : ends) a.roi.push(e);
   }
   return n.to_channels_first(n.emit(a, {n.to_channels_last(x)}));
+}
+
+// ONNX's tests and its reference place the last corner by the scaled length, though it is no whole number;
+// its text, onnxruntime and PyTorch by the length that the result has.
+void warn_of_two_readings(NodeLowering& n, int axis, double scaled, int64_t length) {
+  if (length < 2 || std::abs(scaled - static_cast<double>(length)) < 1e-5 * scaled) return;
+  n.parent().diagnostics().warn(
+      n.node().name, n.node().op_type,
+      fmt::format(
+          "align_corners with a scale that makes {:.6g} elements of axis {}: corners are aligned as in "
+          "ONNX's tests, by {:.6g}; onnxruntime takes the length {}",
+          scaled, axis, scaled, length),
+      "give sizes in place of scales, which have one meaning");
 }
 
 // Resize-10 (scales as input 1) and 11 to 19 (roi, scales, sizes).
@@ -150,9 +169,9 @@ bool lower_resize(NodeLowering& n) {
     if (!scales.empty()) {
       if (!(scales[i] > 0)) return n.refuse("a scale of {}", scales[i]);
       a.scales[axis] = scales[i];
-      // Of the whole axis, whatever the roi: so do ONNX's shape inference and onnxruntime, against ONNX's
-      // text.
-      a.sizes[axis] = length_of(in * scales[i]);
+      // Of the whole axis, whatever the roi: so do ONNX's shape inference and reference, and onnxruntime,
+      // against ONNX's text.
+      a.sizes[axis] = length_of(scaled_length(dims[static_cast<size_t>(axis)], scales[i]));
     } else if (kept > 0) {
       a.scales[axis] = kept;
       a.sizes[axis] = length_of(kept * in + 0.5);
@@ -162,6 +181,8 @@ bool lower_resize(NodeLowering& n) {
     }
     if (a.sizes[axis] < 0 || in == 0)
       return n.refuse_shapes("axis {} of size {} cannot be resized to {}", axis, in, a.sizes[axis]);
+    if (*c == ResizeCoordinates::kAlignCorners)
+      warn_of_two_readings(n, axis, in * a.scales[axis], a.sizes[axis]);
   }
   const bool fixed = std::equal(dims.begin(), dims.end(), a.sizes.begin());
   ValueId y = !open.empty() && fixed ? x : emit_resize(n, x, a);
@@ -191,7 +212,7 @@ bool lower_upsample(NodeLowering& n) {
   for (size_t i = 0; i < scales.size(); ++i) {
     if (!(scales[i] > 0)) return n.refuse("a scale of {}", scales[i]);
     a.scales.push(scales[i]);
-    a.sizes.push(length_of(static_cast<double>(n.dims(x)[i]) * scales[i]));
+    a.sizes.push(length_of(scaled_length(n.dims(x)[i], scales[i])));
     if (a.sizes[static_cast<int>(i)] < 0)
       return n.refuse_shapes("axis {} of {} cannot be scaled by {}", i, to_string(n.dims(x)), scales[i]);
   }
