@@ -16,12 +16,13 @@ struct Packer {
   bool (*packing)(const OpCall& call, int threads, Packing* packing, size_t* workspace) = nullptr;
   void (*pack)(const OpCall& call, std::byte* packed, ThreadPool* threads) = nullptr;
   Status (*run)(void* packed, const OpCall& call, RunContext& context) = nullptr;
+  bool keeps_weights = false;  // which runs read as well
 };
 // The packer, without its functions where the operation is not built: nothing calls them, nor links them.
 consteval Packer built(Packer packer) { return is_built(packer.op) ? packer : Packer{.op = packer.op}; }
 // Of the rows of an operation the first one that packs the call.
 constexpr Packer kPackers[] = {
-    built({Op::kConv, simd::winograd_packing, simd::pack_winograd, simd::run_winograd}),
+    built({Op::kConv, simd::winograd_packing, simd::pack_winograd, simd::run_winograd, true}),
     built({Op::kConv, simd::conv_packing, simd::pack_conv, simd::run_packed_conv}),
     built({Op::kFullyConnected, simd::connected_packing, simd::pack_connected, simd::run_packed_connected}),
     built({Op::kLstm, simd::lstm_packing, simd::pack_lstm, simd::run_packed_lstm}),
@@ -40,7 +41,7 @@ const Packer* packer_of(const OpCall& call, int threads, StepNeeds* needs) {
       continue;
     packing.bytes = align_up(packing.bytes, kBufferAlignment);
     packing.parameters[kPackingParameters - 1] = simd_instruction_set();
-    needs->packed = packing.inputs;
+    needs->packed = p.keeps_weights ? 0 : packing.inputs;
     return &p;
   }
   packing = {};

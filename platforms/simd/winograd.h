@@ -33,11 +33,18 @@ struct WinogradPlan {
   }
 };
 
+// Pixels of `channels` numbers, `row` and `pixel` floats apart.
+struct WinogradPixels {
+  const float* x;
+  int64_t row, pixel, channels;
+};
+
 // Where the transformed inputs of `count` neighbouring tiles go: floats from position to position, from tile
 // to tile, and from four channels to the next four where those of all tiles are together.
 struct WinogradInputs {
   float* to = nullptr;
   int64_t count = 0, position = 0, tile = 0, vector = 0;
+  int64_t rows = 0, columns = 0;  // outputs of all of these tiles that are in the image
 };
 
 // The outputs of a tile, for the first of its channels.
@@ -48,6 +55,43 @@ struct WinogradStore {
   int64_t row, pixel;     // floats from row to row, from pixel to pixel
   int64_t rows, columns;  // that are in the image
 };
+
+// Whether four channels of all tiles of a block are beside each other, or all channels of a tile.
+#if defined(__aarch64__)
+constexpr bool kTilesTogether = true;
+#else
+constexpr bool kTilesTogether = false;
+#endif
+
+// Transforms the inputs of neighbouring tiles, which share columns. `lines`: a vector for each position of
+// the tiles. Returns whether no output of theirs is small, or false where that takes a closer look
+// (small_outputs).
+using InputTransform = bool (*)(const WinogradPixels& x, float* lines, const WinogradInputs& to);
+// Transforms the products of one tile at m, `position` floats from position to position, and stores outputs.
+using OutputTransform = void (*)(const float* m, int64_t position, int64_t channels, float* lines,
+                                 const WinogradStore& to);
+// Those of tiles of this size.
+InputTransform input_transform(int64_t tile);
+OutputTransform output_transform(int64_t tile);
+// The products of one position, of a block of tiles.
+void multiply_tiles(const Gemm& g);
+
+// An output is small if the largest magnitude in its window is below that of the tile's inputs divided by
+// kWinogradSpread, and where the tile has an input that is NaN, infinite or not below kWinogradLargest.
+// Rounding errors of a tile are relative to its largest input. Small outputs are computed directly, so that
+// no output depends on an input outside its window (docs/numerics.md). Which ones these are depends on the
+// inputs of the tile alone, and so on no number of threads.
+constexpr int kWinogradSpreadBits = 6, kWinogradLargestBits = 64;  // powers of two
+// The most tiles of a block.
+constexpr int64_t kMostBlockTiles = 96;
+
+// A tile's small outputs of those in the image: bit tile * i + j for output j of row i. x: the first input.
+uint64_t small_outputs(int64_t tile, const WinogradPixels& x, int64_t rows, int64_t columns);
+// Computes these outputs directly. The first input is pixel (top, left) of `image`; `filters` [channels, 3,
+// 3, g.in_channels], `to` begin at the first of these output channels. `window`: the numbers of a window.
+void compute_small_outputs(const Geometry& g, uint64_t small, int64_t tile, const float* image, int64_t top,
+                           int64_t left, const float* filters, int64_t channels, const WinogradStore& to,
+                           float* window);
 
 // `sharing`: the workspace of a thread is at most this part of what one thread alone has, if some tiles fit.
 // False on overflow.

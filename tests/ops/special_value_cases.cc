@@ -1,8 +1,11 @@
 // NaN, infinities and numbers below the smallest normal one: every backend gives what the reference gives, in
 // float64 and then rounded once.
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/core/op_enums.h"
+#include "tests/op_harness/backends.h"
+#include "tests/op_harness/instruction_sets.h"
 #include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
@@ -133,6 +136,86 @@ TEST(SpecialValues, NanThroughArithmetic) {
   }
   check_taken_by("simd", ClampAttrs{.min = -1, .max = 1}, {a});
   check_taken_by("simd", ClampAttrs{.min = 0, .max = kInfinity}, {a});
+}
+
+std::vector<float> first_of(const std::vector<Tensor>& results) { return results[0].values<float>(); }
+
+// Values that no window of an output contains do not change a bit of it. inputs: those of the call; of the
+// first one, one number at `place` becomes large, infinite and NaN.
+template <class A>
+void check_unread(const A& attrs, const std::vector<Tensor>& inputs, size_t place) {
+  const auto with = [&](const Tensor& t, float value) {
+    auto v = t.values<float>();
+    v[place] = value;
+    return tensor<float>(t.dims, v);
+  };
+  // Outputs that read the number are not 0 if it is the only one that is not.
+  std::vector<Tensor> marks = {with(full<float>(inputs[0].dims, 0), 1)};
+  for (size_t i = 1; i < inputs.size(); ++i) marks.push_back(full<float>(inputs[i].dims, i == 1 ? 1 : 0));
+  const std::vector<float> reads = first_of(run_op(attrs, marks, {.backends = false}));
+  const auto unread = std::count(reads.begin(), reads.end(), 0.0f);
+  EXPECT_TRUE(unread > 0 && unread < std::ssize(reads)) << op_name(A::kOp);
+  for (TestedBackend& tested : tested_backends()) {
+    if (tested.has_device_memory() || !takes(tested.name(), attrs, inputs)) continue;
+    const InstructionSets* sets = InstructionSets::of(tested.name());
+    for (const char* set : sets != nullptr ? sets->names() : std::vector<const char*>{nullptr}) {
+      EXPECT_TRUE(sets == nullptr || sets->limit(set));
+      std::vector<Tensor> changed = inputs;
+      const std::vector<float> clean = first_of(run_on(tested.name(), attrs, inputs));
+      for (const float value : {1e8f, -1e30f, kInf, kNan}) {
+        SCOPED_TRACE(testing::Message() << op_name(A::kOp) << ", " << tested.name() << ", "
+                                        << (set != nullptr ? set : "") << ", " << value);
+        changed[0] = with(inputs[0], value);
+        const std::vector<float> got = first_of(run_on(tested.name(), attrs, changed));
+        for (size_t i = 0; i < got.size(); ++i) {
+          if (reads[i] == 0) {
+            ASSERT_EQ(got[i], clean[i]) << i;
+          }
+        }
+      }
+    }
+    if (sets != nullptr) sets->limit(nullptr);
+  }
+}
+
+TEST(SpecialValues, StayInTheirWindows) {
+  const auto number = [](const Shape& x, int64_t pixel, int64_t channel) {
+    return static_cast<size_t>(pixel * x[3] + channel % x[3]);
+  };
+  for (const int64_t in : {1, 3, 8, 17})
+    for (const int64_t out : {1, 4, 8, 37}) {
+      const Shape x = {2, 9, 11, in};
+      const Tensor image = noise<float>(x, -1, 1, 1), bias = noise<float>({out}, -1, 1, 3);
+      const size_t place = number(x, 50, 1);
+      check_unread(conv_attrs(0), {image, noise<float>({out, 1, 1, in}, -1, 1, 2), bias}, place);
+      check_unread(conv_attrs(1), {image, noise<float>({out, 3, 3, in}, -1, 1, 2), bias}, place);
+      ConvAttrs strided = conv_attrs(2);
+      strided.strides = {2, 2}, strided.dilations = {1, 2};
+      check_unread(strided, {image, noise<float>({out, 3, 3, in}, -1, 1, 2), bias}, place);
+      check_unread(transposed_attrs(), {image, noise<float>({out, 3, 3, in}, -1, 1, 2), bias}, place);
+    }
+  for (const int64_t c : {1, 5, 16, 37}) {
+    const Shape x = {2, 9, 11, c};
+    const Tensor image = noise<float>(x, -1, 1, 1);
+    const size_t place = number(x, 50, 2);
+    for (const int64_t k : {2, 3, 5}) {
+      check_unread(depthwise_attrs(k / 2), {image, noise<float>({k, k, c}, -1, 1, 2)}, place);
+      for (const int64_t stride : {1, 2}) {
+        check_unread(pool_attrs<AvgPoolAttrs>(k, stride, k / 2), {image}, place);
+        check_unread(pool_attrs<MaxPoolAttrs>(k, stride, k / 2), {image}, place);
+      }
+    }
+    ResizeAttrs resize;
+    resize.mode = static_cast<int64_t>(ResizeMode::kLinear);
+    resize.coordinates = static_cast<int64_t>(ResizeCoordinates::kHalfPixel);
+    resize.sizes = {2, 18, 22, c}, resize.scales = {1, 2, 2, 1};
+    check_unread(resize, {image}, place);
+    ConvAttrs grouped = conv_attrs(1);
+    grouped.group = 2;
+    const Shape wide = {2, 9, 11, 2 * c};
+    check_unread(grouped, {noise<float>(wide, -1, 1, 1), noise<float>({10, 3, 3, c}, -1, 1, 2)},
+                 number(wide, 50, 2));
+  }
 }
 
 #ifndef __arm__  // NEON of 32-bit ARM takes and gives zero for them; no option changes that.
