@@ -84,7 +84,7 @@ struct FarPixels {
   bool every_channel = true;  // of these pixels, or one of each
   double scale = 1;           // of the noise
 };
-Tensor with_pixels(const FarPixels& c, Tensor image, float value) {
+Tensor with_pixels(const FarPixels& c, const Tensor& image, float value) {
   auto v = image.values<float>();
   const int64_t channels = c.image[3];
   for (const int64_t pixel : c.pixels)
