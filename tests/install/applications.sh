@@ -195,5 +195,24 @@ if ! (cd "$work" && "$work/readme/readme" gpu.sinter) > "$work/said" 2>&1; then
 else
   expect "$work/said" '^0\.9'
 fi
-strip -o "$work/stripped" "$work/readme/readme"
-echo "the documented examples compile and run, and take $(stat -c %s "$work/stripped") bytes without symbols"
+
+# small PROGRAM FILE: without symbols it has at most 1 % more bytes than sizes.tsv has for this build type, processor and compiler.
+small() {
+  local bytes allowed
+  strip -o "$work/stripped" "$2"
+  bytes=$(stat -c %s "$work/stripped")
+  allowed=$(awk -v kind="$kind" -v name="$1" '$1 == kind && $2 == name { print $3 }' "$here/sizes.tsv")
+  if [ -z "$allowed" ]; then
+    echo "$1 takes $bytes bytes without symbols; sizes.tsv has no row for $kind"
+  elif [ "$bytes" -gt $((allowed + allowed / 100)) ]; then
+    echo "$1 takes $bytes bytes without symbols, more than 1 % above the $allowed of sizes.tsv; make them fewer, or raise the number there"
+    exit 1
+  else
+    echo "$1 takes $bytes bytes without symbols"
+  fi
+}
+option() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
+kind=$(uname -m)-gcc$("$CXX" -dumpversion)-$(option CMAKE_BUILD_TYPE)
+[ "$(option SINTER_CUDA)" = OFF ] || kind=$kind-cuda
+small runner "$work/readme/readme"
+small sinter "$sinter"
