@@ -150,6 +150,10 @@ class NodeLowering {
   void warn(fmt::format_string<Args...> format, Args&&... args) {
     warn_text(fmt::format(format, std::forward<Args>(args)...));
   }
+  template <class... Args>
+  void warn_advising(std::string advice, fmt::format_string<Args...> format, Args&&... args) {
+    warn_text(fmt::format(format, std::forward<Args>(args)...), std::move(advice));
+  }
   bool refused() const { return refused_; }
 
   // Gives the operands the types that the operator's row (onnx_operator.h) requires, and
@@ -173,11 +177,12 @@ class NodeLowering {
   std::string shape_advice() const;
   std::string operands_text();
   std::string sequence_text(ValueId v) const;
-  void warn_text(std::string message);
+  void warn_text(std::string message, std::string advice = {});
   bool widen_sub_bytes(std::vector<ValueId>* inputs, const std::vector<ValueId>& operands);
   void drop_needless_bounds();
-  std::vector<OperandFact> facts_of(const std::vector<ValueId>& values, const std::vector<std::string>& names,
-                                    std::string_view what, bool long_sum);
+  std::vector<OperandFact> facts_of(const OperandRules& rules, const std::vector<ValueId>& values,
+                                    const std::vector<std::string>& names, std::string_view what,
+                                    bool long_sum);
   ResultFact result_fact(const OperandRules& rules, const std::vector<OperandFact>& facts);
   bool apply(const Settlement& settled, const std::vector<OperandFact>& facts,
              const std::vector<std::string>& names, std::vector<ValueId>* values);

@@ -421,8 +421,8 @@ bool NodeLowering::refuse_text(std::string message, std::string advice) {
   return false;
 }
 
-void NodeLowering::warn_text(std::string message) {
-  parent_.diagnostics().warn(node_.name, node_.op_type, std::move(message));
+void NodeLowering::warn_text(std::string message, std::string advice) {
+  parent_.diagnostics().warn(node_.name, node_.op_type, std::move(message), std::move(advice));
 }
 
 }  // namespace sinter::convert

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "converter/import/lower.h"
+#include "converter/import/result_readers.h"
 #include "converter/ir/integer_range.h"
 #include "converter/ir/op_traits.h"
 #include "converter/types/representable.h"
@@ -142,7 +143,7 @@ void NodeLowering::drop_needless_bounds() {
   }
 }
 
-std::vector<OperandFact> NodeLowering::facts_of(const std::vector<ValueId>& values,
+std::vector<OperandFact> NodeLowering::facts_of(const OperandRules& rules, const std::vector<ValueId>& values,
                                                 const std::vector<std::string>& names, std::string_view what,
                                                 bool long_sum) {
   const Graph& graph = parent_.graph();
@@ -155,9 +156,15 @@ std::vector<OperandFact> NodeLowering::facts_of(const std::vector<ValueId>& valu
     mixed |= facts[i].dtype != facts[0].dtype;
   }
   // The rest is expensive to find out, and nothing asks for it of operands that have one type.
-  for (size_t i = 0; i < values.size() && mixed; ++i) {
-    if (facts[i].constant) continue;
-    if (is_integer(facts[i].dtype)) facts[i].exact_in_float = exact_in_float(graph, values[i]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const char word = operand_word(rules, i);
+    if (word == 'b' && is_float(facts[i].dtype) && !facts[i].constant)
+      facts[i].whole = is_whole(graph, values[i]);
+    if (facts[i].constant || !mixed || word == 'b' || word == 'i' || word == '*') continue;
+    if (is_integer(facts[i].dtype)) {
+      facts[i].exact_in_float = exact_in_float(graph, values[i]);
+      facts[i].range = integer_range(graph, values[i]);
+    }
     if (facts[i].dtype == DType::kFloat64 && !parent_.options().keep_float64 &&
         parent_.options().keep.count(names[i]) == 0) {
       facts[i].bounded = bounded(graph, values[i]);
@@ -169,9 +176,18 @@ std::vector<OperandFact> NodeLowering::facts_of(const std::vector<ValueId>& valu
 
 ResultFact NodeLowering::result_fact(const OperandRules& rules, const std::vector<OperandFact>& facts) {
   ResultFact result;
-  if (facts.empty() || node_.outputs.empty()) return result;
+  if (facts.empty() || node_.outputs.empty() ||
+      rules.operands.find_first_of("NFIA") == std::string_view::npos)
+    return result;
   const auto any = [&](auto of) { return std::any_of(facts.begin(), facts.end(), of); };
   const bool mixed = any([&](const OperandFact& f) { return f.dtype != facts[0].dtype; });
+  const auto is_truth = [](const OperandFact& f) { return f.dtype == DType::kBool; };
+  if (counts_truths(rules) && std::all_of(facts.begin(), facts.end(), is_truth))
+    result.truth = read_as_truth(parent_.source(), node_.outputs[0]);
+  const OnnxOperator* op = find_operator(node_.domain, node_.op_type);
+  if (any(is_truth) && any([](const OperandFact& f) { return is_float(f.dtype); }) && op != nullptr &&
+      !op->has(kOwnType))
+    result.index = index_reader(parent_.model().graph, parent_.source(), node_.outputs[0]);
   result.angle = mixed && any([](const OperandFact& f) { return f.dtype == DType::kFloat64; }) &&
                  feeds_angle(parent_.source(), node_.outputs);
   const bool power = rules.operands.find('e') != std::string_view::npos;
@@ -188,7 +204,7 @@ ResultFact NodeLowering::result_fact(const OperandRules& rules, const std::vecto
 bool NodeLowering::apply(const Settlement& settled, const std::vector<OperandFact>& facts,
                          const std::vector<std::string>& names, std::vector<ValueId>* values) {
   if (!settled.refusal.empty()) return refuse_text(settled.refusal, settled.advice);
-  if (!settled.warning.empty()) warn_text(settled.warning);
+  if (!settled.warning.empty()) warn_text(settled.warning, settled.advice);
   std::vector<TypeRequest> requests;
   for (const OperandFact& f : facts)
     if (f.dtype != DType::kNone) requests.push_back({f.name, f.dtype, f.constant != nullptr});
@@ -200,7 +216,7 @@ bool NodeLowering::apply(const Settlement& settled, const std::vector<OperandFac
     if (refused_) return false;
     parent_.ledger().add({names[i], node_.name, node_.op_type, facts[i].dtype, s.type, s.rule, s.reason,
                           retyped ? TypeEffect::kRetyped : TypeEffect::kCast, requests});
-    if (s.doubtful) warn_text(s.reason);
+    if (!s.advice.empty()) warn_text(s.reason, s.advice);
   }
   return true;
 }
@@ -214,7 +230,7 @@ bool NodeLowering::settle_operands() {
                                            ? true
                                            : rank(inputs_.empty() ? kAbsent : inputs_[0]) > 0 &&
                                                  dims(inputs_[0]).back() >= kLongSum);
-  const std::vector<OperandFact> facts = facts_of(inputs_, node_.inputs, "operand", long_sum);
+  const std::vector<OperandFact> facts = facts_of(rules, inputs_, node_.inputs, "operand", long_sum);
   const Settlement settled = settle(rules, facts, result_fact(rules, facts));
   inner_ = settled.inner, result_ = settled.result;
   if (!apply(settled, facts, node_.inputs, &inputs_)) return false;
@@ -232,24 +248,10 @@ bool NodeLowering::settle_operands() {
 bool NodeLowering::settle_tensors(std::vector<ValueId>* tensors) {
   std::vector<std::string> names;
   for (const ValueId v : *tensors) names.push_back(v < 0 ? std::string() : parent_.graph().value(v).name);
-  const std::vector<OperandFact> facts = facts_of(*tensors, names, "tensor", false);
-  return apply(settle({node_.op_type, "A+"}, facts), facts, names, tensors);
+  const OperandRules rules{node_.op_type, "A+"};
+  const std::vector<OperandFact> facts = facts_of(rules, *tensors, names, "tensor", false);
+  return apply(settle(rules, facts), facts, names, tensors);
 }
-
-namespace {
-
-// The readers of a value: calls `see(node, operand)` for nodes of the graph and of the bodies within it.
-template <class See>
-void each_reader(const ImportedGraph& source, const std::string& name, const See& see) {
-  for (const ImportedNode& node : source.nodes) {
-    for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (node.inputs[i] == name) see(node, i);
-    for (const ImportedAttribute& a : node.attributes)
-      for (const auto& body : a.graphs) each_reader(*body, name, see);
-  }
-}
-
-}  // namespace
 
 // Numbers keep their type on the way through arithmetic and what moves data: only a Cast ends the search.
 bool NodeLowering::read_as_fractions(const std::string& name, std::set<std::string>& seen) {

@@ -1,11 +1,78 @@
 // The declared types of the model's outputs against the computed ones (rule output.declared).
 #include <fmt/format.h>
 
+#include <cmath>
+#include <optional>
+#include <vector>
+
 #include "converter/import/lower.h"
 #include "converter/ir/integer_range.h"
+#include "converter/ir/op_traits.h"
+#include "converter/types/representable.h"
 
 namespace sinter::convert {
 namespace {
+
+// What a narrower floating-point type loses of an output: numbers of the model itself, and integers, which
+// reach the output by movement and choices alone. Rounding what is computed is no loss.
+class OutputLoss {
+ public:
+  OutputLoss(const Graph& graph, DType declared)
+      : graph_(graph), declared_(declared), producer_(graph.values.size(), nullptr) {
+    for (const Node& node : graph.nodes)
+      for (const ValueId out : node.outputs)
+        if (out >= 0) producer_[static_cast<size_t>(out)] = &node;
+  }
+
+  const Node* infinite_at = nullptr;  // set: this node puts `number` into the output, which becomes infinite
+  double number = 0;
+  bool rounds = false;  // an integer may have more bits than the type
+
+  // Numbers below or above 0 count if `low` or `high`; integers, unless they are only padded.
+  void find(ValueId id, int depth = kDepth, bool low = true, bool high = true, bool integers = true) {
+    const Node* node = id < 0 ? nullptr : producer_[static_cast<size_t>(id)];
+    if (node == nullptr || depth == 0) return;
+    if (node->op() == Op::kCast && integers) return find_integers(*node);
+    // The larger of two numbers is not the smallest there is.
+    low &= node->op() != Op::kMax, high &= node->op() != Op::kMin;
+    size_t first = 0, end = selected_operands(*node);
+    if (node->op() == Op::kWhere) first = 1, end = 3;
+    if (node->op() == Op::kPad) end = node->inputs.size(), integers = false;
+    for (size_t i = first; i < end; ++i) {
+      if (node->inputs[i] >= 0 && graph_.value(node->inputs[i]).constant)
+        find_numbers(*node, *graph_.value(node->inputs[i]).constant, low, high);
+      else
+        find(node->inputs[i], depth - 1, low, high, integers);
+    }
+  }
+
+ private:
+  static constexpr int kDepth = 12;
+  static constexpr int64_t kMostLookedAt = 65536;
+
+  void find_integers(const Node& cast) {
+    const ValueId from = cast.inputs[0];
+    if (!is_integer(graph_.value(from).dtype) || cast.is_model_cast()) return;
+    const auto range = integer_range(graph_, from);
+    rounds |= !range || !holds_range(declared_, *range);
+  }
+
+  void find_numbers(const Node& reader, const Constant& c, bool low, bool high) {
+    if (infinite_at != nullptr || c.size() > kMostLookedAt || !is_float(c.dtype())) return;
+    constexpr double kExactInFloat32 = 0x1p24;
+    for (const double v : c.as_doubles()) {
+      if (!std::isfinite(v)) continue;
+      if (std::abs(v) > largest_number(declared_) && (v < 0 ? low : high)) infinite_at = &reader, number = v;
+      // An integer that made the others float64.
+      rounds |= c.dtype() == DType::kFloat64 && std::trunc(v) == v && std::abs(v) > kExactInFloat32 &&
+                !survives(*Constant::scalar(c.dtype(), v), declared_, true);
+    }
+  }
+
+  const Graph& graph_;
+  DType declared_;
+  std::vector<const Node*> producer_;
+};
 
 // Does the declared type hold everything that the value can be? Between floating-point types the declaration
 // is what the model rounds its result to.
@@ -42,7 +109,19 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
       continue;
     }
     const bool whole = (declared == DType::kBool || is_integer(declared)) && !is_float(computed);
-    const bool silent = keeps_all(graph, graph.outputs[i], declared);
+    bool silent = keeps_all(graph, graph.outputs[i], declared);
+    if (is_float(declared) && is_float(computed) && bit_width(declared) < bit_width(computed)) {
+      OutputLoss loss(graph, declared);
+      loss.find(graph.outputs[i]);
+      silent = !loss.rounds;
+      if (loss.infinite_at != nullptr)
+        lowering.diagnostics().warn(
+            loss.infinite_at->name, loss.infinite_at->origin,
+            fmt::format("puts {} into output '{}', which is declared {}, where it is infinite", loss.number,
+                        name, dtype_name(declared)),
+            fmt::format("use a number within {}, or declare the output {}", largest_number(declared),
+                        dtype_name(computed)));
+    }
     std::vector<ValueId> cast;
     lowering.builder().set_origin({name, "output"});
     if ((is_float(declared) || whole) &&

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <unordered_map>
 #include <vector>
@@ -234,7 +235,52 @@ class Prover {
     return within(computed(node->attrs, in), all);
   }
 
+  bool is_whole(ValueId id, int depth) const {
+    if (id < 0) return false;
+    const Value& value = graph_.value(id);
+    if (!is_float(value.dtype)) return value.dtype != DType::kNone;
+    if (value.constant) return holds_whole_numbers(*value.constant);
+    const Node* node = producer_[static_cast<size_t>(id)];
+    if (node == nullptr || depth == 0) return false;
+    const auto operands = [&](size_t first, size_t count) {
+      for (size_t i = first; i < first + count; ++i)
+        if (!is_whole(node->inputs[i], depth - 1)) return false;
+      return true;
+    };
+    if (moves_one(node->attrs)) return operands(0, 1);
+    switch (node->op()) {
+      case Op::kRound:
+      case Op::kSign:
+        return true;
+      case Op::kCast:
+      case Op::kNeg:
+      case Op::kAbs:
+        return operands(0, 1);
+      case Op::kWhere:
+        return operands(1, 2);
+      case Op::kAdd:
+      case Op::kSub:
+      case Op::kMul:
+      case Op::kMin:
+      case Op::kMax:
+      case Op::kConcat:
+        return operands(0, node->inputs.size());
+      case Op::kClamp: {
+        const auto& clamp = std::get<ClampAttrs>(node->attrs);
+        return std::trunc(clamp.min) == clamp.min && std::trunc(clamp.max) == clamp.max && operands(0, 1);
+      }
+      default:
+        return false;
+    }
+  }
+
  private:
+  static bool holds_whole_numbers(const Constant& c) {
+    if (c.size() > kMostLookedAt) return false;
+    const std::vector<double> items = c.as_doubles();
+    return std::all_of(items.begin(), items.end(), [](double v) { return std::trunc(v) == v; });
+  }
+
   const Graph& graph_;
   std::vector<const Node*> producer_;
 };
@@ -265,6 +311,10 @@ std::optional<IntegerRange> range_of_type(DType t) {
 }
 
 std::optional<IntegerRange> integer_range(const Graph& graph, ValueId id) { return Prover(graph).of(id); }
+bool is_whole(const Graph& graph, ValueId id) {
+  constexpr int kWholeDepth = 8;
+  return Prover(graph).is_whole(id, kWholeDepth);
+}
 std::optional<IntegerRange> integer_range(const Constant& constant) { return ConstantRanges().of(constant); }
 
 bool holds_range(DType t, IntegerRange range) {

@@ -20,6 +20,9 @@ std::optional<IntegerRange> range_of_integers(DType t);
 std::optional<IntegerRange> integer_range(const Graph& graph, ValueId id);
 // Of a constant, by the operations that it is computed by where it is large; integers of 2 and 4 bits too.
 std::optional<IntegerRange> integer_range(const Constant& constant);
+// Is every element of a floating-point value proven to have no fraction: an integer that was cast, a result
+// of Floor, a sum, a product or a choice of such numbers?
+bool is_whole(const Graph& graph, ValueId id);
 // Does the type hold every one of these numbers exactly?
 bool holds_range(DType t, IntegerRange range);
 

@@ -47,9 +47,7 @@ class Islands {
       if (half_node_[n])
         place_half(std::move(node));
       else if (is_cast(node, graph_, DType::kFloat32, type_.dtype) && half(node.inputs[0]) != kAbsent)
-        // The model's own rounding of what is rounded already.
-        graph_.nodes.push_back(
-            {CopyAttrs{}, {half(node.inputs[0])}, node.outputs, node.name, node.origin, {}});
+        skip_rounding(node);
       else
         graph_.nodes.push_back(std::move(node));
     }
@@ -157,6 +155,28 @@ class Islands {
     return id >= 0 && static_cast<size_t>(id) < half_.size() ? half_[static_cast<size_t>(id)] : kAbsent;
   }
 
+  // The model's own rounding of what is rounded already.
+  void skip_rounding(const Node& node) {
+    record_omitted(node);
+    graph_.nodes.push_back({CopyAttrs{}, {half(node.inputs[0])}, node.outputs, node.name, node.origin, {}});
+  }
+
+  void record_omitted(const Node& cast) {
+    if (!cast.is_model_cast()) return;
+    const Value& result = graph_.value(cast.outputs[0]);
+    graph_.ledger->add(
+        {result.name,
+         cast.name,
+         cast.origin,
+         result.dtype,
+         type_.dtype,
+         TypeRule::kCastExplicit,
+         fmt::format("the Cast is omitted: its operand is computed in {}, and so is what reads it",
+                     type_.name),
+         result.dtype == type_.dtype ? TypeEffect::kKept : TypeEffect::kNarrowed,
+         {}});
+  }
+
   // A float32 value in the type, for `reader`.
   ValueId narrowed(ValueId id, const Node& reader) {
     if (id < 0 || graph_.value(id).dtype != DType::kFloat32) return id;
@@ -171,8 +191,9 @@ class Islands {
              own ? fmt::format("used in {}, as the model stores it", type_.name)
                  : fmt::format("stored in {}, rounded once", type_.name),
              TypeEffect::kRetyped);
-    } else if (const ValueId own = narrow_source_of(id); own != kAbsent) {
-      result = own;
+    } else if (const Node* cast = widening_of(id)) {
+      record_omitted(*cast);
+      result = cast->inputs[0];
     } else {
       result = graph_.add_value(value.name, type_.dtype, value.dims);
       graph_.value(result).bounded_dims = value.bounded_dims, graph_.value(result).order = value.order;
@@ -186,13 +207,11 @@ class Islands {
     return half_[static_cast<size_t>(id)] = result;
   }
 
-  // The value of the type that a Cast made `id` of.
-  ValueId narrow_source_of(ValueId id) const {
+  // The Cast that made `id` of a value of the type; null: none did.
+  const Node* widening_of(ValueId id) const {
     for (const Node& node : graph_.nodes)
-      if (node.op() == Op::kCast && node.outputs[0] == id &&
-          graph_.value(node.inputs[0]).dtype == type_.dtype)
-        return node.inputs[0];
-    return kAbsent;
+      if (is_cast(node, graph_, type_.dtype, DType::kFloat32) && node.outputs[0] == id) return &node;
+    return nullptr;
   }
 
   // A weight of the model that was only widened; else null.

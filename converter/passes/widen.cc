@@ -1,6 +1,8 @@
 // Computing a whole graph in another floating-point type; public inputs and outputs keep theirs.
 // widen: float16 and bfloat16 values become float32 (rules promote.float, accumulate.wide).
 // narrow_float64: float64 values become float32, on request (rule narrow.f64).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -61,8 +63,11 @@ class Retyping {
                   (is_affected()(node.inputs[i]) && (affected_ != narrow || !stays_narrow(graph_, node, i)));
       if (is_upward(node)) {
         // The wide value itself, where there is one, not what the model's narrow type would have kept of it.
-        if (const ValueId wide = wide_[static_cast<size_t>(node.inputs[0])]; wide != kAbsent)
+        if (const ValueId wide = wide_[static_cast<size_t>(node.inputs[0])]; wide != kAbsent) {
+          if (node.is_model_cast())
+            record_omitted(node, graph_.value(node.inputs[0]).dtype, graph_.value(wide).dtype);
           node.inputs[0] = wide;
+        }
         graph_.nodes.push_back(std::move(node));
         continue;
       }
@@ -195,6 +200,23 @@ class Retyping {
       const auto to = static_cast<int64_t>(graph_.value(old[i]).dtype);
       graph_.nodes.push_back({CastAttrs{to, 1}, {made[i]}, {old[i]}, graph_.nodes.back().name, "", {}});
     }
+  }
+
+  // A Cast of the model that reads what is computed in the type that it gives.
+  void record_omitted(const Node& node, DType before, DType computed) {
+    const Value& result = graph_.value(node.outputs[0]);
+    if (result.dtype != computed) return;
+    graph_.ledger->add(
+        {result.name,
+         node.name,
+         node.origin,
+         before,
+         computed,
+         TypeRule::kCastExplicit,
+         fmt::format("the Cast is omitted: its operand is computed in {} and not rounded to {}",
+                     dtype_name(computed), dtype_name(before)),
+         TypeEffect::kWidened,
+         {}});
   }
 
   void record(const Node& node, const Value& value) {

@@ -8,4 +8,8 @@ char operand_word(const OperandRules& rules, size_t i) {
   return !words.empty() && words.back() == '+' ? words[words.size() - 2] : '*';
 }
 
+bool counts_truths(const OperandRules& rules) {
+  return rules.sums || rules.op == "Add" || rules.op == "Sub" || rules.op == "Sum";
+}
+
 }  // namespace sinter::convert

@@ -40,4 +40,7 @@ struct OperandRules {
 // The word of operand i.
 char operand_word(const OperandRules& rules, size_t i);
 
+// Is the result of truth values a sum or a difference, which may leave their range: 1 + 1, 0 - 1?
+bool counts_truths(const OperandRules& rules);
+
 }  // namespace sinter::convert

@@ -41,8 +41,9 @@ void settle_power(const std::vector<OperandFact>& operands, size_t base, size_t 
     } else {
       settled->warning = fmt::format(
           "an integer base ({}, {}) with a {} exponent ({}, {}) gives integers, as the standard "
-          "requires; cast the base to float if fractions are intended",
+          "requires",
           b.name, dtype_name(from), is_float(by) ? "float" : "negative", e.name, dtype_name(by));
+      settled->advice = "cast the base to float if fractions are intended";
     }
   }
   for (const size_t i : {base, exponent})

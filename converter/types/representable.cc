@@ -15,19 +15,6 @@ namespace {
 // From here on not every whole number is a float32.
 constexpr double kExactFloat32 = 16777216.0;
 
-double largest(DType t) {
-  switch (t) {
-    case DType::kFloat16:
-      return 65504.0;
-    case DType::kBFloat16:
-      return 3.3895313892515355e38;
-    case DType::kFloat32:
-      return 3.4028234663852886e38;
-    default:
-      return HUGE_VAL;
-  }
-}
-
 // Up to here every whole number is one of the type's; 0: not known here.
 int64_t exact_integers(DType t) { return t == DType::kFloat16 ? 2048 : t == DType::kBFloat16 ? 256 : 0; }
 
@@ -58,7 +45,7 @@ bool survives_in_float(const Constant& constant, DType to, bool exact) {
       back = rounded(std::span(values).subspan(i, std::min(kPiece, values.size() - i)), to);
     const double v = values[i];
     if (std::isnan(v) || std::isinf(v)) continue;
-    if (std::abs(v) > largest(to)) return false;
+    if (std::abs(v) > largest_number(to)) return false;
     if ((to == DType::kFloat32 ? static_cast<double>(static_cast<float>(v)) : back[i % kPiece]) == v)
       continue;
     // A lone epsilon must not become 0, nor one of the few numbers that are left near it.
@@ -75,6 +62,19 @@ bool holds(DType to, int64_t low, int64_t high) {
 }
 
 }  // namespace
+
+double largest_number(DType t) {
+  switch (t) {
+    case DType::kFloat16:
+      return 65504.0;
+    case DType::kBFloat16:
+      return 3.3895313892515355e38;
+    case DType::kFloat32:
+      return 3.4028234663852886e38;
+    default:
+      return HUGE_VAL;
+  }
+}
 
 DType computable(DType t) {
   switch (t) {

@@ -17,6 +17,9 @@ DType computable(DType t);
 // may not vanish below float32's normal range.
 bool survives(const Constant& constant, DType to, bool exact);
 
+// The largest number of float16, bfloat16 or float32; infinity for other types.
+double largest_number(DType t);
+
 // The first element that is not a whole number, where floating-point numbers represent truth values.
 std::optional<double> fraction_as_truth(const Constant& constant);
 

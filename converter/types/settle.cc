@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
 
+#include "converter/types/doubts.h"
 #include "converter/types/power.h"
 #include "converter/types/promote.h"
 #include "converter/types/representable.h"
+#include "converter/types/room.h"
 
 namespace sinter::convert {
 namespace {
@@ -71,9 +72,9 @@ class Solver {
   }
 
  private:
-  void decide(size_t i, DType to, TypeRule rule, std::string reason, bool doubtful = false) {
+  void decide(size_t i, DType to, TypeRule rule, std::string reason, std::string advice = {}) {
     if (facts_[i].dtype == to) return;
-    result_.operands[i] = {to, rule, std::move(reason), doubtful};
+    result_.operands[i] = {to, rule, std::move(reason), std::move(advice)};
   }
   void refuse(std::string why, std::string advice) {
     if (result_.refusal.empty()) result_.refusal = std::move(why), result_.advice = std::move(advice);
@@ -84,10 +85,10 @@ class Solver {
     if (f.dtype == DType::kInt32 || f.dtype == DType::kInt64) return;
     if (is_float(f.dtype)) {
       if (!f.constant)
-        return decide(
-            i, DType::kInt64, TypeRule::kInputTable,
-            fmt::format("{} is an index but has type {}; fractions are cut off", f.name, name(f.dtype)),
-            true);
+        return decide(i, DType::kInt64, TypeRule::kInputTable,
+                      fmt::format("{} is an index or a count but has type {}; fractions are cut off", f.name,
+                                  name(f.dtype)),
+                      "round it and cast it to int64 in the model");
       for (const double v : f.constant->as_doubles())
         // Whole numbers beyond int64 end up at its ends: "as far as there is".
         if (v != std::trunc(v) || std::isinf(v))
@@ -103,14 +104,17 @@ class Solver {
   void truth(size_t i) {
     const OperandFact& f = facts_[i];
     if (f.dtype == DType::kBool) return;
-    if (f.constant)
-      if (const auto fraction = fraction_as_truth(*f.constant))
-        return decide(
-            i, DType::kBool, TypeRule::kInputTable,
-            fmt::format("{} is a truth value and holds {}; every number but zero is true", f.name, *fraction),
-            true);
+    const auto fraction = f.constant ? fraction_as_truth(*f.constant) : std::nullopt;
+    std::string found;
+    if (fraction) found = fmt::format("holds {}", *fraction);
+    if (is_float(f.dtype) && !f.constant && !f.whole) found = fmt::format("has type {}", name(f.dtype));
+    if (found.empty())
+      return decide(i, DType::kBool, TypeRule::kInputTable,
+                    "a truth value is required: every number but zero is true");
     decide(i, DType::kBool, TypeRule::kInputTable,
-           "a truth value is required: every number but zero is true");
+           fmt::format("{} is a truth value and {}; every number but zero is true, fractions too", f.name,
+                       found),
+           "compare it with a threshold, or cast it to bool, in the model");
   }
 
   void lead(size_t i, char word) {
@@ -172,6 +176,7 @@ class Solver {
         types += fmt::format("{}{} is {}", types.empty() ? "" : ", ", facts_[i].name, name(facts_[i].dtype));
       return refuse(fmt::format("its operands have no common type: {}", types), common_type_advice());
     }
+    if (index_of_truths_and_fractions()) return;
     if (wants_float_ && !is_float(*type)) type = DType::kFloat32;
     if (wants_number_) type = computable(*type);
     if (wants_number_ && *type == DType::kBool) type = leaders_.size() == 1 ? DType::kInt64 : DType::kInt32;
@@ -182,11 +187,27 @@ class Solver {
     if (rules_.int32_sums && leaders_.size() > 1 && is_integer(*type) && bit_width(*type) < 32)
       type = DType::kInt32;
     if (rules_.fractions && wanted_.fractions && is_integer(*type)) return give_fractions(*type);
+    if (auto doubt = doubt_about(rules_, facts_, leaders_, *type, wanted_))
+      result_.warning = std::move(doubt->what), result_.advice = std::move(doubt->advice);
     for (const size_t i : leaders_) explain(i, *type);
     for (const size_t i : followers_) follow(i, *type);
     result_.inner = *type;
     for (const size_t i : parameters_)
       if (const auto wider = promote(result_.inner, facts_[i].dtype)) result_.inner = *wider;
+  }
+
+  // Truth values and fractions that take each other's place make no index. True: refused.
+  bool index_of_truths_and_fractions() {
+    if (wanted_.index.empty() || wants_number_) return false;
+    const auto first = [&](auto is) {
+      return std::find_if(leaders_.begin(), leaders_.end(), [&](size_t i) { return is(facts_[i].dtype); });
+    };
+    const auto truth = first([](DType t) { return t == DType::kBool; }), real = first(is_float);
+    if (truth == leaders_.end() || real == leaders_.end()) return false;
+    refuse(fmt::format("{} is bool and {} is {}, and {} reads the result as an index", facts_[*truth].name,
+                       facts_[*real].name, name(facts_[*real].dtype), wanted_.index),
+           "cast both to int64 in the model");
+    return true;
   }
 
   // The operand of a mean, a root or a logarithm of integers whose result is meant to hold fractions. The
@@ -204,7 +225,7 @@ class Solver {
              fmt::format("{} is {}, for which {} gives integers; the result is read or declared as "
                          "floating point, and is computed in floating point",
                          f.name, name(f.dtype), rules_.op),
-             wide == DType::kFloat64);
+             wide == DType::kFloat64 ? "cast it to a floating-point type in the model" : "");
     result_.inner = wide;
     result_.result = {DType::kFloat32, TypeRule::kPromoteIntFloat, "fractions of integers are float32"};
   }
@@ -219,7 +240,8 @@ class Solver {
                     "round it in the model, or cast the other operands to a floating-point type");
     if (f.constant) return explain(i, to);
     decide(i, to, TypeRule::kInputTable,
-           fmt::format("{} has type {}; fractions are cut off", f.name, name(f.dtype)), true);
+           fmt::format("{} has type {}; fractions are cut off", f.name, name(f.dtype)),
+           "round it in the model, or cast the other operands to a floating-point type");
   }
 
   // The first value that is lost.
@@ -304,42 +326,10 @@ class Solver {
         result = wider;
         if (!result) return result;
       } else {
-        result = room_for_result(*result, f);
+        result = room_for_result(rules_, wanted_, *result, *f.constant, !facts_.empty() && &f == &facts_[0]);
       }
     }
     return result;
-  }
-
-  // A lone number beside integers takes their type, and the result with it. Not so where the result may leave
-  // that type and was meant to: a difference of unsigned integers and a signed number, or 8 or 16 bits whose
-  // result is declared or read as something wider.
-  DType room_for_result(DType type, const OperandFact& literal) const {
-    const bool sub = rules_.op == "Sub", mul = rules_.op == "Mul", add = rules_.op == "Add";
-    if (!is_integer(type) || type == DType::kUint64 || type == DType::kInt64 || !is_integer(literal.dtype))
-      return type;
-    const bool difference = sub && !is_signed_integer(type) && is_signed_integer(literal.dtype) &&
-                            (!is_integer(wanted_.declared) || is_signed_integer(wanted_.declared));
-    const bool wider = (add || sub || mul) && bit_width(type) <= 16 &&
-                       bit_width(literal.dtype) > bit_width(type) &&
-                       (wanted_.fractions ||
-                        (is_integer(wanted_.declared) && bit_width(wanted_.declared) > bit_width(type)));
-    if ((!difference && !wider) || literal.constant->size() == 0) return type;
-    const double v = literal.constant->as_doubles()[0];
-    const auto range = [](DType t) {
-      const double span = std::ldexp(1.0, bit_width(t));
-      return is_signed_integer(t) ? std::pair(-span / 2, span / 2 - 1) : std::pair(0.0, span - 1);
-    };
-    const auto [low, high] = range(type);
-    // Either operand may come first.
-    const bool first = !facts_.empty() && &literal == &facts_[0];
-    const std::array<double, 2> ends = mul     ? std::array{low * v, high * v}
-                                       : add   ? std::array{low + v, high + v}
-                                       : first ? std::array{v - low, v - high}
-                                               : std::array{low - v, high - v};
-    const double least = std::min({low, ends[0], ends[1]}), most = std::max({high, ends[0], ends[1]});
-    for (const DType t : {type, DType::kInt16, DType::kInt32})
-      if (range(t).first <= least && most <= range(t).second) return t;
-    return DType::kInt64;
   }
 
   void explain(size_t i, DType to) {
@@ -354,7 +344,7 @@ class Solver {
       return decide(i, to, literal(i) ? TypeRule::kLiteralWeak : TypeRule::kConstRetype,
                     fmt::format("{} is {} and holds integers of more than 53 bits, which {} rounds", f.name,
                                 name(f.dtype), name(to)),
-                    true);
+                    "store numbers that the type holds");
     if (f.constant && literal(i))
       return decide(i, to, TypeRule::kLiteralWeak, "a single number takes the type of the other operand");
     if (f.constant)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "converter/ir/constant.h"
+#include "converter/ir/integer_range.h"
 #include "converter/ir/ledger.h"
 #include "converter/types/operand_rules.h"
 #include "runtime/core/dtype.h"
@@ -18,10 +19,12 @@ namespace sinter::convert {
 
 // The facts about an operand.
 struct OperandFact {
-  std::string name;             // "operand 0 ('x')", for messages
-  DType dtype = DType::kNone;   // kNone: absent or unknown
-  ConstantPtr constant;         // set: its value is known
-  bool exact_in_float = false;  // an integer proven within 2^24 in magnitude
+  std::string name;                   // "operand 0 ('x')", for messages
+  DType dtype = DType::kNone;         // kNone: absent or unknown
+  ConstantPtr constant;               // set: its value is known
+  bool exact_in_float = false;        // an integer proven within 2^24 in magnitude
+  std::optional<IntegerRange> range;  // of an integer that is not constant, as far as it is proven
+  bool whole = false;                 // a floating-point number without a fraction
   bool bounded =
       false;  // a floating-point value of modest size, known to float32's precision (a sine, a sigmoid)
   bool long_sum =
@@ -33,13 +36,15 @@ struct ResultFact {
   DType declared = DType::kNone;  // set: it is an output of the model of this type
   bool fractions = false;         // it is declared or read as a floating-point number
   bool angle = false;             // it becomes the argument of a sine or cosine
+  bool truth = false;             // all that read it take it for a truth value
+  std::string index;              // set: the node that reads it as an index
 };
 
 struct OperandSettlement {
   DType type = DType::kNone;  // what it becomes; kNone: stays
   TypeRule rule{};            // by which, where it becomes something
   std::string reason;
-  bool doubtful = false;  // worth a warning
+  std::string advice = {};  // set: it is worth a warning, and what the user can do about it
 };
 
 struct Settlement {
@@ -53,7 +58,7 @@ struct Settlement {
   std::string warning;
   // Set: nothing that the operator could do with these (the sentence of a refusal).
   std::string refusal;
-  std::string advice;  // what the user can do about it
+  std::string advice;  // what the user can do about the warning or the refusal
 };
 
 // `angle`: the result becomes the argument of a sine or cosine, so that its absolute error counts; the

@@ -12,9 +12,10 @@ import refused
 import scaled_floats
 import tables
 import unpacked
+import warned
 
 MODULES = (arithmetic, products, inputs, precision, quantized, graphs, idioms, leftovers, edges, unpacked, tables, scaled_floats,
-           refused)
+           refused, warned)
 
 
 def cases():

@@ -1,7 +1,7 @@
 """What exporters write: small pieces of real networks in which types meet by accident."""
 import numpy as np
 from onnx import numpy_helper
-from type_case import (arr64, bf16, d, e4m3fn, f16, f32, f64, floats, halves, i8, i32, i64, ints, match, node,
+from type_case import (arr64, bf16, d, doubtful, e4m3fn, f16, f32, f64, floats, halves, i8, i32, i64, ints, match, node,
                        softmax, u8, u32)
 
 
@@ -39,9 +39,9 @@ def numbers():
     yield match("xor_int32_bool", "promote.bool", node("Xor", "a b", "y"),
                 {"a": np.array([0, 2, 1], i32), "b": np.array([True, True, False])}, "y:b",
                 np.array([True, False, True]))
-    yield match("and_f32_bool", "promote.bool", node("And", "a b", "y"),
-                {"a": np.array([0, 0.5, 1], f32), "b": np.array([True, True, False])}, "y:b",
-                np.array([False, True, False]))
+    yield doubtful("and_f32_bool", "input.table", node("And", "a b", "y", name="here"),
+                   {"a": np.array([0, 0.5, 1], f32), "b": np.array([True, True, False])}, "y:b",
+                   np.array([False, True, False]), words=["here", "And", "a", "float32"])
     yield match("add_float8_activations", "promote.float", node("Add", "a b", "y"),
                 {"a": halves("f8a", 4, kind=e4m3fn), "b": halves("f8b", 4, kind=bf16)}, "y",
                 d(halves("f8a", 4, kind=e4m3fn)) + d(halves("f8b", 4, kind=bf16)), opset=19, strict=None)

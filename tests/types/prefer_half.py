@@ -104,6 +104,14 @@ def gelu(kind):
     return nodes, "x", "y", c, {"x": (2, 16), "y": (2, 16)}
 
 
+def rounded_between(kind):
+    """Between two products a pair of Casts that the model has."""
+    c = {"w": weights(kind, 16, 16), "v": weights(kind, 16, 16, seed=3)}
+    nodes = [node("MatMul", ["x", "w"], "l", name="first"), node("Cast", "l", "t", name="down", to=10),
+             node("Cast", "t", "u", name="up", to=1), node("MatMul", ["u", "v"], "y", name="second")]
+    return nodes, "x", "y", c, {"x": (2, 16), "y": (2, 16)}
+
+
 QUERIES, WIDTH, HEADS = 24, 32, 4
 
 
@@ -292,6 +300,13 @@ def test_branches(sinter, work):
     c = Converted(sinter, work, model(branches, f16)[0])
     expect(c.answer.code == 0, c.answer.why())
     expect(c.computed()["before"] == "float16" and c.computed()["sum"] == "float32", c.computed())
+
+
+def test_casts_of_the_model_inside(sinter, work):
+    c = close(sinter, work, *model(rounded_between, f32), f32, FOUR_ROUNDINGS)
+    expect(c.computed() == {"first": "float16", "second": "float16"}, c.computed())
+    omitted = {d["node"]: d["rule"] for d in c.types["decisions"] if "Cast is omitted" in d["reason"]}
+    expect(omitted == {"down": "cast.explicit", "up": "cast.explicit"}, c.types["decisions"])
 
 
 def test_islands(sinter, work):

@@ -169,11 +169,11 @@ TEST(Settle, MeansOfIntegersHoldFractionsWhereTheyAreMeant) {
     EXPECT_EQ(settle(words_of(op), {active(DType::kInt64)}).operands[0].type, DType::kNone) << op;
     const Settlement s = settle(words_of(op), {active(DType::kInt64)}, fractions);
     EXPECT_EQ(s.operands[0].type, DType::kFloat64) << op;
-    EXPECT_TRUE(s.operands[0].doubtful) << op;
+    EXPECT_NE(s.operands[0].advice, "") << op;
     EXPECT_EQ(s.result.type, DType::kFloat32) << op;
     const Settlement picture = settle(words_of(op), {active(DType::kUint8)}, fractions);
     EXPECT_EQ(picture.operands[0].type, DType::kFloat32) << op;
-    EXPECT_FALSE(picture.operands[0].doubtful) << op;
+    EXPECT_EQ(picture.operands[0].advice, "") << op;
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
+#include "converter/import/result_readers.h"
+#include "converter/ir/integer_range.h"
 #include "converter/types/representable.h"
 
 namespace sinter::convert {
@@ -30,14 +32,55 @@ double saturated_at(DType t) {
 }
 constexpr double kBeyondRounding = 1.25;  // rounding to the nearest changes less
 
+// The number as text, if the integer type does not hold its whole part (NaN has none); else empty.
+std::string beyond(double v, DType type) {
+  const auto range = range_of_integers(type);
+  const double low = range ? static_cast<double>(range->low) : 0;  // uint64
+  const double end = range ? static_cast<double>(range->high) + 1 : 0x1p64;
+  return std::trunc(v) >= low && std::trunc(v) < end ? std::string() : fmt::format("{}", v);
+}
+std::string beyond(int64_t v, DType from, DType type) {
+  const bool huge = from == DType::kUint64 && v < 0;
+  const auto range = range_of_integers(type);
+  const bool held = range ? !huge && range->low <= v && v <= range->high : huge || v >= 0;
+  return held ? std::string() : huge ? fmt::format("{}", static_cast<uint64_t>(v)) : fmt::format("{}", v);
+}
+
+// Numbers that an integer type does not hold. Integers whose bits alone are read may lose the upper ones.
+void report_integers(NodeLowering& n, const Constant& from, const Constant& to) {
+  const DType type = to.dtype();
+  const bool whole = !is_float(from.dtype());
+  if (whole)
+    if (const auto range = integer_range(from); range && holds_range(type, *range)) return;
+  if (whole && read_as_bits(n.parent().source(), n.node().outputs[0])) return;
+  const std::vector<double> reals = whole ? std::vector<double>() : from.as_doubles();
+  const std::vector<int64_t> integers = whole ? from.as_int64s() : std::vector<int64_t>();
+  size_t count = 0, first = 0;
+  std::string example;
+  for (size_t i = 0; i < static_cast<size_t>(from.size()); ++i) {
+    const std::string text = whole ? beyond(integers[i], from.dtype(), type) : beyond(reals[i], type);
+    if (!text.empty() && count++ == 0) example = text, first = i;
+  }
+  if (count == 0) return;
+  n.warn_advising(
+      "correct these numbers, or cast to a type that holds them",
+      "changes {} of its numbers, which {} does not hold, for example {} to {}; the Cast is applied as "
+      "written",
+      count, dtype_name(type), example, to.as_int64s()[first]);
+}
+
 // Rule cast.explicit: the cast is done as it is written, with a warning where it makes numbers infinite or
-// NaN, cuts them to the type's largest, or rounds integers.
+// NaN, cuts them to the type's largest, rounds integers, or gives others than these in an integer type.
 void report_losses(NodeLowering& n, const Constant& from, ValueId result) {
   const ConstantPtr to = n.constant(result);
-  if (!to || !is_float(to->dtype()) || from.size() > kMostLookedAt) return;
+  if (!to || from.size() > kMostLookedAt) return;
+  if (is_integer(to->dtype()) || (is_sub_byte(to->dtype()) && !is_float(to->dtype())))
+    return report_integers(n, from, *to);
+  if (!is_float(to->dtype())) return;
   if (is_integer(from.dtype()) && !survives(from, to->dtype(), true))
-    n.warn("{} numbers of '{}' are not all {} numbers; the Cast rounds them as written",
-           dtype_name(from.dtype()), n.node().inputs[0], dtype_name(to->dtype()));
+    n.warn_advising("cast to a type that holds them, if they are meant exactly",
+                    "{} numbers of '{}' are not all {} numbers; the Cast rounds them as written",
+                    dtype_name(from.dtype()), n.node().inputs[0], dtype_name(to->dtype()));
   if (!is_float(from.dtype())) return;
   const std::vector<double> before = from.as_doubles(), after = to->as_doubles();
   size_t infinite = 0, nan = 0, cut = 0, last = 0;
@@ -49,8 +92,9 @@ void report_losses(NodeLowering& n, const Constant& from, ValueId result) {
   }
   const auto report = [&](size_t count, const char* what) {
     if (count > 0)
-      n.warn("makes {} of its numbers {} in {}, for example {}; the Cast is applied as written", count, what,
-             dtype_name(to->dtype()), before[last]);
+      n.warn_advising("correct these numbers, or cast to a type that holds them",
+                      "makes {} of its numbers {} in {}, for example {}; the Cast is applied as written",
+                      count, what, dtype_name(to->dtype()), before[last]);
   };
   report(infinite, "infinite"), report(nan, "NaN"), report(cut, "the largest number");
 }

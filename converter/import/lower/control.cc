@@ -3,6 +3,8 @@
 #include "converter/import/lower/control.h"
 
 #include "converter/import/lower/common.h"
+#include "converter/import/result_readers.h"
+#include "converter/ir/integer_range.h"
 #include "converter/types/representable.h"
 
 namespace sinter::convert {
@@ -24,12 +26,31 @@ std::optional<bool> known_truth(NodeLowering& n, ValueId v) {
   if (const ConstantPtr c = n.constant(v)) {
     if (c->size() != 1) return std::nullopt;
     if (const auto fraction = fraction_as_truth(*c))
-      n.warn("the condition is {}; every number but zero is true", *fraction);
+      n.warn_advising("compare it with a threshold, or cast it to bool, in the model",
+                      "the condition is {}; every number but zero is true", *fraction);
     return c->as_doubles()[0] != 0;
   }
   // A question about lengths whose answer is proven.
   const auto items = n.parent().lengths().known_items(v);
   return items && items->size() == 1 ? std::optional(items->front() != 0) : std::nullopt;
+}
+
+bool refuse_mixed_index(NodeLowering& n, DType a, std::string_view first, DType b, std::string_view second,
+                        const std::string& name, const ImportedGraph* body) {
+  const bool mixed = (a == DType::kBool && is_float(b)) || (b == DType::kBool && is_float(a));
+  const ImportedGraph& source = body != nullptr ? *body : n.parent().source();
+  const std::string reader = mixed ? index_reader(n.parent().model().graph, source, name) : "";
+  if (reader.empty()) return false;
+  n.refuse_advising("cast both to int64 in the model", "'{}' is {} {} and {} {}, and {} reads it as an index",
+                    name, dtype_name(a), first, dtype_name(b), second, reader);
+  return true;
+}
+
+void warn_of_fraction(NodeLowering& n, std::string_view what, const Graph& graph, ValueId condition) {
+  const DType type = graph.value(condition).dtype;
+  if (is_float(type) && !is_whole(graph, condition))
+    n.warn_advising("compare it with a threshold, or cast it to bool, in the model",
+                    "{} has type {}; every number but zero is true, fractions too", what, dtype_name(type));
 }
 
 std::vector<std::optional<int64_t>> expected_dims(GraphLowering& graph, ValueId v) {

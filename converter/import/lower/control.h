@@ -16,6 +16,13 @@ std::vector<ValueId> add_control(NodeLowering& n, OpAttrs attrs, std::vector<Val
                                  const std::vector<ValueFact>& results);
 // The single truth that a condition is known to be, or nothing.
 std::optional<bool> known_truth(NodeLowering& n, ValueId v);
+// Truth values and fractions that take each other's place, as results of branches or from trip to trip, make
+// no index: refuses the node where the value `name`, of the graph that has the node or of `body`, is read as
+// one. `first` and `second` are the types' places, "in one branch".
+bool refuse_mixed_index(NodeLowering& n, DType a, std::string_view first, DType b, std::string_view second,
+                        const std::string& name, const ImportedGraph* body = nullptr);
+// Warns of a condition that may be a fraction. `what` names it.
+void warn_of_fraction(NodeLowering& n, std::string_view what, const Graph& graph, ValueId condition);
 // The sizes that a value's axes have, or are expected to have (Lengths::expected).
 std::vector<std::optional<int64_t>> expected_dims(GraphLowering& graph, ValueId v);
 

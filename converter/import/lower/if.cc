@@ -100,6 +100,7 @@ class Branches {
         n_.parent().ledger().rewind(decided);
         continue;
       }
+      if (good && refuse_indices()) return false;
       const std::optional<size_t> differs = good ? differing_rank() : std::nullopt;
       if (!differs) {
         for (const Diagnostic& d : reasons.all()) n_.parent().diagnostics().add(d);
@@ -190,6 +191,16 @@ class Branches {
     if (*result < 0) return;
     const Value& v = end.parent().graph().value(*result);
     tensors_[i] = ValueFact{v.dtype, {v.dims.begin() + 1, v.dims.end()}};
+  }
+
+  // True: refused.
+  bool refuse_indices() {
+    const Graph &a = *bodies_[0]->graph, &b = *bodies_[1]->graph;
+    for (size_t i = 0; i < a.outputs.size(); ++i)
+      if (refuse_mixed_index(n_, a.value(a.outputs[i]).dtype, "in one branch", b.value(b.outputs[i]).dtype,
+                             "in the other", name(i)))
+        return true;
+    return false;
   }
 
   std::optional<size_t> differing_rank() const {
@@ -313,6 +324,8 @@ bool lower_if(NodeLowering& n) {
         return n.refuse("result {} cannot be padded", i);
     facts.insert(facts.end(), lengths[i].axes.size(), ValueFact{DType::kInt64, {}});
   }
+  warn_of_fraction(n, fmt::format("its condition ('{}')", n.node().inputs[0]), n.parent().graph(),
+                   n.input(0));
   const ValueId condition = n.reshape(n.cast(n.input(0), DType::kBool), {});
   std::vector<ValueId> results;
   if (gives_constants(a) && gives_constants(b)) {

@@ -97,6 +97,8 @@ std::optional<std::vector<ValueId>> planned(NodeLowering& n, const ImportedGraph
       n.refuse("the condition has {} elements, not one", n.size(n.input(1)));
       return std::nullopt;
     }
+    warn_of_fraction(n, fmt::format("its condition ('{}')", n.node().inputs[1]), n.parent().graph(),
+                     n.input(1));
     loop.condition = n.reshape(n.cast(n.input(1), DType::kBool), {});
   }
   // A body whose condition is the constant true, or the one it was given, never stops early.

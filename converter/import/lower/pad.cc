@@ -1,5 +1,6 @@
 // Pad and CenterCropPad; NonMaxSuppression.
 #include <algorithm>
+#include <cmath>
 
 #include "converter/import/lower/common.h"
 #include "converter/types/representable.h"
@@ -22,6 +23,18 @@ ValueId padded(NodeLowering& n, ValueId x, std::vector<int64_t> pads, ValueId va
   if (std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; })) return x;
   const PadAttrs a{IntList(std::span<const int64_t>(pads)), static_cast<int64_t>(mode)};
   return value == kAbsent ? n.emit(a, {x}) : n.emit(a, {x, value});
+}
+
+// A fill that the type of the data does not hold makes the result a wider one; in the data's type it would be
+// infinite.
+void warn_of_fill(NodeLowering& n, double fill, DType result) {
+  const DType data = n.dtype(n.parent().lookup(n.node().inputs[0]));
+  if (!is_float(data) || !std::isfinite(fill) || std::abs(fill) <= largest_number(data)) return;
+  n.warn_advising(
+      fmt::format("fill with a number within {}, or cast '{}' to {} in the model", largest_number(data),
+                  n.node().inputs[0], dtype_name(result)),
+      "fills '{}' with {}, which is infinite in its type, {}; the result is {} and keeps the number",
+      n.node().inputs[0], fill, dtype_name(data), dtype_name(result));
 }
 
 // Pad-1 (paddings), 2 (attributes), 11 to 25 (inputs; axes from 18).
@@ -69,6 +82,8 @@ bool lower_pad(NodeLowering& n) {
   }
   if (pads.size() != 2 * rank) return n.refuse_shapes("{} pads for X {}", pads.size(), to_string(n.dims(x)));
   if (mode->second != PadMode::kConstant) value = kAbsent;
+  if (const ConstantPtr fill = n.constant(value); fill && fill->size() == 1)
+    warn_of_fill(n, fill->as_doubles()[0], n.dtype(x));
   return n.output(0, padded(n, x, pads, value, mode->second));
 }
 

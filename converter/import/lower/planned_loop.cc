@@ -197,6 +197,12 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
         return std::nullopt;
       }
       if (result.dtype == n.dtype(loop.carried[i])) continue;
+      // Read in the body, or behind the loop.
+      for (const std::string& name :
+           {loop.names[2 + i], i < n.node().outputs.size() ? n.node().outputs[i] : ""})
+        if (refuse_mixed_index(n, n.dtype(loop.carried[i]), "at first", result.dtype, "after a trip", name,
+                               name == loop.names[2 + i] ? &source : nullptr))
+          return std::nullopt;
       const auto common = meet_at_edge(n.parent().graph().value(loop.carried[i]), result);
       if (!common) {
         diagnostics.refuse(
@@ -244,6 +250,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
   graph.outputs.insert(graph.outputs.begin() + static_cast<ptrdiff_t>(first + carried), lengths.begin(),
                        lengths.end());
   if (body_gives_condition && graph.outputs[0] >= 0 && graph.value(graph.outputs[0]).dtype != DType::kBool) {
+    warn_of_fraction(n, "its body's condition", graph, graph.outputs[0]);
     std::vector<ValueId> truth;
     const DType before = graph.value(graph.outputs[0]).dtype;
     if (builder.emit(CastAttrs{static_cast<int64_t>(DType::kBool), 1}, {graph.outputs[0]}, 1, &truth).ok()) {
