@@ -35,6 +35,9 @@ bool lower_reduce_then(NodeLowering& n) {
   return n.output(0, n.cast(n.emit(Attrs{}, {sum}), t));
 }
 
+bool lower_reduce_l2(NodeLowering& n) { return lower_reduce_then<ReduceFn::kSumSquare, SqrtAttrs>(n); }
+bool lower_reduce_log_sum(NodeLowering& n) { return lower_reduce_then<ReduceFn::kSum, LogAttrs>(n); }
+
 template <ArgReduceFn Fn>
 bool lower_arg_reduce(NodeLowering& n) {
   const ValueId x = n.input(0);
@@ -134,8 +137,8 @@ std::span<const OnnxOperator> reduce_rules() {
       {"ReduceProd", 1, lower_reduce<ReduceFn::kProd>, "N i", kTakesBounded | kGrows},
       {"ReduceSumSquare", 1, lower_reduce<ReduceFn::kSumSquare>, "N i", kTakesBounded | kGrows},
       {"ReduceL1", 1, lower_reduce<ReduceFn::kL1>, "N i", kTakesBounded | kGrows},
-      {"ReduceL2", 1, lower_reduce_then<ReduceFn::kSumSquare, SqrtAttrs>, "N i", kTakesBounded | kFractions},
-      {"ReduceLogSum", 1, lower_reduce_then<ReduceFn::kSum, LogAttrs>, "N i", kTakesBounded | kFractions},
+      {"ReduceL2", 1, lower_reduce_l2, "N i", kTakesBounded | kFractions},
+      {"ReduceLogSum", 1, lower_reduce_log_sum, "N i", kTakesBounded | kFractions},
       {"ReduceLogSumExp", 1, lower_reduce<ReduceFn::kLogSumExp>, "N i", kTakesBounded | kFractions},
       {"ArgMax", 1, lower_arg_reduce<ArgReduceFn::kMax>, "N", kTakesBounded | kOwnType},
       {"ArgMin", 1, lower_arg_reduce<ArgReduceFn::kMin>, "N", kTakesBounded | kOwnType},
