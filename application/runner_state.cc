@@ -166,9 +166,9 @@ Status detail::SharedModel::pack(const SessionOptions& options) {
 
 Status detail::session_options(const RunnerOptions& options, std::unique_ptr<PthreadPool>* pool,
                                SessionOptions* result) {
-  SINTER_RETURN_UNLESS(
-      options.threads >= 0,
-      invalid("a Runner cannot have %a threads; give 0 for all processors", options.threads));
+  SINTER_RETURN_UNLESS(options.threads >= 0 && options.threads <= PthreadPool::kMostThreads,
+                       invalid("a Runner cannot have %a threads; give 1 to %b, or 0 for all processors",
+                               options.threads, PthreadPool::kMostThreads));
   *result = {.backends = options.backends.empty() ? default_backends() : options.backends,
              .threads = options.pool,
              .profile = options.profile,

@@ -222,7 +222,9 @@ using namespace sinter::c;
 extern "C" {
 
 sinter_pool* sinter_pool_create(int32_t threads) {
-  return threads >= 0 ? new (std::nothrow) sinter_pool(threads, {}) : nullptr;
+  sinter_pool* pool = nullptr;
+  (void)sinter_pool_create_with(threads, nullptr, &pool, nullptr);
+  return pool;
 }
 sinter_code sinter_pool_create_with(int32_t threads, const sinter_thread_settings* settings,
                                     sinter_pool** pool, sinter_error* error) {
@@ -230,8 +232,9 @@ sinter_code sinter_pool_create_with(int32_t threads, const sinter_thread_setting
   *pool = nullptr;
   sinter_thread_settings given;
   if (const sinter::Status s = complete(settings, &given); !s.ok()) return result(s, error);
-  if (threads < 0)
-    return result(sinter::invalid("a pool cannot have %a threads; give 0 for all processors", threads),
+  if (threads < 0 || threads > sinter::PthreadPool::kMostThreads)
+    return result(sinter::invalid("a pool cannot have %a threads; give 1 to %b, or 0 for all processors",
+                                  threads, sinter::PthreadPool::kMostThreads),
                   error);
   if (given.processors == nullptr && given.processor_count != 0) return result(kNull, error);
   auto* made = new (std::nothrow)

@@ -5,7 +5,8 @@
 
 namespace sinter {
 
-PthreadPool::PthreadPool(int, const ThreadSettings& settings) {
+PthreadPool::PthreadPool(int threads, const ThreadSettings& settings) {
+  if (threads > kMostThreads) status_ = invalid("%a threads: a pool has at most %b", threads, kMostThreads);
   if (!settings.processors.empty() || settings.nice != 0 || settings.realtime != 0)
     status_ =
         unsupported("this build starts no threads (SINTER_THREADS=OFF), and so has no settings for them");

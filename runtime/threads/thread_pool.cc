@@ -41,8 +41,9 @@ struct Starting {
 PthreadPool::PthreadPool(int threads, const ThreadSettings& settings) {
   const bool set = !settings.processors.empty() || settings.nice != 0 || settings.realtime != 0;
   if (set) status_ = check_settings(settings);
-  if (threads <= 0) threads = usable_processors();
-  if (threads == 1) return;
+  if (threads > kMostThreads) status_ = invalid("%a threads: a pool has at most %b", threads, kMostThreads);
+  if (threads <= 0) threads = std::min(usable_processors(), kMostThreads);
+  if (threads == 1 || threads > kMostThreads) return;
 #ifdef _WIN32
   pool_ = pthreadpool_create(static_cast<size_t>(threads));
 #else
@@ -51,6 +52,8 @@ PthreadPool::PthreadPool(int threads, const ThreadSettings& settings) {
                                         &starting);
   if (status_.ok()) status_ = starting.status;
 #endif
+  if (pool_ == nullptr && status_.ok())
+    status_ = unsupported("the system refuses to start %a threads", threads);
 }
 
 PthreadPool::~PthreadPool() {

@@ -295,6 +295,9 @@ TEST_F(CApi, SetsWhereAPoolsThreadsRun) {
   EXPECT_EQ(sinter_pool_threads(pool), 2);
   sinter_pool_destroy(pool);
   const int32_t absent = -1;
+  EXPECT_EQ(sinter_pool_create(5000), nullptr);
+  EXPECT_EQ(sinter_pool_create_with(5000, nullptr, &pool, &error_), SINTER_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(error_.text, "1024"), nullptr) << error_.text;
   settings.processors = &absent;
   settings.processor_count = 1;
   EXPECT_EQ(sinter_pool_create_with(2, &settings, &pool, &error_), SINTER_INVALID_ARGUMENT);

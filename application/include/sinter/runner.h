@@ -28,7 +28,7 @@
 namespace sinter {
 
 struct RunnerOptions {
-  // The number of threads that a run uses, with the caller's; 0: one for each processor.
+  // The number of threads that a run uses, with the caller's, at most 1024; 0: one for each processor.
   int threads = 1;
   // How the system schedules those that the Runner starts; a setting that is refused is a failure.
   ThreadSettings thread_settings = {};

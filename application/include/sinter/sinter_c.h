@@ -170,8 +170,9 @@ SINTER_API const char* sinter_model_step_name(const sinter_model* model, uint32_
 
 typedef struct sinter_pool sinter_pool;
 
-/* `threads` with the caller's, 0: one for each processor that the process may use. Sessions that do not run
- * at the same time may share a pool. NULL without memory. */
+/* `threads` with the caller's, at most 1024; 0: one for each processor that the process may use. Sessions
+ * that do not run at the same time may share a pool. NULL without memory, or where the threads cannot be had.
+ */
 SINTER_API sinter_pool* sinter_pool_create(int32_t threads);
 SINTER_API void sinter_pool_destroy(sinter_pool* pool);
 SINTER_API int32_t sinter_pool_threads(const sinter_pool* pool);

@@ -36,10 +36,13 @@ struct ThreadSettings {
 };
 
 // Starts threads - 1 threads, because the caller works too; 0: one thread for each processor that this
-// process may use. If the system refuses to start some, the pool has fewer. Sessions that do not run at the
-// same time may share it; it must outlive them. Creating one allocates; using it does not.
+// process may use, at most kMostThreads. If the system refuses to start some, the pool has fewer. Sessions
+// that do not run at the same time may share it; it must outlive them. Creating one allocates; using it does
+// not.
 class PthreadPool final : public ThreadPool {
  public:
+  static constexpr int kMostThreads = 1024;
+
   explicit PthreadPool(int threads, const ThreadSettings& settings = {});
   ~PthreadPool();
   PthreadPool(const PthreadPool&) = delete;
@@ -48,8 +51,8 @@ class PthreadPool final : public ThreadPool {
   void parallel_for(Task task, void* context, int64_t count, int64_t grain) override;
   int thread_count() const override;
 
-  // kInvalidArgument: a setting that no system takes; kUnsupported: one that this system refused. The pool
-  // works without it.
+  // kInvalidArgument: more than kMostThreads, or a setting that no system takes; kUnsupported: a setting, or
+  // all further threads, that this system refused. The pool works without them.
   Status status() const { return status_; }
 
  private:
