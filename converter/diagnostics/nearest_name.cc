@@ -29,7 +29,9 @@ const std::string* nearest_name(std::span<const std::string> names, const std::s
   size_t least = std::max<size_t>(2, wanted.size() / 3);
   for (const std::string& name : names) {
     size_t distance = least + 1;
-    if (wanted.size() >= 3 && name.find(wanted) != std::string::npos)
+    if (name == wanted)
+      distance = 0;
+    else if (wanted.size() >= 3 && name.find(wanted) != std::string::npos)
       distance = 1;
     else if (name.size() <= kMostLetters && wanted.size() <= kMostLetters &&
              std::max(name.size(), wanted.size()) - std::min(name.size(), wanted.size()) <= least)

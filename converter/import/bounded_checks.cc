@@ -5,6 +5,7 @@
 
 #include "converter/import/bounded.h"
 #include "converter/import/lower.h"
+#include "converter/import/lower/common.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -60,11 +61,19 @@ std::optional<LengthId> Bounded::with_maximum(LengthId length) {
   const auto& bounds = n_.parent().options().bounds;
   const auto given = bounds.find(n_.node().name);
   if (given != bounds.end()) return at_most(length, given->second, LengthRule::kPlanned);
-  if (lengths_.high(length) < Lengths::kNoMaximum)
+  if (lengths_.high(length) <= kLongestAxis)
     return lengths_.range(length).low >= 0 ? length
                                            : at_most(length, lengths_.high(length), LengthRule::kPlanned);
-  n_.refuse_advising(fmt::format("give its maximum with --bound {}=N", n_.node().name),
-                     "the length of its result depends on data, and the model sets no maximum");
+  std::string advice = fmt::format("give its maximum with --bound {}=N", n_.node().name);
+  if (const std::string fixed = n_.parent().fixing_advice(lengths_.value(length)); fixed.starts_with("give "))
+    advice += fmt::format(", or {} to fix it", fixed);
+  if (lengths_.high(length) < Lengths::kNoMaximum)
+    n_.refuse_advising(std::move(advice),
+                       "the length of its result depends on data, and may be {}; at most {} can be planned",
+                       lengths_.high(length), kLongestAxis);
+  else
+    n_.refuse_advising(std::move(advice),
+                       "the length of its result depends on data, and the model sets no maximum");
   return std::nullopt;
 }
 

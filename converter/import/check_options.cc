@@ -4,6 +4,7 @@
 #include <set>
 
 #include "converter/diagnostics/nearest_name.h"
+#include "converter/import/input_shapes.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {
@@ -68,7 +69,7 @@ void check_symbols(const ImportedModel& model, const LoweringOptions& options, D
                         "gives it the size {}",
                         symbol, range->second.minimum, range->second.maximum, symbol, input.name, n),
             "remove one of the two, or give the maximum as size");
-      const std::string by = fmt::format("--shape {}={}", input.name, fmt::join(shape->second, ","));
+      const std::string by = fmt::format("--shape {}={}", input.name, shape_text(shape->second));
       const auto [at, fresh] = given.emplace(symbol, Given{n, by});
       if (fresh || at->second.size == n) continue;
       diagnostics.refuse("", "",
@@ -112,8 +113,11 @@ void check_options(const ImportedModel& model, const LoweringOptions& options, D
                          "remove the option, or replace the value with --const NAME=FILE.npy");
     else if (!has(inputs, name))
       refuse_name("--shape", name, "input", inputs, diagnostics);
-    else if (options.constants.count(name) != 0)
-      diagnostics.refuse("", "", fmt::format("--shape {}: --const gives this input's value and shape", name),
+    else if (const auto value = options.constants.find(name);
+             value != options.constants.end() && value->second->dims() != shape)
+      diagnostics.refuse("", "",
+                         fmt::format("--shape {}={}: --const gives this input a value of shape {}", name,
+                                     shape_text(shape), to_string(value->second->dims())),
                          "remove one of the two");
     else if (std::find(shape.begin(), shape.end(), 0) != shape.end())
       diagnostics.warn(

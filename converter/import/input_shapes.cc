@@ -8,6 +8,10 @@
 
 namespace sinter::convert {
 
+std::string shape_text(const Dims& dims) {
+  return dims.empty() ? kScalarShape : fmt::format("{}", fmt::join(dims, ","));
+}
+
 InputShapes::InputShapes(const ImportedGraph& graph, const LoweringOptions& options,
                          std::set<std::string> batches, Diagnostics& diagnostics)
     : graph_(graph), options_(options), batches_(std::move(batches)), diagnostics_(diagnostics) {
@@ -31,8 +35,9 @@ std::optional<Dims> InputShapes::resolve(const ImportedValueInfo& input) {
     if (input.has_shape && given->second.size() != input.dims.size()) {
       diagnostics_.refuse("", "",
                           fmt::format("--shape {}={} has {} dims but the model's input has {}", input.name,
-                                      fmt::join(given->second, ","), given->second.size(), input.dims.size()),
-                          "give a size for every dim of the input");
+                                      shape_text(given->second), given->second.size(), input.dims.size()),
+                          input.dims.empty() ? fmt::format("give --shape {}={}", input.name, kScalarShape)
+                                             : "give a size for every dim of the input");
       return std::nullopt;
     }
     for (size_t axis = 0; axis < input.dims.size(); ++axis) {
@@ -49,6 +54,7 @@ std::optional<Dims> InputShapes::resolve(const ImportedValueInfo& input) {
   }
   if (!input.has_shape) {
     open_.push_back(fmt::format("{} (no shape at all)", input.name));
+    without_shape_ = input.name;
     return std::nullopt;
   }
   Dims dims;
@@ -84,7 +90,10 @@ std::optional<Dims> InputShapes::resolve(const ImportedValueInfo& input) {
 void InputShapes::report_open() {
   if (open_.empty() || options_.assumed > 0) return;
   diagnostics_.refuse("", "", fmt::format("these dimensions are open: {}", fmt::join(open_, "; ")),
-                      "give each with --dim NAME=N, --dim NAME=MIN..MAX or --shape INPUT=...");
+                      std::string("give each with --dim NAME=N, --dim NAME=MIN..MAX or --shape INPUT=...") +
+                          (without_shape_.empty() ? std::string()
+                                                  : fmt::format("; --shape {}={} if that has no dimensions",
+                                                                without_shape_, kScalarShape)));
 }
 
 int64_t InputShapes::settle(const ImportedValueInfo& input, size_t axis, int64_t size, SettledDim::By by,

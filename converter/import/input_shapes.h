@@ -13,6 +13,11 @@
 
 namespace sinter::convert {
 
+// The shape of an input without dimensions, as --shape and --shapes take it.
+inline constexpr char kScalarShape[] = "scalar";
+// "1,3,224,224", as --shape takes it.
+std::string shape_text(const Dims& dims);
+
 // Decides every graph input's dims, or refuses with the list of what is open. `batches`: names of dimensions
 // that are batches wherever they are.
 class InputShapes {
@@ -39,6 +44,7 @@ class InputShapes {
   std::set<std::string> inner_;
   std::map<std::string, int64_t> symbols_;
   std::vector<std::string> open_;
+  std::string without_shape_;  // an input, or ""
 };
 
 }  // namespace sinter::convert

@@ -9,6 +9,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/import/imported_graph.h"
+#include "converter/import/input_shapes.h"
 
 namespace sinter::convert {
 namespace {
@@ -55,7 +56,8 @@ ShapeSet parse_set(const Piece& set) {
     const size_t equals = piece.text.rfind('=');
     if (equals == std::string_view::npos) {
       // A further size of an input's shape.
-      if (result.items.empty()) piece.fail(fmt::format("'{}' has no name", piece.text));
+      if (result.items.empty() || result.items.back().sizes.empty())
+        piece.fail(fmt::format("'{}' has no name", piece.text));
       result.items.back().sizes.push_back(size_of(piece));
       continue;
     }
@@ -64,7 +66,8 @@ ShapeSet parse_set(const Piece& set) {
     for (const ShapeSet::Item& other : result.items)
       if (other.name == name.text) name.fail(fmt::format("'{}' is given twice in one set", name.text));
     const Piece size = Piece::trimmed(piece.text.substr(equals + 1), piece.at + equals + 1);
-    result.items.push_back({std::string(name.text), {size_of(size)}});
+    const bool scalar = size.text == kScalarShape;
+    result.items.push_back({std::string(name.text), scalar ? Dims() : Dims{size_of(size)}});
   }
   return result;
 }

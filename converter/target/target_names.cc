@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/target/native_target.h"
@@ -42,6 +43,51 @@ constexpr uint32_t kUsualX86 = Feature::kAvx2 | Feature::kAvx512 | Feature::kAvx
                    kCuda = Feature::kSm120 | before(Feature::kSm120),
                    kArm = Feature::kNeon | Feature::kFp16 | Feature::kDotprod | Feature::kI8mm;
 
+// Other names of targets and features, in small letters and without the signs between them.
+constexpr std::pair<const char*, const char*> kOtherNames[] = {
+    {"arm64", "aarch64"},       {"armv8", "aarch64"},
+    {"armv8a", "aarch64"},      {"arm64v8a", "aarch64"},
+    {"armv9", "aarch64"},       {"cortexa", "aarch64"},
+    {"raspberrypi", "aarch64"}, {"arm", "armv7"},
+    {"arm32", "armv7"},         {"armhf", "armv7"},
+    {"armel", "armv7"},         {"armv7a", "armv7"},
+    {"armv7l", "armv7"},        {"armv7hf", "armv7"},
+    {"armeabiv7a", "armv7"},    {"x64", "x86_64"},
+    {"amd64", "x86_64"},        {"x86", "x86_64"},
+    {"intel", "x86_64"},        {"intel64", "x86_64"},
+    {"amd", "x86_64"},          {"em64t", "x86_64"},
+    {"pc", "x86_64"},           {"m4", "cortex-m4"},
+    {"m7", "cortex-m4"},        {"m33", "cortex-m4"},
+    {"m55", "cortex-m4"},       {"cortexm", "cortex-m4"},
+    {"cortexm4f", "cortex-m4"}, {"armv7em", "cortex-m4"},
+    {"armv7m", "cortex-m4"},    {"thumb", "cortex-m4"},
+    {"mcu", "cortex-m4"},       {"microcontroller", "cortex-m4"},
+    {"stm32", "cortex-m4"},     {"gpu", "cuda"},
+    {"nvidia", "cuda"},         {"nvidiagpu", "cuda"},
+    {"jetson", "cuda"},         {"orin", "cuda"},
+    {"tensorrt", "cuda"},       {"sm", "cuda"},
+    {"host", "native"},         {"local", "native"},
+    {"cpu", "native"},          {"auto", "native"},
+    {"here", "native"},         {"any", "portable"},
+    {"all", "portable"},        {"generic", "portable"},
+    {"reference", "portable"},  {"vnni", "avx512vnni"},
+    {"avx512f", "avx512"},      {"bf16", "avx512bf16"},
+    {"asimd", "neon"},          {"vfpv4", "neon"},
+    {"asimdhp", "fp16"},        {"half", "fp16"},
+    {"asimddp", "dotprod"},     {"sdot", "dotprod"},
+    {"smmla", "i8mm"}};
+
+// Small letters and digits alone.
+std::string folded(std::string_view name) {
+  std::string result;
+  for (const char c : name)
+    if (c >= 'A' && c <= 'Z')
+      result += static_cast<char>(c - 'A' + 'a');
+    else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+      result += c;
+  return result;
+}
+
 const NamedTarget& row_of(Architecture architecture) {
   return *std::find_if(named_targets().begin(), named_targets().end(),
                        [&](const NamedTarget& t) { return t.architecture == architecture; });
@@ -65,6 +111,24 @@ const std::vector<NamedTarget>& named_targets() {
   return rows;
 }
 
+std::string advise_target(const std::vector<std::string>& names, std::string_view wanted) {
+  const std::string plain = folded(wanted.substr(0, wanted.find('+')));
+  const auto* other = std::find_if(std::begin(kOtherNames), std::end(kOtherNames),
+                                   [&](const auto& pair) { return plain == pair.first; });
+  for (const std::string& name : names)
+    if (folded(name) == plain || (other != std::end(kOtherNames) && name == other->second))
+      return advise_name(names, name);
+  // Kinds that differ in a number behind: "cortex-m33", "cortex-a72", "sm_87", "armv8.2".
+  for (const auto& [begin, name] : {std::pair("cortexm", "cortex-m4"),
+                                    {"cortexa", "aarch64"},
+                                    {"armv8", "aarch64"},
+                                    {"stm32", "cortex-m4"},
+                                    {"sm", "cuda"}})
+    if (plain.starts_with(begin) && std::find(names.begin(), names.end(), name) != names.end())
+      return advise_name(names, name);
+  return advise_name(names, std::string(wanted));
+}
+
 std::optional<Target> parse_target(std::string_view text, std::string* fault) {
   if (text == kNativeTarget) return native_target();
   const size_t end = std::min(text.find('+'), text.size());
@@ -78,8 +142,7 @@ std::optional<Target> parse_target(std::string_view text, std::string* fault) {
   if (row == named_targets().end()) {
     std::vector<std::string> names{std::string(kNativeTarget)};
     for (const NamedTarget& t : named_targets()) names.emplace_back(t.name);
-    *fault = fmt::format("this build has no backend for target '{}'; {}", name,
-                         advise_name(names, std::string(name)));
+    *fault = fmt::format("this build has no backend for target '{}'; {}", name, advise_target(names, name));
     return std::nullopt;
   }
   Target target{row->architecture, end == text.size() ? row->usual_features : 0, row->cores};
@@ -93,7 +156,7 @@ std::optional<Target> parse_target(std::string_view text, std::string* fault) {
       for (const NamedFeature& f : kFeatures)
         if ((row->features & f.feature) != 0) names.emplace_back(f.name);
       *fault = fmt::format("target {} has no feature '{}'; {}", row->name, feature,
-                           names.empty() ? "give the name alone" : advise_name(names, std::string(feature)));
+                           names.empty() ? "give the name alone" : advise_target(names, feature));
       return std::nullopt;
     }
     target.features |= known->feature | known->implied;

@@ -26,6 +26,9 @@ const std::vector<NamedTarget>& named_targets();
 
 // nullopt: `text` is not a target; *fault states what is wrong with it and what can be given.
 std::optional<Target> parse_target(std::string_view text, std::string* fault);
+// The last part of a message about a target or feature that is not one of `names`: the one that was probably
+// meant, also by another name of it ("arm64", "nvidia", "X64"), or all of them.
+std::string advise_target(const std::vector<std::string>& names, std::string_view wanted);
 // As parse_target reads it; features are left out where they are the usual ones. Cores are not part of it.
 std::string target_text(const Target& target);
 // "avx2, avx512, ...": the features that can be named for the target, or "".
