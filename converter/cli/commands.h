@@ -24,7 +24,8 @@ struct CommonOptions {
   void add_to(CLI::App& command) {
     begin_group(command, flag_group::kGeneral);
     command.add_flag("--json", json, "Print the result as one JSON object on stdout");
-    command.add_flag("--quiet", quiet, "Print only errors and the output of --json");
+    command.add_flag("--quiet", quiet,
+                     "Print no progress, notes or results but those of --json; errors and warnings stay");
   }
 };
 
@@ -81,5 +82,7 @@ void add_pack(CLI::App& app, Outcome& outcome);
 void add_tune(CLI::App& app, Outcome& outcome);
 // help, completion and man, which describe the commands added before and themselves.
 void add_self_description(CLI::App& app);
+// The help of a command; null: of the program.
+void print_help(const CLI::App& app, const CLI::App* command);
 
 }  // namespace sinter::convert

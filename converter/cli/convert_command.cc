@@ -175,14 +175,13 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   }
   progress.finish();
   if (!report && diagnostics.refused()) return outcome.refuse(a.common, diagnostics);
-  const Severity least = a.common.quiet && report ? Severity::kRefusal : Severity::kWarning;
-  if (outcome.listener == nullptr) print_messages(diagnostics.to_text(least));
+  if (outcome.listener == nullptr) print_messages(diagnostics.to_text(Severity::kWarning));
   if (!report) {
     constexpr char kStrict[] = "--strict: the model is refused because of its warnings";
-    if (outcome.takes_json(a.common))
-      outcome.give({{"withheld", kStrict}, {"diagnostics", diagnostics.to_json()}});
-    if (outcome.listener == nullptr) print_messages(fmt::format("sinter: {}, which are above\n", kStrict));
     outcome.exit_code = 1;
+    if (outcome.takes_json(a.common))
+      outcome.give({{"withheld", kStrict}, {"error", kStrict}, {"diagnostics", diagnostics.to_json()}});
+    if (outcome.listener == nullptr) print_messages(fmt::format("sinter: {}, which are above\n", kStrict));
     return;
   }
   nlohmann::json json = to_json(*report, diagnostics);
@@ -191,7 +190,8 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   if (packs) json["packed"] = packed.to_json();
   if (!sizes.is_null()) json.update(sizes);
   if (!report->withheld.empty()) {
-    json["withheld"] = report->withheld;
+    json["withheld"] = json["error"] = report->withheld;
+    outcome.exit_code = 1;
     const std::string text = report->quantized ? to_text(*report->quantized) : "";
     if (outcome.takes_json(a.common))
       outcome.give(json, text);
@@ -199,7 +199,6 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
       print_text(text);
     if (outcome.listener == nullptr)
       print_messages(fmt::format("sinter: {}\n        no file is written\n", report->withheld));
-    outcome.exit_code = 1;
     return;
   }
   if (!options.evaluate.empty() && options.metric.has_labels()) json[a.metric] = share_right(a.out, options);
@@ -213,7 +212,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     all.update(details_json(*report));
     write_report(a.report, all);
   }
-  std::string text = to_text(*report);
+  std::string text = to_text(*report, terminal_columns(stdout));
   if (json.contains("metric"))
     text += fmt::format("metric    {}: {:g} on this machine\n", json["metric"]["name"].get<std::string>(),
                         json["metric"]["value"].get<double>());

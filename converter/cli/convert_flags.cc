@@ -246,7 +246,8 @@ void add_pass_flags(CLI::App& c, ConvertArguments& a) {
 
 void add_shape_flags(CLI::App& c, ConvertArguments& a) {
   begin_group(c, flag_group::kShapes);
-  add_value(c, "--shape", a.shapes, "INPUT=1,3,224,224", "The shape of an input with open dimensions");
+  add_value(c, "--shape", a.shapes, "INPUT=1,3,224,224",
+            "The shape of an input with open dimensions; scalar: of an input that has no dimensions");
   add_value(
       c, "--dim", a.dims, "NAME=N|MIN..MAX",
       "The size of a named dimension; MIN..MAX: any size in this range, which the caller gives with the "

@@ -10,6 +10,7 @@
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
+#include "converter/import/input_shapes.h"
 #include "converter/quantize/weights/weight_only.h"
 #include "converter/target/target_names.h"
 #include "converter/target/target_platforms.h"
@@ -56,9 +57,10 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
   LoweringOptions options;
   options.custom_ops = a.custom_ops.load();
   for (const std::string& item : a.shapes) {
-    const auto [name, list] = split(item, "--shape", "INPUT=1,3,224,224");
+    const auto [name, list] =
+        split(item, "--shape", fmt::format("INPUT=1,3,224,224 or INPUT={}", kScalarShape).c_str());
     Dims dims;
-    for (size_t at = 0; at <= list.size();) {
+    for (size_t at = list == kScalarShape ? list.size() + 1 : 0; at <= list.size();) {
       const size_t comma = std::min(list.find(',', at), list.size());
       dims.push_back(number(std::string_view(list).substr(at, comma - at), "--shape " + item));
       at = comma + 1;
@@ -200,11 +202,11 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   if (a.quantize.empty() && a.activations.empty()) return;
   const bool weights_only = a.quantize.empty() || weight_only_bits(a.quantize) != 0;
   if (a.calibrate.empty() && !weights_only)
-    throw UsageError(
-        fmt::format("--quantize {} needs --calibrate DATA: representative inputs as .npz (an array for each "
-                    "input, whose first axis counts the samples), a folder of such files, or cmd:COMMAND; "
-                    "without samples, --quantize int8w rounds only the weights",
-                    a.quantize));
+    throw UsageError(fmt::format(
+        "--quantize {} needs --calibrate DATA: representative samples of the inputs, as pictures, "
+        "sounds or arrays ({}; the first axis of an array counts the samples), or cmd:COMMAND "
+        "that writes them; without samples, --quantize int8w rounds only the weights",
+        a.quantize, kDataFormats));
   if (options->prefer != nullptr)
     throw UsageError(fmt::format("{} and {} exclude each other",
                                  a.quantize.empty() ? "--activations" : "--quantize", options->prefer->flag));

@@ -11,6 +11,7 @@
 #include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/pending_file.h"
+#include "converter/target/target_names.h"
 
 namespace sinter::convert {
 namespace {
@@ -35,17 +36,17 @@ std::string symbol_of(const std::string& out) {
 }
 
 uint32_t profile_of(const Model& model, const EmbedArguments& a) {
-  std::string names;
+  std::vector<std::string> names;
   for (uint32_t i = 0; i < model.profile_count(); ++i) {
     if (a.target == model.profile_name(i) || (a.target.empty() && model.profile_count() == 1)) return i;
-    names += fmt::format("{}{}", i == 0 ? "" : ", ", model.profile_name(i));
+    names.emplace_back(model.profile_name(i));
   }
   throw UsageError(
       a.target.empty()
           ? fmt::format("{}: the file is planned for several targets; give --target with one of {}", a.model,
-                        names)
-          : fmt::format("{}: the file has no profile for target '{}'; give one of {}", a.model, a.target,
-                        names));
+                        fmt::join(names, ", "))
+          : fmt::format("{}: the file has no profile for target '{}'; {}", a.model, a.target,
+                        advise_target(names, a.target)));
 }
 
 void run_embed(const EmbedArguments& a) {

@@ -108,19 +108,19 @@ void run_explain(const ExplainArguments& a, Outcome& outcome) {
     return;
   }
   if (constant.is_object() && values.empty())
-    print_listing(fmt::format("constant {}\n", constant_words(printable_json(constant))));
+    print_text(fmt::format("constant {}\n", constant_words(printable_json(constant))));
   for (const auto& f : printable_json(nlohmann::json(fates)))
-    print_listing(fmt::format("node '{}' (ONNX {}) was {}\n", f.value("onnx_node", ""), f.value("op", ""),
-                              fate_words(f)));
+    print_text(fmt::format("node '{}' (ONNX {}) was {}\n", f.value("onnx_node", ""), f.value("op", ""),
+                           fate_words(f)));
   for (const auto& t : printable_json(values))
-    print_listing(fmt::format("{} is a {} {} {}\n", t["value"].get<std::string>(),
-                              t["kind"].get<std::string>(), type_text(t), t["shape"].dump()));
+    print_text(fmt::format("{} is a {} {} {}\n", t["value"].get<std::string>(), t["kind"].get<std::string>(),
+                           type_text(t), t["shape"].dump()));
   for (const auto& s : printable_json(nlohmann::json(found)))
-    print_listing(fmt::format(
+    print_text(fmt::format(
         "step {} {} '{}' (ONNX {}) on {}: {} -> {}{}\n", s["step"].dump(), s["op"].get<std::string>(),
         s["name"].get<std::string>(), s["origin"].get<std::string>(), s["backend"].get<std::string>(),
         listed(s["inputs"]), listed(s["outputs"]), work_note(s).empty() ? "" : ", " + work_note(s)));
-  for (const auto& e : printable_json(types)) print_listing(fmt::format("type {}\n", ledger_line(e)));
+  for (const auto& e : printable_json(types)) print_text(fmt::format("type {}\n", ledger_line(e)));
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "sinter/thread_pool.h"
+
 namespace sinter::convert {
 
 // The groups of flags, in the order of the help.
@@ -37,6 +39,6 @@ CLI::Option* add_value(CLI::App& command, const char* names, T& value, const cha
 CLI::Validator one_of(std::vector<std::string> choices);
 
 // The range of a flag that counts threads.
-inline CLI::Validator thread_counts() { return CLI::Range(1, 1024); }
+inline CLI::Validator thread_counts() { return CLI::Range(1, PthreadPool::kMostThreads); }
 
 }  // namespace sinter::convert

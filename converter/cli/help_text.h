@@ -1,6 +1,7 @@
-// --help: of the program and of a command, in lines of at most 100 columns.
+// --help: of the program and of a command, in lines of at most so many columns.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -8,8 +9,8 @@
 
 namespace sinter::convert {
 
-std::string program_help(const std::vector<CommandInfo>& table);
-std::string command_help(const CommandInfo& command);
+std::string program_help(const std::vector<CommandInfo>& table, size_t columns);
+std::string command_help(const CommandInfo& command, size_t columns);
 
 // "sinter convert MODEL -o FILE [flags]"
 std::string usage_of(const CommandInfo& command);

@@ -328,9 +328,14 @@ void HostSession::set_inputs(const Arrays& arrays, int64_t each) {
     const PortInfo port = model.input(i, entry_);
     const LoadedBytes loaded = array->load();
     const Dims dims = each >= 0 ? stacked_shape(model, i, entry_, array->dims()).value() : array->dims();
-    if (!model.takes({port.name, dims}, entry_))
-      throw DataError(fmt::format("input '{}' is {} but the model takes {}", port.name,
-                                  to_string(array->dtype(), array->dims()), input_type(model, i, entry_)));
+    if (!model.takes({port.name, dims}, entry_)) {
+      const bool stack = each < 0 && stacked_shape(model, i, entry_, dims) && dims[0] > 0;
+      throw DataError(fmt::format(
+          "input '{}' is {} but the model takes {}{}", port.name, to_string(array->dtype(), dims),
+          input_type(model, i, entry_),
+          stack ? fmt::format("; a stack of {} samples is run one by one with --each (run, compare)", dims[0])
+                : ""));
+    }
     const auto bytes = static_cast<size_t>(dense_bytes(port.dtype, dims));
     // Padding may hold anything; zeros give the same steps the same numbers in every run.
     if (const TensorView view = session_.input(i); bytes < static_cast<size_t>(view.dense_bytes()))

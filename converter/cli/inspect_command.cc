@@ -23,11 +23,11 @@
 #include "converter/cli/target_memory.h"
 #include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
-#include "converter/diagnostics/nearest_name.h"
 #include "converter/diagnostics/printable.h"
 #include "converter/files/pending_file.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/summary.h"
+#include "converter/target/target_names.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {
@@ -68,7 +68,7 @@ uint32_t profile_of(const Model& model, const InspectArguments& a) {
     names.emplace_back(model.profile_name(i));
   }
   throw DataError(fmt::format("{}: the file has no profile for target '{}'; {}", a.model, a.target,
-                              advise_name(names, a.target)));
+                              advise_target(names, a.target)));
 }
 
 // Of each profile: what it is planned for, and what its default entry takes in host memory.
@@ -237,8 +237,8 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
     return;
   }
   if (!a.steps && !a.memory && !a.types) {
-    print_listing(fmt::format("{}{}", ports_text(loaded.model(), entry), profiles_text(loaded.model())));
-    print_listing(fmt::format(
+    print_text(fmt::format("{}{}", ports_text(loaded.model(), entry), profiles_text(loaded.model())));
+    print_text(fmt::format(
         "target    {}\nsigned    {}\nsteps     {}, computed by {}\nwork      {}\nfallbacks {}\nfile      {} "
         "bytes\nweights "
         "  {} bytes, {} of them widened when a session is created\narena     {} bytes, {} of them for "
@@ -251,35 +251,34 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
         weights.widened, need.arena, need.state, need.prepared, need.packed, need.bytes,
         sharing.packed_weights, sharing.session));
     if (PackedWeights::in_file(loaded.model()))
-      print_listing(fmt::format("packed    {} of {} packed weights of this machine are in the file\n",
-                                sharing.in_file, sharing.packings));
+      print_text(fmt::format("packed    {} of {} packed weights of this machine are in the file\n",
+                             sharing.in_file, sharing.packings));
     if (weights.left_out > 0)
-      print_listing(fmt::format(
+      print_text(fmt::format(
           "left out  {} constants of {} bytes, which the file has in packed form alone, for one machine\n",
           weights.left_out, weights.left_out_bytes));
-    print_listing(fmt::format("on target {}\n", target_memory_text(there)));
+    print_text(fmt::format("on target {}\n", target_memory_text(there)));
     if (several)
-      print_listing(
+      print_text(
           fmt::format("{}shared    {} of {} bytes of weights by several shape sets; in one program also an "
                       "arena of {} bytes "
                       "and {} bytes of state\n",
                       entries_text(entries), shared_weights, weights.all, common.arena, common.state));
     for (const DeviceRequirements& d : need.on_devices())
-      print_listing(fmt::format(
+      print_text(fmt::format(
           "device    {}: a block of {} bytes, {} of them planned; {} bytes of staging memory on the host\n",
           d.backend, d.bytes, d.arena, d.staging));
     for (const MissingDevice& d : missing_devices(view))
-      print_listing(fmt::format("missing   {}: {}; the numbers above are those of the reference kernels\n",
-                                d.backend, printable(d.reason)));
+      print_text(fmt::format("missing   {}: {}; the numbers above are those of the reference kernels\n",
+                             d.backend, printable(d.reason)));
   }
   if (a.steps)
     for (const auto& s : printable_json(prepare_json(view))) {
       std::string in;
       for (const auto& x : s["inputs"]) in += (in.empty() ? "" : ", ") + x.get<std::string>();
-      print_listing(fmt::format("{}.{:<4} {:<16} {:<10} {} = ({})  # once, from {}\n", s["program"].dump(),
-                                fmt::format("p{}", s["step"].get<int>()), s["op"].get<std::string>(),
-                                "prepare", s["outputs"][0].get<std::string>(), in,
-                                s.value("input_type", "")));
+      print_text(fmt::format("{}.{:<4} {:<16} {:<10} {} = ({})  # once, from {}\n", s["program"].dump(),
+                             fmt::format("p{}", s["step"].get<int>()), s["op"].get<std::string>(), "prepare",
+                             s["outputs"][0].get<std::string>(), in, s.value("input_type", "")));
     }
   if (a.steps)
     for (const auto& s : printable_json(steps_json(view, host))) {
@@ -294,7 +293,7 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
                                                                       : s["backend"].get<std::string>();
       const int64_t tile = s.value("winograd", int64_t{0});
       const FallbackStep* fallback = host.fallback(s["program"].get<uint32_t>(), s["step"].get<uint32_t>());
-      print_listing(
+      print_text(
           fmt::format("{}.{:<4} {:<16} {:<10} {} = ({})  # {}{}{}{}{}\n", s["program"].dump(),
                       s["step"].get<int>(), s["op"].get<std::string>(), where, out, in,
                       s["name"].get<std::string>(), work_note(s).empty() ? "" : "  " + work_note(s),
@@ -305,10 +304,10 @@ void run_inspect(const InspectArguments& a, Outcome& outcome) {
   if (a.memory) print_text(memory_text(view, need));
   if (a.types) {
     for (const auto& t : printable_json(types_json(view)))
-      print_listing(fmt::format("{:<10} {:<10} {:<24} {}\n", t["kind"].get<std::string>(), type_text(t),
-                                t["shape"].dump(), t["value"].get<std::string>()));
+      print_text(fmt::format("{:<10} {:<10} {:<24} {}\n", t["kind"].get<std::string>(), type_text(t),
+                             t["shape"].dump(), t["value"].get<std::string>()));
     for (const auto& e : printable_json(ledger_of(loaded.model())))
-      print_listing(fmt::format("decided    {}\n", ledger_line(e)));
+      print_text(fmt::format("decided    {}\n", ledger_line(e)));
   }
 }
 

@@ -5,9 +5,11 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "converter/cli/program.h"
+#include "converter/files/ending.h"
 #include "converter/files/unfinished.h"
 
 namespace {
@@ -15,9 +17,14 @@ namespace {
 std::atomic<bool> exhausted{false};
 std::terminate_handler usual_end = nullptr;
 
+bool json = false;
+
+void write_text(int file, std::string_view text) {
+  [[maybe_unused]] const auto written = ::write(file, text.data(), text.size());
+}
 int say_exhausted() {
-  constexpr char kText[] = "sinter: out of memory\n";
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText, sizeof(kText) - 1);
+  write_text(STDERR_FILENO, sinter::convert::kExhausted);
+  if (json) write_text(STDOUT_FILENO, sinter::convert::kExhaustedJson);
   return 6;
 }
 
@@ -31,18 +38,20 @@ void on_terminate() {
   usual_end();
 }
 
-void watch_memory() {
+void watch_memory(int count, char** words, char**) {
+  for (int i = 1; i < count; ++i) json = json || std::string_view(words[i]) == "--json";
   std::set_new_handler(on_exhausted);
   usual_end = std::set_terminate(on_terminate);
 }
 // Before the constructors of libraries, which allocate.
-[[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)() = watch_memory;
+[[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)(int, char**, char**) = watch_memory;
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
     sinter::convert::remove_unfinished_on_signals();
+    if (json) sinter::convert::print_json_on_signals();
     sinter::convert::cap_instruction_sets();
     return sinter::convert::run_program(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::bad_alloc&) {

@@ -64,12 +64,11 @@ bool ModelSource::open(const std::string& model, const ConvertArguments& flags, 
   if (file_ < 0)
     throw FileError(fmt::format("{}: cannot be read: {}", file.path().string(), std::strerror(errno)));
   path_ = fmt::format("/proc/self/fd/{}", file_);
-  if (outcome.listener == nullptr && !common.quiet) {
-    print_messages(diagnostics.to_text(Severity::kWarning));
+  if (outcome.listener == nullptr) print_messages(diagnostics.to_text(Severity::kWarning));
+  if (outcome.listener == nullptr && !common.quiet)
     print_messages(
         fmt::format("sinter: {} is converted for this command alone, for target {}; no file is written\n",
                     model, fmt::join(flags.targets, ",")));
-  }
   return true;
 }
 

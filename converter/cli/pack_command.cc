@@ -186,8 +186,8 @@ void add_pack(CLI::App& app, Outcome&) {
   a->custom_ops.add_to(*c);
   a->common.add_to(*c);
   c->footer(
-      "The file runs on every machine as before; others pack when they open it (but see --packed-only). To\n"
-      "pack for a device, call sinter::pack_file() or sinter_pack_file() there. Sign after packing.\n"
+      "The file runs on every machine as before; others pack when they open it (but see --packed-only). "
+      "To pack for a device, call sinter::pack_file() or sinter_pack_file() there. Sign after packing.\n"
       "Examples:\n"
       "  sinter pack net.sinter\n"
       "  sinter pack net.sinter --packed-only -o here.sinter\n"

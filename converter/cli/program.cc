@@ -9,12 +9,12 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "converter/cli/command_table.h"
 #include "converter/cli/commands.h"
-#include "converter/cli/help_text.h"
 #include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
@@ -25,9 +25,26 @@
 namespace sinter::convert {
 namespace {
 
-int say(int code, const char* text) {
+// Also in a command that failed to be parsed.
+bool wants_json(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") return false;  // paths follow
+    if (word == "--json" || word == "--json=true") return true;
+  }
+  return false;
+}
+
+// An error, on stderr, and with `json` on stdout as well; returns the code.
+int say(int code, const char* text, bool json) {
   print_messages(fmt::format("sinter: {}\n", one_message(text)));
+  if (json) print_json({{"error", text}, {"exit_code", code}});
   return code;
+}
+
+int say_exhausted(bool json) {
+  std::fputs(kExhausted, stderr);
+  if (json) std::fputs(kExhaustedJson, stdout);
+  return 6;
 }
 
 // The words that the command does not take, with the flags that were probably meant. Empty: it takes all.
@@ -161,33 +178,32 @@ void cap_instruction_sets() {
 }
 
 int run_program(const std::vector<std::string>& words) {
+  const bool json = wants_json(words);
   Outcome outcome;
   Parser parser(outcome);
   try {
     parser.run(words);
   } catch (const CLI::CallForHelp&) {
     const std::vector<CLI::App*> chosen = parser.app().get_subcommands();
-    fmt::print("{}", chosen.empty() ? program_help(command_table(parser.app()))
-                                    : command_help(describe_command(*chosen.front())));
+    print_help(parser.app(), chosen.empty() ? nullptr : chosen.front());
   } catch (const CLI::Success& e) {  // --version
     return parser.app().exit(e, std::cout, std::cerr);
   } catch (const UsageError& e) {
-    return say(2, e.what());
+    return say(2, e.what(), json);
   } catch (const ModelFileError& e) {
-    return say(4, e.what());
+    return say(4, e.what(), json);
   } catch (const DataError& e) {
-    return say(5, e.what());
+    return say(5, e.what(), json);
   } catch (const FileError& e) {
-    return say(6, with_remedy(e.what()).c_str());
+    return say(6, with_remedy(e.what()).c_str(), json);
   } catch (const std::bad_alloc&) {
-    std::fputs("sinter: out of memory\n", stderr);
-    return 6;
+    return say_exhausted(json);
   } catch (const std::exception& e) {
-    return say(6, (std::string("internal error: ") + e.what()).c_str());
+    return say(6, (std::string("internal error: ") + e.what()).c_str(), json);
   }
   // A full disk behind a redirection shows here at the latest.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    return say(6, "standard output cannot be written");
+    return say(6, "standard output cannot be written", false);
   return outcome.exit_code;
 }
 

@@ -9,6 +9,10 @@
 
 namespace sinter::convert {
 
+// What is printed where memory is missing, without taking any; with --json on stdout, too.
+inline constexpr char kExhausted[] = "sinter: out of memory\n";
+inline constexpr char kExhaustedJson[] = "{\"error\": \"out of memory\", \"exit_code\": 6}\n";
+
 // SINTER_CPU_CAP names the highest instruction set that kernels may use, for measuring lower ones. To be
 // called before anything runs.
 void cap_instruction_sets();
@@ -17,7 +21,8 @@ void cap_instruction_sets();
 // library, and for the exceptions of the C++ library.
 void take_thread_local_data();
 
-// `words`: the command and its arguments. Prints, and returns the exit code: 0 done; 1 negative result; 2
+// `words`: the command and its arguments. Prints, with --json one object whatever happens ("error" and
+// "exit_code" of what failed), and returns the exit code: 0 done; 1 negative result; 2
 // wrong usage; 3 model refused; 4 model file corrupt, foreign or too new; 5 input or calibration data wrong;
 // 6 the system failed.
 int run_program(const std::vector<std::string>& words);

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string_view>
+
+#include "converter/cli/terminal.h"
 
 namespace sinter::convert {
 namespace {
@@ -110,9 +111,9 @@ void Progress::tick() {
     wake_.wait_for(lock, terminal_ ? kTerminalPause : kLogPause, [&] { return finished_; });
     if (finished_ || stage_.empty()) continue;
     if (terminal_)
-      std::fprintf(stderr, "\r\033[K%s", line().c_str());
+      show_status(line());
     else
-      std::fprintf(stderr, "sinter: %s\n", line().c_str());
+      print_messages(fmt::format("sinter: {}\n", line()));
   }
 }
 
@@ -124,7 +125,7 @@ void Progress::finish() {
   wake_.notify_all();
   if (!ticker_.joinable()) return;
   ticker_.join();
-  if (terminal_) std::fputs("\r\033[K", stderr);
+  clear_status();
 }
 
 }  // namespace sinter::convert

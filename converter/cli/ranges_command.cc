@@ -51,8 +51,7 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
   const LoweringOptions lowering = conversion_options(a.conversion).lowering;
   if (imported) graph = lower_model(*imported, lowering, diagnostics);
   if (!graph || diagnostics.refused()) {
-    print_messages(diagnostics.to_text(Severity::kRefusal));
-    outcome.exit_code = 3;
+    outcome.refuse(a.common, diagnostics);
     return;
   }
   const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
@@ -78,7 +77,7 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
   const Observations seen = observe(*graph, *source, values, options);
   const double seconds = seconds_since(begun), cpu = cpu_seconds() - cpu_begun;
   progress.finish();
-  if (!a.common.quiet) print_messages(diagnostics.to_text(Severity::kNote));
+  print_messages(diagnostics.to_text(a.common.quiet ? Severity::kWarning : Severity::kNote));
   nlohmann::json rows = nlohmann::json::array();
   if (!a.common.json && !a.common.quiet)
     print_text(fmt::format("{:>8} {:>10} {:>10} {:>10} {:>10}  {:<15} value\n", "dB", "min", "max", "low",

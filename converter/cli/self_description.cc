@@ -8,23 +8,21 @@
 #include "converter/cli/completion.h"
 #include "converter/cli/help_text.h"
 #include "converter/cli/man_page.h"
+#include "converter/cli/terminal.h"
 
 namespace sinter::convert {
-namespace {
-
-void print_help(const CLI::App& app, const std::string& name) {
-  fmt::print("{}", name.empty() ? program_help(command_table(app))
-                                : command_help(describe_command(*app.get_subcommand(name))));
+void print_help(const CLI::App& app, const CLI::App* command) {
+  const size_t columns = terminal_columns(stdout);
+  fmt::print("{}", command == nullptr ? program_help(command_table(app), columns)
+                                      : command_help(describe_command(*command), columns));
 }
-
-}  // namespace
 
 void add_self_description(CLI::App& app) {
   const auto name = std::make_shared<std::string>(), shell = std::make_shared<std::string>();
   CLI::App* help = app.add_subcommand("help", "Print the help of a command");
   CLI::Option* command =
       help->add_option("command", *name, "The command; without it the commands are listed");
-  help->callback([name, &app] { print_help(app, *name); });
+  help->callback([name, &app] { print_help(app, name->empty() ? nullptr : app.get_subcommand(*name)); });
   CLI::App* completion =
       app.add_subcommand("completion", "Print a script that completes commands and flags in a shell");
   completion->add_option("shell", *shell, "bash, zsh or fish")

@@ -162,7 +162,7 @@ void run_tune(const TuneArguments& a, Outcome& outcome) {
                         {"changed", choices_json(model, choices)}};
     if (both.before > 0) json["before_ms"] = both.before, json["after_ms"] = both.after;
     if (writes && !slower) json["out"] = out.string();
-    print_json(json);
+    outcome.give(json);
     return;
   }
   if (slower)

@@ -5,15 +5,10 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "converter/diagnostics/letters.h"
+
 namespace sinter::convert {
-namespace {
 
-struct Letter {
-  size_t bytes = 1;
-  int64_t code = -1;  // -1: a byte that is not UTF-8
-};
-
-// The first letter of a text that is not empty.
 Letter first_letter(std::string_view text) {
   const auto byte_at = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
   const uint8_t first = byte_at(0);
@@ -30,6 +25,8 @@ Letter first_letter(std::string_view text) {
   if (code < kLeast[bytes] || code > 0x10FFFF || surrogate) return {};
   return {bytes, code};
 }
+
+namespace {
 
 struct Range {
   int64_t first, last;

@@ -1,4 +1,4 @@
-// Text for a terminal: lines of at most 100 columns.
+// Text for people: its lines end at spaces, before a last column.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,23 @@
 
 namespace sinter::convert {
 
-inline constexpr size_t kTerminalColumns = 100;
+// Of text that is not for a terminal.
+inline constexpr size_t kUsualColumns = 100;
 
-// `text` broken at spaces, where its lines are too long; a longer word keeps a line of its own. The first
-// line begins at column `first`, which the caller has filled; the others are indented by `indent`. Line
-// breaks of `text` stay. Ends with a line break.
-std::string wrapped(std::string_view text, size_t first, size_t indent);
+// The columns that printable UTF-8 takes on a terminal: two for East Asian letters and pictures, none for
+// marks above another letter.
+size_t columns_of(std::string_view text);
+// The text, or its beginning and "...", in at most `columns` columns.
+std::string cut_to(std::string_view text, size_t columns);
 
-// "label     text", wrapped under the text.
+// `text` broken at spaces, where its lines are longer than `columns`. A word that is longer than a line stays
+// whole. The first line begins at column `first`, which the caller has filled; the others are indented by
+// `indent`, or by less where a word fits no other way. Line breaks of `text` stay. Ends with a line break.
+std::string wrapped(std::string_view text, size_t columns, size_t first, size_t indent);
+// Each line of `text` by itself.
+std::string wrapped_lines(std::string_view text, size_t columns, size_t indent);
+
+// "label     text", a line whose text wrapped_lines(..., kLabelColumns) keeps under the first letter.
 inline constexpr size_t kLabelColumns = 10;
 std::string labelled(std::string_view label, std::string_view text);
 

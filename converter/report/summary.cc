@@ -185,7 +185,7 @@ std::string products_text(const TypedProducts& products) {
   return readable_count(all) + " multiply-adds" + (all > 0 ? ": " + shares_text(products) : "");
 }
 
-std::string to_text(const ConversionReport& r) {
+std::string to_text(const ConversionReport& r, size_t columns) {
   std::string text = ports_text("input", r.inputs) + ports_text("output", r.outputs) +
                      dims_text(r.settled_dims, r.entries.size());
   text += targets_text(r);
@@ -195,7 +195,9 @@ std::string to_text(const ConversionReport& r) {
   text += labelled("graph", fmt::format("{} ONNX nodes -> {} operations -> {} steps, {} of them free",
                                         r.onnx_nodes, r.lowered_nodes, r.steps, r.elided_steps));
   text += passes_text(r) + work_text(r) + types_text(r);
-  if (r.quantized) text += to_text(*r.quantized);
+  std::string result = wrapped_lines(text, columns, kLabelColumns);
+  if (r.quantized) result += to_text(*r.quantized);
+  text.clear();
   if (r.metric)
     text += labelled("metric",
                      fmt::format("{}: {:g} in float, {:g} now; the accuracy above is the share of the float "
@@ -209,7 +211,7 @@ std::string to_text(const ConversionReport& r) {
                                              : fmt::format("{} operations from '{}' to '{}' in {} parts",
                                                            s.steps, s.first, s.last, s.parts));
   if (!r.stripes.empty()) text += labelled("", fmt::format("{:+.1f} % work", 100 * r.extra_work));
-  return text;
+  return result + wrapped_lines(text, columns, kLabelColumns);
 }
 
 nlohmann::json summary_json(const ConversionReport& r) {

@@ -1,6 +1,7 @@
 // What `sinter convert` prints at its end: a summary of a dozen lines.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -8,8 +9,9 @@
 
 namespace sinter::convert {
 
-// Ports and open dimensions, targets, work, types, sizes and memory; long lists are cut with a count.
-std::string to_text(const ConversionReport& report);
+// Ports and open dimensions, targets, work, types, sizes and memory, in lines of at most so many columns;
+// long lists are cut with a count.
+std::string to_text(const ConversionReport& report, size_t columns);
 // The same facts, complete: "inputs", "outputs", "open_dims", "multiply_adds".
 nlohmann::json summary_json(const ConversionReport& report);
 

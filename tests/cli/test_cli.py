@@ -402,6 +402,20 @@ class Run(Case):
                 self.expect(5, "run", self.digits, "--inputs", self.path(name), lines=3)
 
 
+class Stacks(Case):
+    def test_a_stack_names_each(self):
+        cli.save_npz(self.path("six.npz"), {"image": np.repeat(self.image, 6, 0)})
+        six = ("--inputs", self.path("six.npz"))
+        self.expect(5, "run", self.digits, *six, words=("takes float32[1,1,8,8]", "6 samples", "--each"))
+        self.expect(0, "run", self.digits, *six, "--each")
+        cli.save_npz(self.path("bad.npz"), {"image": np.ones((6, 1, 8, 9), np.float32)})
+        self.assertNotIn("--each", self.expect(5, "run", self.digits, "--inputs", self.path("bad.npz")).err)
+
+    def test_quantize_without_data_names_pictures(self):
+        self.expect(2, "convert", DIGITS, "-o", self.path("q.sinter"), "--quantize", "int8",
+                    words=("--calibrate DATA", "pictures", ".png", ".wav", "folder", "cmd:COMMAND"))
+
+
 class Embed(Case):
     """A model as source files, with sizes that inspect states as well; tests/microcontroller and tests/install run them."""
 
@@ -1188,6 +1202,70 @@ class Json(Case):
         r = self.expect(0, "bench", self.digits, "--seconds", "0.01", "--profile")
         self.assertEqual(r.out.split("GMAC/s  step\n")[1].count(" %"), len(computed))
 
+    def failure(self, code, *args):
+        """What a command that fails prints with --json, its only object on stdout; the message is on stderr as well."""
+        r = cli.call(SINTER, *args, timeout=60)
+        self.assertEqual(r.code, code, (args, r.why()))
+        try:
+            said = json.loads(r.out)
+        except ValueError:
+            self.fail(f"{' '.join(map(str, args))} prints no JSON: {r.out[:300]!r}")
+        self.assertEqual(said["exit_code"], code)
+        if code > 1:
+            self.assertTrue(r.err.strip(), args)
+            self.assertGreater(len(said["error"]), 10, said)
+        return said
+
+    def test_failures(self):
+        """Every exit code of every command."""
+        broken = self.save("broken.sinter", contents(self.digits)[:500])
+        not_onnx = self.save("broken.onnx", b"no model")
+        refused = self.save("no_op.onnx", model_of([helper.make_node("NoSuchOp", ["x"], ["y"])], [value("x", [2])], [value("y", None)]))
+        none, out, x = self.path("none.sinter"), self.path("failed.sinter"), self.path("x.npz")
+        np.savez(self.path("imago.npz"), imago=self.image)
+        wrong = self.path("imago.npz")
+        for command in (*COMMANDS, "help", "completion"):
+            with self.subTest(command=command):
+                if command != "help":
+                    self.failure(2, command, "--json")  # an argument is missing
+                self.failure(2, command, "--json", "--no-such-flag")
+        self.failure(2, "--json")
+        self.failure(2, "frobnicate", "--json")
+        self.failure(2, "run", "-", "--json")
+        places = {"convert": ["-o", out], "run": ["--inputs", x], "explain": ["probabilities"], "embed": ["-o", self.path("failed")],
+                  "sign": ["--key", none, "-o", out], "tune": ["--seconds", "0"], "compare": [self.digits, "--inputs", x],
+                  "ranges": ["--calibrate", x]}
+        for command in COMMANDS:
+            if command == "keygen":
+                continue
+            with self.subTest(command=command):
+                onnx_file = command in ("convert", "ranges")
+                absent = "none.onnx" if onnx_file else none
+                self.assertIn("none", self.failure(6, command, absent, *places.get(command, []), "--json")["error"])
+                if command not in ("sign", "ranges", "convert"):
+                    self.failure(4, command, broken, *places.get(command, []), "--json")
+        self.failure(6, "keygen", os.path.join(self.dir, "no folder", "k"), "--json")
+        self.failure(3, "convert", not_onnx, "-o", out, "--json")
+        for args in (["convert", "-o", out], ["inspect"], ["bench"], ["run", "--random", "1"], ["ranges", "--calibrate", x]):
+            said = self.failure(3, args[0], refused, *args[1:], "--json")
+            self.assertIn("NoSuchOp", json.dumps(said["diagnostics"]))
+        for args in (["run", self.digits, "--inputs", wrong], ["compare", DIGITS, self.digits, "--inputs", wrong],
+                     ["ranges", DIGITS, "--calibrate", wrong], ["explain", self.digits, "nothing"],
+                     ["inspect", self.digits, "--target", "none"],
+                     ["convert", DIGITS, "-o", out, "--quantize", "int8", "--calibrate", wrong]):
+            self.failure(5, *args, "--json")
+        said = self.failure(1, "compare", DIGITS, self.digits, "--inputs", x, "--min-sqnr", "900", "--json")
+        self.assertFalse(said["within"])
+        zero = self.save("zero.onnx", model_of([helper.make_node("Relu", ["x"], ["y"])], [value("x", ["n", 3])], [value("y", None)]))
+        self.assertIn("--strict", self.failure(1, "convert", zero, "-o", out, "--dim", "n=0", "--strict", "--json")["error"])
+        # After "--" there are only paths.
+        self.assertEqual(cli.call(SINTER, "inspect", "--", "--json").out, "")
+        # Without memory.
+        r = subprocess.run(["/bin/sh", "-c", 'ulimit -v 300000; exec "$0" "$@"', SINTER, "convert", DIGITS, "-o", out, "--json",
+                            "--max-context", "7"], capture_output=True, text=True, check=False)
+        if r.returncode == 6:
+            self.assertEqual(json.loads(r.stdout)["exit_code"], 6)
+
     def test_report_file(self):
         self.expect(0, "convert", DIGITS, "-o", self.path("r.sinter"), "--report", self.path("r.json"))
         with open(self.path("r.json"), encoding="utf-8") as f:
@@ -1198,6 +1276,14 @@ class Json(Case):
         self.assertEqual((r.out, r.err), ("", ""))
         r = self.expect(0, "inspect", self.digits)
         self.assertNotIn("\x1b", r.out + r.err)
+        # Warnings stay, those about data included.
+        np.savez(self.path("same.npz"), image=np.repeat(self.image, 40, 0))
+        for args in (["ranges", DIGITS, "--calibrate", self.path("same.npz")],
+                     ["convert", DIGITS, "-o", self.path("q.sinter"), "--quantize", "int8", "--calibrate", self.path("same.npz")]):
+            warnings = [line for line in self.expect(0, *args).err.splitlines() if line.startswith("warning")]
+            self.assertTrue(any("same" in w or "identical" in w for w in warnings), warnings)
+            r = self.expect(0, *args, "--quiet")
+            self.assertEqual((r.out, r.err.splitlines()), ("", warnings))
 
 
 class Compare(Case):
@@ -1382,12 +1468,44 @@ class Flags(Case):
             with self.subTest(flags=flags):
                 self.convert(2, *self.right, *flags, words=words)
         for flags, words in ((["--shape", "x=1,5"], ["--dim width=4", "--shape x=1,5"]),
-                             (["--const", f"z={four}", "--shape", "z=1,4"], ["--shape z", "--const"])):
+                             (["--const", f"z={four}", "--shape", "z=1,5"], ["--shape z=1,5", "--const", "[1,4]"])):
             with self.subTest(flags=flags):
                 self.convert(3, *self.right, *flags, words=words)
         self.convert(3, "--max-trips", "turns=3", "--shape", "x=1,4", "--shape", "z=1,5", words=["'width'", "4", "5"])
         # The same twice is not a contradiction.
         self.convert(0, *self.right, *self.right, "--shape", "x=1,4")
+        self.convert(0, "--max-trips", "turns=3", "--const", f"z={four}", "--shape", "z=1,4")  # which gives x its width, too
+
+    def test_inputs_without_dimensions(self):
+        node = [helper.make_node("Add", ["x", "s"], ["y"])]
+        anything = helper.make_value_info("s", helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+        model = self.save("anything.onnx", model_of(node, [value("x", [2]), anything], [value("y", None)]))
+        out = self.path("scalar.sinter")
+        self.expect(3, "convert", model, "-o", out, words=["s (no shape at all)", "--shape s=scalar"])
+        for given in (["--shape", "s=scalar"], ["--shapes", "s=scalar"], ["--shapes", "x=2, s=scalar; x=3, s=scalar"]):
+            self.expect(0, "convert", model, "-o", out, *given)
+            ports = json.loads(self.expect(0, "inspect", out, "--json").out)["inputs"]
+            self.assertEqual([p["shape"] for p in ports if p["name"] == "s"], [[]])
+        self.expect(0, "run", model, "--shape", "s=scalar", "--random", "1")
+        self.expect(3, "convert", model, "-o", out, "--shape", "s=scalar", "--shape", "x=scalar", words=["x=scalar has 0 dims"])
+        fixed = self.save("fixed.onnx", model_of(node, [value("x", [2]), value("s", [])], [value("y", None)]))
+        self.expect(0, "convert", fixed, "-o", out, "--shape", "s=scalar")
+        self.expect(3, "convert", fixed, "-o", out, "--shape", "s=1", words=["give --shape s=scalar"])
+        self.expect(2, "convert", model, "-o", out, "--shape", "s=", words=["INPUT=scalar"])
+        self.expect(2, "convert", model, "-o", out, "--shapes", "s=scalar,3", words=["no name"])
+
+    def test_lengths_that_are_too_long(self):
+        """The message names what fixes the length."""
+        count = helper.make_node("Cast", ["n"], ["k"], to=TensorProto.INT32)
+        rows = helper.make_node("Range", ["zero", "k", "one"], ["y"], name="rows")
+        constants = [onnx.numpy_helper.from_array(np.int32(i), n) for i, n in ((0, "zero"), (1, "one"))]
+        model = self.save("rows.onnx", model_of([count, rows], [value("n", [], TensorProto.INT64)], [value("y", None, TensorProto.INT32)],
+                                                constants))
+        out = self.path("rows.sinter")
+        self.expect(3, "convert", model, "-o", out, words=["node 'rows'", "2147483647", "--bound rows=N", "--const n=FILE.npy"])
+        self.expect(0, "convert", model, "-o", out, "--bound", "rows=9")
+        np.save(self.path("n.npy"), np.int64(7))
+        self.expect(0, "convert", model, "-o", out, "--const", f"n={self.path('n.npy')}")
 
     def test_size_of_zero_warns(self):
         for flags in (["--shape", "x=1,0"], ["--dim", "width=0"]):

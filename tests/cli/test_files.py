@@ -11,12 +11,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import stat
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -229,6 +231,59 @@ class Writing(Case):
         for words in (["run", self.onnx, "--inputs", self.inputs], ["compare", self.onnx, self.onnx, "--random", "1"]):
             self.expect(0, *words)
             self.assertEqual(os.listdir(self.tmp), [])
+
+
+class Interrupted(Case):
+    """A signal ends what a command has started, and removes its temporary files."""
+
+    def gone(self, pid):
+        for _ in range(300):
+            try:
+                with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+                    if f.read().rsplit(")", 1)[1].split()[0] == "Z":
+                        return True
+            except FileNotFoundError:
+                return True
+            time.sleep(0.01)
+        return False
+
+    def interrupt(self, number, script, *args):
+        """Sends the signal when the processes of `script` have written their numbers; it does not heed SIGTERM."""
+        pids = self.path("pids")
+        put(pids, b"")
+        put(self.path("slow.sh"), f"trap '' TERM\nsleep 300 & echo $$ $! > {pids}\n{script}\nwait\n".encode())
+        process = self.start(*args, stdin=subprocess.DEVNULL)
+        for _ in range(1000):
+            if contents(pids).endswith(b"\n") or process.poll() is not None:
+                break
+            time.sleep(0.02)
+        time.sleep(0.05)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, -number, err)
+        started = contents(pids).split()
+        self.assertEqual(len(started), 2, err)
+        for pid in started:
+            self.assertTrue(self.gone(int(pid)), (number, args))
+        self.assertEqual(os.listdir(self.tmp), [])
+        self.assertEqual([f for f in os.listdir(self.dir) if "out.sinter.partial" in f], [])
+
+    def test_commands_end_with_the_program(self):
+        quantize = ["convert", self.onnx, "-o", self.path("out.sinter"), "--quantize", "int8", "--quiet"]
+        slow = f"cmd:sh {self.path('slow.sh')}"
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.interrupt(number, "", *quantize, "--calibrate", slow)
+            # One sample is there already.
+            self.interrupt(number, f"cat {self.data}", "ranges", self.onnx, "--calibrate", slow)
+        cli.save_npz(self.path("many.npz"), {"x": np.random.default_rng(1).standard_normal((8, WIDTH)).astype(np.float32)})
+        self.interrupt(signal.SIGINT, "", "convert", self.onnx, "-o", self.path("out.sinter"), "--evaluate", self.path("many.npz"),
+                       "--metric", slow)
+
+    def test_a_command_that_goes_on_is_ended(self):
+        """With --samples a stream is left before its end."""
+        put(self.path("endless.sh"), f"echo $$ > {self.path('pid')}\ncat {self.data} {self.data}\nexec sleep 300\n".encode())
+        self.expect(0, "ranges", self.onnx, "--calibrate", f"cmd:sh {self.path('endless.sh')}", "--samples", "2")
+        self.assertTrue(self.gone(int(contents(self.path("pid")))))
 
 
 class Reading(Case):

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""What the command line shows in a terminal of 100 columns: summaries, help, suggestions.
+"""What the command line shows in terminals of several widths: summaries, help, suggestions, progress.
 
     test_terminal.py [--sinter PROGRAM] [unittest options]
 
 Works on small models made here; needs numpy and onnx.
 """
+import fcntl
 import json
 import os
 import pty
+import re
 import select
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -165,6 +168,27 @@ class Help(Case):
                 for word in words:
                     self.assertIn(word, r.err)
 
+    def test_other_names_of_targets(self):
+        for given, name in (("arm64", "aarch64"), ("ARM64", "aarch64"), ("AArch64", "aarch64"), ("arm64-v8a", "aarch64"),
+                            ("armv8", "aarch64"), ("armv8.2-a", "aarch64"), ("cortex-a72", "aarch64"), ("arm64+dotprod", "aarch64"),
+                            ("armhf", "armv7"), ("arm", "armv7"), ("armv7l", "armv7"), ("armeabi-v7a", "armv7"), ("x64", "x86_64"),
+                            ("amd64", "x86_64"), ("x86-64", "x86_64"), ("X86_64", "x86_64"), ("x86", "x86_64"), ("m4", "cortex-m4"),
+                            ("cortexm4", "cortex-m4"), ("cortex_m4", "cortex-m4"), ("cortex-m7", "cortex-m4"),
+                            ("cortex-m33", "cortex-m4"), ("stm32f4", "cortex-m4"), ("gpu", "cuda"), ("nvidia", "cuda"),
+                            ("CUDA", "cuda"), ("jetson", "cuda"), ("sm_87", "cuda"), ("host", "native"), ("any", "portable"),
+                            ("x86_64+vnni", "avx512vnni"), ("x86_64+AVX512_VNNI", "avx512vnni"), ("cuda+sm_87", "sm87"),
+                            ("aarch64+asimddp", "dotprod")):
+            with self.subTest(given=given):
+                r = cli.call(SINTER, "convert", self.product, "-o", self.path("no.sinter"), "--target", given)
+                self.assertEqual(r.code, 2, r.why())
+                self.assertIn(f"did you mean '{name}'?", r.err)
+        r = cli.call(SINTER, "convert", self.product, "-o", self.path("no.sinter"), "--target", "pdp11")
+        self.assertNotIn("did you mean", r.err)
+        model = self.path("two.sinter")
+        self.sinter("convert", self.product, "-o", model, "--dim", "time=5", "--target", "aarch64,portable")
+        self.assertIn("did you mean 'aarch64'?", cli.call(SINTER, "inspect", model, "--target", "arm64").err)
+        self.assertIn("did you mean 'aarch64'?", cli.call(SINTER, "embed", model, "-o", self.path("e"), "--target", "arm64").err)
+
     def test_completion_in_bash(self):
         bash = shutil.which("bash")
         if bash is None:
@@ -319,13 +343,15 @@ class Work(Case):
 
 class Wrapped(Case):
     """Lines on a terminal, which is a pty here; elsewhere a message and a step are one line each."""
+    WIDTHS = (40, 60, 80, 100, 132)
 
-    def on_terminal(self, *args):
+    def on_terminal(self, *args, columns=0, environment=None):
         ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         attributes = termios.tcgetattr(theirs)
         attributes[1] &= ~termios.OPOST  # line breaks as they are
         termios.tcsetattr(theirs, termios.TCSANOW, attributes)
-        child = subprocess.Popen([SINTER, *args], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+        child = subprocess.Popen([SINTER, *args], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=environment)
         os.close(theirs)
         text = b""
         while True:
@@ -339,6 +365,92 @@ class Wrapped(Case):
         os.close(ours)
         child.wait()
         return text.decode()
+
+    def fits(self, shown, words, columns):
+        """`shown` has these words, none of them cut by an edge of the terminal."""
+        self.assertEqual(shown.split(), words)
+        for line in shown.splitlines():
+            if len(line) > columns:  # a word that is longer than a line
+                self.assertEqual((len(line.split()), len(line.strip()) > columns), (1, True), (columns, line))
+
+    def test_help(self):
+        listed = cli.call(SINTER, "--help").out.split("Commands:\n")[1].split("\n\n")[0]
+        commands = [line.split()[0] for line in listed.splitlines() if line[2] != " "]
+        self.assertGreater(len(commands), 12)
+        for args in (["--help"], *([c, "--help"] for c in commands), ["help", "convert"]):
+            words = cli.call(SINTER, *args).out.split()
+            for columns in self.WIDTHS:
+                with self.subTest(args=args, columns=columns):
+                    self.fits(self.on_terminal(*args, columns=columns), words, columns)
+
+    def test_width_without_a_size(self):
+        for given, columns in (("60", 60), ("none", COLUMNS), ("0", COLUMNS)):
+            shown = self.on_terminal("run", "--help", environment={**os.environ, "COLUMNS": given})
+            longest = max(map(len, shown.splitlines()))
+            self.assertTrue(columns - 12 < longest <= columns, (given, longest))
+        shown = self.on_terminal("run", "--help", columns=50, environment={**os.environ, "COLUMNS": "132"})
+        self.assertLessEqual(max(map(len, shown.splitlines())), 50)
+
+    def test_summaries_and_tables(self):
+        """Numbers differ from run to run, so that only the kinds of words are compared."""
+        model, inputs = self.path("wide.sinter"), [f"image_{i}" for i in range(5)]
+        save(self.path("wide.onnx"), [helper.make_node("Concat", inputs, ["joined"], name="join_them_all", axis=1),
+                                      helper.make_node("Softmax", ["joined"], ["scores"], name="the_scores_of_all_classes")],
+             [value(n, ["batch", 4]) for n in inputs], [value("scores", ["batch", 20])])
+        cli.save_npz(self.path("wide.npz"), {n: np.ones((1, 4), np.float32) for n in inputs})
+
+        def kinds(text):
+            return [re.sub(r"[0-9.]+", "0", word) for word in text.split()]
+
+        for args in (["convert", self.path("wide.onnx"), "-o", model], ["inspect", model], ["inspect", model, "--steps"],
+                     ["inspect", model, "--memory"], ["inspect", model, model, "--memory"], ["run", model, "--random", "1"],
+                     ["compare", self.path("wide.onnx"), model, "--random", "1", "--per-layer"],
+                     ["ranges", self.path("wide.onnx"), "--calibrate", self.path("wide.npz")],
+                     ["convert", self.path("wide.onnx"), "-o", model, "--dim", "image=3", "--shape", "image_0=1,2,3"]):
+            r = cli.call(SINTER, *args, timeout=60)
+            plain = kinds(r.out + r.err if args[-1] != "image_0=1,2,3" else r.err)
+            for columns in self.WIDTHS:
+                with self.subTest(args=args[:3:2], columns=columns):
+                    shown = self.on_terminal(*args, columns=columns)
+                    self.assertEqual([w for w in kinds(shown) if "#" not in w], [w for w in plain if "#" not in w])
+                    self.fits(shown, shown.split(), columns)
+        for args in (["run", model, "--random", "1", "--profile"], ["bench", model, "--seconds", "0.01", "--profile"]):
+            for columns in self.WIDTHS:
+                shown = self.on_terminal(*args, columns=columns)
+                self.assertIn("the_scores_of_all_classes", shown.split())
+                self.assertIn("GMAC/s", shown.split())
+                self.fits(shown, shown.split(), columns)
+
+    def test_letters_of_two_columns(self):
+        name = "\u5165\u529b" * 6  # 24 columns
+        save(self.path("han.onnx"), [helper.make_node("Concat", [name] * 4, ["y"], name="joined", axis=0)], [value(name, [2])],
+             [value("y", [8])])
+        model = self.path("han.sinter")
+        self.assertEqual(cli.call(SINTER, "convert", self.path("han.onnx"), "-o", model).code, 0)
+        for columns in (40, 60):
+            shown = self.on_terminal("inspect", model, "--steps", columns=columns)
+            self.assertEqual(shown.count(name), 4)
+            for line in shown.splitlines():
+                self.assertLessEqual(sum(2 if c > "\u2fff" else 1 for c in line), columns, line)
+
+    def test_progress(self):
+        """One line, in one row, whatever the width; it is gone at the end."""
+        data = self.path("slow.npy")
+        with open(data, "wb") as file:
+            for _ in range(4):
+                np.save(file, np.ones((1, 5, 8), np.float32))
+        for columns in (30, *self.WIDTHS):
+            shown = self.on_terminal("convert", self.product, "-o", self.path("slow.sinter"), "--dim", "time=5", "--quantize", "int8",
+                                     "--calibrate", f"cmd:sleep 0.6; cat {data}", columns=columns)
+            states = shown.split("\r\x1b[K")
+            self.assertGreater(len(states), 2, shown)
+            for state in states[1:-1]:
+                self.assertNotIn("\n", state)
+                self.assertLess(len(state), columns)
+            whole = "reading samples; 0:00 so far"
+            self.assertIn(whole if columns > len(whole) + 1 else whole[:columns - 4] + "...", states)
+            for line in states[-1].splitlines():
+                self.assertTrue(len(line) <= columns or len(line.split()) == 1, line)
 
     def test_messages_and_steps(self):
         names = [f"a_long_name_of_a_value_{i}" for i in range(6)]

@@ -1,13 +1,12 @@
 // Samples from a command's standard output: for each one .npz, or .npy arrays in the order of the inputs.
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <zlib.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 #include "converter/diagnostics/errors.h"
+#include "converter/files/shell_command.h"
 #include "converter/import/arrays.h"
 #include "converter/quantize/samples/sample_streams.h"
 
@@ -16,39 +15,23 @@ namespace {
 
 class Pipe final : public ByteStream {
  public:
-  explicit Pipe(const std::string& command) : command_(command), file_(::popen(command.c_str(), "re")) {
-    if (file_ == nullptr)
-      throw FileError(fmt::format("'{}' cannot be started: {}", command, std::strerror(errno)));
-  }
-  ~Pipe() override {
-    if (file_ != nullptr) ::pclose(file_);
-  }
+  explicit Pipe(const std::string& command) : command_(command) {}
   size_t read(void* to, size_t bytes) override {
     size_t got = 0;
     while (got < bytes && !begun_.empty()) {
       static_cast<std::byte*>(to)[got++] = begun_.front();
       begun_.erase(begun_.begin());
     }
-    got += std::fread(static_cast<char*>(to) + got, 1, bytes - got, file_);
-    if (got < bytes && std::ferror(file_) != 0)
-      throw FileError(fmt::format("'{}' cannot be read from: {}", command_, std::strerror(errno)));
+    got += std::fread(static_cast<char*>(to) + got, 1, bytes - got, command_.output());
+    if (got < bytes && std::ferror(command_.output()) != 0) command_.fail("read from");
     return got;
   }
   // Puts bytes back in front; a few.
   void unread(const Bytes& bytes) { begun_.insert(begun_.begin(), bytes.begin(), bytes.end()); }
-  // Waits for the end and throws DataError if the command failed.
-  void finish() {
-    const int status = ::pclose(file_);
-    file_ = nullptr;
-    if (status == 0) return;
-    throw DataError(WIFEXITED(status)
-                        ? fmt::format("'{}' ended with exit code {}", command_, WEXITSTATUS(status))
-                        : fmt::format("'{}' was terminated by signal {}", command_, WTERMSIG(status)));
-  }
+  void finish() { command_.finish(); }
 
  private:
-  std::string command_;
-  std::FILE* file_;
+  ShellCommand command_;
   Bytes begun_;
 };
 

@@ -1,11 +1,7 @@
 #include "converter/quantize/search/metric_program.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +9,6 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,6 +17,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/printable.h"
 #include "converter/files/pending_file.h"
+#include "converter/files/shell_command.h"
 #include "converter/files/temporary_folder.h"
 #include "converter/quantize/samples/carried_states.h"
 
@@ -30,81 +26,33 @@ namespace {
 
 constexpr size_t kMostOutput = size_t{64} << 20;  // bytes that a program may print
 
-// `command ARGUMENT` in a group of processes of its own, which ends with this object.
-class Program {
- public:
-  Program(const std::string& command, const std::string& argument) : command_(command) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) fail("started");
-    const std::string line = command + " \"$1\"";
-    pid_ = ::fork();
-    if (pid_ < 0) {
-      ::close(ends[0]), ::close(ends[1]);
-      fail("started");
-    }
-    if (pid_ == 0) {
-      ::setpgid(0, 0);
-      ::dup2(ends[1], STDOUT_FILENO);
-      ::execl("/bin/sh", "sh", "-c", line.c_str(), "sh", argument.c_str(), static_cast<char*>(nullptr));
-      ::_exit(127);
-    }
-    ::setpgid(pid_, pid_);
-    ::close(ends[1]);
-    output_ = ends[0];
+// What the command prints until its end.
+std::string output_of(ShellCommand& running, const std::string& command, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
+  const int output = ::fileno(running.output());
+  std::string text;
+  char buffer[4096];
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd ready{output, POLLIN, 0};
+    const int found = left <= 0 ? 0 : ::poll(&ready, 1, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
+    if (found < 0 && errno == EINTR) continue;
+    if (found == 0)
+      throw DataError(
+          fmt::format("'{}' took longer than {:g} s and was ended; give more time with --metric-seconds",
+                      command, seconds));
+    const ssize_t got = found < 0 ? -1 : ::read(output, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) running.fail("read from");
+    if (got == 0) break;
+    text.append(buffer, static_cast<size_t>(got));
+    if (text.size() > kMostOutput)
+      throw DataError(fmt::format("'{}' printed more than {} bytes; print one number", command, kMostOutput));
   }
-  ~Program() {
-    if (output_ >= 0) ::close(output_);
-    if (pid_ > 0) {
-      ::kill(-pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-    }
-  }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
-
-  // What it prints until its end.
-  std::string output(double seconds) {
-    using Clock = std::chrono::steady_clock;
-    const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
-    std::string text;
-    char buffer[4096];
-    while (true) {
-      const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-      pollfd ready{output_, POLLIN, 0};
-      const int found = left <= 0 ? 0 : ::poll(&ready, 1, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
-      if (found < 0 && errno == EINTR) continue;
-      if (found == 0)
-        throw DataError(
-            fmt::format("'{}' took longer than {:g} s and was ended; give more time with --metric-seconds",
-                        command_, seconds));
-      const ssize_t got = found < 0 ? -1 : ::read(output_, buffer, sizeof buffer);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) fail("read from");
-      if (got == 0) break;
-      text.append(buffer, static_cast<size_t>(got));
-      if (text.size() > kMostOutput)
-        throw DataError(
-            fmt::format("'{}' printed more than {} bytes; print one number", command_, kMostOutput));
-    }
-    int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = -1;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;
-    throw DataError(WIFEXITED(status)
-                        ? fmt::format("'{}' ended with exit code {}", command_, WEXITSTATUS(status))
-                        : fmt::format("'{}' was terminated by signal {}", command_, WTERMSIG(status)));
-  }
-
- private:
-  [[noreturn]] void fail(const char* what) const {
-    throw FileError(fmt::format("'{}' cannot be {}: {}", command_, what, std::strerror(errno)));
-  }
-  std::string command_;
-  pid_t pid_ = -1;
-  int output_ = -1;
-};
+  running.finish();
+  return text;
+}
 
 std::optional<double> number_of(std::string_view text) {
   double x = 0;
@@ -168,8 +116,9 @@ double ProgramMetric::measure(SampleSource& samples, const RunSample& run) {
   }
   const std::filesystem::path path = folder / "manifest.json";
   write_whole(path, json_text(manifest, 1) + '\n');
-  Program program(command_, path.string());
-  return parse_metric_lines(program.output(seconds_), command_, &name_);
+  const std::string manifest_path = path.string();
+  ShellCommand program(command_, &manifest_path);
+  return parse_metric_lines(output_of(program, command_, seconds_), command_, &name_);
 }
 
 double ProgramMetric::measure(SampleSource& samples, const Graph& graph, const RunnerOptions& options,

@@ -1,0 +1,35 @@
+// ShellCommand: a command of the user's, whose standard output is read.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "converter/files/ending.h"
+
+namespace sinter::convert {
+
+// Runs in a group of processes of its own, which ends with this object and with this process. Its standard
+// input is this process's, unless that is a terminal.
+class ShellCommand {
+ public:
+  // `argument`: what the command gets as one word behind its own; null: nothing. Throws FileError where the
+  // command cannot be started.
+  explicit ShellCommand(std::string command, const std::string* argument = nullptr);
+  ~ShellCommand();
+  ShellCommand(const ShellCommand&) = delete;
+  ShellCommand& operator=(const ShellCommand&) = delete;
+
+  std::FILE* output() const { return output_; }
+  // Waits for the end; throws DataError where the command failed.
+  void finish();
+  // Throws FileError: "'COMMAND' cannot be WHAT", with the system's reason.
+  [[noreturn]] void fail(const char* what) const;
+
+ private:
+  const std::string command_;
+  std::FILE* output_ = nullptr;
+  pid_t pid_ = -1;  // of the shell, and the group
+  UnfinishedGroup group_;
+};
+
+}  // namespace sinter::convert
