@@ -73,7 +73,7 @@ ROWS = [
     Row("ReduceProd CumProd", BOTH, "open: a product of integers that leaves its type; Sinter wraps it", integers),
     Row("ReduceLogSum", BOTH, "open: a logarithm of an integer that is not above 0", integers),
     Row("ReduceLogSumExp", (ORT,), "exponentials of integers are cut to integers before they are added", integers),
-    Row("QuantizeLinear", (REF,), "x / y_scale of float16 is rounded to float16 before it is rounded to an integer",
+    Row("QuantizeLinear LpNormalization", (REF,), "the quotient, and squares and sums, are rounded to float16 on the way",
         lambda case, text: case.arrays[case.node.input[0]].dtype == np.float16),
     Row("Einsum Erf GridSample Col2Im Attention Upsample Resize", BOTH, "sums and fractions of narrow or mixed types come in a wider type, with an entry in "
         "the report", says("type int32, want", "type float32, want", "type int64, want bool")),
@@ -82,7 +82,8 @@ ROWS = [
     Row("Shrink Gemm MatMul Einsum Conv Clip QuantizeLinear", (REF,), "integers beyond float32 are rounded or wrap", large),
     Row("Resize Upsample", BOTH, "open: an interpolated integer is rounded to the nearest, not cut; large ones in float64", integers),
     Row("MaxPool GlobalMaxPool", BOTH, "open: a NaN in a window; Sinter gives NaN as ReduceMax does", special),
-    Row("Hardmax ArgMax ArgMin TopK Swish ReduceMin ReduceMax Min Max Softmax LogSoftmax", BOTH, "open: order of a NaN, and -inf in x * sigmoid(x), whose limit is 0", special),
+    Row("Hardmax ArgMax ArgMin TopK Swish ReduceMin ReduceMax Min Max Softmax LogSoftmax ScatterElements ScatterND ReduceLogSumExp", BOTH,
+        "open: order of a NaN, log(0), and -inf in x * sigmoid(x), whose limit is 0", special),
     Row("GroupNormalization InstanceNormalization LayerNormalization MeanVarianceNormalization", BOTH,
         "the variance as E(x^2) - E(x)^2 in float32 loses its digits where it is small; Sinter's has no cancellation"),
     # Recurrent layers.
