@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "converter/cli/commands.h"
 #include "converter/diagnostics/errors.h"
 #include "python/native/module.h"
 #include "sinter/backends.h"

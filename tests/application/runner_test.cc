@@ -170,7 +170,8 @@ TEST(Runner, TakesOptionsOfSessions) {
   EXPECT_STREQ(reference.session().step_backend(0), "reference");
   EXPECT_THAT(Runner::open(bytes.span(), {.profile = "none"}).error(), HasSubstr("none"));
   EXPECT_THAT(Runner::open(bytes.span(), {.threads = -1}).error(), HasSubstr("-1 threads"));
-  EXPECT_THAT(Runner::open(bytes.span(), {.threads = 5000}).error(), HasSubstr("5000 threads; give 1 to 1024"));
+  EXPECT_THAT(Runner::open(bytes.span(), {.threads = 5000}).error(),
+              HasSubstr("5000 threads; give 1 to 1024"));
   EXPECT_EQ(PthreadPool(PthreadPool::kMostThreads + 1).status().code, Code::kInvalidArgument);
   alignas(kBufferAlignment) float x[32] = {1, 1, 1, 1, 1, 1};
   const Binding bound[] = {{"x", std::as_writable_bytes(std::span(x))}};

@@ -53,6 +53,7 @@ OTHER = {
     "mha_bias_of_lowest_*": "its bias is the lowest float32, beyond float16",
     "gqa_per_*": "rounds keys and values to the steps of its cache, and each type rounds some to the next one",
     "gqa_keys_*": "likewise",
+    "*_float32_length": "its scale makes another length where it is rounded to another type",
 }
 
 

@@ -26,17 +26,16 @@ bool lower_reduce(NodeLowering& n) {
 }
 // Integers are summed in float64, where squares and sums stay within range, and a root or logarithm is cut to
 // an integer.
-template <ReduceFn Fn, typename Attrs>
-bool lower_reduce_then(NodeLowering& n) {
+template <typename Attrs>
+bool reduce_then(NodeLowering& n, ReduceFn fn, const Attrs& then) {
   const ValueId x = n.input(0);
   if (x == kAbsent) return n.refuse("has no input");
   const DType t = n.dtype(x);
-  const ValueId sum = reduce(n, Fn, is_float(t) ? x : n.cast(x, DType::kFloat64));
-  return n.output(0, n.cast(n.emit(Attrs{}, {sum}), t));
+  const ValueId sum = reduce(n, fn, is_float(t) ? x : n.cast(x, DType::kFloat64));
+  return n.output(0, n.cast(n.emit(then, {sum}), t));
 }
-
-bool lower_reduce_l2(NodeLowering& n) { return lower_reduce_then<ReduceFn::kSumSquare, SqrtAttrs>(n); }
-bool lower_reduce_log_sum(NodeLowering& n) { return lower_reduce_then<ReduceFn::kSum, LogAttrs>(n); }
+bool lower_reduce_l2(NodeLowering& n) { return reduce_then(n, ReduceFn::kSumSquare, SqrtAttrs{}); }
+bool lower_reduce_log_sum(NodeLowering& n) { return reduce_then(n, ReduceFn::kSum, LogAttrs{}); }
 
 template <ArgReduceFn Fn>
 bool lower_arg_reduce(NodeLowering& n) {
