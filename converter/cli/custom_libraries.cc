@@ -6,6 +6,7 @@
 
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/program.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/import/onnx_operator.h"
 
@@ -42,7 +43,7 @@ CustomOps operators_in(const std::string& library) {
 
 }  // namespace
 
-std::shared_ptr<const CustomOperators> CustomOpsOption::load() const {
+std::shared_ptr<const CustomOperators> load_custom_operators(const std::vector<std::string>& libraries) {
   if (libraries.empty()) return nullptr;
   auto all = std::make_shared<CustomOperators>();
   for (const std::string& library : libraries) {
@@ -57,6 +58,10 @@ std::shared_ptr<const CustomOperators> CustomOpsOption::load() const {
                         library, op->domain, op->name));
   }
   return all;
+}
+
+std::shared_ptr<const CustomOperators> CustomOpsOption::load() const {
+  return load_custom_operators(libraries);
 }
 
 }  // namespace sinter::convert

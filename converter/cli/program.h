@@ -1,11 +1,13 @@
 // The commands as one program, for main() and for programs that link them (python/).
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "converter/cli/command_table.h"
 #include "converter/cli/listener.h"
+#include "converter/ir/custom_operators.h"
 
 namespace sinter::convert {
 
@@ -30,6 +32,10 @@ int run_program(const std::vector<std::string>& words);
 // The same inside another program, for the commands that take a listener (Outcome): nothing is printed. Exit
 // codes 2, 4, 5 and 6 are the exceptions of converter/diagnostics/errors.h; what the listener throws passes.
 int call_command(const std::vector<std::string>& words, CommandListener& listener);
+
+// The operators of shared objects with custom operators; null: none are given. What was loaded stays loaded.
+// Throws UsageError.
+std::shared_ptr<const CustomOperators> load_custom_operators(const std::vector<std::string>& libraries);
 
 // Of one command, without its positional arguments, in the order of --help.
 std::vector<CommandFlag> flags_of(const std::string& command);

@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "converter/cli/commands.h"
 #include "converter/diagnostics/errors.h"
 #include "python/native/module.h"
 #include "sinter/backends.h"
@@ -97,11 +96,11 @@ Options options_of(int threads, std::vector<std::string> backends, std::optional
   o.threads = threads, o.backend = std::move(backend), o.profile = std::move(profile), o.entry = entry;
   o.require_planned = require_planned, o.copy_file = copy_file, o.check_digests = check_digests;
   o.public_key.assign(public_key.c_str(), public_key.size());
-  convert::CustomOpsOption libraries;
-  for (const nb::bytes& path : custom_ops) libraries.libraries.emplace_back(path.c_str(), path.size());
+  std::vector<std::string> libraries;
+  for (const nb::bytes& path : custom_ops) libraries.emplace_back(path.c_str(), path.size());
   std::string fault;
   try {
-    o.custom_ops = libraries.load();
+    o.custom_ops = convert::load_custom_operators(libraries);
   } catch (const convert::UsageError& e) {
     fault = e.what();
   }
