@@ -1,4 +1,4 @@
-// --help: of the program and of a command, in lines of at most so many columns.
+// The help of the program and of a command, in lines of at most `columns` columns.
 #pragma once
 
 #include <cstddef>

@@ -16,11 +16,11 @@ namespace sinter::convert {
 // for files and pipes, too.
 size_t terminal_columns(std::FILE* to);
 
-// Of messages, one a line, on stderr.
+// Prints messages, one a line, on stderr.
 void print_messages(std::string_view text);
-// Of lines, on stdout; what does not fit goes on indented.
+// Prints lines on stdout; what does not fit goes on indented.
 void print_text(std::string_view text);
-// On stdout (--json).
+// Prints the object of --json on stdout.
 void print_json(const nlohmann::json& json);
 
 // The last line of a terminal on stderr, in one row. It goes before anything else is printed, and with

@@ -11,7 +11,7 @@ struct Letter {
   size_t bytes = 1;
   int64_t code = -1;  // -1: a byte that is not UTF-8
 };
-// Of a text that is not empty.
+// The first letter of `text`, which is not empty.
 Letter first_letter(std::string_view text);
 
 }  // namespace sinter::convert

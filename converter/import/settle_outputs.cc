@@ -14,7 +14,7 @@ namespace sinter::convert {
 namespace {
 
 // What a narrower floating-point type loses of an output: numbers of the model itself, and integers, which
-// reach the output by movement and choices alone. Rounding what is computed is no loss.
+// reach the output by movement and choices alone. Computed numbers may be rounded.
 class OutputLoss {
  public:
   OutputLoss(const Graph& graph, DType declared)

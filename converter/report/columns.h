@@ -8,7 +8,7 @@
 
 namespace sinter::convert {
 
-// Of text that is not for a terminal.
+// The columns of text that is not printed on a terminal.
 inline constexpr size_t kUsualColumns = 100;
 
 // The columns that printable UTF-8 takes on a terminal: two for East Asian letters and pictures, none for

@@ -9,8 +9,8 @@
 
 namespace sinter::convert {
 
-// Ports and open dimensions, targets, work, types, sizes and memory, in lines of at most so many columns;
-// long lists are cut with a count.
+// Returns ports and open dimensions, targets, work, types, sizes and memory, in lines of at most `columns`
+// columns; long lists are cut with a count.
 std::string to_text(const ConversionReport& report, size_t columns);
 // The same facts, complete: "inputs", "outputs", "open_dims", "multiply_adds".
 nlohmann::json summary_json(const ConversionReport& report);

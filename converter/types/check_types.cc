@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "converter/ir/integer_range.h"
 #include "converter/ir/narrow_operands.h"
 #include "converter/ir/op_traits.h"
 
@@ -25,11 +26,8 @@ struct Explained {
 
 // Whether integers or truth values of type from are also values of type to.
 bool holds_all(DType from, DType to) {
-  const auto integers = [](DType t) { return is_integer(t) || t == DType::kBool; };
-  if (!integers(from) || !is_integer(to)) return false;
-  return from == DType::kBool || (is_signed_integer(from) == is_signed_integer(to)
-                                      ? bit_width(from) <= bit_width(to)
-                                      : is_signed_integer(to) && bit_width(from) < bit_width(to));
+  const auto range = range_of_type(from);
+  return range && is_integer(to) && holds_range(to, *range);
 }
 
 std::string unexplained(const Graph& graph, const Explained& explained) {

@@ -70,18 +70,18 @@ using InputTransform = bool (*)(const WinogradPixels& x, float* lines, const Win
 // Transforms the products of one tile at m, `position` floats from position to position, and stores outputs.
 using OutputTransform = void (*)(const float* m, int64_t position, int64_t channels, float* lines,
                                  const WinogradStore& to);
-// Those of tiles of this size.
+// The functions for tiles of this size.
 InputTransform input_transform(int64_t tile);
 OutputTransform output_transform(int64_t tile);
 // The products of one position, of a block of tiles.
 void multiply_tiles(const Gemm& g);
 
-// An output is small if the largest magnitude in its window is below that of the tile's inputs divided by
-// kWinogradSpread, and where the tile has an input that is NaN, infinite or not below kWinogradLargest.
-// Rounding errors of a tile are relative to its largest input. Small outputs are computed directly, so that
-// no output depends on an input outside its window (docs/numerics.md). Which ones these are depends on the
-// inputs of the tile alone, and so on no number of threads.
-constexpr int kWinogradSpreadBits = 6, kWinogradLargestBits = 64;  // powers of two
+// An output is small if the largest magnitude in its window is below that of the tile's inputs divided by 2
+// to the power of kWinogradSpreadBits, and where the tile has an input that is NaN, infinite or not below 2
+// to the power of kWinogradLargestBits. Rounding errors of a tile are relative to its largest input. Small
+// outputs are computed directly, so that no output depends on an input outside its window (docs/numerics.md).
+// Which ones these are depends on the inputs of the tile alone, not on the number of threads.
+constexpr int kWinogradSpreadBits = 6, kWinogradLargestBits = 64;
 // The most tiles of a block.
 constexpr int64_t kMostBlockTiles = 96;
 

@@ -271,7 +271,7 @@ def unfit_branches():
                              [info("go_o", kind=TensorProto.BOOL, shape=[]), info("a_o")])
     yield case("if_unfit_in_loop", [*rates, node("Loop", "n t x", "y", body=body)], on,
                  constants={**k, "n": np.int64(300), "t": np.array(True)}, fails=[(off, words.format("else"))], rtol=1e-3)
-    # The advice works; what onnxruntime refuses, or an operator that is not read, is no matter of shapes.
+    # The advice works; only shapes make such a step, not what onnxruntime refuses or an operator that is not read.
     pick = [*rates, node("If", "c", "y", then_branch=fits, else_branch=bad, name="pick")]
     yield refused("if_unfit_strict", model(graph(pick, on, "y", k)), "'pick'", "else_branch", "'bad' (MatMul)", "--const r=FILE.npy", codes=(1,),
                   flags=(*shape, "--strict"))

@@ -76,7 +76,7 @@ bool lower_lp_pool(NodeLowering& n) {
     for (size_t i = 0; i < s.kernel.size(); ++i) {
       const int64_t reach = (s.kernel[i] - 1) * s.dilations[i] + 1;
       const int64_t span = spatial_dims(n.dims(x))[i] + s.pads[i] + s.pads[s.kernel.size() + i] - reach;
-      // Of a span below 0, too: there is one window then.
+      // The remainder is 0 or more where the span is below 0, too: there is one window then.
       const int64_t rest = (span % s.strides[i] + s.strides[i]) % s.strides[i];
       if (rest == 0) continue;
       // ONNX drops a last window that would start in the end padding.

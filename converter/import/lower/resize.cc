@@ -71,8 +71,8 @@ ValueId emit_resize(NodeLowering& n, ValueId x, ResizeAttrs a) {
   return n.to_channels_first(n.emit(a, {n.to_channels_last(x)}));
 }
 
-// ONNX's tests and its reference place the last corner by the scaled length, though it is no whole number;
-// its text, onnxruntime and PyTorch by the length that the result has.
+// ONNX's tests and its reference place the last corner by the scaled length, even with a fraction; its text,
+// onnxruntime and PyTorch by the length that the result has.
 void warn_of_two_readings(NodeLowering& n, int axis, double scaled, int64_t length) {
   if (length < 2 || std::abs(scaled - static_cast<double>(length)) < 1e-5 * scaled) return;
   n.parent().diagnostics().warn(
@@ -169,8 +169,8 @@ bool lower_resize(NodeLowering& n) {
     if (!scales.empty()) {
       if (!(scales[i] > 0)) return n.refuse("a scale of {}", scales[i]);
       a.scales[axis] = scales[i];
-      // Of the whole axis, whatever the roi: so do ONNX's shape inference and reference, and onnxruntime,
-      // against ONNX's text.
+      // The scale counts for the whole axis, whatever the roi is: ONNX's shape inference and reference and
+      // onnxruntime read it so, against ONNX's text.
       a.sizes[axis] = length_of(scaled_length(dims[static_cast<size_t>(axis)], scales[i]));
     } else if (kept > 0) {
       a.scales[axis] = kept;
