@@ -40,12 +40,11 @@ Status NewFile::open_beside() {
     for (const uint8_t byte : random)
       *at++ = "0123456789abcdef"[byte >> 4], *at++ = "0123456789abcdef"[byte & 15];
     *at = '\0';
-    std::atomic_thread_fence(std::memory_order_release);
-    path_[0] = to_[0];  // a handler that sees it sees the whole name
+    std::atomic_ref first(path_[0]);  // a signal handler, on any thread, that sees it sees the whole name
+    first.store(to_[0], std::memory_order_release);
     file_ = detail::create_exclusive(path_, replaces_, &fault);
     if (file_ != -1) return ok_status();
-    path_[0] = '\0';  // whatever is there belongs to others
-    std::atomic_thread_fence(std::memory_order_release);
+    first.store('\0', std::memory_order_release);  // whatever is there belongs to others
     if (fault != detail::kExists) break;
   }
   return detail::cannot_write(fault);
