@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -352,19 +353,21 @@ class Wrapped(Case):
         attributes[1] &= ~termios.OPOST  # line breaks as they are
         termios.tcsetattr(theirs, termios.TCSANOW, attributes)
         child = subprocess.Popen([SINTER, *args], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=environment)
-        os.close(theirs)
+
+        # Linux drops what is not read yet when the last writer closes, so that this side stays open and marks the end itself.
+        def mark_the_end():
+            child.wait()
+            os.write(theirs, b"\0")
+
+        marker = threading.Thread(target=mark_the_end)
+        marker.start()
         text = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:  # Linux's way to say that the other end is closed
-                break
-            if not piece:
-                break
-            text += piece
+        while not text.endswith(b"\0"):
+            text += os.read(ours, 65536)
+        marker.join()
+        os.close(theirs)
         os.close(ours)
-        child.wait()
-        return text.decode()
+        return text[:-1].decode()
 
     def fits(self, shown, words, columns):
         """`shown` has these words, none of them cut by an edge of the terminal."""
