@@ -132,15 +132,18 @@ PassReport run_all(Graph& graph, const PassOptions& options, NodeFates* fates) {
   require(graph, "before the passes");
   advance(graph, Stage::kRewritten);
   int number = 0;
+  std::optional<NodeFates::Picture> before;  // the graph as the last pass that changed it left it
   for (const Pass& pass : all_passes()) {
     if (options.stop_after >= 0 && number++ >= options.stop_after) break;
     if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end())
       continue;
-    std::optional<NodeFates::Picture> before;
-    if (fates != nullptr) before.emplace(graph);
+    if (fates != nullptr && !before) before.emplace(graph);
     const int changes = run_everywhere(pass, graph);
     require(graph, pass.name);
-    if (before && changes > 0) fates->follow(pass.name, *before, graph);
+    if (before && changes > 0) {
+      fates->follow(pass.name, *before, graph);
+      before.reset();
+    }
     report.entries.push_back({pass.name, pass.description, changes, count_nodes(graph)});
     if (options.dump_after == pass.name && options.dump) options.dump(dump(graph));
   }
