@@ -37,6 +37,8 @@ def type_of(name, flag):
     choices = re.search(r"\{(.*)\}", flag.type)
     if choices:
         return f"Literal[{', '.join(repr(c) for c in choices[1].split(','))}]"
+    if "[," in flag.form:
+        return "Text | Sequence[Text] | np.ndarray[Any, Any]"
     return BASES.get(re.match(r"\w*", flag.type)[0], ("Text", "Texts"))[flag.repeats]
 
 

@@ -87,6 +87,7 @@ void add_commands(nb::module_& m) {
   nb::class_<CommandFlag>(m, "Flag", "A flag of a command, as its --help describes it.")
       .def_ro("name", &CommandFlag::name)
       .def_ro("type", &CommandFlag::type)
+      .def_ro("form", &CommandFlag::form)
       .def_prop_ro("help",
                    [](const CommandFlag& f) { return f.form.empty() ? f.help : f.form + ": " + f.help; })
       .def_ro("takes_value", &CommandFlag::takes_value)

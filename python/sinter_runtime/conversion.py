@@ -114,7 +114,7 @@ def _model_path(model: Any, folder: str) -> bytes:
 def _refusal(details: dict[str, Any]) -> ConversionError:
     found = diagnostics_of(details)
     if "withheld" in details:
-        reasons = [str(d) for d in found if d.severity == "warning"] if details["withheld"].startswith("--strict") else []
+        reasons = [str(d) for d in found if d.severity == "warning"] if details["withheld"].startswith("strict=True") else []
         return ConversionError("\n".join([details["withheld"] + "; no file is written", *reasons]), found, details)
     reasons = [str(d) for d in found if d.severity == "refused"]
     return ConversionError("the model is refused; no file is written\n" + "\n".join(reasons), found)

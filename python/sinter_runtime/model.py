@@ -12,6 +12,7 @@ from . import _native, arrays
 from .errors import FileError, InputError, RunError, UsageError
 
 Array = np.ndarray[Any, Any]
+Inputs = Mapping[str, Array] | Sequence[Array] | Array | None
 
 
 class Port(NamedTuple):
@@ -56,8 +57,19 @@ class _Ports(NamedTuple):
     outputs: dict[str, _Slot]
 
 
+class _Closed:
+    """Stands for what a closed model had."""
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise RunError("this model is closed; load the file again")
+
+    __getattr__ = __len__ = __iter__ = __contains__ = __getitem__ = _refuse
+
+
 class Model:
     """A model with its memory, for one caller at a time. load() makes it; another() gives one for another thread.
+
+    close() releases the memory, as the end of `with load(...) as model:` does; a closed model raises RunError.
 
     Where the file has several shape sets, run() takes the one that has the shapes of its arrays.
 
@@ -126,24 +138,43 @@ class Model:
         sets = "; ".join(", ".join(f"'{name}' {slot.sizes}" for name, slot in one.inputs.items()) for one in self._sets.values())
         raise InputError(f"no shape set of the model takes {given}; give one of {sets}")
 
-    def run(self, inputs: Mapping[str, Array] | None = None, *, outputs: Mapping[str, Array] | None = None) -> dict[str, Array]:
+    def _named(self, inputs: Inputs) -> Mapping[str, Array]:
+        """Inputs by name; without names they are those that are not bound, in the model's order."""
+        if inputs is None:
+            return {}
+        if isinstance(inputs, Mapping):
+            return inputs
+        if isinstance(inputs, (list, tuple)) and inputs and not all(isinstance(array, np.ndarray) for array in inputs):
+            kinds = ", ".join(sorted({type(array).__name__ for array in inputs if not isinstance(array, np.ndarray)}))
+            raise InputError(f"the list of inputs holds {kinds}; give NumPy arrays, numpy.asarray(x, dtype=...), one for each input")
+        names = [name for name, slot in self._inputs.items() if not slot.bound]
+        given: list[Any] = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+        if len(given) != len(names):
+            wanted = ", ".join(f"'{name}'" for name in names)
+            raise InputError(f"{len(given)} {'array is' if len(given) == 1 else 'arrays are'} given, but the model takes {len(names)}: "
+                             f"{wanted}; give a dict of arrays by name, or a list in this order")
+        return dict(zip(names, given))
+
+    def run(self, inputs: Inputs = None, *, outputs: Mapping[str, Array] | None = None) -> dict[str, Array]:
         """Computes all outputs, by name.
 
-        `inputs`: every input that is not bound; their shapes choose the shape set. `outputs`: arrays to write to, for any of
-        the outputs; the others are new arrays. Types and shapes must be the model's: no value is converted silently.
+        `inputs`: every input that is not bound, by name, as a list in the model's order, or the array of the only one; their
+        shapes choose the shape set. `outputs`: arrays to write to, for any of the outputs; the others are new arrays. Types and
+        shapes must be the model's: no value is converted silently.
         """
         if not self._busy.acquire(blocking=False):
             raise RunError("another thread runs this model; give each thread one of its own by another()")
         try:
+            given = self._named(inputs)
             if len(self._sets) > 1:
-                self._choose(inputs or {})
-            self._check_inputs(inputs or {})
+                self._choose(given)
+            self._check_inputs(given)
             for name, array in (outputs or {}).items():
                 slot = self._outputs.get(name)
                 if slot is None:
                     raise InputError(_unknown("output", name, self._outputs))
                 _check(array, slot.port, "output", writes=True)
-            for name, array in (inputs or {}).items():
+            for name, array in given.items():
                 slot = self._inputs[name]
                 view = slot.view
                 if slot.bounded:
@@ -175,6 +206,21 @@ class Model:
         if used is not None:
             result = result[tuple(slice(n) for n in used)]
         return result.copy() if to is None and not slot.bound else result
+
+    def close(self) -> None:
+        """Releases the memory. Arrays that were bound stay the caller's."""
+        if not self._busy.acquire(blocking=False):
+            raise RunError("another thread runs this model; close it after the run")
+        closed: Any = _Closed()
+        self._session = self._sets = self._inputs = self._outputs = self.bound = closed
+        self._busy.release()
+
+    def __enter__(self) -> Model:
+        self._session.profile()  # raises where the model is closed
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def reset(self) -> None:
         """Sets state back to its initial values."""
@@ -212,6 +258,8 @@ class Model:
         raise TypeError("a Model cannot be pickled or copied; load the file in the other process, or call another()")
 
     def __repr__(self) -> str:
+        if isinstance(self._session, _Closed):
+            return "<sinter_runtime.Model, closed>"
         ports = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
         return f"<sinter_runtime.Model ({ports[0]}) -> ({ports[1]})>"
 

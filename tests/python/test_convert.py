@@ -1,5 +1,6 @@
 """convert(), inspect(), compare(): options, data, diagnostics, progress, interruption."""
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,20 +51,56 @@ class Convert(unittest.TestCase):
         net = sinter.load(sinter.convert(model, const={"to": np.array([2, 3])}))
         self.assertEqual(net.outputs[0].shape, (2, 3))
 
+    def test_a_pair_becomes_a_range(self):
+        model = models.unary("Neg", ["n", 8])
+        net = sinter.load(sinter.convert(model, dim={"n": (1, 128)}))
+        self.assertEqual(net.ranges["x"], ((1, 128), (8, 8)))
+        self.assertEqual(net.run(np.ones((3, 8), np.float32))["y"].shape, (3, 8))
+        for size in (2, np.int64(2), "2", "1..2"):
+            self.assertEqual(sinter.load(sinter.convert(model, dim={"n": size})).inputs[0].shape, (2, 8))
+
+    def test_a_shape_is_a_list_an_array_or_empty(self):
+        for shape in ((2, 8), [2, 8], np.array([2, 8])):
+            net = sinter.load(sinter.convert(models.unary("Neg", ["n", 8]), shape={"x": shape}))
+            self.assertEqual(net.inputs[0].shape, (2, 8))
+        scalar = sinter.load(sinter.convert(models.unary("Neg", None), shape={"x": ()}))
+        self.assertEqual(scalar.run(np.array(2, np.float32))["y"], -2)
+
+    def test_numbers_of_channels_are_lists_or_arrays(self):
+        files = [sinter.convert("digits.onnx", input_type="uint8", mean=mean, scale=scale).data
+                 for mean, scale in (("2", "0.5"), (2, 0.5), ([2], [0.5]), (np.float32([2]), (0.5,)))]
+        self.assertEqual(files[1:], files[:1] * 3)
+        with self.assertRaisesRegex(sinter.Error, "mean"):
+            sinter.convert("digits.onnx", input_type="uint8", mean=[1, 2], scale=[1])
+
+    def test_texts_have_the_names_of_keywords(self):
+        names = sinter.commands.with_python_names
+        for text, expected in (
+                ("--plan-threads 2 is too few", "plan_threads=2 is too few"), ("give --calibrate DATA", "give calibrate=DATA"),
+                ("--target vax: this build", "target=vax: this build"), ("add --force-int8, or", "add force_int8=True, or"),
+                ("--max-drop needs --evaluate", "max_drop needs evaluate"), ("--input-type uint8 and", "input_type=uint8 and"),
+                ("--min-sqnr 30.", "min_sqnr=30."), ("run sinter convert x.onnx --strict", "run sinter convert x.onnx --strict"),
+                ("give --dim NAME=N|MIN..MAX for it", "give dim=NAME=N|MIN..MAX for it"), ("--unheard of", "--unheard of")):
+            self.assertEqual(names("convert", text), expected)
+
     def test_wrong_options(self):
         for options, error, words in (
                 ({"quantise": "int8"}, TypeError, "'quantize' may be meant"),
                 ({"zzzzzz": 1}, TypeError, "the options are shape"),
                 ({"json": True}, TypeError, "does not have an option 'json'"),
                 ({"quantize": "int7"}, sinter.UsageError, "int8"),
-                ({"quantize": "int8"}, sinter.UsageError, "--calibrate"),
+                ({"quantize": "int8"}, sinter.UsageError, "quantize=int8 needs calibrate=DATA: representative samples"),
+                ({"quantize": "int8", "calibrate": "digits_eval.npz", "max_drop": "1%"}, sinter.UsageError,
+                 "max_drop needs evaluate=DATA label=NAME"),
                 ({"strict": 3}, TypeError, "strict is True or False"),
                 ({"dim": True}, TypeError, "takes a value"),
-                ({"dim": {"N": object()}}, TypeError, "docs/cli.md describes --dim"),
+                ({"dim": {"N": object()}}, TypeError, "docs/cli.md describes it as --dim"),
                 ({"dim": "N=1\0"}, ValueError, "null byte"),
-                ({"plan_threads": -1}, sinter.UsageError, "plan-threads"),
-                ({"target": "vax"}, sinter.UsageError, "vax")):
-            with self.subTest(options), self.assertRaisesRegex(error, words.replace(".", "\\.")):
+                ({"plan_threads": -1}, sinter.UsageError, "plan_threads: Value -1"),
+                ({"dim": {"n": (1, 2, 3)}}, TypeError, "dim is a size or a pair (smallest, largest), not (1, 2, 3)"),
+                ({"scale": [object()]}, TypeError, "scale cannot be <object"),
+                ({"target": "vax"}, sinter.UsageError, "target=vax: this build")):
+            with self.subTest(options), self.assertRaisesRegex(error, re.escape(words)):
                 sinter.convert("digits.onnx", "never.sinter", **options)
         for model, error in ((3, TypeError), ("missing.onnx", sinter.FileError), (b"garbage", sinter.Error), ("a\0b", ValueError),
                              ("--help", sinter.FileError), (None, TypeError)):
@@ -94,7 +131,7 @@ class Convert(unittest.TestCase):
         options = {"prefer_bfloat16": True, "target": "portable"}
         warned = sinter.convert(model, **options)
         self.assertTrue(warned.warnings)
-        with self.assertRaisesRegex(sinter.ConversionError, "--strict") as raised:
+        with self.assertRaisesRegex(sinter.ConversionError, "strict=True") as raised:
             sinter.convert(model, "never.sinter", strict=True, **options)
         self.assertEqual([d.severity for d in raised.exception.diagnostics], ["warning"])
 

@@ -94,6 +94,27 @@ class Arrays(Loaded):
                 model.run(given)
         self.check(model.run({"x": X})["y"])
 
+    def test_inputs_without_names(self):
+        model = sinter.load(self.file)
+        for given in (X, [X], (X,)):
+            self.check(model.run(given)["y"])
+        two = sinter.load(sinter.convert(models.model_of(
+            [onnx.helper.make_node("Sub", ["a", "b"], ["y"])], [models.value("a", [2]), models.value("b", [2])],
+            [models.value("y", [2])])))
+        a, b = np.float32([5, 6]), np.float32([1, 4])
+        np.testing.assert_array_equal(two.run([a, b])["y"], a - b)
+        for net, given, words in (
+                (two, a, "1 array is given, but the model takes 2: 'a', 'b'"), (model, [X, X], "2 arrays are given"),
+                (model, [], "0 arrays are given"), (model, X.tolist(), "holds list; give NumPy arrays"),
+                (model, 3, "give a NumPy array"), (model, X.astype(np.float64), r"astype\('float32'\)")):
+            with self.subTest(words), self.assertRaisesRegex(sinter.InputError, words):
+                net.run(given)
+        bound = sinter.load(sinter.convert(models.model_of(
+            [onnx.helper.make_node("Sub", ["a", "b"], ["y"])], [models.value("a", [2]), models.value("b", [2])],
+            [models.value("y", [2])])), bind=["a"])
+        bound.bound["a"][:] = a
+        np.testing.assert_array_equal(bound.run(b)["y"], a - b)
+
     def test_outputs_of_the_caller(self):
         model = sinter.load(self.file)
         y = np.zeros((4, 8), np.float32)
@@ -322,6 +343,39 @@ class Lifetime(Loaded):
         thread.join()
         self.assertTrue(refused)
         self.assertEqual(len(results), 1)
+
+    def test_a_closed_model(self):
+        with sinter.load(self.file, bind=["x"]) as model:
+            kept = model.bound["x"]
+            kept[:] = X
+            self.check(model.run()["y"])
+        kept[:] = 0  # the memory is there as long as the array
+        self.assertEqual(repr(model), "<sinter_runtime.Model, closed>")
+        model.close()
+        for use in (lambda: model.run(X), lambda: model.inputs, lambda: model.outputs, lambda: model.shapes, lambda: model.ranges,
+                    lambda: model.set_shape("x", (4, 8)), model.reset, model.another, lambda: model.memory_bytes,
+                    lambda: model.bound["x"], model.__enter__):
+            with self.assertRaisesRegex(sinter.RunError, "this model is closed; load the file again"):
+                use()
+        with self.assertRaises(KeyError), sinter.load(self.file) as model:
+            raise KeyError
+        self.assertIn("closed", repr(model))
+        first = sinter.load(self.file)
+        second = first.another()
+        first.close()
+        self.check(second.run(X)["y"])
+
+    def test_a_closed_model_gives_its_memory_back(self):
+        def resident():
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        size = 1 << 24
+        file = sinter.convert(models.unary("Neg", [size])).data
+        model = sinter.load(file)
+        model.run(np.ones(size, np.float32))
+        before = resident()
+        model.close()
+        self.assertLess(resident(), before - 4 * size)
 
     def test_models_cannot_be_copied(self):
         model = sinter.load(self.file)
