@@ -26,23 +26,51 @@ std::vector<fs::path> matches_of(const std::string& pattern) {
   const int code = ::glob(pattern.c_str(), 0, nullptr, &found);
   std::vector<fs::path> files(found.gl_pathv, found.gl_pathv + (code == 0 ? found.gl_pathc : 0));
   ::globfree(&found);
-  std::erase_if(files,
-                [](const fs::path& p) { return kind_of_file(p) == FileKind::kOther || fs::is_directory(p); });
+  std::erase_if(files, [](const fs::path& p) {
+    std::error_code unknown;
+    return kind_of_file(p) == FileKind::kOther || fs::is_directory(p, unknown);
+  });
   std::sort(files.begin(), files.end());
   return files;
 }
 
-// Files of samples below a folder. Others (read-me files, hidden ones) are passed over.
-std::vector<fs::path> files_below(const fs::path& folder) {
-  std::vector<fs::path> files;
-  const auto options = fs::directory_options::follow_directory_symlink;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, options)) {
+// What is in a folder, sorted. Throws FileError where it cannot be read.
+std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
+  std::vector<fs::directory_entry> entries;
+  std::error_code fault;
+  for (fs::directory_iterator at(folder, fault), end; !fault && at != end; at.increment(fault))
+    entries.push_back(*at);
+  if (fault)
+    throw FileError(fmt::format("{}: the folder cannot be read: {}; check its permissions", folder.string(),
+                                fault.message()));
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+// Adds the files of samples below a folder. Others (read-me files, hidden ones) are passed over. `above`: the
+// folders that led here; a link to one of them is refused.
+void add_files_below(const fs::path& folder, std::vector<fs::path>* above, std::vector<fs::path>* files) {
+  std::error_code fault;
+  const fs::path real = fs::canonical(folder, fault);
+  if (std::find(above->begin(), above->end(), real) != above->end())
+    throw FileError(fmt::format("{}: this link leads to a folder that it is in; remove it", folder.string()));
+  above->push_back(real);
+  for (const fs::directory_entry& entry : entries_of(folder)) {
+    if (entry.is_directory(fault)) {
+      add_files_below(entry.path(), above, files);
+      continue;
+    }
     const FileKind kind = kind_of_file(entry.path());
     const bool is_sample = kind == FileKind::kArrays || kind == FileKind::kPicture ||
                            kind == FileKind::kSound || kind == FileKind::kRaw;
-    if (is_sample && !entry.is_directory() && !entry.path().filename().string().starts_with('.'))
-      files.push_back(entry.path());
+    if (is_sample && !entry.path().filename().string().starts_with('.')) files->push_back(entry.path());
   }
+  above->pop_back();
+}
+
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> above, files;
+  add_files_below(folder, &above, &files);
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -154,8 +182,7 @@ std::vector<fs::path> array_files(const std::string& data) {
   if (is_pattern(data)) {
     files = matches_of(data);
   } else {
-    for (const auto& entry : fs::directory_iterator(data)) files.push_back(entry.path());
-    std::sort(files.begin(), files.end());
+    for (const auto& entry : entries_of(data)) files.push_back(entry.path());
   }
   std::erase_if(files, [](const fs::path& file) { return !is_arrays(file); });
   if (files.empty()) throw DataError(data + " holds no .npz, .npy or .pb files");

@@ -7,7 +7,9 @@ Expected pixels are those of Pillow (files/expected.npz, made by make_files.py).
 """
 import json
 import os
+import shutil
 import struct
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -343,6 +345,32 @@ class Lists(Case):
         self.assertEqual((report["samples"], report["values"][0]["max"]), (2, 5))
         self.run_sinter("bench", model, "--inputs", folder, "--scale", "1", "--seconds", "0.01")
         self.run_sinter("bench", model, "--inputs", folder, "--seconds", "0.01", code=5, words=["--scale"])
+
+
+class Folders(Case):
+    @unittest.skipIf(os.geteuid() == 0 and shutil.which("setpriv") is None, "the superuser reads every folder")
+    def test_folders_that_cannot_be_read(self):
+        """Below the folder of the data, or that folder itself: exit code 6 with its name, not an internal error."""
+        model = self.copying([1, 1, 4, 4])
+        os.makedirs(self.path("closed/inner"), exist_ok=True)
+        self.write("closed/0.png", png(np.zeros([4, 4], np.uint8)))
+        os.symlink("..", self.path("closed/loop"))
+        self.run_sinter("run", model, "--inputs", self.path("closed"), "--scale", "1", code=6, words=["loop", "link"])
+        os.unlink(self.path("closed/loop"))
+        os.chmod(self.path("closed/inner"), 0)
+        try:
+            self.without_privileges("run", model, "--inputs", self.path("closed"), "--scale", "1", words=["closed/inner"])
+            self.without_privileges("run", model, "--inputs", self.path("closed/inner"), "--scale", "1", words=["closed/inner"])
+        finally:
+            os.chmod(self.path("closed/inner"), 0o755)
+
+    def without_privileges(self, *args, words):
+        prefix = ["setpriv", "--reuid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+        os.chmod(self.scratch.name, 0o755)
+        r = subprocess.run([*prefix, SINTER, *args], capture_output=True, text=True, timeout=120)
+        self.assertEqual(r.returncode, 6, r.stderr)
+        for word in [*words, "cannot be read", "permissions"]:
+            self.assertIn(word, r.stderr)
 
 
 class OwnMetric(Case):
