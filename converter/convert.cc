@@ -175,6 +175,14 @@ std::unique_ptr<SampleSource> open_evaluation(const std::string& data, const std
   }
 }
 
+void warn_left_out(const char* flag, const SampleSource& samples, ConversionReport& report,
+                   Diagnostics& diagnostics) {
+  if (samples.left_out().empty()) return;
+  diagnostics.warn("", "", fmt::format("{}: {}", flag, left_out_text(samples)),
+                   "repair or remove these files");
+  report.skipped.insert(report.skipped.end(), samples.left_out().begin(), samples.left_out().end());
+}
+
 // A program's metric as a share of that of the float model, which is measured first.
 double share_of_float(double value, const ProgramMetric& program, std::optional<ProgramValues>& values) {
   if (!values) {
@@ -327,16 +335,17 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
   check_preprocessing(options.preprocessing, {options.calibrate, options.evaluate}, inputs);
   std::unique_ptr<SampleSource> samples;
+  const bool chooses = options.quantize == "int8" || options.quantize == "int8x16";
   if (!options.calibrate.empty()) {
     stage("reading samples");
     const bool stateful = !graph->states.empty();
     samples =
         open_samples(options.calibrate, inputs, {stateful ? -1 : options.samples, options.preprocessing});
     check_samples(*samples, inputs, diagnostics);
+    warn_left_out("--calibrate", *samples, report, diagnostics);
     if (stateful)
       samples = with_states(std::move(samples), *graph, options.quantization.runner, options.sequence,
                             options.samples);
-    const bool chooses = options.quantize == "int8" || options.quantize == "int8x16";
     if (const int64_t count = samples->count(); chooses && count >= 0 && SampleSplit(count).judges() == 0)
       diagnostics.warn("", "",
                        fmt::format("calibration data: none of {} sample{} can be held out, so the SQNR is "
@@ -354,6 +363,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   else if (!options.evaluate.empty() &&
            (!options.quantize.empty() || options.round_activations || by_program))
     evaluated = open_evaluation(options.evaluate, inputs, options.preprocessing);
+  if (labelled) warn_left_out("--evaluate", *labelled->samples, report, diagnostics);
+  if (evaluated) warn_left_out("--evaluate", *evaluated, report, diagnostics);
   if (evaluated && !by_program && !graph->states.empty())
     evaluated = with_states(std::move(evaluated), *graph, options.quantization.runner, options.sequence, -1);
   if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
@@ -397,7 +408,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     quantization.require_int8 = options.require_int8;
     quantization.cpu = cpu_of(options.targets.front());
     if (!options.evaluate.empty() && by_program) {
-      program.emplace(options.metric.program, options.evaluate, inputs, options.metric.seconds);
+      program.emplace(options.metric.program, options.evaluate, options.metric.seconds);
       quantization.accuracy = [&](const Graph& tried) {
         return share_of_float(program->measure(*evaluated, tried, quantization.runner, options.sequence),
                               *program, report.metric);

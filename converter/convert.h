@@ -145,6 +145,7 @@ struct ConversionReport {
   EmitSummary file;
   std::optional<QuantizeSummary> quantized;
   std::optional<ProgramValues> metric;  // whose share of the float one is quantized->accuracy
+  std::vector<std::string> skipped;     // why samples were left out by --skip-damaged
   std::string withheld;  // why nothing was written, though the model could be converted; most often empty
   std::vector<LayerReport> layers;           // with details, where there are samples
   std::shared_ptr<const PlannedModel> plan;  // with details

@@ -323,6 +323,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
               ? row.difference.to_json(row.name)
               : nlohmann::json{{"name", row.name}, {"within", false}, {"problem", row.problem}});
     nlohmann::json json{{"within", all}, {"samples", samples}, {"outputs", outputs}};
+    if (!inputs.skipped().empty()) json["skipped"] = inputs.skipped();
     if (a.min_sqnr) json["min_sqnr_db"] = *a.min_sqnr;
     if (a.per_layer) {
       json["layers"] = nlohmann::json::array();

@@ -84,7 +84,7 @@ std::pair<std::string, double> measure_by_program(const std::filesystem::path& f
   SequenceSession session(file, options.sequence, options.lowering.custom_ops);
   const auto samples =
       open_samples(options.evaluate, session.inputs(), {.preprocessing = options.preprocessing});
-  ProgramMetric program(options.metric.program, options.evaluate, session.inputs(), options.metric.seconds);
+  ProgramMetric program(options.metric.program, options.evaluate, options.metric.seconds);
   const double value = program.measure(*samples, [&](const Sample& sample) { return session.run(sample); });
   return {program.name(), value};
 }

@@ -26,6 +26,10 @@ void DataFlags::add_to(CLI::App& command) {
   add_value(command, "--channel-order", text.channel_order, "rgb|bgr",
             "The first channel of pictures: rgb (default: red) or bgr")
       ->check(one_of({"rgb", "bgr"}));
+  command.add_flag(
+      "--skip-damaged", skip_damaged,
+      "Leave out samples whose files cannot be decoded, with a warning that names them; without it the first "
+      "one ends the command");
 }
 
 void set_byte_inputs(const std::string& input_type, Preprocessing* how, LoweringOptions* lowering) {

@@ -15,9 +15,14 @@ inline constexpr const char* kDataFormats =
 
 struct DataFlags {
   PreprocessingText text;
+  bool skip_damaged = false;
   void add_to(CLI::App& command);
   // Throws UsageError.
-  Preprocessing preprocessing() const { return parse_preprocessing(text); }
+  Preprocessing preprocessing() const {
+    Preprocessing how = parse_preprocessing(text);
+    how.skip_damaged = skip_damaged;
+    return how;
+  }
 };
 
 // --input-type as given ("": not): sets what is built into the model. Throws UsageError.

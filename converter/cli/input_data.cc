@@ -1,8 +1,12 @@
 #include "converter/cli/input_data.h"
 
+#include <fmt/format.h>
+
 #include "converter/cli/made_up_inputs.h"
+#include "converter/cli/terminal.h"
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/printable.h"
 
 namespace sinter::convert {
 
@@ -49,8 +53,15 @@ void InputData::begin(const Model& model, const HostSession* stacks, uint32_t en
     several_ = stacks != nullptr || !list || !list->single;
     source_ = open_samples(data_, inputs_, {.preprocessing = how_});
     count_ = source_->count();
+    if (const std::string text = left_out_text(*source_); !text.empty())
+      print_messages(fmt::format("sinter: warning: --inputs: {}\n", printable(text)));
   }
   if (count_ == 0) throw DataError("the data holds no samples");
+}
+
+const std::vector<std::string>& InputData::skipped() const {
+  static const std::vector<std::string> none;
+  return source_ ? source_->left_out() : none;
 }
 
 std::optional<InputData::Step> InputData::next() {

@@ -40,6 +40,8 @@ class InputData {
   // Whether there are several samples, whose outputs are stacked.
   bool several() const { return several_; }
   int64_t count() const { return count_; }
+  // Why samples were left out by --skip-damaged.
+  const std::vector<std::string>& skipped() const;
   // The next sample, until `count()` were returned. Valid until the next call.
   std::optional<Step> next();
 

@@ -58,6 +58,8 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
   const Preprocessing how = a.flags.preprocessing();
   check_preprocessing(how, {a.data}, inputs);
   const auto source = open_samples(a.data, inputs, {a.samples, how});
+  if (const std::string text = left_out_text(*source); !text.empty())
+    diagnostics.warn("", "", "--calibrate: " + text, "repair or remove these files");
   const auto start = std::chrono::steady_clock::now();
   check_samples(*source, inputs, diagnostics);
   const double check_seconds = seconds_since(start);
@@ -100,15 +102,14 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
                              s.all.min, s.all.max, c.range.low, c.range.high, calibrator_name(c.rule),
                              printable(name)));
   }
-  if (a.common.json)
-    print_json({{"samples", seen.samples},
-                {"check_seconds", check_seconds},
-                {"seconds", seconds},
-                {"cpu_seconds", cpu},
-                {"peak_rss_bytes", peak_rss_bytes()},
-                {"values", rows}});
-  else if (!a.common.quiet)
+  if (a.common.json) {
+    nlohmann::json json{{"samples", seen.samples}, {"check_seconds", check_seconds},     {"seconds", seconds},
+                        {"cpu_seconds", cpu},      {"peak_rss_bytes", peak_rss_bytes()}, {"values", rows}};
+    if (!source->left_out().empty()) json["skipped"] = source->left_out();
+    print_json(json);
+  } else if (!a.common.quiet) {
     print_text(fmt::format("{} samples, {:.2f} s\n", seen.samples, seconds));
+  }
 }
 
 }  // namespace

@@ -178,7 +178,9 @@ void run_run(const RunArguments& a, Outcome& outcome) {
   nlohmann::json all = nlohmann::json::array();
   for (const auto& [name, array] : outputs) all.push_back(summary(name, *array));
   if (a.common.json && !a.profile) {
-    print_json({{"outputs", all}, {"fallbacks", fallbacks_json(session)}});
+    nlohmann::json json{{"outputs", all}, {"fallbacks", fallbacks_json(session)}};
+    if (!inputs.skipped().empty()) json["skipped"] = inputs.skipped();
+    print_json(json);
   } else if (!a.common.quiet && !a.common.json) {
     for (const nlohmann::json& s : all) print_text(line(printable_json(s)) + "\n");
   }

@@ -33,7 +33,8 @@ struct Preprocessing {
   bool bgr = false;  // blue first
   // One number, or one for each channel in the input's order; empty: not given.
   std::vector<float> mean, scale;
-  bool built_in = false;  // the model begins with it: uint8 inputs take pixels as they are
+  bool built_in = false;      // the model begins with it: uint8 inputs take pixels as they are
+  bool skip_damaged = false;  // files that cannot be decoded are left out (samples/damaged_files.h)
 
   // For an input of this type: without mean, scale and order of channels where these are built into the
   // model.

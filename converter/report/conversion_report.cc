@@ -56,6 +56,7 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
   for (const auto& [output, input] : r.proposed_states)
     result["proposed_states"].push_back({{"input", input}, {"output", output}});
   if (r.quantized) result["quantized"] = to_json(*r.quantized);
+  if (!r.skipped.empty()) result["skipped"] = r.skipped;
   if (!r.stripes.empty()) {
     for (const StripedSteps& s : r.stripes)
       result["stripes"].push_back(

@@ -373,6 +373,87 @@ class Folders(Case):
             self.assertIn(word, r.stderr)
 
 
+class Damaged(Case):
+    """Folders in which not every file can be used."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for i in range(3):
+            cls.write(f"some/{i}.png", png(np.full([4, 4], 10 * i, np.uint8)))
+        cls.broken = [cls.write("some/1a.png", png(np.ones([4, 4], np.uint8))[:45]), cls.write("some/9.jpg", b"")]
+        for name in ("0.png", "1.jpg"):
+            cls.write("none/" + name, b"nothing")
+
+    def both(self):
+        """A model and what it was made from."""
+        shape = [1, 1, 4, 4]
+        model = self.convert("relu", [helper.make_node("Relu", ["x"], ["y"])], [value("x", shape)], [value("y", shape)])
+        return model, self.path("relu.onnx")
+
+    def test_one_file_ends_a_command_that_does_not_skip_it(self):
+        model, source = self.both()
+        for command in (["run", model, "--inputs"], ["compare", source, model, "--inputs"], ["ranges", source, "--calibrate"]):
+            self.run_sinter(*command, self.path("some"), "--scale", "1", code=5, words=["1a.png", "--skip-damaged"])
+
+    def test_skipped_files_are_named(self):
+        model, source = self.both()
+        for command in (["run", model, "--inputs"], ["compare", source, model, "--inputs"], ["ranges", source, "--calibrate"],
+                        ["convert", source, "-o", self.path("q.sinter"), "--quantize", "int8", "--calibrate"]):
+            with self.subTest(command):
+                flags = [*command, self.path("some"), "--scale", "1", "--skip-damaged"]
+                self.run_sinter(*flags, words=["2 damaged samples are left out", *self.broken])
+                r = self.run_sinter(*flags, "--json")
+                skipped = json.loads(r.out)["skipped"]
+                self.assertEqual(len(skipped), 2)
+                for reason, file in zip(skipped, self.broken):
+                    self.assertIn(file, reason)
+        out = self.path("rest.npz")
+        self.run_sinter("run", model, "--inputs", self.path("some"), "--scale", "1", "--skip-damaged", "--outputs", out)
+        np.testing.assert_array_equal(cli.load_npz(out)["y"][:, 0, 0, 0], [0, 10, 20])
+
+    def test_nothing_is_reported_where_nothing_is_damaged(self):
+        model, _ = self.both()
+        r = self.run_sinter("run", model, "--inputs", self.path("some/[012].png"), "--scale", "1", "--skip-damaged", "--json")
+        self.assertNotIn("skipped", json.loads(r.out))
+        self.assertNotIn("damaged", r.err)
+
+    def test_where_all_are_damaged_there_is_no_data(self):
+        model, _ = self.both()
+        for data in (self.path("none"), self.broken[0]):
+            self.run_sinter("run", model, "--inputs", data, "--scale", "1", "--skip-damaged", code=5,
+                            words=["all samples are damaged", os.path.basename(data)])
+
+    def test_sounds_arrays_and_lists(self):
+        self.write("mixed/0.wav", b"RIFF")
+        np.save(self.path("mixed/1.npy"), np.full([1, 1, 4, 4], 5, np.float32))
+        self.write("mixed/2.npy", b"\x93NUMPY")
+        self.write("mixed/3.png", png(np.full([4, 4], 7, np.uint8)))
+        data = self.write("mixed/l.json", json.dumps(["2.npy", "3.png", "0.wav", "1.npy"]))
+        out = self.path("mixed.npz")
+        r = self.run_sinter("run", self.both()[0], "--inputs", data, "--scale", "1", "--skip-damaged", "--outputs", out, "--json")
+        np.testing.assert_array_equal(cli.load_npz(out)["y"][:, 0, 0, 0], [7, 5])
+        self.assertEqual(len(json.loads(r.out)["skipped"]), 2)
+        for i in range(3):
+            np.save(self.path(f"arrays/{i}.npy"), np.full([1, 1, 4, 4], i, np.float32))
+        self.write("arrays/1.npy", b"no array")
+        self.run_sinter("run", self.both()[0], "--inputs", self.path("arrays"), "--outputs", out, code=5, words=["--skip-damaged"])
+        self.run_sinter("run", self.both()[0], "--inputs", self.path("arrays"), "--skip-damaged", "--outputs", out)
+        self.assertEqual(len(cli.load_npz(out)["y"]), 2)
+
+    def test_labels_stay_with_their_samples(self):
+        weights = numpy_helper.from_array(np.tile(np.float32([0, 10, 20]), (16, 1)), "w")
+        bias = numpy_helper.from_array(np.float32([0, -800, -3200]), "b")
+        nodes = [helper.make_node("Flatten", ["x"], ["f"]), helper.make_node("Gemm", ["f", "w", "b"], ["y"])]
+        self.convert("near", nodes, [value("x", [1, 1, 4, 4])], [value("y", [1, 3])], [weights, bias])
+        for name, level in (("0/a", 0), ("1/a", 10), ("2/a", 40)):
+            self.write(f"levels/{name}.png", png(np.full([4, 4], level, np.uint8)))
+        self.write("levels/0/0.png", b"")
+        r = self.run_sinter("convert", self.path("near.onnx"), "-o", self.path("near.sinter"), "--evaluate", self.path("levels"),
+                            "--scale", "1", "--skip-damaged", "--json")
+        self.assertEqual(json.loads(r.out)["top1"], 1)
+
+
 class OwnMetric(Case):
     """A program gets the outputs and prints a number."""
 

@@ -100,8 +100,12 @@ LabelledSamples open_labelled(const std::string& data, const std::vector<SampleI
     throw UsageError("--evaluate does not take a command; give a file or a folder");
   LabelledSamples result;
   if (std::optional<FileList> list = list_files(data, names_of(inputs), source.name)) {
-    result.labels = labels_of(*list, data, source);
+    std::vector<int64_t> labels = labels_of(*list, data, source);
+    // Labels stay with their samples where some are left out.
+    for (size_t i = 0; i < labels.size(); ++i) list->samples[i].label = std::to_string(labels[i]);
     result.samples = detail::open_listed(std::move(*list), inputs, options);
+    for (int64_t i = 0; i < result.samples->count(); ++i)
+      result.labels.push_back(*whole_number(result.samples->label_of(i)));
     return result;
   }
   if (names_several_files(data))
@@ -111,10 +115,17 @@ LabelledSamples open_labelled(const std::string& data, const std::vector<SampleI
         "the names of classes, or a list (.csv, .json)");
   const ConstantPtr labels = find_array(read_arrays(data), source.name);
   if (!labels) throw DataError(fmt::format("the data has no array '{}' for --label", source.name));
-  result.labels = labels->as_int64s();
-  result.samples = open_samples(data, inputs, options);
-  if (const int64_t count = result.samples->count(); count != static_cast<int64_t>(result.labels.size()))
-    throw DataError(fmt::format("{} labels for {} samples", result.labels.size(), count));
+  const std::vector<int64_t> all = labels->as_int64s();
+  const auto total = static_cast<int64_t>(all.size());
+  SampleOptions whole = options;
+  whole.most = -1;
+  result.samples = open_samples(data, inputs, whole);
+  if (const int64_t count = result.samples->count(); count != total)
+    throw DataError(fmt::format("{} labels for {} samples", total, count));
+  if (options.most >= 0) result.samples = open_samples(data, inputs, options);
+  const int64_t count = result.samples->count();
+  for (int64_t i = 0; i < count; ++i)
+    result.labels.push_back(all[static_cast<size_t>(spread_index(i, total, count))]);
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/files/input_file.h"
 #include "converter/import/arrays.h"
+#include "converter/quantize/samples/damaged_files.h"
 #include "converter/quantize/samples/sample_streams.h"
 
 namespace sinter::convert::detail {
@@ -15,8 +16,10 @@ namespace {
 
 class ListedSamples final : public SampleSource {
  public:
-  ListedSamples(FileList list, std::vector<SampleInput> inputs, const SampleOptions& options)
+  ListedSamples(FileList list, std::vector<SampleInput> inputs, const SampleOptions& options,
+                std::vector<std::string> left_out)
       : list_(std::move(list)), inputs_(std::move(inputs)), how_(options.preprocessing) {
+    left_out_ = std::move(left_out);
     const auto total = static_cast<int64_t>(list_.samples.size());
     count_ = options.most < 0 ? total : std::min(total, options.most);
     Sample first;
@@ -27,11 +30,17 @@ class ListedSamples final : public SampleSource {
   int64_t count() const override { return count_; }
   bool is_file() const override { return true; }
   void rewind() override { next_ = 0; }
+  std::vector<std::filesystem::path> files_of(int64_t sample) const override {
+    return list_.samples[static_cast<size_t>(spread(sample))].files;
+  }
+
+  std::string label_of(int64_t sample) const override {
+    return list_.samples[static_cast<size_t>(spread(sample))].label;
+  }
 
   bool next(Sample* sample) override {
     if (next_ == count_) return false;
-    const auto total = static_cast<int64_t>(list_.samples.size());
-    const auto wanted = static_cast<int64_t>(static_cast<__int128>(next_) * total / count_);
+    const int64_t wanted = spread(next_);
     ++next_;
     const ListedSample& listed = list_.samples[static_cast<size_t>(wanted)];
     sample->assign(inputs_.size(), nullptr);
@@ -41,15 +50,22 @@ class ListedSamples final : public SampleSource {
   }
 
  private:
+  int64_t spread(int64_t sample) const {
+    return spread_index(sample, static_cast<int64_t>(list_.samples.size()), count_);
+  }
+
   ConstantPtr read(const SampleInput& input, const std::filesystem::path& file, int64_t sample) {
     const std::string what = file.string();
+    const auto decoded = [&](const auto& decode) {
+      return list_.single ? decode() : or_skip_damaged(decode);
+    };
     const DataInput wanted{input.name, input.dtype, input.dims};
     switch (kind_of_file(file)) {
       case FileKind::kPicture:
-        return picture_input(decode_picture(bytes_of_file(file), what), what, wanted,
+        return picture_input(decoded([&] { return decode_picture(bytes_of_file(file), what); }), what, wanted,
                              how_.for_type(input.dtype));
       case FileKind::kSound: {
-        const Sound sound = decode_wav(bytes_of_file(file), what);
+        const Sound sound = decoded([&] { return decode_wav(bytes_of_file(file), what); });
         check_rate(sound, what);
         return checked(input, sound_input(sound, what, wanted, how_), what, sample);
       }
@@ -83,7 +99,8 @@ class ListedSamples final : public SampleSource {
 
   ConstantPtr array(const SampleInput& input, const std::filesystem::path& file, int64_t sample) {
     auto found = arrays_.find(file);
-    if (found == arrays_.end()) found = arrays_.emplace(file, read_arrays(file)).first;
+    if (found == arrays_.end())
+      found = arrays_.emplace(file, or_skip_damaged([&] { return read_arrays(file); })).first;
     std::vector<ArrayFact> facts;
     for (const auto& [name, a] : found->second) facts.push_back({name, a->dtype(), a->dims(), {}});
     // An array that is alone in its file needs no name.
@@ -120,7 +137,9 @@ class ListedSamples final : public SampleSource {
 
 std::unique_ptr<SampleSource> open_listed(FileList list, std::vector<SampleInput> inputs,
                                           const SampleOptions& options) {
-  return std::make_unique<ListedSamples>(std::move(list), std::move(inputs), options);
+  std::vector<std::string> left_out;
+  if (options.preprocessing.skip_damaged) left_out = drop_damaged(&list);
+  return std::make_unique<ListedSamples>(std::move(list), std::move(inputs), options, std::move(left_out));
 }
 
 }  // namespace sinter::convert::detail

@@ -7,6 +7,7 @@
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/op_traits.h"
+#include "converter/quantize/samples/damaged_files.h"
 #include "converter/quantize/samples/listed_samples.h"
 #include "converter/quantize/samples/sample_streams.h"
 
@@ -29,12 +30,13 @@ std::vector<ArrayFact> facts_of(const std::vector<OpenArray>& arrays) {
 // One or several files, each a stack of samples or one of them.
 class FileSamples final : public SampleSource {
  public:
-  FileSamples(const std::string& data, const std::vector<std::filesystem::path>& files, Layout layout,
+  FileSamples(const std::string& data, std::vector<std::filesystem::path> files, Layout layout,
               std::vector<SampleInput> inputs, const SampleOptions& options)
-      : inputs_(std::move(inputs)) {
+      : inputs_(std::move(inputs)), single_(files.size() == 1) {
+    if (options.preprocessing.skip_damaged && !single_) left_out_ = detail::drop_damaged(&files);
     std::vector<std::string> problems;
     for (const auto& path : files) {
-      const std::vector<OpenArray> arrays = detail::open_arrays(path);
+      const std::vector<OpenArray> arrays = opened(path);
       Matched matched = detail::match_arrays(facts_of(arrays), inputs_, layout);
       for (std::string& p : matched.problems)
         problems.push_back(files.size() == 1 ? std::move(p)
@@ -57,7 +59,7 @@ class FileSamples final : public SampleSource {
   bool next(Sample* sample) override {
     if (next_ == count_) return false;
     // Spread evenly, so that the first class of a sorted set is not all there is.
-    const auto wanted = static_cast<int64_t>(static_cast<__int128>(next_) * total_ / count_);
+    const int64_t wanted = spread_index(next_, total_, count_);
     ++next_;
     go_to(wanted);
     sample->assign(inputs_.size(), nullptr);
@@ -90,6 +92,10 @@ class FileSamples final : public SampleSource {
     return dense_bytes(a.header.dtype, matched_.dims[input]);
   }
   void close() { open_ = -1, arrays_.clear(); }
+  std::vector<OpenArray> opened(const std::filesystem::path& path) const {
+    if (single_) return detail::open_arrays(path);
+    return detail::or_skip_damaged([&] { return detail::open_arrays(path); });
+  }
 
   void go_to(int64_t wanted) {
     const auto behind = std::upper_bound(files_.begin(), files_.end(), wanted,
@@ -116,6 +122,7 @@ class FileSamples final : public SampleSource {
   }
 
   std::vector<SampleInput> inputs_;
+  bool single_ = false;
   std::vector<File> files_;
   Layout layout_ = Layout::kStack;
   int64_t total_ = 0, count_ = 0, next_ = 0;
@@ -168,6 +175,18 @@ std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* 
     inputs.push_back(std::move(input));
   }
   return inputs;
+}
+
+std::string left_out_text(const SampleSource& samples) {
+  constexpr size_t kMostNamed = 5;
+  const std::vector<std::string>& all = samples.left_out();
+  if (all.empty()) return {};
+  const std::vector<std::string> named(all.begin(),
+                                       all.begin() + static_cast<int64_t>(std::min(all.size(), kMostNamed)));
+  return fmt::format(
+      "{} damaged sample{} left out: {}{}", all.size(), all.size() == 1 ? " is" : "s are",
+      fmt::join(named, "; "),
+      all.size() > named.size() ? fmt::format("; and {} more", all.size() - named.size()) : "");
 }
 
 std::unique_ptr<SampleSource> open_samples(const std::string& data, std::vector<SampleInput> inputs,

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,12 +53,29 @@ class SampleSource {
   virtual void rewind() = 0;
   // Whether reading all samples beforehand is cheap.
   virtual bool is_file() const = 0;
+  // The files of a sample, from 0, where each sample has its own; else none.
+  virtual std::vector<std::filesystem::path> files_of(int64_t) const { return {}; }
+  // The label of such a sample; empty: it has none.
+  virtual std::string label_of(int64_t) const { return {}; }
+  // Why samples were left out by --skip-damaged, one reason for each, with its file.
+  const std::vector<std::string>& left_out() const { return left_out_; }
+
+ protected:
+  std::vector<std::string> left_out_;
 };
+
+// The sentence that reports what --skip-damaged left out; empty: nothing.
+std::string left_out_text(const SampleSource& samples);
 
 struct SampleOptions {
   int64_t most = -1;                 // use this many, evenly spread over a file's; a stream's first ones
   Preprocessing preprocessing = {};  // of pictures and sounds
 };
+
+// Of `count` samples that are spread evenly over `total`, the place of sample `i`.
+inline int64_t spread_index(int64_t i, int64_t total, int64_t count) {
+  return static_cast<int64_t>(static_cast<__int128>(i) * total / count);
+}
 
 // Reads headers and compares them with the inputs; all that does not fit is thrown as one DataError.
 std::unique_ptr<SampleSource> open_samples(const std::string& data, std::vector<SampleInput> inputs,

@@ -13,7 +13,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/printable.h"
 #include "converter/files/pending_file.h"
@@ -89,13 +88,11 @@ double parse_metric_lines(const std::string& text, const std::string& what, std:
   return sum / static_cast<double>(count);
 }
 
-ProgramMetric::ProgramMetric(std::string command, std::string data, const std::vector<SampleInput>& inputs,
-                             double seconds)
-    : command_(std::move(command)), data_(std::move(data)), inputs_(names_of(inputs)), seconds_(seconds) {}
+ProgramMetric::ProgramMetric(std::string command, std::string data, double seconds)
+    : command_(std::move(command)), data_(std::move(data)), seconds_(seconds) {}
 
 double ProgramMetric::measure(SampleSource& samples, const RunSample& run) {
   const TemporaryFolder folder;
-  const std::optional<FileList> list = list_files(data_, inputs_);
   nlohmann::json manifest{{"data", data_}, {"samples", nlohmann::json::array()}};
   samples.rewind();
   Sample sample;
@@ -108,10 +105,8 @@ double ProgramMetric::measure(SampleSource& samples, const RunSample& run) {
       outputs[arrays[i].first] = file.string();
     }
     nlohmann::json entry{{"index", index}, {"outputs", outputs}};
-    if (list && index < list->samples.size()) {
-      entry["files"] = nlohmann::json::array();
-      for (const auto& file : list->samples[index].files) entry["files"].push_back(file.string());
-    }
+    for (const auto& file : samples.files_of(static_cast<int64_t>(index)))
+      entry["files"].push_back(file.string());
     manifest["samples"].push_back(std::move(entry));
   }
   const std::filesystem::path path = folder / "manifest.json";

@@ -26,8 +26,7 @@ using RunSample = std::function<Arrays(const Sample&)>;
 class ProgramMetric {
  public:
   // `command`: without "cmd:". A program that takes longer than `seconds` is ended.
-  ProgramMetric(std::string command, std::string data, const std::vector<SampleInput>& inputs,
-                double seconds);
+  ProgramMetric(std::string command, std::string data, double seconds);
 
   // Runs the model on all samples, then the program. The outputs are in a temporary folder meanwhile. Throws
   // DataError where the program fails, takes too long, or prints anything else; FileError where the folder
@@ -41,7 +40,6 @@ class ProgramMetric {
 
  private:
   std::string command_, data_, name_ = "metric";
-  std::vector<std::string> inputs_;
   double seconds_;
 };
 
