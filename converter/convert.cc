@@ -183,6 +183,28 @@ void warn_left_out(const char* flag, const SampleSource& samples, ConversionRepo
   report.skipped.insert(report.skipped.end(), samples.left_out().begin(), samples.left_out().end());
 }
 
+// A limit that leaves nothing to integers undoes --quantize.
+void warn_without_integers(const QuantizeSummary& summary, const ConversionOptions& options,
+                           Diagnostics& diagnostics) {
+  const auto& layers = summary.layers;
+  const bool limited = options.quantization.min_sqnr || options.quantization.max_drop;
+  const auto for_accuracy = std::count_if(
+      layers.begin(), layers.end(), [](const LayerFate& l) { return l.left.reason == Reason::kAccuracy; });
+  if (!limited || for_accuracy == 0 ||
+      std::any_of(layers.begin(), layers.end(), [](const LayerFate& l) { return l.integer; }))
+    return;
+  const std::string limit = options.quantization.min_sqnr
+                                ? fmt::format("--min-sqnr {:g}", *options.quantization.min_sqnr)
+                                : fmt::format("--max-drop {:g}%", 100 * *options.quantization.max_drop);
+  diagnostics.warn("", "",
+                   fmt::format("{} keeps every operation in float, {} of {} for their accuracy, so that "
+                               "nothing computes on integers",
+                               limit, for_accuracy, layers.size()),
+                   options.quantize == "int8"
+                       ? "allow a larger loss, try --quantize int8x16, or remove --quantize"
+                       : "allow a larger loss, or remove --quantize");
+}
+
 // A program's metric as a share of that of the float model, which is measured first.
 double share_of_float(double value, const ProgramMetric& program, std::optional<ProgramValues>& values) {
   if (!values) {
@@ -428,6 +450,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     report.quantized->mode = options.quantize;
     report.withheld = short_of(*report.quantized, options);
     if (!report.withheld.empty()) return report;
+    warn_without_integers(*report.quantized, options, diagnostics);
   }
   if (exact)
     report.layers =

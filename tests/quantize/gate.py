@@ -63,7 +63,12 @@ def target_sqnr(s):
         s.check("every float layer has a reason", {x["reason"] for x in floats(answer)} <= REASONS, floats(answer))
         sources = answer["quantized"]["noise"]
         s.check("sources are ranked", len(sources) > 3 and [x["alone_db"] for x in sources] == sorted(x["alone_db"] for x in sources))
+        warned = [d for d in answer["diagnostics"] if "nothing computes on integers" in d["message"]]
+        s.check("integers are left, without a warning", not warned and any(x["integer"] for x in answer["quantized"]["layers"]), warned)
     s.check("a higher target keeps more in float", counts[0] < counts[1], counts)
+    code, answer, result = s.convert("attention", "--min-sqnr", "100")
+    warned = [d["severity"] for d in answer.get("diagnostics", []) if "--min-sqnr 100 keeps every operation in float" in d["message"]]
+    s.check("a target that leaves no integers is a warning", code == 0 and warned == ["warning"], result[-500:])
     code, answer, result = s.convert("attention", "--min-sqnr", "190")
     s.check("what cannot be is refused", code == 1 and "no file is written" in result and "--min-sqnr" in result, result)
     s.check("and nothing is written", not s.written())
