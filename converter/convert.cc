@@ -19,6 +19,7 @@
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/samples/carried_states.h"
 #include "converter/quantize/samples/sample_split.h"
+#include "converter/quantize/search/check_labels.h"
 #include "converter/quantize/search/metric_program.h"
 #include "converter/quantize/search/trial_magnitudes.h"
 #include "converter/quantize/weights/rounded_activations.h"
@@ -181,6 +182,23 @@ void warn_left_out(const char* flag, const SampleSource& samples, ConversionRepo
   diagnostics.warn("", "", fmt::format("{}: {}", flag, left_out_text(samples)),
                    "repair or remove these files");
   report.skipped.insert(report.skipped.end(), samples.left_out().begin(), samples.left_out().end());
+}
+
+RunnerOptions runner_of(const ConversionOptions& options) {
+  RunnerOptions runner = options.quantization.runner;
+  runner.backends = options.backends;
+  return runner;
+}
+
+// A warning about labels from what the float model gives for some of the samples.
+void check_some_labels(const Graph& graph, const std::vector<SampleInput>& inputs,
+                       const ConversionOptions& options, Diagnostics& diagnostics) {
+  if (options.evaluate.empty() || !options.metric.has_labels()) return;
+  // Sequences stay whole.
+  const int64_t most = graph.states.empty() ? kLabelledPredictions : -1;
+  LabelledSamples some =
+      open_labelled(options.evaluate, inputs, options.labels, {most, options.preprocessing});
+  check_labels(graph, some, options.metric, runner_of(options), options.sequence, diagnostics);
 }
 
 // A limit that leaves nothing to integers undoes --quantize.
@@ -398,6 +416,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   stage("rewriting");
   report.passes = run_passes(*graph, options.passes, report.fates);
   each_other([&](Graph& other) { run_passes(other, options.passes); });
+  check_some_labels(*graph, inputs, options, diagnostics);
+  if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   const NodeFates::Picture rewritten(*graph);
   if (options.prefer != nullptr) {
     stage("trying out");

@@ -673,6 +673,58 @@ class Labels(Case):
         self.evaluate(entries, code=2, words=["--label"])
         self.evaluate(entries, "--label", "was", code=5, words=["no label", "--label"])
 
+    def levels(self, name, folders):
+        """Folders with 8 pictures each, of the brightness that the function gives for a picture's number."""
+        for folder, level in folders.items():
+            for i in range(8):
+                self.write(f"{name}/{folder}/{i}.png", png(np.full([4, 4], level(i), np.uint8)))
+        return self.path(name)
+
+    def warnings(self, data, *flags):
+        return [d["message"] for d in self.evaluate(data, *flags)["diagnostics"] if d["severity"] == "warning"]
+
+    def test_folders_in_another_order_than_the_model_s(self):
+        """For the model dark pictures are class 0; by their names they are class 1."""
+        data = self.levels("order", {"bright": lambda i: 150 + i, "dark": lambda i: i, "grey": lambda i: 76 + i})
+        for flags in ((), ("--quantize", "int8", "--force-int8", "--calibrate", data, "--max-drop", "99%")):
+            message, = self.warnings(data, *flags)
+            for words in ("0.00 % of 24 samples are right in float, no more than by chance (33.33 %)", "it would be 100.00 %",
+                          "'bright', here 0, is mostly class 2"):
+                self.assertIn(words, message)
+        classes = self.write("order.txt", "dark\ngrey\nbright\n")
+        self.assertEqual(self.warnings(data, "--classes", classes), [])
+
+    def test_labels_at_chance(self):
+        mixed = self.levels("mixed", dict.fromkeys("abc", lambda i: 80 * (i % 3)))
+        message, = self.warnings(mixed)
+        self.assertIn("no more than by chance", message)
+        self.assertNotIn("another order", message)
+        labels = self.path("labels.npz")
+        x = np.repeat(np.float32([0, 80, 160]), 20)[:, None, None, None, None] * np.ones([1, 1, 1, 4, 4], np.float32)
+        for truth, count in ((np.repeat([1, 2, 0], 20), 1), (np.repeat([0, 1, 2], 20), 0), (np.zeros(60, np.int64), 1)):
+            cli.save_npz(labels, {"x": x, "label": truth})
+            r = self.run_sinter("convert", self.path("near.onnx"), "-o", self.path("e.sinter"), "--evaluate", labels, "--label",
+                                "label", "--json")
+            self.assertEqual(r.out.count("samples are right in float"), count, truth)
+
+    def test_what_is_no_reason_for_a_warning(self):
+        """Few samples, one wrong class among many, a label for most of the samples, and many classes with a sample or two each."""
+        self.assertEqual(self.warnings(self.path("set")), [])
+        half = self.levels("half", {"a": lambda i: i, "b": lambda i: 80, "c": lambda i: 80 if i % 2 else 160})
+        self.assertEqual(self.warnings(half), [])
+        rows = "".join(f"half/a/{i % 8}.png,0\n" for i in range(30)) + "half/c/0.png,2\n"
+        self.assertEqual(self.warnings(self.write("most.csv", rows)), [])
+        random = np.random.default_rng(0)
+        x, w = random.standard_normal([30, 1, 64], np.float32), random.standard_normal([64, 200], np.float32)
+        best = (x @ w)[:, 0].argsort(-1)
+        truth = np.where(random.random(30) < 0.3, best[:, -1], best[:, -2])
+        cli.save_npz(self.path("many.npz"), {"x": x, "label": truth})
+        self.convert("many", [helper.make_node("MatMul", ["x", "w"], ["y"])], [value("x", [1, 64])], [value("y", [1, 200])],
+                     [numpy_helper.from_array(w, "w")])
+        r = self.run_sinter("convert", self.path("many.onnx"), "-o", self.path("e.sinter"), "--evaluate", self.path("many.npz"),
+                            "--label", "label", "--json")
+        self.assertNotIn("right in float", r.out)
+
     def test_with_quantization(self):
         report = self.evaluate(self.path("set"), "--quantize", "int8", "--calibrate", self.path("set"), "--max-drop", "20%")
         self.assertAlmostEqual(report["quantized"]["float_accuracy"], 5 / 6)

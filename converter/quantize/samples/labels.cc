@@ -101,6 +101,9 @@ LabelledSamples open_labelled(const std::string& data, const std::vector<SampleI
   LabelledSamples result;
   if (std::optional<FileList> list = list_files(data, names_of(inputs), source.name)) {
     std::vector<int64_t> labels = labels_of(*list, data, source);
+    if (list->by_folder && source.classes.empty())
+      for (size_t i = 0; i < labels.size(); ++i)
+        if (!whole_number(list->samples[i].label)) result.folders[labels[i]] = list->samples[i].label;
     // Labels stay with their samples where some are left out.
     for (size_t i = 0; i < labels.size(); ++i) list->samples[i].label = std::to_string(labels[i]);
     result.samples = detail::open_listed(std::move(*list), inputs, options);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct LabelSource {
 struct LabelledSamples {
   std::unique_ptr<SampleSource> samples;
   std::vector<int64_t> labels;  // one for each sample
+  // The names of sub-folders that were counted in their order, by label; empty: labels come from elsewhere.
+  std::map<int64_t, std::string> folders = {};
 };
 
 // Whether labels need no name of an array or key: the data is a folder, a pattern or a CSV list.

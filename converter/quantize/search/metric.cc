@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "converter/diagnostics/errors.h"
-#include "converter/quantize/samples/carried_states.h"
 #include "runtime/core/float_formats.h"
 
 namespace sinter::convert {
@@ -43,6 +42,11 @@ bool is_right(const std::vector<double>& scores, int64_t label, int64_t top) {
   return higher < top;
 }
 
+int64_t class_of(const std::vector<double>& scores) {
+  if (scores.size() == 1) return saturate_to<int64_t>(scores[0]);
+  return std::max_element(scores.begin(), scores.end()) - scores.begin();
+}
+
 double share_right(LabelledSamples& data, const Metric& metric, const ScoreSample& scores) {
   data.samples->rewind();
   int64_t right = 0;
@@ -60,19 +64,23 @@ double share_right(LabelledSamples& data, const Metric& metric, const ScoreSampl
   return data.labels.empty() ? 0 : static_cast<double>(right) / static_cast<double>(data.labels.size());
 }
 
+GraphScores::GraphScores(const Graph& graph, const RunnerOptions& options, int64_t sequence)
+    : runner_(graph, options), sequence_(sequence) {
+  while (output_ < graph.outputs.size() && graph.state_written(graph.outputs[output_]) != nullptr) ++output_;
+  if (output_ == graph.outputs.size())
+    throw DataError("the model has no output but its states, so nothing to count");
+}
+
+std::vector<double> GraphScores::operator()(const Sample& sample) {
+  if (sequence_ > 0 && index_++ % sequence_ == 0) runner_.reset();
+  runner_.run(sample);
+  return numbers(runner_.output(output_));
+}
+
 double share_right(LabelledSamples& data, const Metric& metric, const Graph& graph,
                    const RunnerOptions& options, int64_t sequence) {
-  StatefulRunner runner(graph, options);
-  size_t output = 0;
-  while (output < graph.outputs.size() && graph.state_written(graph.outputs[output]) != nullptr) ++output;
-  if (output == graph.outputs.size())
-    throw DataError("the model has no output but its states, so nothing to count");
-  int64_t index = 0;
-  return share_right(data, metric, [&](const Sample& sample) {
-    if (sequence > 0 && index++ % sequence == 0) runner.reset();
-    runner.run(sample);
-    return numbers(runner.output(output));
-  });
+  GraphScores scores(graph, options, sequence);
+  return share_right(data, metric, [&](const Sample& sample) { return scores(sample); });
 }
 
 }  // namespace sinter::convert
