@@ -18,8 +18,10 @@
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/samples/carried_states.h"
+#include "converter/quantize/samples/check_scale.h"
 #include "converter/quantize/samples/sample_split.h"
 #include "converter/quantize/search/check_labels.h"
+#include "converter/quantize/search/check_one_class.h"
 #include "converter/quantize/search/metric_program.h"
 #include "converter/quantize/search/trial_magnitudes.h"
 #include "converter/quantize/weights/rounded_activations.h"
@@ -376,6 +378,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   check_preprocessing(options.preprocessing, {options.calibrate, options.evaluate}, inputs);
   std::unique_ptr<SampleSource> samples;
   const bool chooses = options.quantize == "int8" || options.quantize == "int8x16";
+  bool scale_warned = false;
   if (!options.calibrate.empty()) {
     stage("reading samples");
     const bool stateful = !graph->states.empty();
@@ -383,6 +386,11 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
         open_samples(options.calibrate, inputs, {stateful ? -1 : options.samples, options.preprocessing});
     check_samples(*samples, inputs, diagnostics);
     warn_left_out("--calibrate", *samples, report, diagnostics);
+    if (!stateful && chooses && samples->is_file())
+      scale_warned =
+          check_scale(*graph, imported->graph,
+                      *open_samples(options.calibrate, inputs, {kScaleSamples, options.preprocessing}),
+                      options.quantization.runner, diagnostics);
     if (stateful)
       samples = with_states(std::move(samples), *graph, options.quantization.runner, options.sequence,
                             options.samples);
@@ -417,6 +425,10 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   report.passes = run_passes(*graph, options.passes, report.fates);
   each_other([&](Graph& other) { run_passes(other, options.passes); });
   check_some_labels(*graph, inputs, options, diagnostics);
+  if (samples && samples->is_file() && chooses && !scale_warned && graph->states.empty())
+    check_one_class(*graph,
+                    *open_samples(options.calibrate, inputs, {kOneClassSamples, options.preprocessing}),
+                    runner_of(options), diagnostics);
   if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   const NodeFates::Picture rewritten(*graph);
   if (options.prefer != nullptr) {

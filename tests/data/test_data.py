@@ -3,7 +3,7 @@
 
     test_data.py [--sinter PROGRAM] [unittest options]
 
-Expected pixels are those of Pillow (files/expected.npz, made by make_files.py). About 4 s of processor time.
+Expected pixels are those of Pillow (files/expected.npz, made by make_files.py). About 7 s of processor time.
 """
 import json
 import os
@@ -729,6 +729,114 @@ class Labels(Case):
         report = self.evaluate(self.path("set"), "--quantize", "int8", "--calibrate", self.path("set"), "--max-drop", "20%")
         self.assertAlmostEqual(report["quantized"]["float_accuracy"], 5 / 6)
         self.evaluate(self.path("set"), "--quantize", "int8", "--calibrate", self.path("set"), "--metric", "sqnr")
+
+
+class Scales(Case):
+    """Calibration data on another scale than that of training is named, with the scale that fits."""
+    FLAGS = {"0 to 1": ["--scale", "1/255"], "0 to 255": ["--scale", "1"], "-1 to 1": ["--mean", "127.5", "--scale", "1/127.5"]}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        random = np.random.default_rng(7)
+        steps = np.linspace(0, 1, 8)
+        pictures = []
+        for i in range(24):
+            a, b, low, high = *random.uniform(-1, 1, 2), *np.sort(random.uniform(0, 255, 2))
+            ramp = a * steps[:, None] + b * steps
+            ramp = (ramp - ramp.min()) / (np.ptp(ramp) + 1e-9)
+            pictures.append(np.clip(low + (high - low) * ramp + random.normal(0, 12, [8, 8]), 0, 255).astype(np.uint8))
+            cls.write(f"pictures/{i}.png", png(pictures[-1]))
+        cls.pixels = np.stack(pictures).astype(np.float32)[:, None]
+        cls.random = random
+
+    def numbers(self, scale):
+        return {"0 to 1": self.pixels / 255, "0 to 255": self.pixels, "-1 to 1": self.pixels / 127.5 - 1}[scale]
+
+    def messages(self, name, flags):
+        r = self.run_sinter("convert", self.path(name + ".onnx"), "-o", self.path("s.sinter"), "--quantize", "int8", "--force-int8",
+                            "--calibrate", self.path("pictures"), "--json", *flags)
+        return [d["message"] + ": " + d["remedy"] for d in json.loads(r.out)["diagnostics"]
+                if d["severity"] == "warning" and "calibration data" in d["message"]]
+
+    def normalizing(self, scale, spread=1.0, shift=0.0):
+        """A convolution whose BatchNormalization holds the moments of the pictures on this scale."""
+        w = self.random.standard_normal([6, 1, 3, 3]).astype(np.float32)
+        windows = np.lib.stride_tricks.sliding_window_view(self.numbers(scale)[:, 0], (3, 3), (1, 2))
+        products = np.einsum("nhwij,cij->cnhw", windows, w[:, 0]).reshape(6, -1)
+        arrays = {"w": w, "g": np.ones(6, np.float32), "b": np.zeros(6, np.float32),
+                  "m": (products.mean(1) + shift * products.std(1)).astype(np.float32),
+                  "v": (products.var(1) * spread**2).astype(np.float32)}
+        nodes = [helper.make_node("Conv", ["x", "w"], ["c"], name="first"),
+                 helper.make_node("BatchNormalization", ["c", "g", "b", "m", "v"], ["n"], name="norm"),
+                 helper.make_node("Relu", ["n"], ["y"])]
+        self.convert("norm", nodes, [value("x", [1, 1, 8, 8])], [value("y", [1, 6, 6, 6])],
+                     [numpy_helper.from_array(a, n) for n, a in arrays.items()])
+
+    def test_moments_of_training(self):
+        for trained in self.FLAGS:
+            self.normalizing(trained)
+            for given, flags in self.FLAGS.items():
+                with self.subTest(trained=trained, given=given):
+                    found = self.messages("norm", flags)
+                    if given == trained:
+                        self.assertEqual(found, [])
+                    elif "0 to 255" in (given, trained):
+                        self.assertEqual(len(found), 1)
+                        self.assertIn(f"of the usual scales, {trained} (pictures: {' '.join(self.FLAGS[trained])})", found[0])
+
+    def test_data_of_another_contrast_or_brightness(self):
+        """What an ordinary set of pictures may differ by is no warning."""
+        for spread, shift in ((2, 0.5), (0.5, 0.5), (1, 1)):
+            self.normalizing("0 to 1", spread, shift)
+            self.assertEqual(self.messages("norm", self.FLAGS["0 to 1"]), [], (spread, shift))
+
+    def test_networks_that_were_not_trained(self):
+        arrays = {"w": self.random.standard_normal([6, 1, 3, 3]), "g": np.ones(6), "b": np.zeros(6), "m": np.zeros(6),
+                  "v": np.ones(6), "c": self.random.uniform(-1 / 3, 1 / 3, 6)}
+        nodes = [helper.make_node("Conv", ["x", "w", "c"], ["p"]),
+                 helper.make_node("BatchNormalization", ["p", "g", "b", "m", "v"], ["n"]), helper.make_node("Relu", ["n"], ["y"])]
+        self.convert("norm", nodes, [value("x", [1, 1, 8, 8])], [value("y", [1, 6, 6, 6])],
+                     [numpy_helper.from_array(a.astype(np.float32), n) for n, a in arrays.items()])
+        for flags in self.FLAGS.values():
+            self.assertEqual(self.messages("norm", flags), [])
+
+    def test_a_bias_larger_than_its_products(self):
+        w = self.random.standard_normal([6, 1, 3, 3]).astype(np.float32) / 100
+        arrays = {"w": w, "b": self.random.uniform(0.5, 1.5, 6).astype(np.float32)}
+        self.convert("bias", [helper.make_node("Conv", ["x", "w", "b"], ["c"], name="first"), helper.make_node("Relu", ["c"], ["y"])],
+                     [value("x", [1, 1, 8, 8])], [value("y", [1, 6, 6, 6])], [numpy_helper.from_array(a, n) for n, a in arrays.items()])
+        self.assertEqual(self.messages("bias", self.FLAGS["0 to 255"]), [])
+        for given in ("0 to 1", "-1 to 1"):
+            found, = self.messages("bias", self.FLAGS[given])
+            self.assertIn("0 to 255 (pictures: --scale 1) fits", found)
+
+    def test_one_class_for_every_sample(self):
+        """A classifier without a bias in front: on numbers that are too small its last bias decides alone."""
+        w = self.random.standard_normal([64, 16]).astype(np.float32) / 100
+        v = self.random.standard_normal([16, 4]).astype(np.float32)
+        v -= v.mean(0)
+        arrays = {"w": w, "v": v, "b": np.float32([0.5, 0, -0.5, 0])}
+        nodes = [helper.make_node("Flatten", ["x"], ["f"]), helper.make_node("MatMul", ["f", "w"], ["h"]),
+                 helper.make_node("Relu", ["h"], ["r"]), helper.make_node("Gemm", ["r", "v", "b"], ["s"])]
+        for name, last in (("scores", []), ("shares", [helper.make_node("Softmax", ["s"], ["y"], axis=1)])):
+            out = last or [helper.make_node("Identity", ["s"], ["y"])]
+            self.convert(name, nodes + out, [value("x", [1, 1, 8, 8])], [value("y", [1, 4])],
+                         [numpy_helper.from_array(a, n) for n, a in arrays.items()])
+            self.assertEqual(self.messages(name, self.FLAGS["0 to 255"]), [])
+            found = self.messages(name, ["--scale", "1/65025"])
+            self.assertTrue(any("gives class 0 ('y') for all of 16 samples" in f and "0 to 255 (pictures: --scale 1)" in f
+                                for f in found), found)
+
+    def test_one_class_of_samples_is_no_fault(self):
+        """All pictures are of one class, and a network may give one class whatever it gets."""
+        w = np.tile(np.float32([1, 0.5, -1]), (64, 1)) / 64
+        for name, bias in (("bright", [0, 0, 0]), ("dead", [1e5, 0, 0])):
+            self.convert(name, [helper.make_node("Flatten", ["x"], ["f"]), helper.make_node("Gemm", ["f", "w", "b"], ["y"])],
+                         [value("x", [1, 1, 8, 8])], [value("y", [1, 3])],
+                         [numpy_helper.from_array(w, "w"), numpy_helper.from_array(np.float32(bias), "b")])
+            for flags in (self.FLAGS["0 to 1"], self.FLAGS["0 to 255"]):
+                self.assertEqual(self.messages(name, flags), [])
 
 
 def main():
