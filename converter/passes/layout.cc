@@ -386,7 +386,7 @@ int assign_layout(Graph& graph) {
     simplify_transposes(next);
     const int64_t after = transposed_bytes(next);
     if (after > before) continue;
-    changes += after < before;
+    ++changes;  // nodes are other ones, too, where as many bytes are transposed
     graph = std::move(next);
   }
   return changes;
