@@ -49,7 +49,7 @@ Status check_rows(const OpCall& call, size_t i, size_t scales) {
   return ok_status();
 }
 
-Status infer_call(OpCall& call) {
+Status infer_attention(OpCall& call) {
   const auto& a = call.attrs<AttentionAttrs>();
   const TensorView &q = call.in(0), &k = call.in(1), &v = call.in(2);
   SINTER_RETURN_IF_ERROR(check_code(a.causal, 2));
@@ -108,7 +108,7 @@ bool scratch(const Extent& e, size_t* bytes) {
   return true;
 }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
+Status attention_workspace(const OpCall& call, int threads, size_t* bytes) {
   size_t each = 0;
   SINTER_RETURN_UNLESS(scratch(extent(call), &each) && checked_mul<size_t>(each, std::max(threads, 1), bytes),
                        too_much_workspace());
@@ -259,7 +259,7 @@ Status check_lengths(const OpCall& call, const Extent& e) {
   return ok_status();
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_attention(const OpCall& call, RunContext& context) {
   const Extent e = extent(call);
   size_t each = 0;
   SINTER_RETURN_IF_ERROR(check_lengths(call, e));
@@ -282,6 +282,7 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kAttentionKernel = reference_kernel({Op::kAttention, infer_call, workspace, run});
+const Kernel kAttentionKernel =
+    reference_kernel({Op::kAttention, infer_attention, attention_workspace, run_attention});
 
 }  // namespace sinter

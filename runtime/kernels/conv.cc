@@ -30,7 +30,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   return conv_workspace(call, g, threads, bytes);
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_conv(const OpCall& call, RunContext& context) {
   WindowGeometry g;
   SINTER_RETURN_IF_ERROR(conv_geometry<ConvAttrs>(call, &g));
   g.set_steps(call);
@@ -48,6 +48,6 @@ Status lead(const OpCall& call, size_t* bytes) {
 }  // namespace
 
 const Kernel kConvKernel =
-    reference_kernel({Op::kConv, infer_direct_or_winograd, workspace, run, nullptr, lead});
+    reference_kernel({Op::kConv, infer_direct_or_winograd, workspace, run_conv, nullptr, lead});
 
 }  // namespace sinter

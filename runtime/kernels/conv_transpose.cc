@@ -7,14 +7,14 @@ namespace {
 
 using namespace linear;
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
+Status conv_transpose_workspace(const OpCall& call, int threads, size_t* bytes) {
   WindowGeometry g;
   SINTER_RETURN_IF_ERROR(conv_geometry<ConvTransposeAttrs>(call, &g));
   // No phase has more pixels or taps than this.
   return product_workspace(conv_product(g), call.in(0).dtype, false, threads, bytes);
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_conv_transpose(const OpCall& call, RunContext& context) {
   WindowGeometry g;
   SINTER_RETURN_IF_ERROR(conv_geometry<ConvTransposeAttrs>(call, &g));
   g.set_steps(call);
@@ -27,7 +27,7 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kConvTransposeKernel =
-    reference_kernel({Op::kConvTranspose, infer_conv<ConvTransposeAttrs>, workspace, run});
+const Kernel kConvTransposeKernel = reference_kernel(
+    {Op::kConvTranspose, infer_conv<ConvTransposeAttrs>, conv_transpose_workspace, run_conv_transpose});
 
 }  // namespace sinter

@@ -7,7 +7,7 @@ namespace {
 
 using namespace linear;
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_depthwise_conv(const OpCall& call, RunContext& context) {
   WindowGeometry g;
   SINTER_RETURN_IF_ERROR(conv_geometry<DepthwiseConvAttrs>(call, &g));
   g.set_steps(call);
@@ -17,7 +17,7 @@ Status run(const OpCall& call, RunContext& context) {
   });
 }
 
-Status lead(const OpCall& call, size_t* bytes) {
+Status depthwise_lead(const OpCall& call, size_t* bytes) {
   WindowGeometry g;
   SINTER_RETURN_IF_ERROR(conv_geometry<DepthwiseConvAttrs>(call, &g));
   return windows_lead(call, g, 0, bytes);
@@ -25,7 +25,7 @@ Status lead(const OpCall& call, size_t* bytes) {
 
 }  // namespace
 
-const Kernel kDepthwiseConvKernel =
-    reference_kernel({Op::kDepthwiseConv, infer_conv<DepthwiseConvAttrs>, nullptr, run, nullptr, lead});
+const Kernel kDepthwiseConvKernel = reference_kernel({Op::kDepthwiseConv, infer_conv<DepthwiseConvAttrs>,
+                                                      nullptr, run_depthwise_conv, nullptr, depthwise_lead});
 
 }  // namespace sinter

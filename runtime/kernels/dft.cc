@@ -45,7 +45,7 @@ Plan plan(const OpCall& call) {
   return p;
 }
 
-Status infer_call(OpCall& call) {
+Status infer_dft(OpCall& call) {
   const auto& a = call.attrs<DftAttrs>();
   const TensorView& x = call.in(0);
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
@@ -69,7 +69,7 @@ Status infer_call(OpCall& call) {
   return give_output(call, 0, x.dtype, dims.span());
 }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
+Status dft_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Plan p = plan(call);
   const auto count =
       static_cast<size_t>(p.shared()) + static_cast<size_t>(p.m) * static_cast<size_t>(std::max(threads, 1));
@@ -182,7 +182,7 @@ void dft(const OpCall& call, RunContext& context) {
   });
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_dft(const OpCall& call, RunContext& context) {
   return for_float(call.in(0).dtype, [&](auto tag) {
     dft<typename decltype(tag)::type>(call, context);
     return ok_status();
@@ -191,6 +191,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kDftKernel = reference_kernel({Op::kDft, infer_call, workspace, run});
+const Kernel kDftKernel = reference_kernel({Op::kDft, infer_dft, dft_workspace, run_dft});
 
 }  // namespace sinter

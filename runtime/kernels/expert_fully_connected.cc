@@ -17,7 +17,7 @@ bool is_narrower_float(DType given, DType t) {
   return given == t || (is_float(given) && given != DType::kFloat8E8M0 && bit_width(given) < bit_width(t));
 }
 
-Status infer_call(OpCall& call) {
+Status infer_expert_fully_connected(OpCall& call) {
   const auto& a = call.attrs<ExpertFullyConnectedAttrs>();
   const TensorView &x = call.in(0), &expert = call.in(1), &w = call.in(2);
   SINTER_RETURN_UNLESS(a.bits == 0, unsupported("experts' weights of %a bits are not supported", a.bits));
@@ -54,7 +54,7 @@ size_t scratch_bytes(const OpCall& call) {
                   kBufferAlignment);
 }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
+Status expert_fully_connected_workspace(const OpCall& call, int threads, size_t* bytes) {
   size_t lists = 0, all = 0;
   SINTER_RETURN_UNLESS(
       expert_rows_bytes(call.in(0).dims[0], &lists) &&
@@ -94,7 +94,7 @@ void four_columns(const OpCall& call, const LowBitReader& weights, int64_t e, st
   }
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_expert_fully_connected(const OpCall& call, RunContext& context) {
   const TensorView& w = call.in(2);
   ExpertRows rows;
   SINTER_RETURN_IF_ERROR(sort_by_expert(call.in(1), w.dims[0], context.workspace, &rows));
@@ -124,6 +124,7 @@ Status run(const OpCall& call, RunContext& context) {
 }  // namespace
 
 const Kernel kExpertFullyConnectedKernel =
-    reference_kernel({Op::kExpertFullyConnected, infer_call, workspace, run});
+    reference_kernel({Op::kExpertFullyConnected, infer_expert_fully_connected,
+                      expert_fully_connected_workspace, run_expert_fully_connected});
 
 }  // namespace sinter

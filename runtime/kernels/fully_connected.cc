@@ -8,7 +8,7 @@ namespace {
 
 using namespace linear;
 
-Status infer_call(OpCall& call) {
+Status infer_fully_connected(OpCall& call) {
   const auto& a = call.attrs<FullyConnectedAttrs>();
   const TensorView& x = call.in(0);
   const TensorView& w = call.in(1);
@@ -26,11 +26,11 @@ Status infer_call(OpCall& call) {
   return give_output(call, 0, x.dtype, dims.span());
 }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
+Status fully_connected_workspace(const OpCall& call, int threads, size_t* bytes) {
   return product_workspace(connected_product(call), call.in(0).dtype, true, threads, bytes);
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_fully_connected(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<FullyConnectedAttrs>();
   return for_weights(call, a.act_min, a.act_max,
                      [&](const auto& numerics) { connect(call, numerics, context); });
@@ -39,6 +39,7 @@ Status run(const OpCall& call, RunContext& context) {
 }  // namespace
 
 const Kernel kFullyConnectedKernel =
-    reference_kernel({Op::kFullyConnected, infer_call, workspace, run, nullptr, connected_lead});
+    reference_kernel({Op::kFullyConnected, infer_fully_connected, fully_connected_workspace,
+                      run_fully_connected, nullptr, connected_lead});
 
 }  // namespace sinter

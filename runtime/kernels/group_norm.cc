@@ -9,11 +9,11 @@ namespace sinter {
 namespace {
 
 // x as [n, spatial, c].
-struct Layout {
+struct GroupLayout {
   int64_t n, spatial, c;
 };
-Layout layout_of(const TensorView& x) {
-  Layout l{x.dims[0], 1, x.dims[x.rank - 1]};
+GroupLayout layout_of(const TensorView& x) {
+  GroupLayout l{x.dims[0], 1, x.dims[x.rank - 1]};
   for (int i = 1; i + 1 < x.rank; ++i) l.spatial *= x.dims[i];
   return l;
 }
@@ -38,7 +38,7 @@ Status infer_group_norm(OpCall& call) {
 template <class T>
 void group_norm(const OpCall& call) {
   const auto& a = call.attrs<GroupNormAttrs>();
-  const Layout l = layout_of(call.in(0));
+  const GroupLayout l = layout_of(call.in(0));
   const T *scale = call.in(1).as<T>(), *bias = call.in(2).as<T>();
   const int64_t width = l.c / a.groups;
   if (l.spatial == 0 || width == 0) return;
@@ -85,7 +85,7 @@ Status infer_lrn(OpCall& call) {
 template <class T>
 void lrn(const OpCall& call) {
   const auto& a = call.attrs<LrnAttrs>();
-  const Layout l = layout_of(call.in(0));
+  const GroupLayout l = layout_of(call.in(0));
   // The window in whole channels; it never needs to reach further than all of them.
   const int64_t before = std::min((a.size - 1) / 2, l.c), after = std::min(a.size / 2, l.c);
   const double factor = a.alpha / static_cast<double>(a.size);

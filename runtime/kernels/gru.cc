@@ -14,16 +14,16 @@ Settings settings(const OpCall& call) {
       {a.hidden_size, a.direction, a.layout, 3}, a.activations, a.alpha, a.beta, a.clip, kDefaults, false};
 }
 
-Status infer_call(OpCall& call) {
+Status infer_gru(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_code(call.attrs<GruAttrs>().linear_before_reset, 2));
   return infer_recurrent(call, settings(call));
 }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
+Status gru_workspace(const OpCall& call, int threads, size_t* bytes) {
   return recurrent_workspace(call, settings(call), threads, bytes);
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_gru(const OpCall& call, RunContext& context) {
   Layout l;
   SINTER_RETURN_IF_ERROR(resolve(call, settings(call), &l));
   SINTER_RETURN_IF_ERROR(check_lengths(call, l));
@@ -49,6 +49,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kGruKernel = reference_kernel({Op::kGru, infer_call, workspace, run});
+const Kernel kGruKernel = reference_kernel({Op::kGru, infer_gru, gru_workspace, run_gru});
 
 }  // namespace sinter

@@ -43,7 +43,7 @@ Status check_rows(const OpCall& call, size_t i, const Extent& e, int64_t heads, 
   return ok_status();
 }
 
-Status infer_call(OpCall& call) {
+Status infer_linear_attention(OpCall& call) {
   const auto& a = call.attrs<LinearAttentionAttrs>();
   SINTER_RETURN_IF_ERROR(check_code(a.rule, 4));
   SINTER_RETURN_UNLESS(a.window >= 0, invalid("window %a is negative", a.window));
@@ -98,7 +98,7 @@ bool scratch(const Extent& e, size_t* bytes) {
   return true;
 }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
+Status linear_attention_workspace(const OpCall& call, int threads, size_t* bytes) {
   size_t each = 0;
   SINTER_RETURN_UNLESS(scratch(extent(call), &each) && checked_mul<size_t>(each, std::max(threads, 1), bytes),
                        too_much_workspace());
@@ -164,7 +164,7 @@ void attend(const OpCall& call, const Extent& e, int64_t batch, int64_t head, do
   }
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_linear_attention(const OpCall& call, RunContext& context) {
   const Extent e = extent(call);
   const int64_t units = e.batch * e.heads;
   size_t each = 0;
@@ -186,6 +186,7 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kLinearAttentionKernel = reference_kernel({Op::kLinearAttention, infer_call, workspace, run});
+const Kernel kLinearAttentionKernel = reference_kernel(
+    {Op::kLinearAttention, infer_linear_attention, linear_attention_workspace, run_linear_attention});
 
 }  // namespace sinter

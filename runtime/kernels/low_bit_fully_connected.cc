@@ -36,7 +36,7 @@ Status check_weights(const OpCall& call, const LowBitFullyConnectedAttrs& a) {
   return ok_status();
 }
 
-Status infer_call(OpCall& call) {
+Status infer_low_bit_fully_connected(OpCall& call) {
   const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
   const TensorView &x = call.in(0), &w = call.in(1);
   SINTER_RETURN_IF_ERROR(check_weights(call, a));
@@ -61,7 +61,7 @@ size_t scratch_bytes(const OpCall& call) {
          (rounded ? sizeof(Sums) : 0);
 }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
+Status low_bit_fully_connected_workspace(const OpCall& call, int threads, size_t* bytes) {
   *bytes = align_up(scratch_bytes(call), kBufferAlignment) * static_cast<size_t>(std::max(threads, 1));
   return ok_status();
 }
@@ -138,7 +138,7 @@ void low_bit(const OpCall& call, RunContext& context) {
   });
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_low_bit_fully_connected(const OpCall& call, RunContext& context) {
   return for_float_or_half(call.in(0).dtype, [&](auto tag) {
     return low_bit<typename decltype(tag)::type>(call, context), ok_status();
   });
@@ -147,6 +147,7 @@ Status run(const OpCall& call, RunContext& context) {
 }  // namespace
 
 const Kernel kLowBitFullyConnectedKernel =
-    reference_kernel({Op::kLowBitFullyConnected, infer_call, workspace, run});
+    reference_kernel({Op::kLowBitFullyConnected, infer_low_bit_fully_connected,
+                      low_bit_fully_connected_workspace, run_low_bit_fully_connected});
 
 }  // namespace sinter

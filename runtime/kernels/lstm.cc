@@ -15,16 +15,16 @@ Settings settings(const OpCall& call) {
   return {{a.hidden_size, a.direction, a.layout, 4}, a.activations, a.alpha, a.beta, a.clip, kDefaults, true};
 }
 
-Status infer_call(OpCall& call) {
+Status infer_lstm(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_code(call.attrs<LstmAttrs>().input_forget, 2));
   return infer_recurrent(call, settings(call));
 }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
+Status lstm_workspace(const OpCall& call, int threads, size_t* bytes) {
   return recurrent_workspace(call, settings(call), threads, bytes);
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_lstm(const OpCall& call, RunContext& context) {
   Layout l;
   SINTER_RETURN_IF_ERROR(resolve(call, settings(call), &l));
   SINTER_RETURN_IF_ERROR(check_lengths(call, l));
@@ -50,6 +50,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kLstmKernel = reference_kernel({Op::kLstm, infer_call, workspace, run});
+const Kernel kLstmKernel = reference_kernel({Op::kLstm, infer_lstm, lstm_workspace, run_lstm});
 
 }  // namespace sinter

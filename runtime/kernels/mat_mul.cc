@@ -12,7 +12,7 @@ Transposes transposes(const OpCall& call) {
   return {a.transpose_a != 0, a.transpose_b != 0};
 }
 
-Status infer_call(OpCall& call) {
+Status infer_mat_mul(OpCall& call) {
   const auto& attrs = call.attrs<MatMulAttrs>();
   SINTER_RETURN_IF_ERROR(check_code(attrs.transpose_a, 2));
   SINTER_RETURN_IF_ERROR(check_code(attrs.transpose_b, 2));
@@ -27,7 +27,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   return mat_mul_workspace(call, transposes(call), threads, bytes);
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_mat_mul(const OpCall& call, RunContext& context) {
   return dispatch(call.in(0).dtype, [&](auto t) {
     return mat_mul(call, transposes(call), Direct<decltype(t)>(call, -kInfinity, kInfinity), context),
            ok_status();
@@ -36,6 +36,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kMatMulKernel = reference_kernel({Op::kMatMul, infer_call, workspace, run});
+const Kernel kMatMulKernel = reference_kernel({Op::kMatMul, infer_mat_mul, workspace, run_mat_mul});
 
 }  // namespace sinter

@@ -8,7 +8,7 @@ namespace {
 
 using namespace linear;
 
-Status infer_call(OpCall& call) {
+Status infer_q_fully_connected(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_connected(call));
   const TensorView &x = call.in(0), &w = call.in(1);
   DType result = DType::kNone;
@@ -19,7 +19,7 @@ Status infer_call(OpCall& call) {
   return give_output(call, 0, result, dims.span());
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_q_fully_connected(const OpCall& call, RunContext& context) {
   return for_quantized(call.in(0).dtype, [&](auto x) {
     const Quantized<decltype(x)> numerics(call, quantized_settings(call.attrs<QFullyConnectedAttrs>()));
     return connect(call, numerics, context), ok_status();
@@ -28,7 +28,7 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kQFullyConnectedKernel =
-    reference_kernel({Op::kQFullyConnected, infer_call, nullptr, run, nullptr, connected_lead});
+const Kernel kQFullyConnectedKernel = reference_kernel(
+    {Op::kQFullyConnected, infer_q_fully_connected, nullptr, run_q_fully_connected, nullptr, connected_lead});
 
 }  // namespace sinter

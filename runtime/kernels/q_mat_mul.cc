@@ -13,7 +13,7 @@ Transposes transposes(const OpCall& call) {
   return {a.transpose_a != 0, a.transpose_b != 0};
 }
 
-Status infer_call(OpCall& call) {
+Status infer_q_mat_mul(OpCall& call) {
   const auto& a = call.attrs<QMatMulAttrs>();
   SINTER_RETURN_IF_ERROR(check_code(a.transpose_a, 2));
   SINTER_RETURN_IF_ERROR(check_code(a.transpose_b, 2));
@@ -31,7 +31,7 @@ Status infer_call(OpCall& call) {
   return give_output(call, 0, result, dims.span());
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_q_mat_mul(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<QMatMulAttrs>();
   const auto multiplier = static_cast<float>(a.multiplier);
   return for_narrow(call.in(0).dtype, [&](auto tag) {
@@ -45,6 +45,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kQMatMulKernel = reference_kernel({Op::kQMatMul, infer_call, nullptr, run});
+const Kernel kQMatMulKernel = reference_kernel({Op::kQMatMul, infer_q_mat_mul, nullptr, run_q_mat_mul});
 
 }  // namespace sinter

@@ -11,7 +11,7 @@
 namespace sinter {
 namespace {
 
-Status infer_call(OpCall& call) {
+Status infer_quantize_rows(OpCall& call) {
   const TensorView& x = call.in(0);
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
   SINTER_RETURN_UNLESS(x.rank >= 1, invalid("a scalar has no rows"));
@@ -41,7 +41,7 @@ void quantize_row(const T* x, int64_t size, float scale, int8_t* y) {
   }
 }
 
-Status run(const OpCall& call, RunContext&) {
+Status run_quantize_rows(const OpCall& call, RunContext&) {
   const TensorView& x = call.in(0);
   const int64_t size = x.dims[x.rank - 1], rows = product(x, 0, x.rank - 1);
   return for_float_or_half(x.dtype, [&](auto tag) {
@@ -58,6 +58,7 @@ Status run(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kQuantizeRowsKernel = reference_kernel({Op::kQuantizeRows, infer_call, nullptr, run});
+const Kernel kQuantizeRowsKernel =
+    reference_kernel({Op::kQuantizeRows, infer_quantize_rows, nullptr, run_quantize_rows});
 
 }  // namespace sinter

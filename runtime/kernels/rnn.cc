@@ -14,13 +14,13 @@ Settings settings(const OpCall& call) {
       {a.hidden_size, a.direction, a.layout, 1}, a.activations, a.alpha, a.beta, a.clip, kDefaults, false};
 }
 
-Status infer_call(OpCall& call) { return infer_recurrent(call, settings(call)); }
+Status infer_rnn(OpCall& call) { return infer_recurrent(call, settings(call)); }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
+Status rnn_workspace(const OpCall& call, int threads, size_t* bytes) {
   return recurrent_workspace(call, settings(call), threads, bytes);
 }
 
-Status run(const OpCall& call, RunContext& context) {
+Status run_rnn(const OpCall& call, RunContext& context) {
   Layout l;
   SINTER_RETURN_IF_ERROR(resolve(call, settings(call), &l));
   SINTER_RETURN_IF_ERROR(check_lengths(call, l));
@@ -36,6 +36,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kRnnKernel = reference_kernel({Op::kRnn, infer_call, workspace, run});
+const Kernel kRnnKernel = reference_kernel({Op::kRnn, infer_rnn, rnn_workspace, run_rnn});
 
 }  // namespace sinter

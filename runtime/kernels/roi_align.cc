@@ -10,7 +10,7 @@
 namespace sinter {
 namespace {
 
-constexpr int64_t kBlock = 64;
+constexpr int64_t kChannels = 64;
 // Points per bin and axis; a region that needs more is not a region of an image.
 constexpr int64_t kMaxPoints = 1 << 12;
 
@@ -87,11 +87,11 @@ Status align_region(const RoiAlignAttrs& a, const TensorView& x, const R* roi, i
   SINTER_RETURN_IF_ERROR(make_span(a, roi[1], roi[3], a.out_height, &down));
   const T* image = x.as<T>() + batch * height * width * channels;
   const auto count = static_cast<double>(std::max<int64_t>(across.points * down.points, 1));
-  double result[kBlock];
+  double result[kChannels];
   for (int64_t by = 0; by < a.out_height; ++by) {
     for (int64_t bx = 0; bx < a.out_width; ++bx, to += channels) {
-      for (int64_t c0 = 0; c0 < channels; c0 += kBlock) {
-        const int64_t block = std::min(kBlock, channels - c0);
+      for (int64_t c0 = 0; c0 < channels; c0 += kChannels) {
+        const int64_t block = std::min(kChannels, channels - c0);
         std::fill(result, result + block, 0.0);
         bool first = true;
         for (int64_t iy = 0; iy < down.points; ++iy) {

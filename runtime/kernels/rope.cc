@@ -12,7 +12,7 @@ int64_t rotated(const OpCall& call) {
   return given == 0 ? x.dims[x.rank - 1] : given;
 }
 
-Status infer_call(OpCall& call) {
+Status infer_rope(OpCall& call) {
   const auto& a = call.attrs<RopeAttrs>();
   const TensorView& x = call.in(0);
   SINTER_RETURN_IF_ERROR(check_code(a.interleaved, 2));
@@ -59,7 +59,7 @@ void rope(const OpCall& call) {
       });
 }
 
-Status run(const OpCall& call, RunContext&) {
+Status run_rope(const OpCall& call, RunContext&) {
   if (call.out(0).size() == 0) return ok_status();
   return for_float_or_half(call.in(0).dtype,
                            [&](auto tag) { return rope<typename decltype(tag)::type>(call), ok_status(); });
@@ -67,6 +67,6 @@ Status run(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kRopeKernel = reference_kernel({Op::kRope, infer_call, nullptr, run});
+const Kernel kRopeKernel = reference_kernel({Op::kRope, infer_rope, nullptr, run_rope});
 
 }  // namespace sinter

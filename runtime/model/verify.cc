@@ -18,11 +18,11 @@ uint32_t most_operands(const fb::Model& root) {
 }
 
 // Programs with their facts; lives and port marks of all of them, since a plan refers to its owner's.
-struct Scratch {
+struct VerifyScratch {
   ProgramFacts* facts = nullptr;
   bool short_of_memory = false;
 
-  Scratch(const fb::Model& root, BumpArena& arena) {
+  VerifyScratch(const fb::Model& root, BumpArena& arena) {
     const uint32_t programs = length(root.programs());
     facts = arena.allocate_array<ProgramFacts>(programs);
     TensorView* views = arena.allocate_array<TensorView>(most_operands(root));
@@ -171,7 +171,7 @@ Status find_owners(const ModelState& model, ProgramFacts* facts) {
 uint64_t open_scratch_bytes(const fb::Model* root) {
   if (root->programs() == nullptr) return 0;
   BumpArena arena;
-  Scratch{*root, arena};
+  VerifyScratch{*root, arena};
   size_t most = 0;
   const auto measure = [&](const fb::Program& p, size_t more) {
     BumpArena plan = arena;
@@ -202,7 +202,7 @@ Status verify(const ModelState& model, std::span<std::byte> memory) {
   SINTER_RETURN_IF_ERROR(check_constants(model));
 
   BumpArena arena(memory);
-  const Scratch scratch(root, arena);
+  const VerifyScratch scratch(root, arena);
   SINTER_RETURN_UNLESS(
       scratch.facts != nullptr && !scratch.short_of_memory && memory.size() >= open_scratch_bytes(&root),
       corrupt("the file states too little scratch memory"));

@@ -13,7 +13,7 @@ namespace sinter::detail {
 namespace {
 
 // Not inlined: with sanitizers g++ 12 takes a FlatBuffer's string for part of its table, and warns.
-[[gnu::noinline]] bool same(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
+[[gnu::noinline]] bool same_name(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
 
 uint32_t bit(uint32_t device) { return uint32_t{1} << device; }
 
@@ -90,7 +90,8 @@ Status Creator::missing(uint8_t kind, const char* why) const {
 // Whether the memory is a device's here. Where one backend is requested, the memory of the others is host
 // memory, and their transfers are copies.
 bool Creator::uses_device(uint8_t kind) const {
-  return kind != 0 && (!override_ || same(options_.backend, profile_->backends()->Get(kind - 1u)->c_str()));
+  return kind != 0 &&
+         (!override_ || same_name(options_.backend, profile_->backends()->Get(kind - 1u)->c_str()));
 }
 
 // The memory of each region of the entry. Verified: kinds are backends of the profile, or 0.
@@ -339,7 +340,7 @@ Status Creator::brought_block(const DeviceRequirements& need, const Device& devi
                               std::span<std::byte>* block) const {
   const auto at = [&](Status status) { return status.at(Where::kBackend, device.kind - 1); };
   for (const DeviceBlock& b : options_.devices) {
-    if (b.backend == nullptr || !same(b.backend, need.backend)) continue;
+    if (b.backend == nullptr || !same_name(b.backend, need.backend)) continue;
     SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(b.block.data()) % kBufferAlignment == 0,
                          at(invalid("a session's memory must be aligned to %a bytes", kBufferAlignment)));
     SINTER_RETURN_UNLESS(
