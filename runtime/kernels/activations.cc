@@ -8,11 +8,6 @@
 namespace sinter {
 namespace {
 
-Status infer_float(OpCall& call) {
-  SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(call.in(0).dtype)));
-  return infer_like_input(call);
-}
-
 // Make: for each T, make(attrs, Tag<T>) gives the function T -> T.
 template <class Attrs, class Make>
 Status run_with(const OpCall& call, Make make) {

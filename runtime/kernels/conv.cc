@@ -24,7 +24,7 @@ Status infer_direct_or_winograd(OpCall& call) {
   return ok_status();
 }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
+Status direct_workspace(const OpCall& call, int threads, size_t* bytes) {
   WindowGeometry g;
   SINTER_RETURN_IF_ERROR(conv_geometry<ConvAttrs>(call, &g));
   return conv_workspace(call, g, threads, bytes);
@@ -39,7 +39,7 @@ Status run_conv(const OpCall& call, RunContext& context) {
                      [&](const auto& numerics) { conv(call, g, numerics, context); });
 }
 
-Status lead(const OpCall& call, size_t* bytes) {
+Status direct_lead(const OpCall& call, size_t* bytes) {
   WindowGeometry g;
   SINTER_RETURN_IF_ERROR(conv_geometry<ConvAttrs>(call, &g));
   return conv_lead(call, g, bytes);
@@ -48,6 +48,6 @@ Status lead(const OpCall& call, size_t* bytes) {
 }  // namespace
 
 const Kernel kConvKernel =
-    reference_kernel({Op::kConv, infer_direct_or_winograd, workspace, run_conv, nullptr, lead});
+    reference_kernel({Op::kConv, infer_direct_or_winograd, direct_workspace, run_conv, nullptr, direct_lead});
 
 }  // namespace sinter

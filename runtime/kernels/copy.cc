@@ -53,7 +53,7 @@ Status run_copy(const OpCall& call, RunContext&) {
   return copy_elements(y, x);
 }
 
-Status infer_broadcast(OpCall& call) {
+Status infer_broadcast_copy(OpCall& call) {
   const auto& a = call.attrs<BroadcastAttrs>();
   SINTER_RETURN_IF_ERROR(check_rank(a.dims));
   SINTER_RETURN_IF_ERROR(check_broadcasts_to(call.in(0).shape(), a.dims.span()));
@@ -69,6 +69,7 @@ Status run_broadcast(const OpCall& call, RunContext&) {
 
 const Kernel kViewKernel = reference_kernel({Op::kView, infer_view, nullptr, run_view});
 const Kernel kCopyKernel = reference_kernel({Op::kCopy, infer_like_input, nullptr, run_copy});
-const Kernel kBroadcastKernel = reference_kernel({Op::kBroadcast, infer_broadcast, nullptr, run_broadcast});
+const Kernel kBroadcastKernel =
+    reference_kernel({Op::kBroadcast, infer_broadcast_copy, nullptr, run_broadcast});
 
 }  // namespace sinter

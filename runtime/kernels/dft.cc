@@ -22,7 +22,7 @@ inline Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.i
 inline Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
 inline Complex conj(Complex a) { return {a.re, -a.im}; }
 
-struct Plan {
+struct DftPlan {
   int64_t n = 0;     // length of the transform
   int64_t m = 0;     // of the radix-2 transforms beneath: n, or the first power of two >= 2 n - 1
   int64_t bins = 0;  // input elements that are read along the axis
@@ -33,10 +33,10 @@ struct Plan {
 
 bool real_output(const DftAttrs& a) { return a.inverse != 0 && a.onesided != 0; }
 
-Plan plan(const OpCall& call) {
+DftPlan dft_plan(const OpCall& call) {
   const auto& a = call.attrs<DftAttrs>();
   const int64_t in = call.in(0).dims[a.axis];
-  Plan p;
+  DftPlan p;
   p.n = a.length != 0 ? a.length : real_output(a) ? 2 * (in - 1) : in;
   p.m = 1;
   while (p.m < p.n) p.m *= 2;
@@ -61,7 +61,7 @@ Status infer_dft(OpCall& call) {
                          invalid("a one-sided transform reads real signals, its inverse complex ones"));
   SINTER_RETURN_UNLESS(in <= kMaxLength && a.length >= 0 && a.length <= kMaxLength,
                        unsupported("a transform of length %a is too long", std::max(in, a.length)));
-  const Plan p = plan(call);
+  const DftPlan p = dft_plan(call);
   SINTER_RETURN_UNLESS(p.n >= 1, invalid("the transform's length %a is not positive", p.n));
   Dims dims(x.shape());
   dims.d[a.axis] = a.onesided != 0 && a.inverse == 0 ? p.n / 2 + 1 : p.n;
@@ -70,7 +70,7 @@ Status infer_dft(OpCall& call) {
 }
 
 Status dft_workspace(const OpCall& call, int threads, size_t* bytes) {
-  const Plan p = plan(call);
+  const DftPlan p = dft_plan(call);
   const auto count =
       static_cast<size_t>(p.shared()) + static_cast<size_t>(p.m) * static_cast<size_t>(std::max(threads, 1));
   *bytes = count * sizeof(Complex);
@@ -107,7 +107,7 @@ struct Tables {
 };
 
 // chirp[k] = exp(-pi i k^2 / n); filter: transform of its conjugate, wrapped around, divided by m.
-void fill(const Plan& p, const Tables& t) {
+void fill(const DftPlan& p, const Tables& t) {
   for (int64_t k = 0; k <= p.m / 2; ++k) t.twiddles[k] = unit(k, p.m);
   if (!p.bluestein()) return;
   for (int64_t k = 0; k < p.n; ++k) t.chirp[k] = unit(k * k % (2 * p.n), 2 * p.n);
@@ -122,7 +122,7 @@ void fill(const Plan& p, const Tables& t) {
 }
 
 // Forward transform of v[0 .. n - 1] in place; v holds m numbers.
-void transform(const Plan& p, const Tables& t, Complex* v) {
+void transform(const DftPlan& p, const Tables& t, Complex* v) {
   if (!p.bluestein()) return radix2(v, p.m, t.twiddles);
   for (int64_t k = 0; k < p.n; ++k) v[k] = v[k] * t.chirp[k];
   for (int64_t k = p.n; k < p.m; ++k) v[k] = {};
@@ -137,7 +137,7 @@ template <class T>
 void dft(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<DftAttrs>();
   const TensorView &x = call.in(0), &y = call.out(0);
-  const Plan p = plan(call);
+  const DftPlan p = dft_plan(call);
   const int last = x.rank - 1;
   const int64_t parts = x.dims[last], out_parts = y.dims[last], out = y.dims[a.axis], in = x.dims[a.axis];
   int64_t outer = 1, inner = 1;

@@ -10,7 +10,7 @@ namespace {
 
 using namespace linear;
 
-constexpr LowBitPlaces kPlaces = {.weights = 2, .scales = 3, .zeros = 4, .table = 6};
+constexpr LowBitPlaces kExpertPlaces = {.weights = 2, .scales = 3, .zeros = 4, .table = 6};
 
 // A float type whose numbers the type `t` holds, or `t` itself.
 bool is_narrower_float(DType given, DType t) {
@@ -33,7 +33,7 @@ Status infer_expert_fully_connected(OpCall& call) {
                        invalid("the experts are not one for each row of x").of_input(1));
   if (call.has_input(3)) {
     SINTER_RETURN_IF_ERROR(check_dtype(call, 2, is_low_bit_integer(w.dtype) || is_low_bit_float(w.dtype)));
-    SINTER_RETURN_IF_ERROR(check_low_bit_operands(call, kPlaces, w.dims[2], a.block_size));
+    SINTER_RETURN_IF_ERROR(check_low_bit_operands(call, kExpertPlaces, w.dims[2], a.block_size));
   } else {
     SINTER_RETURN_UNLESS(!call.has_input(4), invalid("zero points without scales").of_input(4));
     SINTER_RETURN_UNLESS(!call.has_input(6), invalid("a table without scales").of_input(6));
@@ -49,7 +49,7 @@ Status infer_expert_fully_connected(OpCall& call) {
   return give_output(call, 0, x.dtype, dims);
 }
 
-size_t scratch_bytes(const OpCall& call) {
+size_t expert_scratch(const OpCall& call) {
   return align_up(static_cast<size_t>(std::min(call.in(0).dims[1], kPiece)) * kTile * sizeof(double),
                   kBufferAlignment);
 }
@@ -58,7 +58,7 @@ Status expert_fully_connected_workspace(const OpCall& call, int threads, size_t*
   size_t lists = 0, all = 0;
   SINTER_RETURN_UNLESS(
       expert_rows_bytes(call.in(0).dims[0], &lists) &&
-          checked_mul(scratch_bytes(call), static_cast<size_t>(std::max(threads, 1)), &all) &&
+          checked_mul(expert_scratch(call), static_cast<size_t>(std::max(threads, 1)), &all) &&
           checked_add(lists, all, bytes),
       too_much_workspace());
   return ok_status();
@@ -99,7 +99,7 @@ Status run_expert_fully_connected(const OpCall& call, RunContext& context) {
   ExpertRows rows;
   SINTER_RETURN_IF_ERROR(sort_by_expert(call.in(1), w.dims[0], context.workspace, &rows));
   if (call.out(0).size() == 0) return ok_status();
-  const size_t each = scratch_bytes(call);
+  const size_t each = expert_scratch(call);
   size_t lists = 0;
   if (!expert_rows_bytes(call.in(0).dims[0], &lists)) return too_much_workspace();
   const std::span<std::byte> rest = context.workspace.subspan(lists);
@@ -107,7 +107,7 @@ Status run_expert_fully_connected(const OpCall& call, RunContext& context) {
   const int64_t panels = (w.dims[1] + kTile - 1) / kTile, units = panels * rows.groups();
   int64_t slots = std::min(units, threads_of(context.threads));
   if (each > 0) slots = std::min(slots, static_cast<int64_t>(rest.size() / each));
-  const LowBitReader weights(call, kPlaces, call.attrs<ExpertFullyConnectedAttrs>().block_size, 0);
+  const LowBitReader weights(call, kExpertPlaces, call.attrs<ExpertFullyConnectedAttrs>().block_size, 0);
   return for_float_or_half(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {

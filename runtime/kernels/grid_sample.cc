@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxSpatial = kMaxRank - 2;
 constexpr int kMaxTaps = 4;
-constexpr int64_t kBlock = 64;
+constexpr int64_t kSampledAtOnce = 64;
 constexpr int64_t kGrain = 64;
 
 Status infer_grid_sample(OpCall& call) {
@@ -145,7 +145,7 @@ void sample(const GridSampleAttrs& a, const TensorView& x, const TensorView& gri
   const int64_t channels = x.dims[n + 1], positions = product(x, 1, n + 1), outputs = product(grid, 1, n + 1);
   parallel_for(threads, x.dims[0] * outputs, kGrain, [&](int64_t begin, int64_t end) {
     Taps taps[kMaxSpatial];
-    double sum[kBlock];
+    double sum[kSampledAtOnce];
     for (int64_t o = begin; o < end; ++o) {
       const G* at = grid.as<G>() + o * n;
       bool nan = false;
@@ -159,8 +159,8 @@ void sample(const GridSampleAttrs& a, const TensorView& x, const TensorView& gri
         std::fill(to, to + channels, std::numeric_limits<T>::quiet_NaN());
         continue;
       }
-      for (int64_t c0 = 0; c0 < channels; c0 += kBlock) {
-        const int64_t block = std::min(kBlock, channels - c0);
+      for (int64_t c0 = 0; c0 < channels; c0 += kSampledAtOnce) {
+        const int64_t block = std::min(kSampledAtOnce, channels - c0);
         std::fill(sum, sum + block, 0.0);
         for_each_element_read(taps, x.dims + 1, n, [&](int64_t offset, double weight) {
           const T* p = image + offset * channels + c0;

@@ -7,7 +7,7 @@ namespace {
 
 using namespace recurrent;
 
-Settings settings(const OpCall& call) {
+Settings gru_settings(const OpCall& call) {
   static constexpr RnnActivation kDefaults[] = {RnnActivation::kSigmoid, RnnActivation::kTanh};
   const auto& a = call.attrs<GruAttrs>();
   return {
@@ -16,16 +16,16 @@ Settings settings(const OpCall& call) {
 
 Status infer_gru(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_code(call.attrs<GruAttrs>().linear_before_reset, 2));
-  return infer_recurrent(call, settings(call));
+  return infer_recurrent(call, gru_settings(call));
 }
 
 Status gru_workspace(const OpCall& call, int threads, size_t* bytes) {
-  return recurrent_workspace(call, settings(call), threads, bytes);
+  return recurrent_workspace(call, gru_settings(call), threads, bytes);
 }
 
 Status run_gru(const OpCall& call, RunContext& context) {
   Layout l;
-  SINTER_RETURN_IF_ERROR(resolve(call, settings(call), &l));
+  SINTER_RETURN_IF_ERROR(resolve(call, gru_settings(call), &l));
   SINTER_RETURN_IF_ERROR(check_lengths(call, l));
   const bool linear_first = call.attrs<GruAttrs>().linear_before_reset != 0;
   return for_float(call.in(0).dtype, [&](auto tag) {

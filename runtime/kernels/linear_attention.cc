@@ -11,15 +11,15 @@ namespace {
 
 using namespace linear;
 
-enum Operand : size_t { kQuery, kKey, kValue, kState, kDecay, kBeta };
+enum LinearOperand : size_t { kQuery, kKey, kValue, kState, kDecay, kBeta };
 
-struct Extent {
+struct LinearExtent {
   int64_t batch, tokens, queries, heads, key_size, value_size;
 
   // Elements of the states of all heads.
   int64_t state_size() const { return batch * heads * key_size * value_size; }
 };
-Extent extent(const OpCall& call) {
+LinearExtent linear_extent(const OpCall& call) {
   const TensorView &q = call.in(kQuery), &v = call.in(kValue);
   return {q.dims[0], q.dims[1], q.dims[2], v.dims[2], q.dims[3], v.dims[3]};
 }
@@ -34,7 +34,8 @@ bool corrects(const LinearAttentionAttrs& a) {
 }
 
 // Operand `i` is [batch, tokens, heads or -1: any, one of two lengths].
-Status check_rows(const OpCall& call, size_t i, const Extent& e, int64_t heads, int64_t size, int64_t other) {
+Status check_rows(const OpCall& call, size_t i, const LinearExtent& e, int64_t heads, int64_t size,
+                  int64_t other) {
   const TensorView& t = call.in(i);
   SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, kQuery));
   SINTER_RETURN_UNLESS(t.rank == 4 && t.dims[0] == e.batch && t.dims[1] == e.tokens && t.dims[2] == heads &&
@@ -52,7 +53,7 @@ Status infer_linear_attention(OpCall& call) {
     SINTER_RETURN_UNLESS(call.in(i).rank == 4, invalid("its rank is %a, not 4", call.in(i).rank).of_input(i));
     SINTER_RETURN_IF_ERROR(check_dims(call.in(i)));
   }
-  const Extent e = extent(call);
+  const LinearExtent e = linear_extent(call);
   SINTER_RETURN_UNLESS(
       e.heads >= 1 && e.queries >= 1 && (e.queries % e.heads == 0 || e.heads % e.queries == 0),
       invalid("%a query heads and %b value heads are not multiples of each other", e.queries, e.heads));
@@ -89,7 +90,7 @@ Status infer_linear_attention(OpCall& call) {
 }
 
 // Per thread: a state [key_size, value_size] and what a token adds to it [value_size].
-bool scratch(const Extent& e, size_t* bytes) {
+bool scratch(const LinearExtent& e, size_t* bytes) {
   int64_t n = 0;
   if (!checked_mul(e.key_size + 1, e.value_size, &n) || !checked_mul<int64_t>(n, sizeof(double), &n) ||
       !checked_add<int64_t>(n, kBufferAlignment, &n))
@@ -100,14 +101,15 @@ bool scratch(const Extent& e, size_t* bytes) {
 
 Status linear_attention_workspace(const OpCall& call, int threads, size_t* bytes) {
   size_t each = 0;
-  SINTER_RETURN_UNLESS(scratch(extent(call), &each) && checked_mul<size_t>(each, std::max(threads, 1), bytes),
-                       too_much_workspace());
+  SINTER_RETURN_UNLESS(
+      scratch(linear_extent(call), &each) && checked_mul<size_t>(each, std::max(threads, 1), bytes),
+      too_much_workspace());
   return ok_status();
 }
 
 // One head of one sequence. `state` is in double, `added` has room for a value.
 template <class T>
-void attend(const OpCall& call, const Extent& e, int64_t batch, int64_t head, double* state) {
+void attend(const OpCall& call, const LinearExtent& e, int64_t batch, int64_t head, double* state) {
   using S = Computed<T>;
   const auto& a = call.attrs<LinearAttentionAttrs>();
   const int64_t k_size = e.key_size, v_size = e.value_size, size = k_size * v_size,
@@ -165,7 +167,7 @@ void attend(const OpCall& call, const Extent& e, int64_t batch, int64_t head, do
 }
 
 Status run_linear_attention(const OpCall& call, RunContext& context) {
-  const Extent e = extent(call);
+  const LinearExtent e = linear_extent(call);
   const int64_t units = e.batch * e.heads;
   size_t each = 0;
   if (units == 0) return ok_status();

@@ -55,14 +55,14 @@ Status infer_low_bit_fully_connected(OpCall& call) {
 
 using Sums = double[kRows][kTile];
 
-size_t scratch_bytes(const OpCall& call) {
+size_t low_bit_scratch(const OpCall& call) {
   const bool rounded = call.attrs<LowBitFullyConnectedAttrs>().activation_bits != 0;
   return static_cast<size_t>(std::min(connected_product(call).depth, kPiece)) * kTile * sizeof(double) +
          (rounded ? sizeof(Sums) : 0);
 }
 
 Status low_bit_fully_connected_workspace(const OpCall& call, int threads, size_t* bytes) {
-  *bytes = align_up(scratch_bytes(call), kBufferAlignment) * static_cast<size_t>(std::max(threads, 1));
+  *bytes = align_up(low_bit_scratch(call), kBufferAlignment) * static_cast<size_t>(std::max(threads, 1));
   return ok_status();
 }
 
@@ -120,7 +120,7 @@ void low_bit(const OpCall& call, RunContext& context) {
   const Product p = connected_product(call);
   const LowBitReader weights(call, kPlaces, a.block_size, a.bits);
   const int64_t panels = (p.columns + kTile - 1) / kTile;
-  const Tiling tiling{panels, p.rows, 1, kRows, scratch_bytes(call)};
+  const Tiling tiling{panels, p.rows, 1, kRows, low_bit_scratch(call)};
   for_tiles(tiling, context, [&](std::byte* scratch, int64_t panel, int64_t r0, int64_t r1) {
     auto* piece = reinterpret_cast<double*>(scratch);
     const int64_t c0 = panel * kTile, c1 = std::min(c0 + kTile, p.columns);

@@ -8,7 +8,7 @@ namespace {
 
 using namespace recurrent;
 
-Settings settings(const OpCall& call) {
+Settings lstm_settings(const OpCall& call) {
   static constexpr RnnActivation kDefaults[] = {RnnActivation::kSigmoid, RnnActivation::kTanh,
                                                 RnnActivation::kTanh};
   const auto& a = call.attrs<LstmAttrs>();
@@ -17,16 +17,16 @@ Settings settings(const OpCall& call) {
 
 Status infer_lstm(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_code(call.attrs<LstmAttrs>().input_forget, 2));
-  return infer_recurrent(call, settings(call));
+  return infer_recurrent(call, lstm_settings(call));
 }
 
 Status lstm_workspace(const OpCall& call, int threads, size_t* bytes) {
-  return recurrent_workspace(call, settings(call), threads, bytes);
+  return recurrent_workspace(call, lstm_settings(call), threads, bytes);
 }
 
 Status run_lstm(const OpCall& call, RunContext& context) {
   Layout l;
-  SINTER_RETURN_IF_ERROR(resolve(call, settings(call), &l));
+  SINTER_RETURN_IF_ERROR(resolve(call, lstm_settings(call), &l));
   SINTER_RETURN_IF_ERROR(check_lengths(call, l));
   const bool coupled = call.attrs<LstmAttrs>().input_forget != 0;
   return for_float(call.in(0).dtype, [&](auto tag) {

@@ -7,7 +7,7 @@ namespace {
 
 using namespace linear;
 
-Transposes transposes(const OpCall& call) {
+Transposes product_transposes(const OpCall& call) {
   const auto& a = call.attrs<MatMulAttrs>();
   return {a.transpose_a != 0, a.transpose_b != 0};
 }
@@ -19,23 +19,23 @@ Status infer_mat_mul(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_linear_dtype(call));
   SINTER_RETURN_IF_ERROR(check_same_dtype(call, 1, 0));
   Dims dims;
-  SINTER_RETURN_IF_ERROR(mat_mul_dims(call, transposes(call), &dims));
+  SINTER_RETURN_IF_ERROR(mat_mul_dims(call, product_transposes(call), &dims));
   return give_output(call, 0, call.in(0).dtype, dims.span());
 }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
-  return mat_mul_workspace(call, transposes(call), threads, bytes);
+Status product_workspace(const OpCall& call, int threads, size_t* bytes) {
+  return mat_mul_workspace(call, product_transposes(call), threads, bytes);
 }
 
 Status run_mat_mul(const OpCall& call, RunContext& context) {
   return dispatch(call.in(0).dtype, [&](auto t) {
-    return mat_mul(call, transposes(call), Direct<decltype(t)>(call, -kInfinity, kInfinity), context),
+    return mat_mul(call, product_transposes(call), Direct<decltype(t)>(call, -kInfinity, kInfinity), context),
            ok_status();
   });
 }
 
 }  // namespace
 
-const Kernel kMatMulKernel = reference_kernel({Op::kMatMul, infer_mat_mul, workspace, run_mat_mul});
+const Kernel kMatMulKernel = reference_kernel({Op::kMatMul, infer_mat_mul, product_workspace, run_mat_mul});
 
 }  // namespace sinter

@@ -10,11 +10,11 @@ namespace {
 
 using namespace pool;
 
-constexpr int64_t kBlock = 64;
+constexpr int64_t kPooledAtOnce = 64;
 
 // b if it is larger or NaN, without a branch.
 template <class T>
-T larger(T a, T b) {
+T larger_or_nan(T a, T b) {
   if constexpr (kIsFloatElement<T>)
     return static_cast<int>(b > a) | static_cast<int>(b != b) ? b : a;
   else
@@ -61,10 +61,10 @@ Status run_max_pool(const OpCall& call, RunContext& context) {
                     [&](int64_t n, const int64_t*, const int64_t* first, const int64_t* last,
                         const int64_t* start, int64_t item) {
                       const T* image = x.as<T>() + n * positions * x_step;
-                      T best[kBlock];
-                      int64_t at[kBlock];
-                      for (int64_t c0 = 0; c0 < channels; c0 += kBlock) {
-                        const int64_t block = std::min(kBlock, channels - c0);
+                      T best[kPooledAtOnce];
+                      int64_t at[kPooledAtOnce];
+                      for (int64_t c0 = 0; c0 < channels; c0 += kPooledAtOnce) {
+                        const int64_t block = std::min(kPooledAtOnce, channels - c0);
                         bool any = false;
                         for_each_tap(w, first, last, start, [&](int64_t offset) {
                           const T* row = image + offset * x_step + c0;
@@ -72,7 +72,7 @@ Status run_max_pool(const OpCall& call, RunContext& context) {
                             for (int64_t c = 0; c < block; ++c) best[c] = row[c], at[c] = offset;
                             any = true;
                           } else if (indices == nullptr) {
-                            for (int64_t c = 0; c < block; ++c) best[c] = larger(best[c], row[c]);
+                            for (int64_t c = 0; c < block; ++c) best[c] = larger_or_nan(best[c], row[c]);
                           } else {
                             for (int64_t c = 0; c < block; ++c)
                               if (row[c] > best[c] || (row[c] != row[c] && best[c] == best[c]))
@@ -130,9 +130,9 @@ Status average(const OpCall& call, const A& a, RunContext& context, Finish finis
                       count *= static_cast<double>(a.count_include_pad != 0 ? w.axis[i].padded_taps(index[i])
                                                                             : last[i] - first[i]);
                     }
-                    Acc sum[kBlock];
-                    for (int64_t c0 = 0; c0 < channels; c0 += kBlock) {
-                      const int64_t block = std::min(kBlock, channels - c0);
+                    Acc sum[kPooledAtOnce];
+                    for (int64_t c0 = 0; c0 < channels; c0 += kPooledAtOnce) {
+                      const int64_t block = std::min(kPooledAtOnce, channels - c0);
                       std::fill(sum, sum + block, Acc{0});
                       for_each_tap(w, first, last, start, [&](int64_t offset) {
                         const T* row = image + offset * x_step + c0;

@@ -80,7 +80,7 @@ Status run_mul(const OpCall& call, RunContext&) {
   });
 }
 
-Status infer_prelu(OpCall& call) {
+Status infer_q_prelu(OpCall& call) {
   const auto& a = call.attrs<QPReluAttrs>();
   const TensorView &x = call.in(0), &slopes = call.in(1);
   SINTER_RETURN_IF_ERROR(check_narrow(call, 0));
@@ -94,7 +94,7 @@ Status infer_prelu(OpCall& call) {
   return infer_like_input(call);
 }
 
-Status run_prelu(const OpCall& call, RunContext&) {
+Status run_q_prelu(const OpCall& call, RunContext&) {
   const auto& a = call.attrs<QPReluAttrs>();
   const auto x_zero = static_cast<int32_t>(a.x_zero);
   const auto multiplier = static_cast<float>(a.multiplier);
@@ -114,6 +114,6 @@ Status run_prelu(const OpCall& call, RunContext&) {
 
 const Kernel kQAddKernel = reference_kernel({Op::kQAdd, infer_add, nullptr, run_add});
 const Kernel kQMulKernel = reference_kernel({Op::kQMul, infer_mul, nullptr, run_mul});
-const Kernel kQPReluKernel = reference_kernel({Op::kQPRelu, infer_prelu, nullptr, run_prelu});
+const Kernel kQPReluKernel = reference_kernel({Op::kQPRelu, infer_q_prelu, nullptr, run_q_prelu});
 
 }  // namespace sinter

@@ -8,7 +8,7 @@ namespace {
 
 using namespace linear;
 
-Transposes transposes(const OpCall& call) {
+Transposes q_transposes(const OpCall& call) {
   const auto& a = call.attrs<QMatMulAttrs>();
   return {a.transpose_a != 0, a.transpose_b != 0};
 }
@@ -27,7 +27,7 @@ Status infer_q_mat_mul(OpCall& call) {
   DType result = DType::kNone;
   SINTER_RETURN_IF_ERROR(check_quantized_range(call, quantized_settings(a), &result));
   Dims dims;
-  SINTER_RETURN_IF_ERROR(mat_mul_dims(call, transposes(call), &dims));
+  SINTER_RETURN_IF_ERROR(mat_mul_dims(call, q_transposes(call), &dims));
   return give_output(call, 0, result, dims.span());
 }
 
@@ -38,7 +38,7 @@ Status run_q_mat_mul(const OpCall& call, RunContext& context) {
     using T = decltype(tag);
     const auto b_zero = static_cast<T>(a.b_zero);
     const Quantized<T, T> numerics(call, quantized_settings(a), nullptr, &multiplier, 0, &b_zero, 0);
-    mat_mul(call, transposes(call), numerics, context);
+    mat_mul(call, q_transposes(call), numerics, context);
     return ok_status();
   });
 }

@@ -16,7 +16,7 @@ Status check_shape(const OpCall& call, size_t i, DType dtype, std::initializer_l
 }
 
 // Between the sums of a step and its result.
-struct Unit {
+struct QUnit {
   const int8_t *w, *r;
   const float *x_multipliers, *h_multipliers, *x_bias, *h_bias;
   const int16_t* tables;
@@ -52,7 +52,7 @@ struct Unit {
   }
 };
 
-void lstm_step(Unit& u) {
+void lstm_step(QUnit& u) {
   const int64_t h = u.hidden;
   for (int64_t row = 0; row < 4 * h; ++row) u.gates[row] = gate_of(u.from_x(row) + u.from_h(row, u.state));
   for (int64_t i = 0; i < h; ++i) {
@@ -63,7 +63,7 @@ void lstm_step(Unit& u) {
   }
 }
 
-void gru_step(Unit& u, bool linear_before_reset) {
+void gru_step(QUnit& u, bool linear_before_reset) {
   const int64_t h = u.hidden;
   for (int64_t row = 0; row < 2 * h; ++row)
     u.gates[row] = u.activate(0, gate_of(u.from_x(row) + u.from_h(row, u.state)));
@@ -92,7 +92,7 @@ Status infer_call(OpCall& call) {
 }
 
 template <class A>
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
+Status q_recurrent_workspace(const OpCall& call, int threads, size_t* bytes) {
   Layout l;
   SINTER_RETURN_IF_ERROR(resolve(call, q_settings(call.attrs<A>()), &l));
   int64_t n = 0;
@@ -126,7 +126,7 @@ Status run(const OpCall& call, RunContext& context) {
   const size_t x_width = byte_width(call.in(kX).dtype);
 
   const auto run_unit = [&](int64_t d, int64_t b, int32_t* scratch) {
-    Unit u;
+    QUnit u;
     u.w = call.in(kW).as<int8_t>() + d * rows * l.input;
     u.r = call.in(kR).as<int8_t>() + d * rows * l.hidden;
     u.x_multipliers = call.in(kXMultipliers).as<float>() + d * rows;
@@ -206,9 +206,11 @@ Status resolve(const OpCall& call, const QSettings& s, Layout* l) {
 
 namespace sinter {
 
-const Kernel kQLstmKernel = reference_kernel({Op::kQLstm, recurrent::infer_call<QLstmAttrs>,
-                                              recurrent::workspace<QLstmAttrs>, recurrent::run<QLstmAttrs>});
-const Kernel kQGruKernel = reference_kernel({Op::kQGru, recurrent::infer_call<QGruAttrs>,
-                                             recurrent::workspace<QGruAttrs>, recurrent::run<QGruAttrs>});
+const Kernel kQLstmKernel =
+    reference_kernel({Op::kQLstm, recurrent::infer_call<QLstmAttrs>,
+                      recurrent::q_recurrent_workspace<QLstmAttrs>, recurrent::run<QLstmAttrs>});
+const Kernel kQGruKernel =
+    reference_kernel({Op::kQGru, recurrent::infer_call<QGruAttrs>,
+                      recurrent::q_recurrent_workspace<QGruAttrs>, recurrent::run<QGruAttrs>});
 
 }  // namespace sinter

@@ -6,7 +6,7 @@
 namespace sinter {
 namespace {
 
-Status infer_resize(OpCall& call) {
+Status infer_q_resize(OpCall& call) {
   const TensorView &x = call.in(0), &rows = call.in(1), &columns = call.in(2);
   SINTER_RETURN_IF_ERROR(check_narrow(call, 0));
   SINTER_RETURN_UNLESS(x.rank == 4, invalid("x has rank %a, not 4", x.rank));
@@ -22,11 +22,11 @@ Status infer_resize(OpCall& call) {
 }
 
 // Two neighbouring elements of an axis, and their weights.
-struct Taps {
+struct LinearTaps {
   int64_t first, second;
   int32_t weights[2];
 };
-Taps read_taps(const TensorView& table, int64_t at, int64_t dim) {
+LinearTaps read_linear_taps(const TensorView& table, int64_t at, int64_t dim) {
   const int32_t* pair = table.as<int32_t>() + 2 * at;
   const int64_t first = std::clamp<int64_t>(pair[0], 0, dim - 1);
   const auto weight = std::clamp<int32_t>(pair[1], 0, 2048);
@@ -52,12 +52,12 @@ Status resize(const OpCall& call, RunContext& context) {
   const int64_t grain = std::max<int64_t>(1, 4096 / (out_width * channels));
   parallel_for(context.threads, y.dims[0] * out_height, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const Taps v = read_taps(call.in(1), row % out_height, height);
+      const LinearTaps v = read_linear_taps(call.in(1), row % out_height, height);
       const T* image = x.as<T>() + row / out_height * height * line;
       const T *top = image + v.first * line, *bottom = image + v.second * line;
       T* to = y.as<T>() + row * out_width * channels;
       for (int64_t column = 0; column < out_width; ++column, to += channels) {
-        const Taps u = read_taps(call.in(2), column, width);
+        const LinearTaps u = read_linear_taps(call.in(2), column, width);
         const int64_t a = u.first * channels, b = u.second * channels;
         for (int64_t c = 0; c < channels; ++c) {
           const int32_t left = v.weights[0] * top[a + c] + v.weights[1] * bottom[a + c],
@@ -70,12 +70,12 @@ Status resize(const OpCall& call, RunContext& context) {
   return ok_status();
 }
 
-Status run_resize(const OpCall& call, RunContext& context) {
+Status run_q_resize(const OpCall& call, RunContext& context) {
   return for_narrow(call.in(0).dtype, [&](auto tag) { return resize<decltype(tag)>(call, context); });
 }
 
 }  // namespace
 
-const Kernel kQResizeKernel = reference_kernel({Op::kQResize, infer_resize, nullptr, run_resize});
+const Kernel kQResizeKernel = reference_kernel({Op::kQResize, infer_q_resize, nullptr, run_q_resize});
 
 }  // namespace sinter

@@ -5,7 +5,7 @@
 namespace sinter {
 namespace {
 
-Status infer_softmax(OpCall& call) {
+Status infer_q_softmax(OpCall& call) {
   const auto& a = call.attrs<QSoftmaxAttrs>();
   const TensorView &x = call.in(0), &table = call.in(1);
   SINTER_RETURN_IF_ERROR(check_int8(call, 0));
@@ -47,7 +47,7 @@ void softmax_line(const QSoftmaxAttrs& a, const TensorView& table, std::byte* y,
                   result(divide_rne(entry(i) * static_cast<uint64_t>(a.multiplier), sum << a.shift)));
 }
 
-Status run_softmax(const OpCall& call, RunContext&) {
+Status run_q_softmax(const OpCall& call, RunContext&) {
   const auto& a = call.attrs<QSoftmaxAttrs>();
   const TensorView &x = call.in(0), &y = call.out(0);
   const auto axis = static_cast<int>(a.axis);
@@ -59,6 +59,6 @@ Status run_softmax(const OpCall& call, RunContext&) {
 
 }  // namespace
 
-const Kernel kQSoftmaxKernel = reference_kernel({Op::kQSoftmax, infer_softmax, nullptr, run_softmax});
+const Kernel kQSoftmaxKernel = reference_kernel({Op::kQSoftmax, infer_q_softmax, nullptr, run_q_softmax});
 
 }  // namespace sinter

@@ -9,7 +9,7 @@
 namespace sinter {
 namespace {
 
-constexpr int64_t kBlock = 64;
+constexpr int64_t kResizedAtOnce = 64;
 
 // A thread's share of the rows, with its own room for a combined row.
 struct Plan {
@@ -149,7 +149,7 @@ void resample(const Plan& plan, const Source* from, T fill, T* to) {
     return;
   }
   const ResizeAxis& axis = plan.axes[plan.last];
-  double sum[kBlock];
+  double sum[kResizedAtOnce];
   for (int64_t o = 0; o < axis.out; ++o, to += inner) {
     if (axis.outside[o] != 0) {
       std::fill(to, to + inner, fill);
@@ -164,8 +164,8 @@ void resample(const Plan& plan, const Source* from, T fill, T* to) {
       *to = from_double<T>(total);
       continue;
     }
-    for (int64_t k0 = 0; k0 < inner; k0 += kBlock) {
-      const int64_t n = std::min(kBlock, inner - k0);
+    for (int64_t k0 = 0; k0 < inner; k0 += kResizedAtOnce) {
+      const int64_t n = std::min(kResizedAtOnce, inner - k0);
       std::fill(sum, sum + n, 0.0);
       for (int64_t t = 0; t < axis.taps; ++t) {
         if (weight[t] == 0) continue;

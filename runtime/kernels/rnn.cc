@@ -7,22 +7,22 @@ namespace {
 
 using namespace recurrent;
 
-Settings settings(const OpCall& call) {
+Settings rnn_settings(const OpCall& call) {
   static constexpr RnnActivation kDefaults[] = {RnnActivation::kTanh};
   const auto& a = call.attrs<RnnAttrs>();
   return {
       {a.hidden_size, a.direction, a.layout, 1}, a.activations, a.alpha, a.beta, a.clip, kDefaults, false};
 }
 
-Status infer_rnn(OpCall& call) { return infer_recurrent(call, settings(call)); }
+Status infer_rnn(OpCall& call) { return infer_recurrent(call, rnn_settings(call)); }
 
 Status rnn_workspace(const OpCall& call, int threads, size_t* bytes) {
-  return recurrent_workspace(call, settings(call), threads, bytes);
+  return recurrent_workspace(call, rnn_settings(call), threads, bytes);
 }
 
 Status run_rnn(const OpCall& call, RunContext& context) {
   Layout l;
-  SINTER_RETURN_IF_ERROR(resolve(call, settings(call), &l));
+  SINTER_RETURN_IF_ERROR(resolve(call, rnn_settings(call), &l));
   SINTER_RETURN_IF_ERROR(check_lengths(call, l));
   return for_float(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

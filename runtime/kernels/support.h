@@ -455,6 +455,11 @@ inline Status check_broadcasts_to(std::span<const int64_t> shape, std::span<cons
 inline Status infer_like_input(OpCall& call) {
   return give_output(call, 0, call.in(0).dtype, call.in(0).shape());
 }
+// As above; input 0 has a type of floats that kernels compute in.
+inline Status infer_float(OpCall& call) {
+  SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(call.in(0).dtype)));
+  return infer_like_input(call);
+}
 
 // ---- integer arithmetic that wraps
 

@@ -13,11 +13,6 @@ Status infer_number(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_number(call.in(0).dtype)));
   return infer_like_input(call);
 }
-Status infer_float(OpCall& call) {
-  SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(call.in(0).dtype)));
-  return infer_like_input(call);
-}
-
 // F: a function object with a template call operator, T -> T.
 template <class F>
 Status run_number(const OpCall& call, RunContext&) {
