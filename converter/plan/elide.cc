@@ -56,7 +56,9 @@ Storage::Storage(const Graph& graph, size_t own_inputs, const Takes& takes, cons
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     for (const auto* list : {&graph.nodes[n].inputs, &graph.nodes[n].outputs})
       for (const ValueId id : *list)
-        if (id >= 0) touching_[static_cast<size_t>(id)].push_back(n);
+        if (id >= 0 &&
+            (touching_[static_cast<size_t>(id)].empty() || touching_[static_cast<size_t>(id)].back() != n))
+          touching_[static_cast<size_t>(id)].push_back(n);
   const auto stays = [&](size_t n) { return elided_[n] || (n < moved.size() && moved[n]); };
   // A join of joins has its place before its parts get theirs in it.
   for (size_t n = graph.nodes.size(); n-- > 0;) {

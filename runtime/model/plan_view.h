@@ -23,7 +23,7 @@ inline bool same_strides(const TensorView& a, const TensorView& b) {
 struct PlanScratch {
   Box* boxes;
   int32_t* block;   // per placement: index of its block's first placement
-  uint32_t* order;  // placements by first step
+  uint32_t* order;  // placements by block
   uint32_t* active;
   uint8_t* written;  // per value: a step that is not elided, or a caller, writes it
   uint8_t* state;    // per placement, while blocks are found

@@ -49,9 +49,8 @@ bool disjoint(const Place& a, const Place& b) {
   return apart && delta == 0 && a.view.strides[rank - 1] >= width;
 }
 
-// As disjoint(), for most of the pairs in a block with many values, at little cost.
+// A pair whose lives or bytes do not overlap takes this share of a pair's budget.
 constexpr uint64_t kCheap = 16;
-bool far_apart(const Box& a, const Box& b) { return a.end <= b.begin || b.end <= a.begin; }
 
 // b is written over a by an operation that may do so.
 bool in_place(const PlanView& view, const Place& a, const Place& b) {
@@ -136,40 +135,103 @@ Status find_blocks(PlanView& view) {
   return ok_status();
 }
 
+namespace {
+
+// Placements are sorted by these: lives and bytes, half-open.
+enum Key { kFirstStep, kEndOfLife, kFirstByte, kEndOfBytes };
+
+uint64_t key_of(const PlanView& view, Key key, uint32_t i) {
+  const Box& box = view.scratch.boxes[i];
+  if (key == kFirstByte || key == kEndOfBytes) return key == kFirstByte ? box.begin : box.end;
+  const Life& life = view.facts.lives[view.plan.placements()->Get(i)->value()];
+  return static_cast<uint64_t>(int64_t{key == kFirstStep ? life.first : life.last} +
+                               (key == kFirstStep ? 1 : 2));
+}
+
+void sort_by(const PlanView& view, Key key, uint32_t* list, uint32_t n) {
+  std::sort(list, list + n, [&view, key](uint32_t a, uint32_t b) {
+    const uint64_t of_a = key_of(view, key, a), of_b = key_of(view, key, b);
+    return of_a != of_b ? of_a < of_b : a < b;
+  });
+}
+
+// Pairs of the block's ranges that overlap; `list` is sorted by `from` afterwards. A range ends at `from`
+// + 1.
+uint64_t overlapping_pairs(const PlanView& view, Key from, uint32_t* list, uint32_t n) {
+  const Key to = static_cast<Key>(from + 1);
+  uint32_t* ends = view.scratch.active;
+  std::copy(list, list + n, ends);
+  sort_by(view, to, ends, n);
+  sort_by(view, from, list, n);
+  uint64_t pairs = 0;
+  for (uint32_t i = 0, ended = 0; i < n; ++i) {
+    while (ended < i && key_of(view, to, ends[ended]) <= key_of(view, from, list[i])) ++ended;
+    pairs += i - ended;
+  }
+  return pairs;
+}
+
+// a is written before b or in the same step, and both are in one block.
+Status check_pair(PlanView& view, uint32_t a, uint32_t b) {
+  SINTER_RETURN_UNLESS(view.budget-- > 0, unsupported("the plan is too entangled to verify"));
+  const uint8_t* written = view.scratch.written;
+  const auto* list = view.plan.placements();
+  const bool together = key_of(view, kFirstStep, a) == key_of(view, kFirstStep, b);
+  if (!written[list->Get(b)->value()] && !(together && written[list->Get(a)->value()])) return ok_status();
+  const Place pa = view.place(*list->Get(a)), pb = view.place(*list->Get(b));
+  if (disjoint(pa, pb) || (!together && (in_place(view, pa, pb) || in_order(view, pa, pb))))
+    return ok_status();
+  return corrupt("value %a is overwritten by value %b while it is live", pa.placement->value(),
+                 pb.placement->value());
+}
+
+// Goes through one block in the order in which its lives or its bytes begin, whichever has fewer pairs that
+// overlap.
+Status check_block(PlanView& view, uint32_t* list, uint32_t n) {
+  if (n == 1) return ok_status();
+  const auto apart = [&](Key from, uint32_t a, uint32_t b) {
+    const Key to = static_cast<Key>(from + 1);
+    return key_of(view, to, a) <= key_of(view, from, b) || key_of(view, to, b) <= key_of(view, from, a);
+  };
+  const uint64_t of_bytes = overlapping_pairs(view, kFirstByte, list, n);
+  Key from = kFirstStep;
+  if (overlapping_pairs(view, from, list, n) > of_bytes) sort_by(view, from = kFirstByte, list, n);
+  const Key other = from == kFirstStep ? kFirstByte : kFirstStep, to = static_cast<Key>(from + 1);
+  uint32_t* active = view.scratch.active;
+  uint32_t open = 0;
+  uint64_t cheap = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t b = list[i];
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < open; ++k) {
+      const uint32_t a = active[k];
+      if (key_of(view, to, a) <= key_of(view, from, b)) continue;
+      active[kept++] = a;
+      if (!apart(other, a, b)) {
+        const bool swap = key_of(view, kFirstStep, b) < key_of(view, kFirstStep, a);
+        SINTER_RETURN_IF_ERROR(check_pair(view, swap ? b : a, swap ? a : b));
+      } else if (++cheap % kCheap == 0) {
+        SINTER_RETURN_UNLESS(view.budget-- > 0, unsupported("the plan is too entangled to verify"));
+      }
+    }
+    open = kept;
+    active[open++] = b;
+  }
+  return ok_status();
+}
+
+}  // namespace
+
 Status check_blocks(PlanView& view) {
   PlanScratch& s = view.scratch;
   const uint32_t n = view.placements();
-  const auto* list = view.plan.placements();
-  const auto life = [&](uint32_t i) -> const Life& { return view.facts.lives[list->Get(i)->value()]; };
   for (uint32_t i = 0; i < n; ++i) s.order[i] = i;
   std::sort(s.order, s.order + n, [&](uint32_t a, uint32_t b) {
-    if (s.block[a] != s.block[b]) return s.block[a] < s.block[b];
-    if (life(a).first != life(b).first) return life(a).first < life(b).first;
-    return a < b;
+    return s.block[a] != s.block[b] ? s.block[a] < s.block[b] : a < b;
   });
-  for (uint32_t begin = 0; begin < n;) {
-    uint32_t live = 0, i = begin;
-    uint64_t apart = 0;
-    for (; i < n && s.block[s.order[i]] == s.block[s.order[begin]]; ++i) {
-      const uint32_t b = s.order[i];
-      uint32_t kept = 0;
-      for (uint32_t k = 0; k < live; ++k) {
-        const uint32_t a = s.active[k];
-        if (life(a).last < life(b).first) continue;
-        s.active[kept++] = a;
-        if (far_apart(s.boxes[a], s.boxes[b]) && ++apart % kCheap != 0) continue;
-        SINTER_RETURN_UNLESS(view.budget-- > 0, unsupported("the plan is too entangled to verify"));
-        const bool together = life(a).first == life(b).first;
-        if (!s.written[list->Get(b)->value()] && !(together && s.written[list->Get(a)->value()])) continue;
-        const Place pa = view.place(*list->Get(a)), pb = view.place(*list->Get(b));
-        if (disjoint(pa, pb) || (!together && (in_place(view, pa, pb) || in_order(view, pa, pb)))) continue;
-        return corrupt("value %a is overwritten by value %b while it is live", pa.placement->value(),
-                       pb.placement->value());
-      }
-      live = kept;
-      s.active[live++] = b;
-    }
-    begin = i;
+  for (uint32_t begin = 0, end = 0; begin < n; begin = end) {
+    while (end < n && s.block[s.order[end]] == s.block[s.order[begin]]) ++end;
+    SINTER_RETURN_IF_ERROR(check_block(view, s.order + begin, end - begin));
   }
   return ok_status();
 }

@@ -272,6 +272,17 @@ class Files(Case):
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), self.path("chain.onnx"))
         self.expect(0, "convert", self.path("chain.onnx"), "-o", self.path("chain.sinter"), "--quiet")
 
+    def test_many_parts_of_one_join(self):
+        """20,000 values that are live at once lie inside one: their bytes are compared, not each with each. About 12 s."""
+        n = 20_000
+        names = [f"{kind}{i}" for kind in ("part", "sine") for i in range(n)]
+        nodes = [helper.make_node("Split", ["x"], names[:n], axis=0, num_outputs=n),
+                 *(helper.make_node("Sin", [names[i]], [names[n + i]]) for i in range(n)),
+                 helper.make_node("Concat", names[n:], ["y"], axis=0)]
+        m = model_of(nodes, [value("x", [n, 8])], [value("y", [n, 8])], opset=18)
+        path = self.save("parts.onnx", m)
+        self.expect(0, "convert", path, "-o", self.path("parts.sinter"), "--quiet")
+
     def test_broken_onnx_files(self):
         good = contents(DIGITS)
         broken = {"empty": b"", "text": b"hello world\n", "zeros": b"\0" * 64, "ones": b"\xff" * 64,
