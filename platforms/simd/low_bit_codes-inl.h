@@ -281,6 +281,10 @@ using E5M2UzCodes = FormatCodes<SmallFloat<kFloat8E5M2FNUZFormat>, 8>;
 
 #endif
 
+// Codes that few models have: several rows are computed one after another, without code of their own.
+template <class Codes>
+constexpr bool kIsRare = std::is_same_v<Codes, E4M3UzCodes> || std::is_same_v<Codes, E5M2UzCodes>;
+
 // f with the std::type_identity of the codes of floats (LowBit::format).
 template <class Function>
 HWY_INLINE void for_float_codes(DType format, Function&& f) {

@@ -189,7 +189,7 @@ HWY_INLINE void products_of_scales(const LowBit& g, const float* arranged, int64
                                    float* y, int64_t y_stride) {
   // One row of x that could be fixed-point numbers is (choose_arrangement), and has no code of its own here.
   constexpr bool kOneRow = kRounded || !(SINTER_FIXED && Codes::kIntegers && Codes::kBits <= kMostFixedBits);
-  if constexpr (unpacks_once(Codes::kBits)) {
+  if constexpr (unpacks_once(Codes::kBits) && !kIsRare<Codes>) {
     if (rows > 1 || !kOneRow)
       return products<Codes, 4, kRounded, Scale>(g, arranged, stride, rows, first, last, bias, min, max, y,
                                                  y_stride);

@@ -2,6 +2,7 @@
 #include "platforms/simd/q16_panels.h"
 
 #include <cstring>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/q16_panels.cc"
@@ -13,9 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-#undef SINTER_Q16_ROWS
-#define SINTER_Q16_ROWS (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? 8 : 4)
-constexpr int64_t kPanelRows = SINTER_Q16_ROWS;  // what the registers hold
+constexpr int64_t kPanelRows = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? 8 : 4;  // what the registers hold
 
 int64_t q16_panel_width() { return static_cast<int64_t>(2 * hn::Lanes(D32())); }
 
@@ -90,23 +89,14 @@ HWY_NOINLINE void q16_rows(const Q16Panel& p, const Q16Rows& rows, const W* b, c
   for (; left >= kPanelRows;
        left -= kPanelRows, x += kPanelRows * rows.stride, y += kPanelRows * rows.y_stride)
     q16_block<kPanelRows, kVectors>(p, rows, x, b, result, y);
-  switch (left) {
-#define SINTER_ROWS(r) \
-  case r:              \
-    return q16_block<r, kVectors>(p, rows, x, b, result, y);
-    SINTER_ROWS(1)
-    SINTER_ROWS(2)
-    SINTER_ROWS(3)
-#if SINTER_Q16_ROWS > 4
-    SINTER_ROWS(4)
-    SINTER_ROWS(5)
-    SINTER_ROWS(6)
-    SINTER_ROWS(7)
-#endif
-#undef SINTER_ROWS
-    default:
-      return;
-  }
+  const auto some_rows = [&](auto n) SINTER_SIMD_LAMBDA {
+    if ((left & n()) == 0) return;
+    q16_block<n(), kVectors>(p, rows, x, b, result, y);
+    x += n() * rows.stride, y += n() * rows.y_stride;
+  };
+  if constexpr (kPanelRows > 4) some_rows(std::integral_constant<int, 4>());
+  some_rows(std::integral_constant<int, 2>());
+  some_rows(std::integral_constant<int, 1>());
 }
 
 // Depths whose products int32 holds, whatever the weights.

@@ -128,6 +128,12 @@ HWY_INLINE void few_rows_tile_of(const FewRows& p, int64_t rows, const typename 
   }
 }
 
+// Formats that few models have go without tiles of rows, 6 KB of code for an instruction set.
+template <class Format>
+constexpr bool kTiled = true;
+template <const FloatFormat& kFormat>
+constexpr bool kTiled<SmallFloat<kFormat>> = false;
+
 // Four rows at a time meet a few columns before the next ones, so that weights come from memory once.
 template <class Format>
 void few_rows_product(const UnpackedWeights& w, FewRows p, int64_t rows, int64_t first, int64_t last) {
@@ -141,24 +147,26 @@ void few_rows_product(const UnpackedWeights& w, FewRows p, int64_t rows, int64_t
     }
   };
   int64_t n = first;
-  if (rows == 1) {
-    for (; n < last; ++n) one_row<Format>(p, weights, n);
-    return;
+  if constexpr (kTiled<Format>) {
+    constexpr bool kSame = kColumnsOfFourRows == kColumns;
+    if (rows == 1) {
+    } else if (rows == 2 || kSame) {
+      for (; n + kColumns <= last; n += kColumns)
+        all_rows([&](const FewRows& part, int64_t count) {
+          few_rows_tile_of<Format, kSame ? 4 : 2, kColumns>(part, count, weights, n);
+        });
+    } else {
+      for (; n + kColumnsOfFourRows <= last; n += kColumnsOfFourRows)
+        all_rows([&](const FewRows& part, int64_t count) {
+          few_rows_tile_of<Format, 4, kColumnsOfFourRows>(part, count, weights, n);
+        });
+    }
   }
-  constexpr bool kSame = kColumnsOfFourRows == kColumns;
-  if (rows <= 2 || kSame) {
-    for (; n + kColumns <= last; n += kColumns)
-      all_rows([&](const FewRows& part, int64_t count) {
-        few_rows_tile_of<Format, kSame ? 4 : 2, kColumns>(part, count, weights, n);
-      });
-  } else {
-    for (; n + kColumnsOfFourRows <= last; n += kColumnsOfFourRows)
-      all_rows([&](const FewRows& part, int64_t count) {
-        few_rows_tile_of<Format, 4, kColumnsOfFourRows>(part, count, weights, n);
-      });
+  for (; n < last; ++n) {
+    FewRows part = p;
+    for (int64_t r = 0; r < rows; ++r, part.x += p.x_step, part.y += p.y_step)
+      one_row<Format>(part, weights, n);
   }
-  for (int64_t r = 0; r < rows; ++r, p.x += p.x_step, p.y += p.y_step)
-    for (int64_t c = n; c < last; ++c) one_row<Format>(p, weights, c);
 }
 
 void unpacked_products(const UnpackedWeights& w, const float* x, int64_t x_step, int64_t rows, int64_t first,
