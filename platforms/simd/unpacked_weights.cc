@@ -31,9 +31,11 @@ struct FewRows {
   float min, max;
   float* y;
   int64_t y_step;
+  int64_t last_row = 3;  // of a tile of four
 };
 
-// kCount columns from n on, of kRows rows. A macro unrolls both, so that the sums are in registers.
+// kCount columns from n on, of 2 or 4 rows; of three, the last one is computed twice, for the weights are
+// what takes time. A macro unrolls both, so that the sums are in registers.
 template <class Format, int kRows, int kCount>
 HWY_NOINLINE void few_rows_tile(const FewRows& p, const typename Format::Bits* weights, int64_t n) {
   const F d;
@@ -41,7 +43,7 @@ HWY_NOINLINE void few_rows_tile(const FewRows& p, const typename Format::Bits* w
   const int64_t whole = p.depth / lanes * lanes, step = p.depth;
   const auto rest = static_cast<size_t>(p.depth - whole);
   const auto* w = weights + n * step;
-  const float* x = p.x;
+  const float *x = p.x, *last = p.x + p.last_row * p.x_step;
   V s00 = hn::Zero(d), s01 = s00, s02 = s00, s03 = s00, s10 = s00, s11 = s00, s12 = s00, s13 = s00;
   V s20 = s00, s21 = s00, s22 = s00, s23 = s00, s30 = s00, s31 = s00, s32 = s00, s33 = s00;
 #define SINTER_COLUMN(c, load)                                     \
@@ -55,10 +57,10 @@ HWY_NOINLINE void few_rows_tile(const FewRows& p, const typename Format::Bits* w
 #define SINTER_STEP(load_x, load)                                     \
   const V x0 = load_x(x), x1 = kRows > 1 ? load_x(x + p.x_step) : x0; \
   const V x2 = kRows > 2 ? load_x(x + 2 * p.x_step) : x0;             \
-  const V x3 = kRows > 3 ? load_x(x + 3 * p.x_step) : x0;             \
+  const V x3 = kRows > 3 ? load_x(last) : x0;                         \
   SINTER_COLUMN(0, load) SINTER_COLUMN(1, load) SINTER_COLUMN(2, load) SINTER_COLUMN(3, load)
   const auto floats = [&](const float* at) SINTER_SIMD_LAMBDA { return hn::LoadU(d, at); };
-  for (int64_t k = 0; k < whole; k += lanes, w += lanes, x += lanes) {
+  for (int64_t k = 0; k < whole; k += lanes, w += lanes, x += lanes, last += lanes) {
     SINTER_STEP(floats, Format::load)
   }
   if (rest > 0) {
@@ -73,12 +75,12 @@ HWY_NOINLINE void few_rows_tile(const FewRows& p, const typename Format::Bits* w
     if (p.bias != nullptr) sum += p.bias[column];
     p.y[row * p.y_step + column] = sum < p.min ? p.min : sum > p.max ? p.max : sum;
   };
-#define SINTER_FINISH(c)                                \
-  if constexpr (kCount > c) {                           \
-    finish(0, n + c, s##c##0);                          \
-    if constexpr (kRows > 1) finish(1, n + c, s##c##1); \
-    if constexpr (kRows > 2) finish(2, n + c, s##c##2); \
-    if constexpr (kRows > 3) finish(3, n + c, s##c##3); \
+#define SINTER_FINISH(c)                                         \
+  if constexpr (kCount > c) {                                    \
+    finish(0, n + c, s##c##0);                                   \
+    if constexpr (kRows > 1) finish(1, n + c, s##c##1);          \
+    if constexpr (kRows > 2) finish(2, n + c, s##c##2);          \
+    if constexpr (kRows > 3) finish(p.last_row, n + c, s##c##3); \
   }
   SINTER_FINISH(0) SINTER_FINISH(1) SINTER_FINISH(2) SINTER_FINISH(3)
 #undef SINTER_FINISH
@@ -123,8 +125,9 @@ HWY_INLINE void few_rows_tile_of(const FewRows& p, int64_t rows, const typename 
   } else if (rows == 2) {
     few_rows_tile<Format, 2, kCount>(p, weights, n);
   } else if constexpr (kMost > 2) {
-    if (rows == 3) return few_rows_tile<Format, 3, kCount>(p, weights, n);
-    few_rows_tile<Format, 4, kCount>(p, weights, n);
+    FewRows tile = p;
+    tile.last_row = rows - 1;
+    few_rows_tile<Format, 4, kCount>(tile, weights, n);
   }
 }
 
