@@ -8,6 +8,7 @@
 #include "runtime/core/float_formats.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/kernels/reference.h"
+#include "runtime/kernels/requantize.h"
 #include "runtime/kernels/support.h"
 
 namespace sinter {
@@ -159,6 +160,31 @@ int64_t quantize_integer(double quotient, int64_t zero, DType t) {
   return static_cast<int64_t>(v < low ? low : v > high ? high : v);
 }
 
+// Whether a computation between float32 and this type, with these scales, takes the loops below.
+bool in_floats(DType real, DType integer, DType scale) {
+  return real == DType::kFloat32 && scale == DType::kFloat32 && integer >= DType::kInt8 &&
+         integer <= DType::kUint16;
+}
+
+// The integers of quantize_integer() for a quotient of float32, without doubles, which microcontrollers
+// compute in software. A quotient is clamped to what is left of the type's range on either side of the zero
+// point.
+void quantize_floats(const std::byte* x, std::byte* y, int64_t xs, int64_t ys, int64_t count, float scale,
+                     int32_t zero, DType t) {
+  const int bits = bit_width(t);
+  const bool is_signed = wide_kind(t) == Wide::kSigned;
+  const int32_t low = is_signed ? -(1 << (bits - 1)) : 0, high = (1 << (is_signed ? bits - 1 : bits)) - 1;
+  const auto least = static_cast<float>(low - zero), most = static_cast<float>(high - zero);
+  for (int64_t k = 0; k < count; ++k, x += xs, y += ys) {
+    const float quotient = load<float>(x) / scale;
+    const int32_t v = (quotient == quotient ? round_clamped(quotient, least, most) : 0) + zero;
+    if (bits == 8)
+      store<uint8_t>(y, static_cast<uint8_t>(v));
+    else
+      store<uint16_t>(y, static_cast<uint16_t>(v));
+  }
+}
+
 Status run_quantize(const OpCall& call, RunContext&) {
   const auto& a = call.attrs<QuantizeAttrs>();
   const TensorView &x = call.in(0), &y = call.out(0), &scale = call.in(1);
@@ -170,6 +196,9 @@ Status run_quantize(const OpCall& call, RunContext&) {
   for_each_group(call, a.axis, a.block_size,
                  [&](const std::byte* px, std::byte* py, int64_t xs, int64_t ys, int64_t position, int64_t n,
                      const Number& s, const Number& z) {
+                   if (in_floats(x.dtype, y.dtype, scale.dtype))
+                     return quantize_floats(px, py, xs, ys, n, static_cast<float>(s.f),
+                                            static_cast<int32_t>(z.i), y.dtype);
                    Run run;
                    read_run(x.dtype, px, xs, position, n, run);
                    for (int64_t k = 0; k < n; ++k) {
@@ -188,6 +217,17 @@ Status run_quantize(const OpCall& call, RunContext&) {
   return ok_status();
 }
 
+// (x - zero) * scale. Bits are read without a sign, which the exclusive or and the subtraction restore.
+void dequantize_floats(const std::byte* x, std::byte* y, int64_t xs, int64_t ys, int64_t count, float scale,
+                       int32_t zero, DType t) {
+  const int bits = bit_width(t);
+  const int32_t sign = wide_kind(t) == Wide::kSigned ? 1 << (bits - 1) : 0;
+  for (int64_t k = 0; k < count; ++k, x += xs, y += ys) {
+    const int32_t v = bits == 8 ? load<uint8_t>(x) : load<uint16_t>(x);
+    store<float>(y, static_cast<float>((v ^ sign) - sign - zero) * scale);
+  }
+}
+
 Status run_dequantize(const OpCall& call, RunContext&) {
   const auto& a = call.attrs<DequantizeAttrs>();
   const TensorView &x = call.in(0), &y = call.out(0), &scale = call.in(1);
@@ -197,6 +237,9 @@ Status run_dequantize(const OpCall& call, RunContext&) {
       call, a.axis, a.block_size,
       [&](const std::byte* px, std::byte* py, int64_t xs, int64_t ys, int64_t position, int64_t n,
           const Number& s, const Number& z) {
+        if (in_floats(y.dtype, x.dtype, scale.dtype))
+          return dequantize_floats(px, py, xs, ys, n, static_cast<float>(s.f), static_cast<int32_t>(z.i),
+                                   x.dtype);
         Run run;
         read_run(x.dtype, px, xs, position, n, run);
         for (int64_t k = 0; k < n; ++k) {

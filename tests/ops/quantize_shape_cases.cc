@@ -96,6 +96,65 @@ TEST(QuantizeShapes, PerTensor) {
   check_quantize_type<uint16_t>();
 }
 
+// The definition in double, whatever the arithmetic of the kernels: sat(rne(x / scale) + zero), where NaN
+// gives the zero point.
+template <class T>
+T quantized(float x, float scale, T zero) {
+  const auto quotient = static_cast<double>(x / scale);
+  const double v = (quotient != quotient ? 0 : std::nearbyint(quotient)) + static_cast<double>(zero);
+  constexpr double kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+  return static_cast<T>(v < kLow ? kLow : v > kHigh ? kHigh : v);
+}
+
+// The reference kernels alone run, in one layout: other cases compare the backends with them.
+RunOptions references_once() {
+  RunOptions options;
+  options.strided = options.in_place = options.backends = false;
+  return options;
+}
+
+// Every zero point of 8 bits, or every 23rd of 16 bits and the largest.
+template <class T>
+Tensor zero_points() {
+  std::vector<T> zeros;
+  for (int v = std::numeric_limits<T>::min(); v <= std::numeric_limits<T>::max();
+       v += sizeof(T) == 1 ? 1 : 23)
+    zeros.push_back(static_cast<T>(v));
+  zeros.push_back(std::numeric_limits<T>::max());
+  return tensor<T>({static_cast<int64_t>(zeros.size())}, zeros);
+}
+
+template <class T>
+void check_defined_quantize() {
+  SCOPED_TRACE(dtype_name(dtype_of<T>()));
+  const Tensor z = zero_points<T>();
+  const std::vector<T> zeros = z.values<T>();
+  constexpr int kAtEnds[] = {0, 1, 127, 128, 255, 256, 32767, 32768, 65535, 65536};
+  for (const float scale : {1.0f, 0.1f, 1.9999999f, -0.25f, 1e-40f, 0.0f, kInf, kNan}) {
+    SCOPED_TRACE(scale);
+    std::vector<float> own{0, -0.0f, kNan, kInf, -kInf, kMostFloat, -kMostFloat, kLeast};
+    for (const int end : kAtEnds)
+      for (const float half : {-0.5f, 0.0f, 0.5f, 1.5f})
+        for (const float sign : {-1.0f, 1.0f})
+          own.push_back(sign * (static_cast<float>(end) + half) * (std::isfinite(scale) ? scale : 1.0f));
+    std::vector<float> x;
+    std::vector<T> want;
+    for (const T zero : zeros)
+      for (const float v : own) x.push_back(v), want.push_back(quantized(v, scale, zero));
+    const Shape dims{static_cast<int64_t>(zeros.size()), static_cast<int64_t>(own.size())};
+    const Tensor scales = full<float>({dims[0]}, scale);
+    const auto y = run_op(quantize_to(dtype_of<T>()), {tensor<float>(dims, x), scales, z}, references_once());
+    expect_equal(y[0], tensor<T>(dims, want));
+  }
+}
+
+TEST(QuantizeShapes, AsDefinedInDouble) {
+  check_defined_quantize<int8_t>();
+  check_defined_quantize<uint8_t>();
+  check_defined_quantize<int16_t>();
+  check_defined_quantize<uint16_t>();
+}
+
 // Short and long rows behind the axis, periods below and above a stretch.
 const std::pair<Shape, int64_t> kAxes[] = {
     {{5}, 0},          {{3, 7}, 0},        {{3, 7}, 1},      {{2, 3, 5}, 1},
@@ -151,6 +210,38 @@ TEST(DequantizeShapes, PerTensor) {
   check_dequantize_type<uint8_t>();
   check_dequantize_type<int16_t>();
   check_dequantize_type<uint16_t>();
+}
+
+template <class T>
+void check_defined_dequantize() {
+  SCOPED_TRACE(dtype_name(dtype_of<T>()));
+  const Tensor z = zero_points<T>();
+  const std::vector<T> zeros = z.values<T>(),
+                       all = iota<T>({sizeof(T) == 1 ? 256 : 65536}, std::numeric_limits<T>::min())
+                                 .template values<T>();
+  for (const float scale : {0.1f, 1e-40f, -3e33f, kMostFloat, kInf, kNan}) {
+    SCOPED_TRACE(scale);
+    std::vector<T> q;
+    std::vector<float> want;
+    for (const T zero : zeros)
+      for (size_t i = 0; i < all.size(); i += sizeof(T) == 1 ? 1 : 997) {
+        q.push_back(all[i]);
+        const double difference = static_cast<double>(all[i]) - static_cast<double>(zero);
+        want.push_back(static_cast<float>(difference) * scale);
+      }
+    const auto rows = static_cast<int64_t>(zeros.size());
+    const Shape dims{rows, static_cast<int64_t>(q.size()) / rows};
+    const auto y =
+        run_op(dequantize_along(), {tensor<T>(dims, q), full<float>({rows}, scale), z}, references_once());
+    expect_equal(y[0], tensor<float>(dims, want));
+  }
+}
+
+TEST(DequantizeShapes, AsDefinedInDouble) {
+  check_defined_dequantize<int8_t>();
+  check_defined_dequantize<uint8_t>();
+  check_defined_dequantize<int16_t>();
+  check_defined_dequantize<uint16_t>();
 }
 
 TEST(DequantizeShapes, Int32WithoutZeroPoint) {
