@@ -8,7 +8,9 @@
 #include <span>
 #include <utility>
 
+#ifdef SINTER_WITH_SIMD
 #include "platforms/simd/simd_kernels.h"
+#endif
 #include "sinter/backends.h"
 #include "sinter/sinter.h"
 
@@ -26,11 +28,13 @@ namespace sinter::device {
 inline const char* cap_instruction_sets() {
   const char* cap = std::getenv("SINTER_CPU_CAP");
   if (cap == nullptr || *cap == '\0') return "full";
+#ifdef SINTER_WITH_SIMD
   const char* name = std::strcmp(cap, "sse41") == 0 ? "sse4" : cap;
   if (!set_simd_cap(name)) {
     std::fprintf(stderr, "SINTER_CPU_CAP: '%s' is not an instruction set of this processor\n", cap);
     std::exit(2);
   }
+#endif
   return cap;
 }
 
@@ -43,7 +47,7 @@ T must(const char* what, Result<T> result) {
 
 // Never freed.
 inline std::span<std::byte> take(size_t bytes) {
-  void* at = std::aligned_alloc(kBufferAlignment, align_up(bytes, kBufferAlignment));
+  void* at = ::aligned_alloc(kBufferAlignment, align_up(bytes, kBufferAlignment));
   if (at == nullptr) std::exit(6);
   return {static_cast<std::byte*>(at), bytes};
 }

@@ -5,6 +5,8 @@
 //     sinter_time_ops all                      lists all cases: operation and case
 //     sinter_time_ops OP CASE BACKEND RUNS     computes one of them; prints the lowest time of a run, in ns
 //
+// BACKEND may be "reference". 0 RUNS: what precedes a run.
+//
 // SINTER_CPU_CAP limits the instruction sets, as for the command line. Under an emulator that counts
 // instructions, one run costs (count at 3 runs - count at 1) / 2. Status 3: the backend refuses the call, or
 // the program does not have it.
@@ -16,6 +18,7 @@
 
 #include "bench/device/op_cases.h"
 #include "bench/device/setup.h"
+#include "runtime/kernels/reference.h"
 
 namespace {
 
@@ -55,9 +58,11 @@ int main(int argc, char** argv) {
   }
   for (const auto& c : sinter::bench::op_cases()) {
     if (std::strcmp(sinter::op_name(c.op), argv[1]) != 0 || c.name != argv[2]) continue;
+    const long runs = std::max(0L, std::atol(argv[4]));
     for (sinter::Backend* backend : sinter::default_backends())
-      if (std::strcmp(backend->name(), argv[3]) == 0)
-        return time_case(c, *backend, std::max(1L, std::atol(argv[4])));
+      if (std::strcmp(backend->name(), argv[3]) == 0) return time_case(c, *backend, runs);
+    sinter::KernelBackend reference("reference", sinter::reference_kernels());
+    if (std::strcmp(reference.name(), argv[3]) == 0) return time_case(c, reference, runs);
     return 3;
   }
   std::fprintf(stderr, "there is no case '%s' of %s\n", argv[2], argv[1]);
