@@ -460,7 +460,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     stage("quantizing");
     QuantizeOptions quantization = options.quantization;
     quantization.require_int8 = options.require_int8;
-    quantization.cpu = cpu_of(options.targets.front());
+    const Target& first = options.targets.front();
+    quantization.cpu = platforms_to_plan(first, options).empty() ? reference_cpu_of(first) : cpu_of(first);
     if (!options.evaluate.empty() && by_program) {
       program.emplace(options.metric.program, options.evaluate, options.metric.seconds);
       quantization.accuracy = [&](const Graph& tried) {

@@ -2,7 +2,9 @@
 // or from instructions that bench/kernel_times.py counted under an emulator.
 //
 //     sinter_cost_rates avx512vnni|avx2 [RUNS]        avx2 with SINTER_CPU_CAP=avx2
-//     sinter_cost_rates dotprod|neon COUNTS           a file of lines: operation, case, backend, instructions
+//     sinter_cost_rates portable [RUNS]               the reference kernels
+//     sinter_cost_rates dotprod|neon|armv7|cortex-m4 COUNTS  a file of lines: operation, case, backend,
+//     instructions
 //
 // Computes every case of op_cases.cc on the backend that is faster, in float32, on int8 and on int16, and
 // prints for each row of the table the rates that fit its cases best, in the form of
@@ -27,6 +29,7 @@
 #include "converter/cost/winograd_cost.h"
 #include "converter/ir/op_traits.h"
 #include "platforms/platforms.h"
+#include "runtime/kernels/reference.h"
 
 namespace {
 
@@ -55,6 +58,9 @@ constexpr double kInstruction = 0.5;
 std::string counted_key(const OpCase& c, const Backend& backend) {
   return std::string(op_name(c.op)) + "\t" + c.name + "\t" + backend.name();
 }
+
+// Those whose kernels the table is of.
+std::span<Backend* const> measured_backends;
 
 bool read_counts(const char* path) {
   std::ifstream file(path);
@@ -90,7 +96,7 @@ double time_of(const OpCase& c, Backend& backend, int runs) {
 // Of the backend that is faster; infinite: none computes it.
 double fastest(const OpCase& c, int runs) {
   double lowest = INFINITY;
-  for (Backend* backend : default_backends()) lowest = std::min(lowest, time_of(c, *backend, runs));
+  for (Backend* backend : measured_backends) lowest = std::min(lowest, time_of(c, *backend, runs));
   return lowest;
 }
 
@@ -102,7 +108,7 @@ int64_t winograd_tile(const OpCall& call) {
 // Of the backend that uses Winograd's algorithm.
 double winograd_time(const OpCase& c, int runs) {
   for (const Platform* platform : all_platforms())
-    for (Backend* backend : default_backends())
+    for (Backend* backend : measured_backends)
       if (platform->computes_winograd && std::strcmp(platform->name, backend->name()) == 0)
         return time_of(c, *backend, runs);
   return INFINITY;
@@ -175,10 +181,15 @@ int main(int argc, char** argv) {
   const Cpu* cpu = std::find_if(std::begin(kCpus), std::end(kCpus),
                                 [&](Cpu c) { return argc > 1 && std::strcmp(argv[1], cpu_name(c)) == 0; });
   if (cpu == std::end(kCpus)) {
-    std::fprintf(stderr, "usage: sinter_cost_rates avx512vnni|avx2 [RUNS] | dotprod|neon COUNTS\n");
+    std::fprintf(
+        stderr,
+        "usage: sinter_cost_rates avx512vnni|avx2|portable [RUNS] | dotprod|neon|armv7|cortex-m4 COUNTS\n");
     return 2;
   }
-  const bool counts_instructions = *cpu == Cpu::kDotprod || *cpu == Cpu::kNeon;
+  KernelBackend reference("reference", reference_kernels());
+  Backend* const references[] = {&reference};
+  measured_backends = is_on_reference_kernels(*cpu) ? references : default_backends();
+  const bool counts_instructions = *cpu >= Cpu::kDotprod && *cpu != Cpu::kPortable;
   if (counts_instructions && (argc != 3 || !read_counts(argv[2]))) {
     std::fprintf(stderr, "COUNTS must be a file that bench/kernel_times.py --counts has written\n");
     return 2;
@@ -194,7 +205,7 @@ int main(int argc, char** argv) {
   for (const OpCase& c : bench::op_cases()) {
     const convert::IntegerRow integers = convert::integer_row(c.op);
     std::unique_ptr<PreparedCase> prepared;
-    for (Backend* backend : default_backends())
+    for (Backend* backend : measured_backends)
       if (prepared == nullptr) prepared = c.prepare(*backend);
     if (prepared == nullptr || prepared->call().in(0).dtype != DType::kFloat32) continue;
     if (const int64_t tile = winograd_tile(prepared->call()); tile != 0) {

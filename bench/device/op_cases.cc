@@ -216,7 +216,7 @@ void add_all() {
   DepthwiseConvAttrs dilated = depthwise(1, 2);
   dilated.dilations = {2, 2};
   add("3x3 d2 28x28x96", dilated, {{1, 28, 28, 96}, {3, 3, 96}, {96}});
-  add("7x7 28x28x96", depthwise(1, 3), {{1, 28, 28, 96}, {7, 7, 96}, {96}});
+  add_depthwise_twins("7x7 28x28x96", depthwise(1, 3), {{1, 28, 28, 96}, {7, 7, 96}, {96}});
   // What is between products, on 200704 elements.
   const Dims field = {1, 56, 56, 64};
   const std::vector<DType> bytes = {DType::kInt8, DType::kInt8};
@@ -338,6 +338,7 @@ const std::vector<Representative>& representatives() {
       REPRESENTED_BY(QConv, ManyChannels, "3x3 56x56x64 int8"),
       REPRESENTED_BY(QConv, Window, "3x3 32x32x16 int8"),
       REPRESENTED_BY(QDepthwiseConv, Usual, "3x3 56x56x144 int8"),
+      REPRESENTED_BY(QDepthwiseConv, ManyTaps, "7x7 28x28x96 int8"),
       REPRESENTED_BY(QFullyConnected, ManyRows, "64x256-256 int8"),
   };
 #undef REPRESENTED_BY

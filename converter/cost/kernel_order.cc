@@ -53,6 +53,9 @@ CallClass class_of(const OpCall& call) {
     }
     case Op::kDepthwiseConv:
       return depthwise_class(window_geometry<DepthwiseConvAttrs>(call));
+    case Op::kQDepthwiseConv:
+      return window_geometry<QDepthwiseConvAttrs>(call).taps() > kManyTaps ? CallClass::kManyTaps
+                                                                           : CallClass::kUsual;
     case Op::kQConv:
       if (channels(call.out(0)) > kManyChannels * call.attrs<QConvAttrs>().group)
         return CallClass::kManyChannels;
@@ -74,10 +77,14 @@ CallClass class_of(const OpCall& call) {
 }
 
 const KernelTime* listed_time(const Platform& platform, Cpu cpu, const OpCall& call) {
-  const CallClass calls = class_of(call);
-  for (const KernelTime& row : platform.times)
-    if (row.op == call.op && row.calls == calls && row.cpu == cpu) return &row;
-  return nullptr;
+  const auto row_of = [&](CallClass calls) -> const KernelTime* {
+    for (const KernelTime& row : platform.times)
+      if (row.op == call.op && row.calls == calls && row.cpu == cpu) return &row;
+    return nullptr;
+  };
+  const KernelTime* row = row_of(class_of(call));
+  // Only 32-bit ARM has rows of many taps.
+  return row == nullptr && call.op == Op::kQDepthwiseConv ? row_of(CallClass::kUsual) : row;
 }
 
 size_t kept_bytes(const Platform& platform, const OpCall& call) {

@@ -56,4 +56,20 @@ constexpr CostTable kNeonCosts = [] {
   return t;
 }();
 
+// As Cortex-A15, 2026-11-28: XNNPACK, whose kernels execute fewer instructions there in every case.
+constexpr CostTable kArmv7Costs = [] {
+  CostTable t = kNeonCosts;
+  t.conv.float32 = {100, 0.19, 1.5, 0, kCounted};
+  t.conv.int8 = {200, 0.187, 2.1, 0, kCounted};
+  t.depthwise.float32 = {300, 0.77, 1, 0, kCounted};
+  t.depthwise.int8 = {300, 0.45, 3, 0, kCounted};
+  t.one_row.float32 = t.one_row.int8 = {100, 0.285, 0, 0, kCounted};
+  t.arithmetic.float32 = {120, 0, 1, 0, kCounted};
+  t.arithmetic.int8 = {200, 0, 3, 0, kCounted};
+  t.boundary = {120, 0, 14, 0, kCounted};  // the reference kernels
+  t.mat_mul.float32.product = t.conv_transpose.float32.product = 0.19;
+  t.mat_mul.int8.product = t.conv_transpose.int8.product = 0.187;
+  return t;
+}();
+
 }  // namespace sinter::convert

@@ -54,7 +54,8 @@ struct CostTable {
   } second_thread;
 };
 
-extern const CostTable kAvx512VnniCosts, kAvx2Costs, kDotprodCosts, kNeonCosts;
+extern const CostTable kAvx512VnniCosts, kAvx2Costs, kDotprodCosts, kNeonCosts, kArmv7Costs, kPortableCosts,
+    kCortexMCosts;
 
 const CostTable& cost_table(Cpu cpu);
 

@@ -30,7 +30,7 @@ enum class CallClass : uint8_t {
   kOneRow,        // MatMul: one row by a computed matrix
   kManyRows,      // QFullyConnected: more than 4
   kOtherWindow,   // DepthwiseConv: not of 3 or 5 adjacent columns with a stride of 1 or 2; up to 25 taps
-  kManyTaps,      // DepthwiseConv: more than 25
+  kManyTaps,      // DepthwiseConv, QDepthwiseConv: more than 25
 };
 
 // The time of a representative call of its class, on one thread. Rows of the same operation, class and

@@ -145,6 +145,16 @@ TEST(Cost, TablesBeatFunctions) {
   EXPECT_LT(ratio(case_of(SigmoidAttrs{}, {{1, 56, 56, 64}}, {1, 56, 56, 64})), 0.2);
 }
 
+// A product of float32 sums doubles, which microcontrollers compute in software. 195 and 16
+// million instructions were counted on a Cortex-M4.
+TEST(Cost, ReferenceKernelsGainMostWithoutDoubles) {
+  EXPECT_LT(ratio(conv(8, 64, 64, 1), Cpu::kCortexM), 0.05);
+  EXPECT_LT(ratio(conv(8, 64, 64, 1), Cpu::kPortable), 0.5);
+  const Case c = case_of(ConvAttrs{}, {{1, 60, 80, 16}, {16, 1, 1, 16}}, {1, 60, 80, 16});
+  EXPECT_NEAR(ratio(c, Cpu::kCortexM), 16305910.0 / 194950779, 0.01);
+  EXPECT_LT(boundary_cost(Cpu::kCortexM, 60 * 80 * 16), 0.25 * int8_cost(Cpu::kCortexM, c.graph, c.node));
+}
+
 // ---- provenance
 
 TEST(CostTables, StateWhereTheirNumbersComeFrom) {
@@ -247,6 +257,7 @@ TEST(KernelOrder, MemoryDecidesFirstWhereItIsTight) {
 
 TEST(KernelTimes, DecideBetweenPlatforms) {
   for (const Cpu cpu : kCpus) {
+    if (is_on_reference_kernels(cpu) || cpu == Cpu::kArmv7) continue;
     const bool x86 = cpu == Cpu::kAvx512Vnni || cpu == Cpu::kAvx2;
     const auto conv_to = [&](int64_t channels, int64_t kernel, int64_t group = 1, int64_t columns = 17) {
       ConvAttrs a;
@@ -329,6 +340,24 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
     EXPECT_EQ(lines(255, 2), !x86);
     EXPECT_EQ(lines(256, 1), !x86);
   }
+}
+
+// XNNPACK executes fewer instructions there, but for windows of many taps and rows of few channels.
+TEST(KernelTimes, DecideOn32BitArm) {
+  const auto preferred = [](const auto& attrs, const std::vector<Dims>& inputs, const Dims& output) {
+    return simd_is_preferred(Cpu::kArmv7, attrs, inputs, output);
+  };
+  EXPECT_FALSE(preferred(ConvAttrs{}, {{1, 9, 17, 16}, {32, 3, 3, 16}}, {1, 9, 17, 32}));
+  EXPECT_FALSE(preferred(ConvAttrs{}, {{1, 9, 17, 16}, {9, 1, 1, 16}}, {1, 9, 17, 9}));
+  EXPECT_FALSE(preferred(ConvAttrs{}, {{1, 9, 30, 3}, {32, 3, 3, 3}}, {1, 7, 28, 32}));
+  EXPECT_FALSE(preferred(DepthwiseConvAttrs{}, {{1, 9, 30, 32}, {3, 3, 32}}, {1, 7, 28, 32}));
+  EXPECT_FALSE(preferred(QConvAttrs{}, {{1, 9, 9, 16}, {17, 1, 1, 16}}, {1, 9, 9, 17}));
+  EXPECT_FALSE(preferred(QDepthwiseConvAttrs{}, {{1, 9, 9, 32}, {3, 3, 32}}, {1, 9, 9, 32}));
+  EXPECT_TRUE(preferred(QDepthwiseConvAttrs{}, {{1, 9, 9, 32}, {7, 7, 32}}, {1, 3, 3, 32}));
+  EXPECT_FALSE(preferred(QFullyConnectedAttrs{}, {{5, 64}, {32, 64}}, {5, 32}));
+  EXPECT_FALSE(preferred(FullyConnectedAttrs{}, {{1, 64}, {32, 64}}, {1, 32}));
+  EXPECT_FALSE(preferred(MaxPoolAttrs{}, {{1, 8, 8, 4}}, {1, 4, 4, 4}));
+  EXPECT_TRUE(preferred(AddAttrs{}, {{1, 8, 8, 3}, {3}}, {1, 8, 8, 3}));
 }
 
 }  // namespace

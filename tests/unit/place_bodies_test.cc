@@ -27,6 +27,7 @@ struct PlaceBodies : ::testing::Test {
   PlannedModel model;
 
   PlaceBodies() {
+    options.target.architecture = Architecture::kX86_64;
     options.platforms = {&there};
     options.islands = true;
     taken_there = {Op::kMatMul, Op::kExp, Op::kAdd, Op::kCopy, Op::kView};

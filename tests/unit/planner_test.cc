@@ -108,6 +108,7 @@ TEST(Planner, TheFasterKernelIsTheFirstCandidate) {
   const ValueId a = f.emit(ExpAttrs{}, {f.input}), b = f.emit(AbsAttrs{}, {a});
   f.graph->outputs = {b};
   PlanOptions options;
+  options.target.architecture = Architecture::kX86_64;
   const Platform first{.name = "first", .accept = takes_all<0>, .times = kSlow};
   const Platform second{.name = "second", .accept = takes_all<0>, .times = kFast};
   options.platforms = {&first, &second};

@@ -65,8 +65,9 @@ TEST(Targets, EachHasItsTableOfCosts) {
   EXPECT_EQ(cpu_of(parsed("x86_64+avx512")), Cpu::kAvx2);
   EXPECT_EQ(cpu_of(parsed("aarch64")), Cpu::kDotprod);
   EXPECT_EQ(cpu_of(parsed("aarch64+neon")), Cpu::kNeon);
-  EXPECT_EQ(cpu_of(parsed("armv7")), Cpu::kNeon);
-  EXPECT_EQ(cpu_of(parsed("portable")), Cpu::kAvx512Vnni);
+  EXPECT_EQ(cpu_of(parsed("armv7")), Cpu::kArmv7);
+  EXPECT_EQ(cpu_of(parsed("portable")), Cpu::kPortable);
+  EXPECT_EQ(cpu_of(parsed("cortex-m4")), Cpu::kCortexM);
 }
 
 TEST(Targets, PlatformsServeThoseThatTheyHaveKernelsFor) {
