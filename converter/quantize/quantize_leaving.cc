@@ -20,9 +20,10 @@ constexpr double kLeastStepDb = 1, kLastJudgedDb = 240;
 }  // namespace
 
 void Quantizer::leave() {
-  // Where integers are required, at any cost, 16 bits come first.
+  // Where integers are required, at any cost, and where memory decides, 16 bits come first.
   const bool wanted = options_.force_int8 || options_.require_int8;
-  if (wanted && !fine_.empty()) leave_by(technique::kWideActivations, Remedy::kWide);
+  if ((wanted || plan_.left.memory_decides()) && !fine_.empty())
+    leave_by(technique::kWideActivations, Remedy::kWide);
   const bool asked = options_.min_sqnr || options_.max_drop;
   if (asked && wanted && !fine_.empty() && summary_.reached) return;
   leave_by(technique::kLeaveFloat, wanted ? Remedy::kFloat : Remedy::kCheaper);
@@ -55,7 +56,9 @@ void Quantizer::leave_by(const Technique& technique, Remedy remedy) {
   } else if (enabled(technique)) {
     for (const LeaveTarget& target : kWorthIt) {
       reach(target);
-      if (remedy == Remedy::kFloat && options_.require_int8) break;  // the others are not worth a refusal
+      // The others are not worth a refusal, nor memory.
+      if (remedy == Remedy::kFloat && options_.require_int8) break;
+      if (remedy == Remedy::kCheaper && plan_.left.memory_decides()) break;
     }
   }
   if (plan_.left.size() == left && plan_.wide.size() == wide) return;

@@ -5,6 +5,9 @@
 
 The figures are those of ../shared/models/README.md, measured there with an independent float32 evaluator; a whole
 set must come out within 0.1 points (float) or 0.5 points (int8 as QDQ, where ties round).
+
+Then small networks are quantized for a microcontroller with the defaults: on integers as a whole, with the accuracy or the
+SQNR on samples that the calibration has not seen.
 """
 import argparse
 import gzip
@@ -55,6 +58,37 @@ def hands(data):
     return z[:, 1:].astype(np.float32), z[:, 0].astype(np.int64)
 
 
+def pictures32(data):
+    x, y = digits(data)
+    x = np.pad(x, ((0, 0), (2, 2), (2, 2)))
+    return np.stack([x, x * np.float32(0.8), x * np.float32(0.6)], -1), y
+
+
+def pictures96(data):
+    x, y = pictures32(data)
+    x = x[:400].repeat(3, 1).repeat(3, 2) / np.float32(255)
+    x = (x - np.float32([0.485, 0.456, 0.406])) / np.float32([0.229, 0.224, 0.225])
+    return np.ascontiguousarray(x.transpose(0, 3, 1, 2)), y[:400]
+
+
+def machine(data):
+    """Five neighbouring spectra of a valve at a time; no labels."""
+    x = np.fromfile(os.path.join(data, "..", "models/mlperf-ad/normal_id_01_00000000_hist_librosa.bin"), np.float32)
+    x = np.lib.stride_tricks.sliding_window_view(x.reshape(-1, 128).ravel(), 640)[::128]
+    return np.ascontiguousarray(x), np.zeros(len(x), np.int64)
+
+
+# file, input, data, samples of calibration, points of accuracy that may be lost (None: the labels are not the network's, and
+# the SQNR counts), most bytes of the arena
+MICROCONTROLLER = [
+    ("mlperf-kws/kws-dscnn-fp32.onnx", "input", keywords, 128, 0.5, 13000),
+    ("mlperf-ad/ad-autoenc-fp32.onnx", "input", machine, 64, None, 3300),
+    ("mlperf-ic/ic-resnet8-fp32.onnx", "input", pictures32, 128, None, 70000),
+    ("mcunet-96/network.onnx", "input", pictures96, 24, None, 225000),
+]
+LEAST_DB = 25
+
+
 # file, input, output, data, per cent, points allowed
 TABLE = [
     ("mlperf-kws/kws-dscnn-fp32.onnx", "input", "output", keywords, 91.3, 0.1),
@@ -85,6 +119,36 @@ def measure(sinter, path, source, sink, x, y, backend, work):
     return 100.0 * float(np.mean(outcome == y)), ""
 
 
+def quantized(sinter, path, source, x, y, count, points, arena, work):
+    """A line of numbers, and what is wrong with the integers that are the default for a microcontroller."""
+    order = np.random.RandomState(0).permutation(len(x))
+    seen, unseen, target = order[:count], order[count:count + 1000], os.path.join(work, "m.sinter")
+    answers = {} if points is None else {"label": y[unseen].astype(np.int64)}
+    files = [os.path.join(work, n) for n in ("calibration.npz", "evaluation.npz")]
+    cli.save_npz(files[0], {source: x[seen]})
+    cli.save_npz(files[1], {source: x[unseen], **answers})
+    r = cli.call(sinter, "convert", path, "-o", target, "--target", "cortex-m4", "--quantize", "int8", "--calibrate", files[0],
+                 "--evaluate", files[1], *(["--label", "label"] if answers else ["--metric", "sqnr"]), "--json", timeout=600)
+    if r.code != 0:
+        return "", f"convert: {r.why()}"
+    answer = json.loads(r.out)
+    q = answer["quantized"]
+    share, used, wrong = q["integer_multiply_adds_share"], answer["arena_bytes"], []
+    if share < 0.999:
+        wrong.append("products are computed in float")
+    if used > arena:
+        wrong.append(f"the arena takes more than {arena} bytes")
+    if answers:
+        lost = 100 * (q["float_accuracy"] - q["accuracy"])
+        line = f"{100 * q['float_accuracy']:.2f} % in float, {100 * q['accuracy']:.2f} % on integers"
+        wrong += [f"more than {points} points are lost"] if lost > points else []
+    else:
+        worst = min(o["sqnr_db"] for o in q["evaluation"]["outputs"])
+        line = f"{worst:.1f} dB"
+        wrong += [f"less than {LEAST_DB} dB"] if worst < LEAST_DB else []
+    return f"{100 * share:.0f} % of the products on integers, arena {used}, {len(unseen)} unseen samples: {line}", "; ".join(wrong)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--sinter", help="the program (default: SINTER or the build folder)")
@@ -106,6 +170,13 @@ def main():
         rows.append(dict(model=file, samples=len(x), accuracy=got, published=want, ok=ok, message=why))
         print(f"{'ok  ' if ok else 'FAIL'} {file:55s} {len(x):6d} samples  "
               f"{'-' if got is None else f'{got:.2f} %':>8}  published {want} %  {why}", flush=True)
+    for file, source, read, count, points, arena in [] if args.limit or args.backend != "default" else MICROCONTROLLER:
+        x, y = read(os.path.join(shared, "data"))
+        with tempfile.TemporaryDirectory(prefix="accuracy-") as work:
+            line, why = quantized(sinter, os.path.join(shared, "models", file), source, x, y, count, points, arena, work)
+        bad += bool(why)
+        rows.append(dict(model=file, target="cortex-m4", ok=not why, message=why or line))
+        print(f"{'FAIL' if why else 'ok  '} {file:55s} cortex-m4, int8: {line}  {why}", flush=True)
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             json.dump(rows, f, indent=1)

@@ -291,14 +291,19 @@ def ledger(s):
 def costs_of_the_device(s):
     """What is slower on integers follows --target, not the machine that converts."""
     kept, gains = {}, {}
-    for name, flags in (("avx512vnni", []), ("avx512vnni", ["--target", "portable"]), ("avx2", ["--target", "x86_64+avx2"]),
-                        ("dotprod", ["--target", "portable+dotprod"])):
+    for name, flags in (("avx512vnni", []), ("avx2", ["--target", "x86_64+avx2"]), ("dotprod", ["--target", "aarch64"]),
+                        ("armv7", ["--target", "armv7"]), ("portable", ["--target", "portable"]),
+                        ("portable", ["--backends", "reference"]), ("cortex-m4", ["--target", "cortex-m4"])):
         _, q = s.net("depthwise", "--quantize", "int8", *flags)
         s.check(f"{flags}: the costs of {name}", q["cpu"] == name, q.get("cpu"))
         layers = [(x["node"], x["integer"]) for x in q["layers"]]
         s.check(f"{flags}: one choice for one table", kept.setdefault(name, layers) == layers, (kept[name], layers))
         gains[name] = sum(x["float_ns"] for x in q["layers"]) / sum(x["integer_ns"] for x in q["layers"])
     s.check("without dot products of bytes, integers gain less", gains["avx512vnni"] > 1.2 * gains["avx2"], gains)
+    for name in ("portable", "cortex-m4"):
+        _, q = s.net("depthwise", "--quantize", "int8", "--target", name, "--force-int8")
+        forced = [(x["node"], x["integer"]) for x in q["layers"]]
+        s.check(f"{name}: on the reference kernels all that can be are integers", kept[name] == forced, (kept[name], forced))
     _, q = s.net("depthwise", "--quantize", "int8", "--target", "x86_64+avx2", "--force-int8")
     s.check("every layer is computed on integers where they are asked for", sum(x["integer"] for x in q["layers"]) >= 11, q["layers"])
     s.check("every operation has both times", all(x["float_ns"] > 0 and x["integer_ns"] > 0 for x in q["layers"]), q["layers"])

@@ -209,10 +209,15 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
   };
   // A product whose result is kept in float: its operand must be rounded for it if nothing else is, or else
   // converted back to float if it does not compute on integers. Transposed convolutions and several outputs
-  // per channel have no fast kernel that gives float32.
+  // per channel have no fast kernel that gives float32. Where memory decides, the operand's bytes are
+  // compared with those that each weight saves.
   const auto slow = [&](const Node& node) {
     if (left.force_int8 || read(node)) return false;
     const Dims &x = g.value(node.inputs[0]).dims, &y = g.value(node.outputs[0]).dims;
+    constexpr int64_t kSaved = sizeof(float) - sizeof(int8_t);
+    if (left.memory_decides() &&
+        (fed(node) || kSaved * element_count(g.value(node.inputs[1]).dims) > element_count(x)))
+      return false;
     if (node.as<ConvTransposeAttrs>() || (node.as<DepthwiseConvAttrs>() && x.back() != y.back())) return true;
     const double boundary = boundary_cost(left.cpu, element_count(x));
     return int8_cost(left.cpu, g, node) + (fed(node) ? -boundary : boundary) >= float_cost(left.cpu, g, node);

@@ -33,6 +33,9 @@ struct LeftMap : std::map<ValueId, LeftFloat> {
   Cpu cpu = Cpu::kAvx512Vnni;  // whose costs decide what is slower
 
   bool asks_for_integers() const { return force_int8 || require_int8; }
+  // Memory and the file's size decide before time: on microcontrollers, and in plans of the reference kernels
+  // for any machine.
+  bool memory_decides() const { return is_on_reference_kernels(cpu); }
 };
 
 // The fate of an operation that takes or gives float32.

@@ -106,6 +106,11 @@ double placement_cost(Cpu cpu, const Graph& g, const std::vector<Role>& roles,
 LeftMap slower_on_integers(const Graph& g, const LeftMap& left) {
   const Borders borders(left.cpu, g);
   const std::vector<Role> roles = assign_roles(g, left);
+  const double before = placement_cost(left.cpu, g, roles);
+  // Integers take less memory: they stay if the network as a whole takes no longer than in float.
+  if (left.memory_decides() &&
+      before <= placement_cost(left.cpu, g, std::vector<Role>(roles.size(), Role::kFloat)))
+    return {};
   MinCut cut;  // label 1: on integers
   std::vector<int> variable(g.nodes.size(), MinCut::kZero);
   for (size_t n = 0; n < g.nodes.size(); ++n) {
@@ -143,8 +148,7 @@ LeftMap slower_on_integers(const Graph& g, const LeftMap& left) {
           fmt::format("integers would take more time here than they save on {}", cpu_name(left.cpu))};
   LeftMap all = left;
   all.insert(result.begin(), result.end());
-  const double before = placement_cost(left.cpu, g, roles),
-               after = placement_cost(left.cpu, g, assign_roles(g, all));
+  const double after = placement_cost(left.cpu, g, assign_roles(g, all));
   return before - after > std::max(kLeastSlowShare * before, kLeastTime) ? result : LeftMap{};
 }
 
