@@ -89,15 +89,16 @@ ValueId add_byte_input(const DataInput& input, const Preprocessing& how, GraphLo
   lowering.builder().set_origin({input.name, "--input-type"});
   const ValueId bytes = graph.add_value(input.name, DType::kUint8, dims);
   graph.inputs.push_back(bytes);
-  ValueId v = emit(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {bytes});
+  ValueId v = bytes;
   if (!perm.empty()) v = emit(TransposeAttrs{IntList(perm)}, {v});
   if (how.bgr && axes.channels == 3) {
     const int64_t reversed[] = {2, 1, 0};
     const auto axis = static_cast<int64_t>(axes.channels_first ? rank - 3 : rank - 1);
     v = emit(GatherAttrs{axis}, {v, emit.constant(Constant::int64s(reversed))});
   }
+  v = emit(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {v});
   lowering.ledger().add({input.name,
-                         "",
+                         input.name,
                          "",
                          DType::kUint8,
                          input.dtype,
@@ -107,10 +108,9 @@ ValueId add_byte_input(const DataInput& input, const Preprocessing& how, GraphLo
                          {}});
   const std::vector<float> mean = mean_of_channels(how, axes.channels),
                            scale = scale_of_channels(how, axes.channels);
-  const size_t shaped = has_channels ? rank : 1;
   const auto numbers = [&](const std::vector<float>& list) {
-    return emit.constant(has_channels ? of_channels(list, axes, shaped)
-                                      : Constant::of<float>(DType::kFloat32, {1}, list));
+    if (all_are(list, list[0])) return emit.constant(Constant::scalar(DType::kFloat32, list[0]));
+    return emit.constant(of_channels(list, axes, rank));
   };
   if (!all_are(mean, 0)) v = emit(SubAttrs{}, {v, numbers(mean)});
   if (!all_are(scale, 1)) v = emit(MulAttrs{}, {v, numbers(scale)});

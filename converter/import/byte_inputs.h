@@ -1,7 +1,7 @@
 // --input-type uint8: inputs that take a picture get bytes instead, and the model begins with the
 // preprocessing.
 //
-//   bytes uint8 -> float32 -> the model's layout and order of channels -> - mean -> * scale -> the input's
+//   bytes uint8 -> the model's layout and order of channels -> float32 -> - mean -> * scale -> the input's
 //   type
 //
 // The same float32 operations in the same order as picture_input() (converter/data/preprocessing.h). Passes

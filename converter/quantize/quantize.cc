@@ -9,6 +9,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/ir/op_traits.h"
+#include "converter/quantize/integers/given_integers.h"
 #include "converter/quantize/quantizer.h"
 #include "converter/quantize/ranges/kept_packings.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
@@ -301,6 +302,8 @@ Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource
 QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options,
                                std::span<Graph* const> others) {
   require_stage(graph, Stage::kRewritten, "quantization");
+  dequantize_bytes(graph);
+  for (Graph* other : others) dequantize_bytes(*other);
   // Before it takes minutes.
   for (const Graph* other : others)
     if (const std::string difference = shape_difference(graph, *other); !difference.empty())

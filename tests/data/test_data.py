@@ -3,7 +3,7 @@
 
     test_data.py [--sinter PROGRAM] [unittest options]
 
-Expected pixels are those of Pillow (files/expected.npz, made by make_files.py). About 7 s of processor time.
+Expected pixels are those of Pillow (files/expected.npz, made by make_files.py). About 9 s of processor time.
 """
 import json
 import os
@@ -554,6 +554,99 @@ class Bytes(Case):
         picture = os.path.join(FILES, "rgb.png")
         want, got = self.output(plain, picture, *self.FLAGS), self.output(built, picture)
         self.assertGreater(10 * np.log10((want**2).sum() / ((want - got) ** 2).sum()), 30)
+
+    def both(self, name, nodes, shape, constants=(), flags=("--scale", "1/255"), others=()):
+        """The network in float and, quantized, with bytes as its first input."""
+        shapes = {"x": shape, **dict(others)}
+        rng, pictures = np.random.default_rng(9), []
+        # All bytes in every channel.
+        channels = min(shape[1], shape[-1])
+        for i in range(6):
+            grid = np.arange(256, dtype=np.uint8).reshape(16, 16) if i == 0 else rng.integers(0, 256, (16, 16), dtype=np.uint8)
+            pixels = np.stack([np.roll(grid, 5 * c) for c in range(channels)], -1)
+            pictures.append({"x": self.relative(name, i, png(pixels if channels == 3 else pixels[..., 0]))})
+            for other, of in others:
+                np.save(self.path(f"{name}/{other}{i}.npy"), rng.normal(0, 1, of).astype(np.float32))
+                pictures[-1][other] = f"{other}{i}.npy"
+        data = self.write(f"{name}/list.json", json.dumps(pictures))
+        inputs = [value(n, of) for n, of in shapes.items()]
+        self.convert(name, nodes, inputs, [value("y", None)], constants)
+        built = self.path(name + "8.sinter")
+        self.run_sinter("convert", self.path(name + ".onnx"), "-o", built, "--target", "cortex-m4", "--target", "x86_64",
+                        "--input-type", "x=uint8", "--quantize", "int8", "--force-int8", "--calibrate", data, *flags)
+        plain = self.path(name + ".sinter")
+        return data, self.output(plain, data, *[f for f in flags if f not in ("--layout", "nhwc")]), self.output(built, data), built
+
+    def relative(self, name, i, data):
+        self.write(f"{name}/{i}.png", data)
+        return f"{i}.png"
+
+    def floats_of(self, built):
+        """Results of float32 as large as a picture, in the plan for microcontrollers."""
+        steps = json.loads(self.run_sinter("inspect", built, "--steps", "--json", "--target", "cortex-m4").out)["steps"]
+        shapes = [f"float32[1,{dims}]" for dims in ("16,16,3", "3,16,16", "16,16,1", "1,16,16", "768")]
+        return [(s["op"], o) for s in steps for o in s["outputs"] if any(shape in o for shape in shapes)]
+
+    def test_bytes_stay_bytes_until_the_first_product(self):
+        rng = np.random.default_rng(5)
+
+        def weights(name, *shape):
+            return numpy_helper.from_array(rng.normal(0, 0.4, shape).astype(np.float32), name)
+
+        node, nchw, nhwc = helper.make_node, [1, 3, 16, 16], [1, 16, 16, 3]
+        conv = node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1])
+        relu = node("Relu", ["c"], ["y"])
+        last = [node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]), node("Conv", ["t", "w"], ["c"]), relu]
+        normal = ("--mean", "123.675,116.28,103.53", "--scale", "1/58.395,1/57.12,1/57.375")
+        half = ("--mean", "127.5", "--scale", "1/127.5")
+        cases = {
+            "colour": ([conv, relu], nchw, [weights("w", 4, 3, 3, 3)]),
+            "grey": ([conv, relu], [1, 1, 16, 16], [weights("w", 4, 1, 3, 3)]),
+            "nhwc": (last, nhwc, [weights("w", 4, 3, 3, 3)]),
+            "bytes_last": ([conv, relu], nchw, [weights("w", 4, 3, 3, 3)], ("--layout", "nhwc", *half)),
+            "centred": ([conv, relu], nchw, [weights("w", 4, 3, 3, 3)], ("--mean", "128", "--scale", "1/128")),
+            "halves": ([conv, relu], nchw, [weights("w", 4, 3, 3, 3)], half),
+            "channels": ([conv, relu], nchw, [weights("w", 4, 3, 3, 3)], normal),
+            "blue": ([conv, relu], nchw, [weights("w", 4, 3, 3, 3)], ("--channel-order", "bgr", *normal)),
+            "sigmoid": ([node("Sigmoid", ["x"], ["s"]), node("Conv", ["s", "w"], ["c"]), relu], nchw, [weights("w", 4, 3, 3, 3)]),
+            "pooled": ([node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2], strides=[2, 2]), node("Conv", ["p", "w"], ["c"]), relu],
+                       nchw, [weights("w", 4, 3, 3, 3)]),
+            "twice": ([conv, node("Conv", ["x", "v"], ["d"]), node("Add", ["c", "d"], ["y"])], nchw,
+                      [weights("w", 4, 3, 3, 3), weights("v", 4, 3, 1, 1)]),
+            "joined": ([conv, node("Concat", ["c", "x"], ["j"], axis=1), node("Conv", ["j", "v"], ["y"])], nchw,
+                       [weights("w", 4, 3, 3, 3), weights("v", 2, 7, 1, 1)]),
+            "flat": ([node("Flatten", ["x"], ["f"]), node("Gemm", ["f", "w"], ["y"])], nchw, [weights("w", 768, 5)]),
+            "two": ([conv, node("Gemm", ["z", "v"], ["g"]), node("Reshape", ["g", "to"], ["r"]), node("Add", ["c", "r"], ["y"])], nchw,
+                    [weights("w", 4, 3, 3, 3), weights("v", 8, 4), numpy_helper.from_array(np.array([1, 4, 1, 1]), "to")],
+                    ("--scale", "1/255"), [("z", [1, 8])]),
+        }
+        for name, case in cases.items():
+            with self.subTest(name):
+                _, want, got, built = self.both(name, *case)
+                self.assertGreater(10 * np.log10((want**2).sum() / ((want - got) ** 2).sum()), 32)
+                self.assertEqual(self.floats_of(built), [])
+
+    def test_bytes_are_those_of_dequantized_inputs(self):
+        """The same file as with the integers' scale in the ONNX model: not one bit of a result differs."""
+        rng, shape = np.random.default_rng(6), [1, 3, 16, 16]
+        w = numpy_helper.from_array(rng.normal(0, 0.3, (4, 3, 3, 3)).astype(np.float32), "w")
+        nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["y"])]
+        for zero, scale in ((0, 1 / 255), (128, 1 / 128), (255, 1)):
+            with self.subTest(zero=zero, scale=scale):
+                data, _, got, built = self.both("exact", nodes, shape, [w], ("--mean", str(zero), "--scale", repr(float(np.float32(scale)))))
+                given = [helper.make_node("DequantizeLinear", ["b", "s", "z"], ["x"]), *nodes]
+                constants = [w, numpy_helper.from_array(np.float32(scale), "s"), numpy_helper.from_array(np.uint8(zero), "z")]
+                self.convert("given", given, [value("b", shape, TensorProto.UINT8)], [value("y", None)], constants)
+                twin, listed = self.path("given8.sinter"), self.path("exact/twin.json")
+                with open(data, encoding="utf-8") as f:
+                    pictures = [{"b": entry["x"]} for entry in json.load(f)]
+                self.write("exact/twin.json", json.dumps(pictures))
+                self.run_sinter("convert", self.path("given.onnx"), "-o", twin, "--target", "cortex-m4", "--target", "x86_64",
+                                "--quantize", "int8", "--force-int8", "--calibrate", listed)
+                np.testing.assert_array_equal(got, self.output(twin, listed))
+                arenas = [{p["target"]: p["arena_bytes"] for p in json.loads(self.run_sinter("inspect", f, "--json").out)["profiles"]}
+                          for f in (built, twin)]
+                self.assertEqual(*arenas)
 
     def test_float16_and_named_inputs(self):
         source, plain = self.network("half", kind=TensorProto.FLOAT16)

@@ -9,6 +9,7 @@
 #include "converter/cost/work.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
+#include "converter/quantize/integers/given_integers.h"
 #include "converter/quantize/integers/integer_form.h"
 #include "converter/quantize/integers/integer_recurrent.h"
 #include "converter/quantize/integers/integer_rows.h"
@@ -199,7 +200,8 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
   const auto fed = [&](const Node& node) {
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
       const int p = id < 0 ? -1 : uses.producer[static_cast<size_t>(id)];
-      return p >= 0 && roles[static_cast<size_t>(p)] == Role::kInteger;
+      return p >= 0 && (roles[static_cast<size_t>(p)] == Role::kInteger ||
+                        given_integers(g, g.nodes[static_cast<size_t>(p)]));
     });
   };
   const auto read = [&](const Node& node) {

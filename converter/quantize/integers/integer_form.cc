@@ -116,6 +116,7 @@ int IntegerForm::run() {
 }
 
 int IntegerForm::run_signs() {
+  if (rounded_here_ && !quantizes_) return 0;  // bytes become floats as they are
   for (int n = 0; n < e.size(); ++n)
     if (!e.erased(n)) make_signed(n);
   return e.commit();
@@ -128,7 +129,8 @@ int integer_form(Graph& graph) {
 }
 
 int rounded_integer_form(Graph& graph) {
-  int changes = until_stable(graph, [](Graph& g) { return IntegerForm(g, true).run(); });
+  int changes = IntegerForm(graph, true).run_signs();
+  changes += until_stable(graph, [](Graph& g) { return IntegerForm(g, true).run(); });
   for (Node& node : graph.nodes)
     for (const auto& body : node.bodies) changes += rounded_integer_form(*body);
   return changes;

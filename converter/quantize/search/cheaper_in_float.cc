@@ -7,6 +7,7 @@
 
 #include "converter/cost/node_cost.h"
 #include "converter/passes/min_cut.h"
+#include "converter/quantize/integers/given_integers.h"
 #include "converter/quantize/integers/table_functions.h"
 
 namespace sinter::convert {
@@ -38,7 +39,9 @@ class Borders {
     return root(id) != id && is_function(roots_, node) && root(node.outputs[0]) == root(id);
   }
   bool crosses(ValueId id) const {
-    return id >= 0 && !g_.is_constant(id) && g_.value(id).dtype == DType::kFloat32 && !inner(id);
+    if (id < 0 || g_.is_constant(id) || g_.value(id).dtype != DType::kFloat32 || inner(id)) return false;
+    const int p = uses_.producer[static_cast<size_t>(id)];
+    return p < 0 || !given_integers(g_, g_.nodes[static_cast<size_t>(p)]);
   }
   double rounding(ValueId id) const { return boundary_cost(cpu_, element_count(g_.value(id).dims)); }
   double widening(ValueId id) const {

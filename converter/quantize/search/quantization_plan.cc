@@ -4,6 +4,7 @@
 #include <set>
 
 #include "converter/passes/pass.h"
+#include "converter/quantize/integers/given_integers.h"
 #include "converter/quantize/integers/integer_form.h"
 #include "converter/quantize/weights/product_weights.h"
 #include "converter/quantize/weights/weight_only.h"
@@ -86,6 +87,10 @@ IntegerGraph build(const QuantizationPlan& plan) {
   tell_wide(plan, roles, &result.layers);
   std::map<ValueId, QuantParams> params = plan.params;
   for (const auto& [id, wide] : plan.wide) params[id] = wide.params;
+  for (const Node& node : plan.graph.nodes)
+    if (const auto given = given_integers(plan.graph, node))
+      if (const auto at = params.find(node.outputs[0]); at != params.end() && at->second.type == given->type)
+        at->second = *given;
   result.rounded = place_quantizers(result.graph, roles, params);
   if (plan.correct) plan.correct(result.graph, plan.graph);
   RecurrentScales scales = plan.recurrent;
