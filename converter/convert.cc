@@ -479,11 +479,17 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
       };
     std::vector<Graph*> others;
     each_other([&](Graph& other) { others.push_back(&other); });
+    quantization.integer_outputs = mark_integer_outputs(*graph, options.public_types);
+    for (Graph* other : others) mark_integer_outputs(*other, options.public_types);
     report.quantized = quantize_graph(*graph, *samples, quantization, others);
     report.quantized->mode = options.quantize;
     report.withheld = short_of(*report.quantized, options);
     if (!report.withheld.empty()) return report;
     warn_without_integers(*report.quantized, options, diagnostics);
+  }
+  if (options.public_types.any()) {
+    give_public_types(*graph, options.public_types);
+    each_other([&](Graph& other) { give_public_types(other, options.public_types); });
   }
   if (exact)
     report.layers =

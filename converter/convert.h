@@ -19,6 +19,7 @@
 #include "converter/passes/pass.h"
 #include "converter/plan/fit_arena.h"
 #include "converter/plan/planner.h"
+#include "converter/quantize/integers/public_integers.h"
 #include "converter/quantize/quantize.h"
 #include "converter/quantize/report/layer_report.h"
 #include "converter/quantize/search/metric.h"
@@ -55,6 +56,7 @@ struct ConversionOptions {
   // weights alone need none, and are measured with them.
   std::string quantize;
   int64_t block = 32;
+  PublicTypes public_types;        // --input-type int8, --output-type
   bool round_activations = false;  // --activations int8
   std::string calibrate;
   int64_t samples = -1;

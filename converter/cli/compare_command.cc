@@ -211,11 +211,35 @@ void print_layers(const LayerNoise& noise, bool all) {
   print_text(fmt::format("SQNR in dB; own: with exact operands, all: with the model's own operands\n"));
 }
 
+// Refuses a second model that takes or gives integers where the first has floats: their numbers differ by a
+// scale.
+void check_kinds(const Model& first, uint32_t first_entry, const Model& second, uint32_t entry) {
+  const auto check = [](const char* kind, const char* flag, const PortInfo& a, const PortInfo& b) {
+    if (is_float(a.dtype) && is_integer(b.dtype))
+      throw UsageError(fmt::format(
+          "{} '{}' is {} in A but {} in B, whose numbers have a scale; compare a file that was "
+          "converted without {} {}",
+          kind, printable(b.name), dtype_name(a.dtype), dtype_name(b.dtype), flag, dtype_name(b.dtype)));
+  };
+  for (uint32_t i = 0; i < second.input_count(entry); ++i)
+    if (const int at = first.find_input(second.input(i, entry).name, first_entry); at >= 0)
+      check("input", "--input-type", first.input(static_cast<uint32_t>(at), first_entry),
+            second.input(i, entry));
+  for (uint32_t i = 0; i < second.output_count(entry); ++i)
+    if (const int at = first.find_output(second.output(i, entry).name, first_entry); at >= 0)
+      check("output", "--output-type", first.output(static_cast<uint32_t>(at), first_entry),
+            second.output(i, entry));
+}
+
 void run_compare(CompareArguments a, Outcome& outcome) {
   for (const auto& [flag, given] : {std::pair("--rtol", a.rtol), std::pair("--atol", a.atol)})
     if (given && !(*given >= 0))
       throw UsageError(fmt::format("{} {:g}: a difference cannot be below 0; give 0 or more", flag, *given));
   Preprocessing how = a.data.preprocessing();
+  if (port_type("--input-type", a.input_type).type == DType::kInt8)
+    throw UsageError(
+        "--input-type int8: compare gives both models the same float32 numbers; compare a file that was "
+        "converted without it");
   if (!a.input_type.empty()) a.conversion.input_type = a.input_type, a.conversion.data = a.data;
   const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
   // The key is that of the .sinter files.
@@ -257,6 +281,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     outcome.refuse(a.common, diagnostics);
     return;
   }
+  check_kinds(first->model(), first->session().entry(), second.model(), entry);
   constexpr double kQuantized = 20;
   const bool quantized = has_quantized_values(second.model(), entry) &&
                          (onnx || !has_quantized_values(first->model(), first->session().entry()));

@@ -396,7 +396,11 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   if (a.max_arena) options.max_arena = static_cast<uint64_t>(*a.max_arena);
   options.details = !a.report.empty();
   options.preprocessing = a.data.preprocessing();
-  set_byte_inputs(a.input_type, &options.preprocessing, &options.lowering);
+  if (const PortType input = port_type("--input-type", a.input_type); input.type == DType::kInt8)
+    options.public_types.inputs = input;
+  else
+    set_byte_inputs(input, &options.preprocessing, &options.lowering);
+  if (!a.output_type.empty()) options.public_types.outputs = port_type("--output-type", a.output_type);
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
   options.passes.dump_after = a.dump_after;

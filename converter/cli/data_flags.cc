@@ -32,14 +32,28 @@ void DataFlags::add_to(CLI::App& command) {
       "one ends the command");
 }
 
-void set_byte_inputs(const std::string& input_type, Preprocessing* how, LoweringOptions* lowering) {
-  if (input_type.empty()) return;
-  const size_t equals = input_type.rfind('=');
-  const bool named = equals != std::string::npos && equals > 0;
-  if ((named ? input_type.substr(equals + 1) : input_type) != "uint8")
+PortType port_type(const std::string& flag, const std::string& text) {
+  if (text.empty()) return {};
+  const size_t equals = text.rfind('=');
+  const bool named = equals != std::string::npos && equals > 0, output = flag == "--output-type";
+  const std::string type = named ? text.substr(equals + 1) : text;
+  PortType found{named ? text.substr(0, equals) : std::string(), DType::kNone};
+  if (type == "uint8") found.type = DType::kUint8;
+  if (type == "int8") found.type = DType::kInt8;
+  if (type == "float32" && output) found.type = DType::kFloat32;
+  if (found.type == DType::kNone)
     throw UsageError(
-        fmt::format("--input-type {}: inputs can be bytes only; give uint8 or INPUT=uint8", input_type));
-  lowering->bytes = ByteInputs{named ? input_type.substr(0, equals) : std::string(), *how};
+        output
+            ? fmt::format("{} {}: outputs can be int8, uint8 or float32; give one of these, or OUTPUT=TYPE",
+                          flag, text)
+            : fmt::format("{} {}: inputs can be uint8 or int8; give one of these, or INPUT=TYPE", flag,
+                          text));
+  return found;
+}
+
+void set_byte_inputs(const PortType& input, Preprocessing* how, LoweringOptions* lowering) {
+  if (input.type == DType::kNone) return;
+  lowering->bytes = ByteInputs{input.port, *how};
   how->built_in = true;
 }
 

@@ -6,6 +6,7 @@
 
 #include "converter/data/preprocessing.h"
 #include "converter/import/lower.h"
+#include "converter/quantize/integers/public_integers.h"
 
 namespace sinter::convert {
 
@@ -25,7 +26,10 @@ struct DataFlags {
   }
 };
 
-// --input-type as given ("": not): sets what is built into the model. Throws UsageError.
-void set_byte_inputs(const std::string& input_type, Preprocessing* how, LoweringOptions* lowering);
+// TYPE or PORT=TYPE as given; no type: "". Throws UsageError where it is none of uint8, int8 and, for
+// outputs, float32.
+PortType port_type(const std::string& flag, const std::string& text);
+// --input-type uint8: sets what is built into the model.
+void set_byte_inputs(const PortType& input, Preprocessing* how, LoweringOptions* lowering);
 
 }  // namespace sinter::convert

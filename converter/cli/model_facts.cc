@@ -23,8 +23,18 @@ uint32_t output_value(const FileView& view, uint32_t i) {
   return view.entry_program().outputs()->Get(i)->value();
 }
 
-std::string port_text(const char* what, const char* name, const std::string& type, bool bindable) {
-  return fmt::format("{:<9} {}  {}{}\n", what, printable(name), type, bindable ? "  bindable" : "");
+std::string port_text(const char* what, const char* name, const std::string& type, const fb::Value& value,
+                      bool bindable) {
+  std::string numbers;
+  if (value.scale() > 0) numbers = fmt::format("  (q - {}) * {}", value.zero_point(), value.scale());
+  return fmt::format("{:<9} {}  {}{}{}\n", what, printable(name), type, numbers,
+                     bindable ? "  bindable" : "");
+}
+
+// What integers represent.
+void add_scale(const FileView& view, uint32_t value, nlohmann::json* port) {
+  const fb::Value& v = *view.entry_program().values()->Get(value);
+  if (v.scale() > 0) (*port)["scale"] = v.scale(), (*port)["zero_point"] = v.zero_point();
 }
 
 // The bounded axes of an input, whose lengths callers give; empty: it has none.
@@ -61,10 +71,14 @@ nlohmann::json ports_json(const Model& model, uint32_t entry) {
   for (uint32_t i = 0; i < model.input_count(entry); ++i) {
     nlohmann::json input = port_json(model.input(i, entry), is_bindable(view, input_value(view, i)));
     input["lengths"] = lengths_json(view, i);
+    add_scale(view, input_value(view, i), &input);
     json["inputs"].push_back(std::move(input));
   }
-  for (uint32_t i = 0; i < model.output_count(entry); ++i)
-    json["outputs"].push_back(port_json(model.output(i, entry), is_bindable(view, output_value(view, i))));
+  for (uint32_t i = 0; i < model.output_count(entry); ++i) {
+    nlohmann::json output = port_json(model.output(i, entry), is_bindable(view, output_value(view, i)));
+    add_scale(view, output_value(view, i), &output);
+    json["outputs"].push_back(std::move(output));
+  }
   json["states"] = states_json(view);
   return json;
 }
@@ -74,9 +88,11 @@ std::string ports_text(const Model& model, uint32_t entry) {
   const FileView view(model, model.default_profile(), entry);
   for (uint32_t i = 0; i < model.input_count(entry); ++i)
     text += port_text("input", model.input(i, entry).name, input_type(model, i, entry),
+                      *view.entry_program().values()->Get(input_value(view, i)),
                       is_bindable(view, input_value(view, i)));
   for (uint32_t i = 0; i < model.output_count(entry); ++i)
     text += port_text("output", model.output(i, entry).name, output_type(view, model.output(i, entry), i),
+                      *view.entry_program().values()->Get(output_value(view, i)),
                       is_bindable(view, output_value(view, i)));
   return text + states_text(view);
 }

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,7 +44,9 @@ struct QuantizeOptions {
   std::vector<std::string> keep_float;  // names of nodes, or of what they compute
   bool adaptive_rounding = false;       // however long it takes
   bool force_int8 = false;              // also where float is faster
-  Cpu cpu = Cpu::kAvx512Vnni;           // of the device: its costs decide where float is faster
+  // Names of outputs whose producer is a Copy and that are to be integers (integers/public_integers.h).
+  std::set<std::string> integer_outputs;
+  Cpu cpu = Cpu::kAvx512Vnni;  // of the device: its costs decide where float is faster
   // Operations in float will be refused: integers that nothing gains by too, and rather 16 bits than float.
   bool require_int8 = false;
   // SQNR that every output must have, in dB, on samples that the ranges were not chosen by;

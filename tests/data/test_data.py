@@ -3,7 +3,7 @@
 
     test_data.py [--sinter PROGRAM] [unittest options]
 
-Expected pixels are those of Pillow (files/expected.npz, made by make_files.py). About 9 s of processor time.
+Expected pixels are those of Pillow (files/expected.npz, made by make_files.py). About 12 s of processor time.
 """
 import json
 import os
@@ -648,6 +648,49 @@ class Bytes(Case):
                           for f in (built, twin)]
                 self.assertEqual(*arenas)
 
+    def test_integers_as_inputs_and_outputs(self):
+        rng, shape, flags = np.random.default_rng(7), [1, 3, 16, 16], ("--mean", "100", "--scale", "1/60")
+        nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["r"]),
+                 helper.make_node("GlobalAveragePool", ["r"], ["p"]), helper.make_node("Flatten", ["p"], ["f"]),
+                 helper.make_node("Gemm", ["f", "v"], ["y"])]
+        constants = [numpy_helper.from_array(rng.normal(0, 0.4, dims).astype(np.float32), name)
+                     for name, dims in (("w", (8, 3, 3, 3)), ("v", (8, 5)))]
+        data, want, _, _ = self.both("ints", nodes, shape, constants, flags)
+        source, plain = self.path("ints.onnx"), self.path("ints-float-ports.sinter")
+        quantize = ["--quantize", "int8", "--force-int8", "--calibrate", data, *flags]
+        self.run_sinter("convert", source, "-o", plain, *quantize)
+        floats = self.output(plain, data, *flags)
+        for given, made in (("int8", None), (None, "int8"), (None, "uint8"), ("int8", "uint8"), ("x=int8", "y=int8"), ("int8", "float32")):
+            with self.subTest(given=given, made=made):
+                built = self.path("ints8.sinter")
+                types = [*(["--input-type", given] if given else []), *(["--output-type", made] if made else [])]
+                self.run_sinter("convert", source, "-o", built, *quantize, *types)
+                facts = json.loads(self.run_sinter("inspect", built, "--json").out)
+                x, y = facts["inputs"][0], facts["outputs"][0]
+                self.assertEqual((x["type"], y["type"]),
+                                 ("int8" if given else "float32", made.split("=")[-1] if made else "float32"))
+                self.assertIn("(q - ", self.run_sinter("inspect", built).out)
+                got = self.output(built, data, *flags)
+                if given:
+                    # A picture is rounded as its declared scale says.
+                    pixels = [np.arange(256, dtype=np.float32).reshape(16, 16)]
+                    real = (np.stack([np.roll(pixels[0], 5 * c) for c in range(3)]) - 100) * np.float32(1 / 60)
+                    q = np.clip(np.rint(real / np.float32(x["scale"])) + x["zero_point"], -128, 127).astype(np.int8)
+                    np.save(self.path("q.npy"), q[None])
+                    np.testing.assert_array_equal(self.output(built, self.path("q.npy")), got[:1])
+                    np.save(self.path("real.npy"), real[None])
+                    self.run_sinter("run", built, "--inputs", self.path("real.npy"), code=5, words=["int8", "float32"])
+                    # Pixels without their scale.
+                    self.run_sinter("run", built, "--inputs", data, code=5, words=["--mean and --scale"])
+                    self.run_sinter("run", built, "--inputs", data, "--scale", "1", code=5, words=["outside the range"])
+                if made not in (None, "float32"):
+                    real = (got.astype(np.float64) - y["zero_point"]) * y["scale"]
+                    self.assertLessEqual(np.abs(real - floats).max(), y["scale"])
+                    self.run_sinter("compare", source, built, "--inputs", data, *flags, code=2, words=["in A", "in B"])
+                else:
+                    np.testing.assert_array_equal(got, floats)
+        self.assertGreater(10 * np.log10((want**2).sum() / ((want - floats) ** 2).sum()), 25)
+
     def test_float16_and_named_inputs(self):
         source, plain = self.network("half", kind=TensorProto.FLOAT16)
         built = self.path("half8.sinter")
@@ -677,7 +720,11 @@ class Bytes(Case):
         source, _ = self.network("conv")
         out = self.path("no.sinter")
         self.run_sinter("convert", source, "-o", out, "--input-type", "uint8", code=2, words=["--mean and --scale"])
-        self.run_sinter("convert", source, "-o", out, "--input-type", "int8", code=2, words=["uint8 or INPUT=uint8"])
+        self.run_sinter("convert", source, "-o", out, "--input-type", "int16", code=2, words=["uint8 or int8"])
+        self.run_sinter("convert", source, "-o", out, "--input-type", "int8", code=2, words=["'x'", "--quantize int8"])
+        self.run_sinter("convert", source, "-o", out, "--output-type", "int8", code=2, words=["'y'", "--quantize int8"])
+        self.run_sinter("convert", source, "-o", out, "--output-type", "z=int8", code=2, words=["z=int8", "no output"])
+        self.run_sinter("convert", source, "-o", out, "--output-type", "int16", code=2, words=["int8, uint8 or float32"])
         self.run_sinter("convert", source, "-o", out, "--input-type", "z=uint8", "--scale", "1", code=2, words=["z=uint8"])
         self.copying([5, 6, 7])
         self.run_sinter("convert", self.copying([5, 6, 7]).replace(".sinter", ".onnx"), "-o", out, "--input-type", "uint8",

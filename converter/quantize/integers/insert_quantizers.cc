@@ -206,7 +206,8 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
   };
   const auto read = [&](const Node& node) {
     const auto& readers = uses.readers[static_cast<size_t>(node.outputs[0])];
-    return std::any_of(readers.begin(), readers.end(),
+    return left.integer_outputs.contains(node.outputs[0]) ||
+           std::any_of(readers.begin(), readers.end(),
                        [&](int r) { return r >= 0 && roles[static_cast<size_t>(r)] != Role::kFloat; });
   };
   // A product whose result is kept in float: its operand must be rounded for it if nothing else is, or else

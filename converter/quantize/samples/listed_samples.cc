@@ -59,7 +59,7 @@ class ListedSamples final : public SampleSource {
     const auto decoded = [&](const auto& decode) {
       return list_.single ? decode() : or_skip_damaged(decode);
     };
-    const DataInput wanted{input.name, input.dtype, input.dims};
+    const DataInput wanted{input.name, input.dtype, input.dims, input.scale, input.zero_point};
     switch (kind_of_file(file)) {
       case FileKind::kPicture:
         return picture_input(decoded([&] { return decode_picture(bytes_of_file(file), what); }), what, wanted,

@@ -31,6 +31,9 @@ struct SampleInput {
   // Of integers that look up a constant table: its rows, 0 if there is none, and its name.
   int64_t rows = 0;
   std::string table = {};
+  // Of int8: q stands for the number (q - zero_point) * scale; 0: for itself.
+  double scale = 0;
+  int64_t zero_point = 0;
   // Per dim the smallest size of samples, where `dims` are the largest; empty: all have `dims`.
   Dims minima = {};
 };
