@@ -587,6 +587,9 @@ class Bytes(Case):
         shapes = [f"float32[1,{dims}]" for dims in ("16,16,3", "3,16,16", "16,16,1", "1,16,16", "768")]
         return [(s["op"], o) for s in steps for o in s["outputs"] if any(shape in o for shape in shapes)]
 
+    def tables_of(self, built):
+        return [s["op"] for s in json.loads(self.run_sinter("inspect", built, "--steps", "--json").out)["steps"]].count("Lut")
+
     def test_bytes_stay_bytes_until_the_first_product(self):
         rng = np.random.default_rng(5)
 
@@ -625,6 +628,7 @@ class Bytes(Case):
                 _, want, got, built = self.both(name, *case)
                 self.assertGreater(10 * np.log10((want**2).sum() / ((want - got) ** 2).sum()), 32)
                 self.assertEqual(self.floats_of(built), [])
+                self.assertEqual(self.tables_of(built), 2 if name == "joined" else 1)  # a Concat rounds to its own scale
 
     def test_bytes_are_those_of_dequantized_inputs(self):
         """The same file as with the integers' scale in the ONNX model: not one bit of a result differs."""
@@ -647,6 +651,37 @@ class Bytes(Case):
                 arenas = [{p["target"]: p["arena_bytes"] for p in json.loads(self.run_sinter("inspect", f, "--json").out)["profiles"]}
                           for f in (built, twin)]
                 self.assertEqual(*arenas)
+
+    def test_bytes_become_given_integers_by_tables(self):
+        """A quantized ONNX model with its Quantize of floats: not one bit of a result differs."""
+        rng, node, nchw = np.random.default_rng(8), helper.make_node, [1, 3, 16, 16]
+
+        def scalar(name, number, kind=np.float32):
+            return numpy_helper.from_array(np.array(number, kind), name)
+
+        pixels = np.stack([np.roll(np.arange(256, dtype=np.uint8).reshape(16, 16), 5 * c) for c in range(3)], -1)
+        picture = self.write("given.png", png(pixels))
+        w = numpy_helper.from_array(rng.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8), "w")
+        q, dq = "QuantizeLinear", "DequantizeLinear"
+        nodes = [node(q, ["r", "s", "z"], ["xq"]), node(dq, ["xq", "s", "z"], ["xd"]), node(dq, ["w", "sw", "zw"], ["wd"]),
+                 node("Conv", ["xd", "wd"], ["c"], pads=[1, 1, 1, 1]), node(q, ["c", "t", "u"], ["yq"]), node(dq, ["yq", "t", "u"], ["y"])]
+        for kind, zero in ((np.uint8, 0), (np.uint8, 114), (np.int8, -14)):
+            for name, scale, flags in (("unit", 1 / 255, ("--scale", "1/255")), ("half", 2 / 255, ("--mean", "127.5", "--scale", "1/127.5")),
+                                       ("channels", 0.0186, self.FLAGS), ("last", 0.0186, ("--layout", "nhwc", *self.FLAGS))):
+                with self.subTest(name, kind=kind.__name__, zero=zero):
+                    constants = [w, scalar("s", scale), scalar("z", zero, kind), scalar("sw", 0.01), scalar("zw", 0, np.int8), scalar("t", 0.1),
+                                 scalar("u", zero, kind)]
+                    # Relu is part of the tables.
+                    relu = [node("Relu", ["x"], ["r"])] if name == "half" else [node("Identity", ["x"], ["r"])]
+                    self.convert("given", relu + nodes, [value("x", nchw)], [value("y", None)], constants)
+                    built = self.path("given8.sinter")
+                    self.run_sinter("convert", self.path("given.onnx"), "-o", built, "--target", "cortex-m4", "--target", "x86_64",
+                                    "--input-type", "uint8", *flags)
+                    want = self.output(self.path("given.sinter"), picture, *[f for f in flags if f not in ("--layout", "nhwc")])
+                    self.assertGreater(len(np.unique(want)), 15)
+                    np.testing.assert_array_equal(self.output(built, picture), want)
+                    self.assertEqual(self.floats_of(built), [])
+                    self.assertEqual(self.tables_of(built), 3 if flags[-1] == self.FLAGS[-1] else 1)
 
     def test_integers_as_inputs_and_outputs(self):
         rng, shape, flags = np.random.default_rng(7), [1, 3, 16, 16], ("--mean", "100", "--scale", "1/60")

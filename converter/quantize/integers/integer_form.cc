@@ -4,6 +4,7 @@
 
 #include "converter/ir/op_traits.h"
 #include "converter/passes/pass.h"
+#include "converter/quantize/integers/byte_tables.h"
 
 namespace sinter::convert {
 
@@ -124,13 +125,16 @@ int IntegerForm::run_signs() {
 
 int integer_form(Graph& graph) {
   // All at once: each operation depends on the Quantize behind it.
-  const int changes = IntegerForm(graph).run_signs();
-  return changes + until_stable(graph, [](Graph& g) { return IntegerForm(g).run(); });
+  int changes = IntegerForm(graph).run_signs();
+  changes += tables_of_bytes(graph);
+  changes += until_stable(graph, [](Graph& g) { return IntegerForm(g).run(); });
+  return changes + until_stable(graph, join_tables);
 }
 
 int rounded_integer_form(Graph& graph) {
   int changes = IntegerForm(graph, true).run_signs();
   changes += until_stable(graph, [](Graph& g) { return IntegerForm(g, true).run(); });
+  changes += until_stable(graph, join_tables);
   for (Node& node : graph.nodes)
     for (const auto& body : node.bodies) changes += rounded_integer_form(*body);
   return changes;
