@@ -117,9 +117,32 @@ struct Difference {
   }
 };
 
+// An input or output of this name; without a type: the model has none.
+PortInfo port_of(const Model& model, uint32_t entry, bool input, const std::string& name) {
+  const int at = input ? model.find_input(name.c_str(), entry) : model.find_output(name.c_str(), entry);
+  if (at < 0) return {};
+  const auto i = static_cast<uint32_t>(at);
+  return input ? model.input(i, entry) : model.output(i, entry);
+}
+
+bool same_numbers(const PortInfo& a, const PortInfo& b) {
+  return a.dtype == b.dtype && integer_scale(a) == integer_scale(b);
+}
+
 struct OutputRow {
-  std::string name, problem;
-  Difference difference;
+  std::string name;
+  PortInfo a, b;
+  std::string problem = {};
+  Difference difference = {};
+
+  // Integers are compared as such where both have the same scale, else by their numbers.
+  void add(const ConstantPtr& x, const ConstantPtr& y, const CompareArguments& args) {
+    const auto numbers = [&](const ConstantPtr& array, const PortInfo& port) {
+      return port.scale > 0 && !same_numbers(a, b) ? as_numbers(array, integer_scale(port)) : array;
+    };
+    const ConstantPtr p = numbers(x, a), q = numbers(y, b);
+    difference.add(p->as_doubles(), q->as_doubles(), q->dtype(), args);
+  }
 };
 
 // Whether the arrays are the model's inputs as they are; else they are a stack of samples.
@@ -211,24 +234,33 @@ void print_layers(const LayerNoise& noise, bool all) {
   print_text(fmt::format("SQNR in dB; own: with exact operands, all: with the model's own operands\n"));
 }
 
-// Refuses a second model that takes or gives integers where the first has floats: their numbers differ by a
-// scale.
-void check_kinds(const Model& first, uint32_t first_entry, const Model& second, uint32_t entry) {
-  const auto check = [](const char* kind, const char* flag, const PortInfo& a, const PortInfo& b) {
-    if (is_float(a.dtype) && is_integer(b.dtype))
+// Refuses bytes of the second model that the first has floats for: what these are is not in the file.
+void check_bytes(const Model& first, uint32_t first_entry, const Model& second, uint32_t entry) {
+  for (uint32_t i = 0; i < second.input_count(entry); ++i) {
+    const PortInfo b = second.input(i, entry), a = port_of(first, first_entry, true, b.name);
+    if (is_float(a.dtype) && b.dtype == DType::kUint8)
       throw UsageError(fmt::format(
-          "{} '{}' is {} in A but {} in B, whose numbers have a scale; compare a file that was "
-          "converted without {} {}",
-          kind, printable(b.name), dtype_name(a.dtype), dtype_name(b.dtype), flag, dtype_name(b.dtype)));
-  };
-  for (uint32_t i = 0; i < second.input_count(entry); ++i)
-    if (const int at = first.find_input(second.input(i, entry).name, first_entry); at >= 0)
-      check("input", "--input-type", first.input(static_cast<uint32_t>(at), first_entry),
-            second.input(i, entry));
-  for (uint32_t i = 0; i < second.output_count(entry); ++i)
-    if (const int at = first.find_output(second.output(i, entry).name, first_entry); at >= 0)
-      check("output", "--output-type", first.output(static_cast<uint32_t>(at), first_entry),
-            second.output(i, entry));
+          "input '{}' is {} in A but uint8 in B; give --input-type uint8 and the other flags that B "
+          "was converted with",
+          printable(b.name), dtype_name(a.dtype)));
+  }
+}
+
+// The arrays as the first model takes them: numbers in place of the second one's integers, where it does not
+// take the same, rounded as the second one rounds numbers.
+Arrays for_first(const Arrays& arrays, const Model& first, uint32_t first_entry, const Model& second,
+                 uint32_t entry) {
+  Arrays out;
+  for (const auto& [name, array] : arrays) {
+    const PortInfo b = name.empty() ? second.input(0, entry) : port_of(second, entry, true, name),
+                   a = port_of(first, first_entry, true, b.name);
+    ConstantPtr given = array;
+    if (takes_numbers(b) && array->dtype() == DType::kFloat32)
+      given = as_integers(array, integer_scale(b), b.name);
+    if (takes_numbers(b) && !same_numbers(a, b)) given = as_numbers(given, integer_scale(b));
+    out.emplace_back(name, given);
+  }
+  return out;
 }
 
 void run_compare(CompareArguments a, Outcome& outcome) {
@@ -238,8 +270,8 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   Preprocessing how = a.data.preprocessing();
   if (port_type("--input-type", a.input_type).type == DType::kInt8)
     throw UsageError(
-        "--input-type int8: compare gives both models the same float32 numbers; compare a file that was "
-        "converted without it");
+        "--input-type int8: the file holds the scale of its int8 inputs, which compare reads there; leave "
+        "it out");
   if (!a.input_type.empty()) a.conversion.input_type = a.input_type, a.conversion.data = a.data;
   const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
   // The key is that of the .sinter files.
@@ -281,7 +313,8 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     outcome.refuse(a.common, diagnostics);
     return;
   }
-  check_kinds(first->model(), first->session().entry(), second.model(), entry);
+  const uint32_t first_entry = first->session().entry();
+  check_bytes(first->model(), first_entry, second.model(), entry);
   constexpr double kQuantized = 20;
   const bool quantized = has_quantized_values(second.model(), entry) &&
                          (onnx || !has_quantized_values(first->model(), first->session().entry()));
@@ -290,7 +323,11 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   const bool stacks = a.each || (arrays != nullptr && !one_sample(second.model(), entry, *arrays));
   inputs.begin(second.model(), stacks ? &second.session() : nullptr, entry);
   const int64_t samples = a.samples > 0 ? std::min(inputs.count(), a.samples) : inputs.count();
-  const Arrays all_in_float64 = onnx && arrays != nullptr ? in_float64(*arrays) : Arrays();
+  const auto to_first = [&](const Arrays& given) {
+    const Arrays numbers = for_first(given, first->model(), first_entry, second.model(), entry);
+    return onnx ? in_float64(numbers) : numbers;
+  };
+  const Arrays all_for_first = arrays != nullptr ? to_first(*arrays) : Arrays();
   if (a.stateful && !has_state(second.model()))
     throw UsageError(
         fmt::format("--stateful: {} keeps no state between runs; convert the model with --state", a.b));
@@ -307,10 +344,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     // First those of the file's own types, which a message about data that does not fit has to name.
     const InputData::Step step = *inputs.next();
     second.session().set_inputs(step.arrays, step.each);
-    if (onnx)
-      first->session().set_inputs(arrays != nullptr ? all_in_float64 : in_float64(step.arrays), step.each);
-    else
-      first->session().set_inputs(step.arrays, step.each);
+    first->session().set_inputs(arrays != nullptr ? all_for_first : to_first(step.arrays), step.each);
     Arrays ys;
     if (a.per_layer) {
       layers.run(first->session());
@@ -322,7 +356,9 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     }
     const Arrays xs = first->session().outputs();
     if (i == 0)
-      for (const auto& [name, x] : xs) rows.push_back({name, {}, {}});
+      for (const auto& [name, x] : xs)
+        rows.push_back({name, port_of(first->model(), first_entry, false, name),
+                        port_of(second.model(), entry, false, name)});
     for (size_t k = 0; k < xs.size(); ++k) {
       const ConstantPtr x = xs[k].second, y = find_array(ys, xs[k].first);
       if (!y)
@@ -330,7 +366,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
       else if (y->dims() != x->dims())
         rows[k].problem = fmt::format("{} against {}", to_string(x->dims()), to_string(y->dims()));
       else
-        rows[k].difference.add(x->as_doubles(), y->as_doubles(), y->dtype(), a);
+        rows[k].add(x, y, a);
     }
   }
   bool all = true;

@@ -51,6 +51,11 @@ std::string sizes(const Embedded& e, const LoadedModel& loaded) {
     (void)checked_bytes(info.dtype, info.dims, &bytes);
     size(fmt::format("{}_{}_BYTES", kind, i).c_str(), static_cast<size_t>(bytes),
          fmt::format("{} {}: {}", kind[0] == 'I' ? "Input" : "Output", i, type));
+    if (info.scale > 0)
+      text += fmt::format(
+          "/* An integer q is the number (q - zero point) * scale. */\n#define {0}_{1}_{2}_SCALE {3:#.9g}f\n"
+          "#define {0}_{1}_{2}_ZERO_POINT ({4})\n",
+          prefix, kind, i, info.scale, info.zero_point);
   };
   for (uint32_t i = 0; i < model.input_count(); ++i)
     port("INPUT", i, model.input(i), input_type(model, i, 0));

@@ -297,6 +297,8 @@ ConstantPtr HostSession::given(const Arrays& arrays, uint32_t input) const {
   if (array->dtype() == bits) return Constant::mapped(port.dtype, array->dims(), array, array->load().bytes);
   if (array->dtype() == DType::kFloat32 && is_float(port.dtype) && bit_width(port.dtype) < 32)
     return rounded(array, port);
+  if (array->dtype() == DType::kFloat32 && takes_numbers(port))
+    return as_integers(array, integer_scale(port), port.name);
   if (array->dtype() != port.dtype)
     throw DataError(fmt::format("input '{}' is {} but the model takes {}", port.name,
                                 to_string(array->dtype(), array->dims()), input_type(model, input, entry_)));

@@ -12,6 +12,7 @@
 
 #include "converter/import/arrays.h"
 #include "converter/ir/custom_operators.h"
+#include "converter/quantize/samples/port_numbers.h"
 #include "converter/sign/keys.h"
 #include "sinter/sinter.h"
 
@@ -149,6 +150,10 @@ class HostSession {
 
 // Whether sessions keep values from run to run.
 inline bool has_state(const Model& model) { return model.state_count() > 0; }
+
+inline IntegerScale integer_scale(const PortInfo& port) { return {port.scale, port.zero_point}; }
+// Whether an input takes float32 numbers, too, which are rounded to its integers.
+inline bool takes_numbers(const PortInfo& port) { return port.dtype == DType::kInt8 && port.scale > 0; }
 
 // "float32[1,3,224,224]"
 std::string port_type(const PortInfo& port);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "converter/cli/file_view.h"
 #include "converter/cli/made_up_inputs.h"
 #include "converter/cli/terminal.h"
 #include "converter/data/file_list.h"
@@ -13,14 +12,10 @@ namespace sinter::convert {
 
 std::vector<SampleInput> sample_inputs(const Model& model, uint32_t entry) {
   std::vector<SampleInput> inputs;
-  const FileView view(model, model.default_profile(), entry);
   for (uint32_t i = 0; i < model.input_count(entry); ++i) {
     const PortInfo port = model.input(i, entry);
     inputs.push_back({port.name, port.dtype, Dims(port.dims.begin(), port.dims.end()), {}});
-    const fb::Program& program = view.entry_program();
-    const fb::Value& value = *program.values()->Get(program.inputs()->Get(i)->value());
-    if (port.dtype == DType::kInt8)
-      inputs.back().scale = value.scale(), inputs.back().zero_point = value.zero_point();
+    if (takes_numbers(port)) inputs.back().integers = integer_scale(port);
     for (size_t axis = 0; axis < port.dims.size(); ++axis)
       inputs.back().minima.push_back(model.input_range(i, static_cast<int>(axis), entry).minimum);
     if (inputs.back().minima == inputs.back().dims) inputs.back().minima.clear();

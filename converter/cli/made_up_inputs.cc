@@ -3,6 +3,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "converter/cli/host_session.h"
 #include "converter/ir/builder.h"
 #include "converter/quantize/samples/made_up_inputs.h"
 
@@ -12,7 +13,8 @@ Arrays made_up_inputs(const Model& model, uint32_t entry) {
   Arrays arrays;
   std::minstd_rand random(1);
   for (uint32_t i = 0; i < model.input_count(entry); ++i) {
-    const PortInfo port = model.input(i, entry);
+    PortInfo port = model.input(i, entry);
+    if (takes_numbers(port)) port.dtype = DType::kFloat32;
     const Dims dims(port.dims.begin(), port.dims.end());
     std::vector<double> items(static_cast<size_t>(element_count(dims)));
     for (double& x : items) {
@@ -33,7 +35,8 @@ Arrays random_inputs(const Model& model, uint64_t seed, uint32_t entry) {
   Arrays arrays;
   for (uint32_t i = 0; i < model.input_count(entry); ++i) {
     const PortInfo port = model.input(i, entry);
-    arrays.emplace_back(port.name, made.next(port.dtype, Dims(port.dims.begin(), port.dims.end()), -1, 1));
+    const DType type = takes_numbers(port) ? DType::kFloat32 : port.dtype;
+    arrays.emplace_back(port.name, made.next(type, Dims(port.dims.begin(), port.dims.end()), -1, 1));
   }
   return arrays;
 }

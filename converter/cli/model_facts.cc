@@ -10,10 +10,12 @@ namespace sinter::convert {
 namespace {
 
 nlohmann::json port_json(const PortInfo& port, bool bindable) {
-  return {{"name", port.name},
-          {"type", dtype_name(port.dtype)},
-          {"shape", std::vector<int64_t>(port.dims.begin(), port.dims.end())},
-          {"bindable", bindable}};
+  nlohmann::json json{{"name", port.name},
+                      {"type", dtype_name(port.dtype)},
+                      {"shape", std::vector<int64_t>(port.dims.begin(), port.dims.end())},
+                      {"bindable", bindable}};
+  if (port.scale > 0) json["scale"] = port.scale, json["zero_point"] = port.zero_point;
+  return json;
 }
 
 uint32_t input_value(const FileView& view, uint32_t i) {
@@ -23,18 +25,11 @@ uint32_t output_value(const FileView& view, uint32_t i) {
   return view.entry_program().outputs()->Get(i)->value();
 }
 
-std::string port_text(const char* what, const char* name, const std::string& type, const fb::Value& value,
-                      bool bindable) {
+std::string port_text(const char* what, const PortInfo& port, const std::string& type, bool bindable) {
   std::string numbers;
-  if (value.scale() > 0) numbers = fmt::format("  (q - {}) * {}", value.zero_point(), value.scale());
-  return fmt::format("{:<9} {}  {}{}{}\n", what, printable(name), type, numbers,
+  if (port.scale > 0) numbers = fmt::format("  (q - {}) * {}", port.zero_point, port.scale);
+  return fmt::format("{:<9} {}  {}{}{}\n", what, printable(port.name), type, numbers,
                      bindable ? "  bindable" : "");
-}
-
-// What integers represent.
-void add_scale(const FileView& view, uint32_t value, nlohmann::json* port) {
-  const fb::Value& v = *view.entry_program().values()->Get(value);
-  if (v.scale() > 0) (*port)["scale"] = v.scale(), (*port)["zero_point"] = v.zero_point();
 }
 
 // The bounded axes of an input, whose lengths callers give; empty: it has none.
@@ -71,14 +66,10 @@ nlohmann::json ports_json(const Model& model, uint32_t entry) {
   for (uint32_t i = 0; i < model.input_count(entry); ++i) {
     nlohmann::json input = port_json(model.input(i, entry), is_bindable(view, input_value(view, i)));
     input["lengths"] = lengths_json(view, i);
-    add_scale(view, input_value(view, i), &input);
     json["inputs"].push_back(std::move(input));
   }
-  for (uint32_t i = 0; i < model.output_count(entry); ++i) {
-    nlohmann::json output = port_json(model.output(i, entry), is_bindable(view, output_value(view, i)));
-    add_scale(view, output_value(view, i), &output);
-    json["outputs"].push_back(std::move(output));
-  }
+  for (uint32_t i = 0; i < model.output_count(entry); ++i)
+    json["outputs"].push_back(port_json(model.output(i, entry), is_bindable(view, output_value(view, i))));
   json["states"] = states_json(view);
   return json;
 }
@@ -87,12 +78,10 @@ std::string ports_text(const Model& model, uint32_t entry) {
   std::string text;
   const FileView view(model, model.default_profile(), entry);
   for (uint32_t i = 0; i < model.input_count(entry); ++i)
-    text += port_text("input", model.input(i, entry).name, input_type(model, i, entry),
-                      *view.entry_program().values()->Get(input_value(view, i)),
+    text += port_text("input", model.input(i, entry), input_type(model, i, entry),
                       is_bindable(view, input_value(view, i)));
   for (uint32_t i = 0; i < model.output_count(entry); ++i)
-    text += port_text("output", model.output(i, entry).name, output_type(view, model.output(i, entry), i),
-                      *view.entry_program().values()->Get(output_value(view, i)),
+    text += port_text("output", model.output(i, entry), output_type(view, model.output(i, entry), i),
                       is_bindable(view, output_value(view, i)));
   return text + states_text(view);
 }

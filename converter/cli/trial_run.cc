@@ -104,8 +104,8 @@ FirstRun run_on_made_up_inputs(const Model& model, HostSession& session) {
     FirstRun first;
     for (uint32_t i = 0; i < model.input_count(session.entry()); ++i) {
       const PortInfo port = model.input(i, session.entry());
-      first.inputs.emplace_back(port.name,
-                                made.next(port.dtype, Dims(port.dims.begin(), port.dims.end()), -1, 1));
+      const DType type = takes_numbers(port) ? DType::kFloat32 : port.dtype;
+      first.inputs.emplace_back(port.name, made.next(type, Dims(port.dims.begin(), port.dims.end()), -1, 1));
     }
     session.set_inputs(first.inputs);
     try {

@@ -106,17 +106,14 @@ ConstantPtr as_type(std::vector<float> numbers, const std::string& what, const D
                            input.dtype == DType::kInt32 || input.dtype == DType::kInt64;
     const int bits = static_cast<int>(bit_width(input.dtype)) - (is_signed ? 1 : 0);
     const double high = std::ldexp(1.0, bits) - 1, low = is_signed ? -std::ldexp(1.0, bits) : 0;
-    // Saturation is for what lies outside the range of most data, not for numbers of another scale.
-    const double beyond = input.scale > 0 ? high - low : 0;
     for (float& x : numbers) {
-      if (input.scale > 0) x = x / static_cast<float>(input.scale) + static_cast<float>(input.zero_point);
       const float rounded = std::nearbyint(x);
-      if (!(rounded >= low - beyond && rounded <= high + beyond))
+      if (!(rounded >= low && rounded <= high))
         throw DataError(
             fmt::format("{}: the number {:g} is outside the range of input '{}' ({}); give other --mean "
                         "and --scale",
                         what, x, input.name, dtype_name(input.dtype)));
-      x = std::clamp(rounded, static_cast<float>(low), static_cast<float>(high));
+      x = rounded;
     }
   }
   ConstantPtr floats = Constant::of<float>(DType::kFloat32, input.dims, numbers);
@@ -137,7 +134,7 @@ std::string frames_text(const Sound& sound) {
 ConstantPtr picture_input(Picture picture, const std::string& what, const DataInput& input,
                           const Preprocessing& how) {
   const PictureAxes axes = picture_axes(input, how);
-  if ((is_float(input.dtype) || input.scale > 0) && how.mean.empty() && how.scale.empty())
+  if (is_float(input.dtype) && how.mean.empty() && how.scale.empty())
     throw DataError(fmt::format(
         "{}: input '{}' is {}; give --mean and --scale as the model was trained with them: the number "
         "is (pixel - mean) * scale (--scale 1: 0 to 255; --scale 1/255: 0 to 1)",

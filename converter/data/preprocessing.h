@@ -55,9 +55,6 @@ struct DataInput {
   std::string name;
   DType dtype = DType::kNone;
   Dims dims;
-  // An integer q stands for the number (q - zero_point) * scale; 0: for itself.
-  double scale = 0;
-  int64_t zero_point = 0;
 };
 
 // Where the axes of an input's pixels are.
@@ -73,8 +70,7 @@ PictureAxes picture_axes(const DataInput& input, const Preprocessing& how);
 std::vector<float> mean_of_channels(const Preprocessing& how, int64_t channels);
 std::vector<float> scale_of_channels(const Preprocessing& how, int64_t channels);
 
-// Resized, converted, and arranged. Integer inputs take rounded numbers (half to even) within their range;
-// with a scale, the integers of these numbers, saturated.
+// Resized, converted, and arranged. Integer inputs take rounded numbers (half to even) within their range.
 // Float inputs need `mean` or `scale`, because no default is right for most models. `what` names the file.
 // Throws DataError.
 ConstantPtr picture_input(Picture picture, const std::string& what, const DataInput& input,

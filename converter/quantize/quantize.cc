@@ -305,7 +305,7 @@ Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource
 QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options,
                                std::span<Graph* const> others) {
   require_stage(graph, Stage::kRewritten, "quantization");
-  dequantize_bytes(graph);
+  const std::vector<size_t> byte_inputs = dequantize_bytes(graph);
   for (Graph* other : others) dequantize_bytes(*other);
   // Before it takes minutes.
   for (const Graph* other : others)
@@ -323,7 +323,12 @@ QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const Quanti
   KeptPackings packings(std::max(bytes / 2, size_t{8} << 20));
   QuantizeOptions with = options;
   with.runner.packings = &packings;
-  return Quantizer(graph, samples, with, others).run();
+  QuantizeSummary summary = Quantizer(graph, samples, with, others).run();
+  for (const size_t i : byte_inputs) {
+    graph.value(graph.inputs[i]).scale = 0;
+    for (Graph* other : others) other->value(other->inputs[i]).scale = 0;
+  }
+  return summary;
 }
 
 }  // namespace sinter::convert

@@ -30,6 +30,8 @@ struct Port {
   std::string name, dtype;
   std::vector<int64_t> shape;
   std::vector<int64_t> minima;  // of an input's axes
+  float scale = 0;
+  int32_t zero_point = 0;
 };
 
 // A model file's bytes, aligned as Runner::open() takes them.
@@ -164,7 +166,12 @@ class Session {
     const uint32_t count = inputs ? model.input_count(entry) : model.output_count(entry);
     for (uint32_t i = 0; i < count; ++i) {
       const PortInfo port = inputs ? model.input(i, entry) : model.output(i, entry);
-      list.push_back({port.name, dtype_name(port.dtype), {port.dims.begin(), port.dims.end()}, {}});
+      list.push_back({port.name,
+                      dtype_name(port.dtype),
+                      {port.dims.begin(), port.dims.end()},
+                      {},
+                      port.scale,
+                      port.zero_point});
       for (size_t axis = 0; axis < port.dims.size() && inputs; ++axis)
         list.back().minima.push_back(model.input_range(i, static_cast<int>(axis), entry).minimum);
     }
@@ -243,7 +250,9 @@ void add_session(nb::module_& m) {
       .def_prop_ro("name", [](const Port& p) { return nb::bytes(p.name.data(), p.name.size()); })
       .def_ro("dtype", &Port::dtype)
       .def_ro("shape", &Port::shape)
-      .def_ro("minima", &Port::minima);
+      .def_ro("minima", &Port::minima)
+      .def_ro("scale", &Port::scale)
+      .def_ro("zero_point", &Port::zero_point);
   nb::class_<Options>(m, "Options")
       .def_static("of", &options_of, nb::kw_only(), nb::arg("threads"), nb::arg("backends"),
                   nb::arg("backend").none(), nb::arg("profile").none(), nb::arg("entry").none(),

@@ -16,11 +16,34 @@ Inputs = Mapping[str, Array] | Sequence[Array] | Array | None
 
 
 class Port(NamedTuple):
-    """An input or output of a model. Bounded dimensions have their maximum here."""
+    """An input or output of a model. Bounded dimensions have their maximum here.
+
+    Where `scale` is not 0, an integer q is the number (q - zero_point) * scale: quantize() and dequantize() convert arrays.
+    """
 
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
+    scale: float = 0.0
+    zero_point: int = 0
+
+    def quantize(self, numbers: Any) -> Array:
+        """The integers of these numbers, rounded half to even and saturated."""
+        self._has_scale("quantize")
+        x = np.asarray(numbers, np.float32)
+        if np.isnan(x).any():
+            raise InputError(f"'{self.name}': the array contains NaN, which no integer is")
+        limits = np.iinfo(self.dtype)
+        return np.clip(np.rint(x / np.float32(self.scale)) + self.zero_point, limits.min, limits.max).astype(self.dtype)
+
+    def dequantize(self, integers: Any) -> Array:
+        """The numbers of these integers, in float32."""
+        self._has_scale("dequantize")
+        return (np.asarray(integers, np.float32) - np.float32(self.zero_point)) * np.float32(self.scale)
+
+    def _has_scale(self, method: str) -> None:
+        if self.scale == 0:
+            raise UsageError(f"{method}(): '{self.name}' ({self.dtype.name}) does not have a scale; its elements are the numbers themselves")
 
     def __str__(self) -> str:
         return f"{self.name} {self.dtype.name}[{','.join(map(str, self.shape))}]"
@@ -312,7 +335,7 @@ def _ports(session: _native.Session, inputs: bool, entry: int) -> list[tuple[Por
     for port in session.ports(inputs, entry):
         name = port.name.decode("utf-8", "surrogateescape")
         kind = arrays.dtype_of(port.dtype, f"{'input' if inputs else 'output'} '{name}'")
-        ports.append((Port(name, kind, tuple(port.shape)), kind, tuple(port.minima)))
+        ports.append((Port(name, kind, tuple(port.shape), port.scale, port.zero_point), kind, tuple(port.minima)))
     return ports
 
 
@@ -379,8 +402,9 @@ def _check(array: Any, port: Port, kind: str, writes: bool = False, slot: _Slot 
         raise InputError(f"{what} is {type(array).__name__}; give a NumPy array: numpy.asarray(x, dtype='{port.dtype.name}')")
     if array.dtype != port.dtype:
         order = " of the other byte order" if array.dtype.newbyteorder() == port.dtype else ""
+        remedy = "port.quantize(array), with this port of model.inputs" if port.scale else f"array.astype('{port.dtype.name}')"
         raise InputError(f"{what} is {port.dtype.name}, but the array is {array.dtype.name}{order}; no value is converted silently: "
-                         f"give array.astype('{port.dtype.name}')")
+                         f"give {remedy}")
     if array.shape != port.shape and not (slot is not None and slot.takes(array.shape)):
         sizes = slot.sizes if slot is not None else str(list(port.shape))
         raise InputError(f"{what} has shape {sizes}, but the array has {list(array.shape)}; give an array of that shape")

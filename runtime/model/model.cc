@@ -92,7 +92,8 @@ const fb::Program* entry_of(const ModelState* state, uint32_t entry) {
 
 PortInfo port_info(const fb::Program& program, const fb::Port& port) {
   const fb::Value& value = *program.values()->Get(port.value());
-  return {text(port.name()), static_cast<DType>(value.dtype()), detail::port_dims(port, value)};
+  return {text(port.name()), static_cast<DType>(value.dtype()), detail::port_dims(port, value), value.scale(),
+          value.zero_point()};
 }
 
 int find_port(const flatbuffers::Vector<flatbuffers::Offset<fb::Port>>* ports, const char* name) {

@@ -713,17 +713,25 @@ class Bytes(Case):
                     q = np.clip(np.rint(real / np.float32(x["scale"])) + x["zero_point"], -128, 127).astype(np.int8)
                     np.save(self.path("q.npy"), q[None])
                     np.testing.assert_array_equal(self.output(built, self.path("q.npy")), got[:1])
-                    np.save(self.path("real.npy"), real[None])
-                    self.run_sinter("run", built, "--inputs", self.path("real.npy"), code=5, words=["int8", "float32"])
+                    # And so are floats.
+                    np.save(self.path("real.npy"), real[None].astype(np.float32))
+                    np.testing.assert_array_equal(self.output(built, self.path("real.npy")), got[:1])
+                    np.save(self.path("real.npy"), np.full(shape, np.nan, np.float32))
+                    self.run_sinter("run", built, "--inputs", self.path("real.npy"), code=5, words=["'x'", "NaN"])
                     # Pixels without their scale.
                     self.run_sinter("run", built, "--inputs", data, code=5, words=["--mean and --scale"])
-                    self.run_sinter("run", built, "--inputs", data, "--scale", "1", code=5, words=["outside the range"])
+                    self.run_sinter("run", built, "--inputs", data, "--scale", "1", code=5, words=["'x'", "far outside the range"])
                 if made not in (None, "float32"):
                     real = (got.astype(np.float64) - y["zero_point"]) * y["scale"]
                     self.assertLessEqual(np.abs(real - floats).max(), y["scale"])
-                    self.run_sinter("compare", source, built, "--inputs", data, *flags, code=2, words=["in A", "in B"])
                 else:
                     np.testing.assert_array_equal(got, floats)
+                # Numbers are compared, by the file's scales.
+                for inputs, of in ((data, flags), (self.path("q.npy"), ()), (None, ())):
+                    if inputs is None or given or inputs == data:
+                        chosen = ("--inputs", inputs) if inputs else ("--random", "3")
+                        judged = json.loads(self.run_sinter("compare", source, built, *chosen, *of, "--json").out)
+                        self.assertGreater(judged["outputs"][0]["sqnr_db"], 25)
         self.assertGreater(10 * np.log10((want**2).sum() / ((want - floats) ** 2).sum()), 25)
 
     def test_float16_and_named_inputs(self):

@@ -143,7 +143,8 @@ std::optional<QuantParams> given_integers(const Graph& graph, const Node& node) 
   return params;
 }
 
-int dequantize_bytes(Graph& graph) {
+std::vector<size_t> dequantize_bytes(Graph& graph) {
+  std::vector<size_t> inputs;
   Editor e(graph);
   const Uses uses(graph);
   for (int n = 0; n < e.size(); ++n) {
@@ -158,8 +159,11 @@ int dequantize_bytes(Graph& graph) {
     const ValueId scale = e.constant(Constant::scalar(DType::kFloat32, chain.scale())),
                   zero = e.constant(Constant::scalar_int(type, chain.zero()));
     e.replace(n, DequantizeAttrs{}, {q, scale, zero});
+    if (const auto at = std::find(graph.inputs.begin(), graph.inputs.end(), q); at != graph.inputs.end())
+      inputs.push_back(static_cast<size_t>(at - graph.inputs.begin()));
   }
-  return e.commit();
+  e.commit();
+  return inputs;
 }
 
 }  // namespace sinter::convert

@@ -59,11 +59,13 @@ class ListedSamples final : public SampleSource {
     const auto decoded = [&](const auto& decode) {
       return list_.single ? decode() : or_skip_damaged(decode);
     };
-    const DataInput wanted{input.name, input.dtype, input.dims, input.scale, input.zero_point};
+    const DataInput wanted{input.name, input.integers.scale > 0 ? DType::kFloat32 : input.dtype, input.dims};
     switch (kind_of_file(file)) {
       case FileKind::kPicture:
-        return picture_input(decoded([&] { return decode_picture(bytes_of_file(file), what); }), what, wanted,
-                             how_.for_type(input.dtype));
+        return checked(input,
+                       picture_input(decoded([&] { return decode_picture(bytes_of_file(file), what); }), what,
+                                     wanted, how_.for_type(wanted.dtype)),
+                       what, sample);
       case FileKind::kSound: {
         const Sound sound = decoded([&] { return decode_wav(bytes_of_file(file), what); });
         check_rate(sound, what);

@@ -79,7 +79,7 @@ class Matcher {
         problem(a.problem);
         continue;
       }
-      if (!filling(a.dtype, inputs_[i].dtype)) wrong_type(inputs_[i], a);
+      if (!filling(a.dtype, inputs_[i])) wrong_type(inputs_[i], a);
       if (!accepts(a.dims, inputs_[i].dims, layout_)) wrong_shape(inputs_[i], a);
     }
     named_dims();
@@ -113,8 +113,7 @@ class Matcher {
       const ArrayFact& a = arrays_[static_cast<size_t>(find(*nearest))];
       const bool near = edit_distance(a.name, input.name) <= std::max<size_t>(2, input.name.size() / 3);
       // The only one left that would do is meant as well.
-      const bool only =
-          others.size() == 1 && filling(a.dtype, input.dtype) && accepts(a.dims, input.dims, layout_);
+      const bool only = others.size() == 1 && filling(a.dtype, input) && accepts(a.dims, input.dims, layout_);
       if (near || only) text += fmt::format("; if '{}' is meant, store it as '{}'", a.name, input.name);
     }
     problem(std::move(text));

@@ -172,8 +172,10 @@ std::vector<OpenArray> open_arrays(const std::filesystem::path& path) {
   return arrays;
 }
 
-std::optional<Filling> filling(DType given, DType wanted) {
+std::optional<Filling> filling(DType given, const SampleInput& input) {
+  const DType wanted = input.dtype;
   if (given == wanted) return Filling::kSame;
+  if (input.integers.scale > 0 && given == DType::kFloat32) return Filling::kRounded;
   if (wanted == DType::kFloat16 && given == DType::kFloat32) return Filling::kRounded;
   if (wanted != DType::kBFloat16 && !is_float8(wanted)) return std::nullopt;
   // No .npz holds these: bits, or float32 to be rounded.
@@ -232,10 +234,11 @@ ConstantPtr make_input(const SampleInput& input, DType given, Bytes bytes, int64
   if (given == DType::kFloat64) refuse_not_finite<double>(input, bytes, sample);
   if (input.rows > 0 && given == DType::kInt64) refuse_ids<int64_t>(input, bytes, sample);
   if (input.rows > 0 && given == DType::kInt32) refuse_ids<int32_t>(input, bytes, sample);
-  if (filling(given, input.dtype) != Filling::kRounded)
+  if (filling(given, input) != Filling::kRounded)
     return Constant::owned(input.dtype, input.dims, std::move(bytes));
   std::vector<ConstantPtr> cast;
   const ConstantPtr wide = Constant::owned(given, input.dims, std::move(bytes));
+  if (input.integers.scale > 0) return as_integers(wide, input.integers, input.name);
   if (!evaluate(CastAttrs{static_cast<int64_t>(input.dtype), 1}, {wide}, 1, &cast, false).ok())
     throw DataError(fmt::format("input '{}' cannot be rounded to {}", input.name, dtype_name(input.dtype)));
   return cast[0];

@@ -38,7 +38,7 @@ std::vector<OpenArray> open_arrays(const std::filesystem::path& path);
 
 // The conversion of an array of this type to an input: as it is, from bits, or rounded. nullopt: not at all.
 enum class Filling { kSame, kBits, kRounded };
-std::optional<Filling> filling(DType given, DType wanted);
+std::optional<Filling> filling(DType given, const SampleInput& wanted);
 // `bytes` are one sample of type `given`. Throws DataError naming the sample where it holds NaN,
 // infinities or ids without a row.
 ConstantPtr make_input(const SampleInput& input, DType given, Bytes bytes, int64_t sample);

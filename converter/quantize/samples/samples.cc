@@ -7,6 +7,7 @@
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/op_traits.h"
+#include "converter/quantize/ranges/quant_params.h"
 #include "converter/quantize/samples/damaged_files.h"
 #include "converter/quantize/samples/listed_samples.h"
 #include "converter/quantize/samples/sample_streams.h"
@@ -136,6 +137,19 @@ class FileSamples final : public SampleSource {
 
 namespace {
 
+// Of int8 that Dequantize alone reads.
+IntegerScale dequantized(const Graph& graph, ValueId id) {
+  std::optional<IntegerScale> found;
+  for (const Node& node : graph.nodes) {
+    if (std::find(node.inputs.begin(), node.inputs.end(), id) == node.inputs.end()) continue;
+    const auto params = node.as<DequantizeAttrs>() != nullptr ? quant_params(graph, node) : std::nullopt;
+    const IntegerScale scale = params ? IntegerScale{params->scale, params->zero_point} : IntegerScale();
+    if (scale.scale == 0 || (found && !(*found == scale))) return {};
+    found = scale;
+  }
+  return found.value_or(IntegerScale());
+}
+
 // The constant table that an input's integers look up, through what hands them on as they are.
 void find_table(const Graph& graph, ValueId id, SampleInput* input) {
   for (const Node& node : graph.nodes) {
@@ -168,6 +182,7 @@ std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* 
     for (const auto& [axis, length] : v.bounded_dims)
       input.minima[static_cast<size_t>(axis)] = graph.given_length(length)->minimum;
     if (is_integer(v.dtype)) find_table(graph, id, &input);
+    if (v.dtype == DType::kInt8) input.integers = dequantized(graph, id);
     if (declared != nullptr)
       for (const ImportedValueInfo& info : declared->inputs)
         if (info.name == v.name && info.has_shape && info.dims.size() == v.dims.size())

@@ -20,6 +20,7 @@
 #include "converter/diagnostics/diagnostics.h"
 #include "converter/import/imported_graph.h"
 #include "converter/ir/graph.h"
+#include "converter/quantize/samples/port_numbers.h"
 
 namespace sinter::convert {
 
@@ -31,9 +32,8 @@ struct SampleInput {
   // Of integers that look up a constant table: its rows, 0 if there is none, and its name.
   int64_t rows = 0;
   std::string table = {};
-  // Of int8: q stands for the number (q - zero_point) * scale; 0: for itself.
-  double scale = 0;
-  int64_t zero_point = 0;
+  // Of int8: with a scale, float32 numbers are taken as well, and rounded.
+  IntegerScale integers = {};
   // Per dim the smallest size of samples, where `dims` are the largest; empty: all have `dims`.
   Dims minima = {};
 };

@@ -47,6 +47,9 @@ struct PortInfo {
   const char* name = "";
   DType dtype = DType::kNone;
   std::span<const int64_t> dims;
+  // An integer q is the number (q - zero_point) * scale; scale 0: it is itself.
+  float scale = 0;
+  int32_t zero_point = 0;
 };
 
 // The shape that an input is given in.
