@@ -245,8 +245,10 @@ void describe_ports(const Graph& graph, const ImportedGraph& source, ConversionR
     PortReport p{v.name, v.dtype, v.dims, DType::kNone};
     for (const ImportedValueInfo& declared : declarations)
       if (declared.name == v.name) p.declared = declared.dtype;
+    if (is_float(p.declared) && is_integer(v.dtype)) p.integers = {v.scale, v.zero_point};
     return p;
   };
+  report.inputs.clear(), report.outputs.clear();
   for (const ValueId id : graph.inputs)
     if (graph.state_read(id) == nullptr && graph.given_length(id) == nullptr)
       report.inputs.push_back(port(id, source.inputs));
@@ -479,8 +481,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
       };
     std::vector<Graph*> others;
     each_other([&](Graph& other) { others.push_back(&other); });
-    quantization.integer_outputs = mark_integer_outputs(*graph, options.public_types);
-    for (Graph* other : others) mark_integer_outputs(*other, options.public_types);
+    quantization.integer_ports = mark_integer_ports(*graph, options.public_types);
+    for (Graph* other : others) mark_integer_ports(*other, options.public_types);
     report.quantized = quantize_graph(*graph, *samples, quantization, others);
     report.quantized->mode = options.quantize;
     report.withheld = short_of(*report.quantized, options);
@@ -490,6 +492,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   if (options.public_types.any()) {
     give_public_types(*graph, options.public_types);
     each_other([&](Graph& other) { give_public_types(other, options.public_types); });
+    describe_ports(*graph, imported->graph, report);
   }
   if (exact)
     report.layers =

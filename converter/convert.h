@@ -98,6 +98,7 @@ struct PortReport {
   DType dtype = DType::kNone;
   Dims dims;
   DType declared = DType::kNone;  // by the ONNX file; kNone: it does not declare any
+  IntegerScale integers = {};     // of integers in place of a declared float
 };
 
 // A metric of a program: of the float model and of the quantized one.

@@ -31,7 +31,8 @@ struct CompareArguments {
   ConvertArguments conversion;  // of B
   DataFlags data;
   EntryFlag entry;
-  std::string a, b, inputs, input_type;
+  std::string a, b, inputs;
+  std::vector<std::string> input_types;
   std::optional<uint64_t> random;
   int64_t samples = 0;  // 0: all
   bool per_layer = false, all = false, each = false, stateful = false;
@@ -268,11 +269,12 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     if (given && !(*given >= 0))
       throw UsageError(fmt::format("{} {:g}: a difference cannot be below 0; give 0 or more", flag, *given));
   Preprocessing how = a.data.preprocessing();
-  if (port_type("--input-type", a.input_type).type == DType::kInt8)
-    throw UsageError(
-        "--input-type int8: the file holds the scale of its int8 inputs, which compare reads there; leave "
-        "it out");
-  if (!a.input_type.empty()) a.conversion.input_type = a.input_type, a.conversion.data = a.data;
+  for (const PortType& t : port_types("--input-type", a.input_types))
+    if (t.type == DType::kInt8)
+      throw UsageError(
+          "--input-type int8: the file holds the scale of its int8 inputs, which compare reads there; leave "
+          "it out");
+  if (!a.input_types.empty()) a.conversion.input_types = a.input_types, a.conversion.data = a.data;
   const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
   // The key is that of the .sinter files.
   ModelSource source;
@@ -281,7 +283,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     return;
   // The ONNX model gets the shapes that the .sinter file was converted for, and the same preprocessing.
   LoweringOptions lowering = conversion_options(a.conversion).lowering;
-  if (!a.input_type.empty()) how.built_in = true;
+  if (!a.input_types.empty()) how.built_in = true;
   InputData inputs = open_inputs(a.inputs, a.random, how);
   // Of the shape set that the data is of.
   const auto open = [&](LoadedModel&& loaded) {
@@ -421,7 +423,7 @@ void add_compare(CLI::App& app, Outcome& outcome) {
       ->group(flag_group::kInput);
   a->data.add_to(*c);
   a->entry.add_to(*c);
-  add_value(*c, "--input-type", a->input_type, "[INPUT=]uint8",
+  add_value(*c, "--input-type", a->input_types, "[INPUT=]uint8",
             "As B was converted: the ONNX model begins with the same preprocessing")
       ->group(flag_group::kInput);
   c->add_flag("--per-layer", a->per_layer,

@@ -24,7 +24,8 @@ struct ConvertArguments {
   std::vector<std::string> keep_float, disabled_techniques;
   bool require_int8 = false, force_int8 = false, adaptive_rounding = false;
   std::vector<std::string> backends, shapes, dims, constants, trips, bounds, disabled;
-  std::string dump_after, input_type, output_type;
+  std::string dump_after;
+  std::vector<std::string> input_types, output_types;
   int stop_after = -1;
   double plan_seconds = 0;
   double metric_seconds = 0;  // as long as Metric has it

@@ -80,12 +80,20 @@ double share_right(const std::filesystem::path& file, const ConversionOptions& o
 
 // The metric of a program that gets the written file's outputs, with its name.
 std::pair<std::string, double> measure_by_program(const std::filesystem::path& file,
-                                                  const ConversionOptions& options) {
+                                                  const ConversionOptions& options,
+                                                  const std::vector<PortReport>& outputs) {
   SequenceSession session(file, options.sequence, options.lowering.custom_ops);
   const auto samples =
       open_samples(options.evaluate, session.inputs(), {.preprocessing = options.preprocessing});
   ProgramMetric program(options.metric.program, options.evaluate, options.metric.seconds);
-  const double value = program.measure(*samples, [&](const Sample& sample) { return session.run(sample); });
+  // As of the float model: numbers, not the integers of --output-type.
+  const double value = program.measure(*samples, [&](const Sample& sample) {
+    Arrays arrays = session.run(sample);
+    for (auto& [name, array] : arrays)
+      for (const PortReport& port : outputs)
+        if (port.name == name && port.integers.scale > 0) array = as_numbers(array, port.integers);
+    return arrays;
+  });
   return {program.name(), value};
 }
 
@@ -203,7 +211,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   }
   if (!options.evaluate.empty() && options.metric.has_labels()) json[a.metric] = share_right(a.out, options);
   if (options.metric.kind == Metric::Kind::kProgram) {
-    const auto [name, value] = measure_by_program(a.out, options);
+    const auto [name, value] = measure_by_program(a.out, options, report->outputs);
     json["metric"] = {{"name", name}, {"value", value}};
     if (report->metric) json["metric"]["in_float"] = report->metric->in_float;
   }

@@ -74,12 +74,12 @@ void add_type_flags(CLI::App& c, ConvertArguments& a) {
       "stored: weights keep their narrow type (float16, float8, int4 with scales, ...) in the file and are "
       "widened when a session is created (default); widened: the file holds the widened weights")
       ->check(one_of({"stored", "widened"}));
-  add_value(c, "--input-type", a.input_type, "[INPUT=]uint8|int8",
+  add_value(c, "--input-type", a.input_types, "[INPUT=]uint8|int8",
             "uint8: inputs that take a picture get bytes, and (pixel - mean) * scale, the model's own layout "
             "and order of channels are built into the model; --layout is that of the bytes. int8: the caller "
             "gives the integers that --quantize int8 would round the input to; inspect has their scale and "
             "zero point");
-  add_value(c, "--output-type", a.output_type, "[OUTPUT=]int8|uint8|float32",
+  add_value(c, "--output-type", a.output_types, "[OUTPUT=]int8|uint8|float32",
             "int8, uint8: outputs are left as the integers that --quantize int8 computes, which are (q - "
             "zero point) * scale; inspect has both. float32: as the model has them (default)");
 }

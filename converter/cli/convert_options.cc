@@ -396,11 +396,10 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   if (a.max_arena) options.max_arena = static_cast<uint64_t>(*a.max_arena);
   options.details = !a.report.empty();
   options.preprocessing = a.data.preprocessing();
-  if (const PortType input = port_type("--input-type", a.input_type); input.type == DType::kInt8)
-    options.public_types.inputs = input;
-  else
-    set_byte_inputs(input, &options.preprocessing, &options.lowering);
-  if (!a.output_type.empty()) options.public_types.outputs = port_type("--output-type", a.output_type);
+  options.public_types.inputs =
+      set_byte_inputs(port_types("--input-type", a.input_types), &options.preprocessing, &options.lowering);
+  options.public_types.outputs = port_types("--output-type", a.output_types);
+  if (a.quantize != "int8") options.public_types.remedy = "quantize with --quantize int8";
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
   options.passes.dump_after = a.dump_after;

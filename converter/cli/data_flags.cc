@@ -32,29 +32,53 @@ void DataFlags::add_to(CLI::App& command) {
       "one ends the command");
 }
 
-PortType port_type(const std::string& flag, const std::string& text) {
-  if (text.empty()) return {};
-  const size_t equals = text.rfind('=');
-  const bool named = equals != std::string::npos && equals > 0, output = flag == "--output-type";
-  const std::string type = named ? text.substr(equals + 1) : text;
-  PortType found{named ? text.substr(0, equals) : std::string(), DType::kNone};
-  if (type == "uint8") found.type = DType::kUint8;
-  if (type == "int8") found.type = DType::kInt8;
-  if (type == "float32" && output) found.type = DType::kFloat32;
-  if (found.type == DType::kNone)
-    throw UsageError(
-        output
-            ? fmt::format("{} {}: outputs can be int8, uint8 or float32; give one of these, or OUTPUT=TYPE",
-                          flag, text)
-            : fmt::format("{} {}: inputs can be uint8 or int8; give one of these, or INPUT=TYPE", flag,
-                          text));
-  return found;
+std::vector<PortType> port_types(const std::string& flag, const std::vector<std::string>& texts) {
+  std::vector<PortType> types;
+  const bool output = flag == "--output-type";
+  for (const std::string& text : texts) {
+    const size_t equals = text.rfind('=');
+    const bool named = equals != std::string::npos && equals > 0;
+    const std::string type = named ? text.substr(equals + 1) : text;
+    PortType found{named ? text.substr(0, equals) : std::string(), DType::kNone};
+    if (type == "uint8") found.type = DType::kUint8;
+    if (type == "int8") found.type = DType::kInt8;
+    if (type == "float32" && output) found.type = DType::kFloat32;
+    if (found.type == DType::kNone)
+      throw UsageError(
+          output
+              ? fmt::format("{} {}: outputs can be int8, uint8 or float32; give one of these, or OUTPUT=TYPE",
+                            flag, text)
+              : fmt::format("{} {}: inputs can be uint8 or int8; give one of these, or INPUT=TYPE", flag,
+                            text));
+    for (const PortType& other : types)
+      if (other.port == found.port)
+        throw UsageError(fmt::format("{} {}: another type is given for {}; give one", flag, text,
+                                     found.port.empty() ? "all" : fmt::format("'{}'", found.port)));
+    types.push_back(std::move(found));
+  }
+  return types;
 }
 
-void set_byte_inputs(const PortType& input, Preprocessing* how, LoweringOptions* lowering) {
-  if (input.type == DType::kNone) return;
-  lowering->bytes = ByteInputs{input.port, *how};
-  how->built_in = true;
+std::vector<PortType> set_byte_inputs(const std::vector<PortType>& types, Preprocessing* how,
+                                      LoweringOptions* lowering) {
+  ByteInputs bytes;
+  std::vector<PortType> others;
+  bool any = false, all = false;
+  for (const PortType& t : types) {
+    if (t.type != DType::kUint8) {
+      others.push_back(t);
+      if (!t.port.empty()) bytes.others.push_back(t.port);
+    } else {
+      any = true, all |= t.port.empty();
+      if (!t.port.empty()) bytes.inputs.push_back(t.port);
+    }
+  }
+  if (all && !bytes.inputs.empty())
+    throw UsageError(fmt::format(
+        "--input-type uint8: it is given for all that take a picture and for '{}' by name; give one of both",
+        bytes.inputs[0]));
+  if (any) bytes.how = *how, lowering->bytes = std::move(bytes), how->built_in = true;
+  return others;
 }
 
 }  // namespace sinter::convert

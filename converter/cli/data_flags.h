@@ -26,10 +26,11 @@ struct DataFlags {
   }
 };
 
-// TYPE or PORT=TYPE as given; no type: "". Throws UsageError where it is none of uint8, int8 and, for
-// outputs, float32.
-PortType port_type(const std::string& flag, const std::string& text);
-// --input-type uint8: sets what is built into the model.
-void set_byte_inputs(const PortType& input, Preprocessing* how, LoweringOptions* lowering);
+// TYPE and PORT=TYPE as given. Throws UsageError where a type is none of uint8, int8 and, for outputs,
+// float32, and where a port has two.
+std::vector<PortType> port_types(const std::string& flag, const std::vector<std::string>& texts);
+// --input-type uint8: sets what is built into the model. Returns the entries of other types.
+std::vector<PortType> set_byte_inputs(const std::vector<PortType>& types, Preprocessing* how,
+                                      LoweringOptions* lowering);
 
 }  // namespace sinter::convert

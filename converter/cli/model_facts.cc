@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "converter/cli/state_facts.h"
 #include "converter/diagnostics/printable.h"
 
@@ -27,7 +29,9 @@ uint32_t output_value(const FileView& view, uint32_t i) {
 
 std::string port_text(const char* what, const PortInfo& port, const std::string& type, bool bindable) {
   std::string numbers;
-  if (port.scale > 0) numbers = fmt::format("  (q - {}) * {}", port.zero_point, port.scale);
+  if (port.scale > 0)
+    numbers = fmt::format("  (q {} {}) * {}", port.zero_point < 0 ? '+' : '-', std::abs(port.zero_point),
+                          port.scale);
   return fmt::format("{:<9} {}  {}{}{}\n", what, printable(port.name), type, numbers,
                      bindable ? "  bindable" : "");
 }

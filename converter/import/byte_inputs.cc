@@ -16,8 +16,12 @@ using Layout = Preprocessing::Layout;
 PictureAxes model_axes(const DataInput& input) {
   try {
     return picture_axes(input, {});
-  } catch (const DataError& e) {
-    throw UsageError(fmt::format("--input-type uint8: {}", e.what()));
+  } catch (const DataError&) {
+    throw UsageError(fmt::format(
+        "--input-type {0}=uint8: the input ({1}) does not take one picture, which fills [1,C,H,W] or "
+        "[1,H,W,C] with C = 1 or 3 "
+        "(--layout decides between them); leave it out, or give the integers of --quantize int8 by {0}=int8",
+        input.name, to_string(input.dtype, input.dims)));
   }
 }
 
@@ -51,8 +55,11 @@ bool all_are(const std::vector<float>& numbers, float x) {
 }  // namespace
 
 bool takes_bytes(const ByteInputs& bytes, const DataInput& input) {
-  if (!bytes.input.empty()) return bytes.input == input.name;
-  if (!is_float(input.dtype)) return false;
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), input.name) != names.end();
+  };
+  if (!bytes.inputs.empty()) return has(bytes.inputs);
+  if (!is_float(input.dtype) || has(bytes.others)) return false;
   try {
     picture_axes(input, {});
     return true;

@@ -23,7 +23,8 @@ class NodeFates;
 
 // --input-type [INPUT=]uint8: inputs that take bytes, and the preprocessing that is built into the model.
 struct ByteInputs {
-  std::string input;  // empty: all that take a picture
+  std::vector<std::string> inputs;  // empty: all that take a picture,
+  std::vector<std::string> others;  // but these
   Preprocessing how;
 };
 

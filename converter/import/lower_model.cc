@@ -162,7 +162,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
     ValueId id = kAbsent;
     if (const DataInput port{input.name, input.dtype, *dims};
         options.bytes && takes_bytes(*options.bytes, port) &&
-        (!options.bytes->input.empty() || !is_state(input.name, options))) {
+        (!options.bytes->inputs.empty() || !is_state(input.name, options))) {
       if (lengths.bounds(input))
         diagnostics.refuse(
             "", "",
@@ -183,18 +183,19 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   lengths.list();
   shapes.report_open();
   // One of them may be a state, which keeps its type.
-  if (options.all_states && options.bytes && options.bytes->input.empty() && byte_inputs.size() > 1)
+  if (options.all_states && options.bytes && options.bytes->inputs.empty() && byte_inputs.size() > 1)
     throw UsageError(
         fmt::format("--input-type uint8 with --state auto: the inputs {} each take a picture of floats; name "
                     "those that get bytes with --input-type INPUT=uint8, or the states with --state OUT=IN",
                     fmt::join(byte_inputs, ", ")));
-  if (options.bytes && byte_inputs.empty() && !shapes.any_open())
-    throw UsageError(
-        options.bytes->input.empty()
-            ? "--input-type uint8: no input of the model takes one picture of floats; leave it out"
-            : fmt::format("--input-type {}=uint8: the model has no input of this name; give one that it "
-                          "has",
-                          options.bytes->input));
+  if (options.bytes && !shapes.any_open()) {
+    if (options.bytes->inputs.empty() && byte_inputs.empty())
+      throw UsageError("--input-type uint8: no input of the model takes one picture of floats; leave it out");
+    for (const std::string& name : options.bytes->inputs)
+      if (std::find(byte_inputs.begin(), byte_inputs.end(), name) == byte_inputs.end())
+        throw UsageError(fmt::format(
+            "--input-type {}=uint8: the model has no input of this name; give one that it has", name));
+  }
   *any_open = shapes.any_open();
   if (settled != nullptr) *settled = shapes.settled();
   lowering.lower_nodes(model.graph);

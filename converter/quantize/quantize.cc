@@ -62,9 +62,7 @@ Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions&
   plan_.left.require_int8 = options.require_int8;
   plan_.left.cpu = options.cpu;
   summary_.cpu = options.cpu;
-  for (const ValueId id : graph.outputs)
-    if (id >= 0 && options.integer_outputs.contains(graph.value(id).name))
-      plan_.left.integer_outputs.insert(id);
+  plan_.left.integer_ports = options.integer_ports;
 }
 
 bool Quantizer::enabled(const Technique& technique) const {

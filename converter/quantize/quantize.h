@@ -44,8 +44,8 @@ struct QuantizeOptions {
   std::vector<std::string> keep_float;  // names of nodes, or of what they compute
   bool adaptive_rounding = false;       // however long it takes
   bool force_int8 = false;              // also where float is faster
-  // Names of outputs whose producer is a Copy and that are to be integers (integers/public_integers.h).
-  std::set<std::string> integer_outputs;
+  // Results of View that enter or leave the graph as integers (integers/public_integers.h).
+  std::set<ValueId> integer_ports;
   Cpu cpu = Cpu::kAvx512Vnni;  // of the device: its costs decide where float is faster
   // Operations in float will be refused: integers that nothing gains by too, and rather 16 bits than float.
   bool require_int8 = false;

@@ -30,10 +30,12 @@ std::string ports_text(const char* label, const std::vector<PortReport>& ports) 
   for (const PortReport& p : ports) {
     std::string line = fmt::format("{}  {}", p.name, to_string(p.dtype, p.dims));
     if (p.declared != DType::kNone && p.declared != p.dtype)
-      line += fmt::format(", {} in the ONNX file{}", dtype_name(p.declared),
-                          p.dtype == DType::kUint8 && is_float(p.declared)
-                              ? "; (pixel - mean) * scale is built into the model"
-                              : "");
+      line += fmt::format(", {} in the ONNX file", dtype_name(p.declared));
+    if (p.integers.scale > 0)
+      line += fmt::format(": (q {} {}) * {}", p.integers.zero_point < 0 ? '+' : '-',
+                          std::abs(p.integers.zero_point), static_cast<float>(p.integers.scale));
+    else if (p.dtype == DType::kUint8 && is_float(p.declared))
+      line += "; (pixel - mean) * scale is built into the model";
     lines.push_back(std::move(line));
   }
   return first_lines(label, lines, kMostPorts, fmt::format("{}s", label), "sinter inspect lists them");
@@ -221,6 +223,9 @@ nlohmann::json summary_json(const ConversionReport& r) {
       list.push_back({{"name", p.name}, {"type", dtype_name(p.dtype)}, {"shape", p.dims}});
       if (p.declared != DType::kNone && p.declared != p.dtype)
         list.back()["onnx_type"] = dtype_name(p.declared);
+      if (p.integers.scale > 0)
+        list.back()["scale"] = static_cast<float>(p.integers.scale),
+        list.back()["zero_point"] = p.integers.zero_point;
     }
     return list;
   };

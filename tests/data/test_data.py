@@ -494,6 +494,16 @@ class OwnMetric(Case):
         self.assertEqual((report["metric"]["in_float"], report["metric"]["value"]), (1, 1))
         self.assertAlmostEqual(json.loads(self.measure(body, *quantize).out)["quantized"]["accuracy"], 0.4)
 
+    def test_integers_of_outputs_are_measured_as_numbers(self):
+        body = self.MEAN + "print(float(np.max(ys)))"
+        quantize = ["--quantize", "int8", "--force-int8", "--calibrate", self.path("own")]
+        floats = json.loads(self.measure(body, *quantize).out)["metric"]["value"]
+        ports = json.loads(self.measure(body, *quantize, "--input-type", "int8", "--output-type", "uint8").out)
+        port = ports["outputs"][0]
+        self.assertEqual((port["type"], port["onnx_type"]), ("uint8", "float32"))
+        self.assertAlmostEqual(ports["metric"]["value"], floats, delta=port["scale"])
+        self.assertNotAlmostEqual(floats, 0, places=1)
+
     def test_failures(self):
         self.measure("sys.exit(3)", code=5, words=["exit code 3"])
         self.measure("import os; os.kill(os.getpid(), 9)", code=5, words=["metric.py"])
@@ -704,7 +714,7 @@ class Bytes(Case):
                 x, y = facts["inputs"][0], facts["outputs"][0]
                 self.assertEqual((x["type"], y["type"]),
                                  ("int8" if given else "float32", made.split("=")[-1] if made else "float32"))
-                self.assertIn("(q - ", self.run_sinter("inspect", built).out)
+                self.assertRegex(self.run_sinter("inspect", built).out, r"\(q [+-] \d+\) \* 0\.")
                 got = self.output(built, data, *flags)
                 if given:
                     # A picture is rounded as its declared scale says.
@@ -733,6 +743,96 @@ class Bytes(Case):
                         judged = json.loads(self.run_sinter("compare", source, built, *chosen, *of, "--json").out)
                         self.assertGreater(judged["outputs"][0]["sqnr_db"], 25)
         self.assertGreater(10 * np.log10((want**2).sum() / ((want - floats) ** 2).sum()), 25)
+
+    def test_integers_of_any_port(self):
+        """Whatever reads an input and makes an output: the numbers are those of float ports within their rounding."""
+        rng, node = np.random.default_rng(11), helper.make_node
+        constants = [numpy_helper.from_array(rng.normal(0, 0.4, dims).astype(np.float32), name)
+                     for name, dims in (("w", (4, 3, 3, 3)), ("v", (8, 4)), ("t", (6, 5)))]
+        constants.append(numpy_helper.from_array(np.array([1, 4, 1, 1]), "to"))
+        # Sin and Cos compute in float; `same` is an input, `peak` the source of a Sigmoid and of an index.
+        nodes = [node("Conv", ["x", "w"], ["c"]), node("Sin", ["z"], ["s"]), node("Gemm", ["s", "v"], ["g"]), node("Reshape", ["g", "to"], ["r"]),
+                 node("Add", ["c", "r"], ["peak"]), node("Sigmoid", ["peak"], ["map"]), node("Cos", ["peak"], ["wave"]),
+                 node("ArgMax", ["peak"], ["best"], axis=1), node("Identity", ["z"], ["same"]), node("Gather", ["t", "i"], ["row"])]
+        inputs = [value("x", [1, 3, 8, 8]), value("z", [1, 8]), value("i", [2], TensorProto.INT64)]
+        outputs = [value(n, None) for n in ("peak", "map", "wave", "same", "row")] + [value("best", None, TensorProto.INT64)]
+        self.convert("ports", nodes, inputs, outputs, constants)
+        data = self.path("ports.npz")
+        np.savez(data, x=rng.normal(0, 1, (10, 1, 3, 8, 8)).astype(np.float32), z=rng.normal(0, 1, (10, 1, 8)).astype(np.float32),
+                 i=rng.integers(0, 6, (10, 2)))
+        source, built = self.path("ports.onnx"), self.path("ports8.sinter")
+        quantize = ["--quantize", "int8", "--force-int8", "--calibrate", data]
+        every = {"peak", "map", "wave", "same", "row"}
+        for flags, given, made in ((["--input-type", "int8"], {"x": "int8", "z": "int8"}, {}),
+                                   (["--output-type", "int8"], {}, dict.fromkeys(every, "int8")),
+                                   (["--input-type", "z=int8", "--output-type", "uint8"], {"z": "int8"}, dict.fromkeys(every, "uint8")),
+                                   (["--output-type", "int8", "--output-type", "map=uint8", "--output-type", "row=float32"], {},
+                                    {"peak": "int8", "map": "uint8", "wave": "int8", "same": "int8"})):
+            with self.subTest(flags):
+                self.run_sinter("convert", source, "-o", built, *quantize, *flags)
+                facts = json.loads(self.run_sinter("inspect", built, "--json").out)
+                for ports, changed in ((facts["inputs"], given), (facts["outputs"], made)):
+                    self.assertEqual({p["name"]: p["type"] for p in ports if p["type"] not in ("float32", "int64")}, changed)
+                    self.assertEqual({p["name"] for p in ports if p.get("scale", 0) > 0}, set(changed))
+                judged = json.loads(self.run_sinter("compare", source, built, "--inputs", data, "--each", "--min-sqnr", "15", "--json").out)
+                self.assertEqual({o["name"] for o in judged["outputs"] if o["sqnr_db"] > 25} | {"best"}, every | {"best"})
+        # And some by name; int64 has no scale.
+        pictures = [{"x": self.relative("ports", i, png(rng.integers(0, 256, (8, 8, 3), dtype=np.uint8))), "z": f"z{i}.npy", "i": f"i{i}.npy"}
+                    for i in range(6)]
+        for i in range(6):
+            np.save(self.path(f"ports/z{i}.npy"), rng.normal(0, 1, (1, 8)).astype(np.float32))
+            np.save(self.path(f"ports/i{i}.npy"), rng.integers(0, 6, 2))
+        listed = self.write("ports/list.json", json.dumps(pictures))
+        self.run_sinter("convert", source, "-o", built, "--quantize", "int8", "--force-int8", "--calibrate", listed, "--scale", "1/255",
+                        "--input-type", "x=uint8", "--input-type", "z=int8")
+        self.assertEqual([p["type"] for p in json.loads(self.run_sinter("inspect", built, "--json").out)["inputs"]], ["uint8", "int8", "int64"])
+        for flags, words in ((["--output-type", "best=int8"], ["'best' is int64"]), (["--input-type", "i=int8"], ["'i' is int64"]),
+                             (["--output-type", "Peak=int8"], ["no output of this name", "'peak'"]),
+                             (["--output-type", "map=int8", "--output-type", "map=uint8"], ["another type is given for 'map'"]),
+                             (["--input-type", "x=uint8", "--input-type", "uint8", "--scale", "1"], ["'x' by name"])):
+            self.run_sinter("convert", source, "-o", self.path("no.sinter"), *quantize, *flags, code=2, words=words)
+        self.run_sinter("convert", source, "-o", self.path("no.sinter"), "--quantize", "int8x16", "--force-int8", "--calibrate", data,
+                        "--output-type", "peak=int8", code=2, words=["'peak'", "int16", "--quantize int8"])
+        self.assertFalse(os.path.exists(self.path("no.sinter")))
+
+    def test_integers_of_given_models(self):
+        """An input that is rounded for one of its readers only, and an output that a Quantize does not make."""
+        rng, node = np.random.default_rng(12), helper.make_node
+        constants = [numpy_helper.from_array(rng.integers(-127, 128, (8, 4)).astype(np.int8), "w"),
+                     *[numpy_helper.from_array(np.float32(n), name) for name, n in (("s", 0.02), ("sw", 0.01), ("t", 0.05))],
+                     *[numpy_helper.from_array(np.array(n, np.uint8), name) for name, n in (("z", 120), ("u", 130))],
+                     numpy_helper.from_array(np.int8(0), "zw")]
+        q, dq = "QuantizeLinear", "DequantizeLinear"
+        nodes = [node(q, ["x", "s", "z"], ["xq"]), node(dq, ["xq", "s", "z"], ["xd"]), node(dq, ["w", "sw", "zw"], ["wd"]),
+                 node("MatMul", ["xd", "wd"], ["m"]), node(q, ["m", "t", "u"], ["yq"]), node(dq, ["yq", "t", "u"], ["y"])]
+        x, data = value("x", [4, 8]), self.path("given.npy")
+        np.save(data, rng.normal(0, 1, (4, 8)).astype(np.float32))
+        self.convert("given-matmul", nodes, [x], [value("y", None)], constants)
+        source, built = self.path("given-matmul.onnx"), self.path("given-ports.sinter")
+        floats = self.output(self.path("given-matmul.sinter"), data)
+        for given, made in ((None, "int8"), ("int8", "int8"), ("int8", "uint8"), ("x=int8", None)):
+            with self.subTest(given=given, made=made):
+                types = [*(["--input-type", given] if given else []), *(["--output-type", made] if made else [])]
+                self.run_sinter("convert", source, "-o", built, *types)
+                port = json.loads(self.run_sinter("inspect", built, "--json").out)["outputs"][0]
+                got = self.output(built, data)
+                if made:
+                    self.assertEqual((port["type"], port["zero_point"]), (made, 130 if made == "uint8" else 2))
+                    got = (got.astype(np.float32) - port["zero_point"]) * np.float32(port["scale"])
+                np.testing.assert_array_equal(got, floats)
+                self.run_sinter("compare", source, built, "--inputs", data)
+        self.run_sinter("convert", source, "-o", built, "--input-type", "int8", "--output-type", "uint8", "--target", "cortex-m4")
+        self.run_sinter("embed", built, "-o", self.path("net"))
+        with open(self.path("net.h")) as f:
+            header = f.read()
+        for line in ("NET_INPUT_0_SCALE 0.0199999996f", "NET_INPUT_0_ZERO_POINT (-8)", "NET_OUTPUT_0_SCALE 0.0500000007f",
+                     "NET_OUTPUT_0_ZERO_POINT (130)"):
+            self.assertIn(f"#define {line}\n", header)
+        twice = [*nodes, node("Sin", ["x"], ["sine"])]
+        self.convert("given-twice", twice, [x], [value("y", None), value("sine", None)], constants)
+        for flags, words in ((["--input-type", "int8"], ["'x'", "not rounded to int8 by all that reads it"]),
+                             (["--output-type", "sine=int8"], ["'sine'", "'Sin_0'", "float32"])):
+            self.run_sinter("convert", self.path("given-twice.onnx"), "-o", self.path("no.sinter"), *flags, code=2, words=words)
 
     def test_float16_and_named_inputs(self):
         source, plain = self.network("half", kind=TensorProto.FLOAT16)

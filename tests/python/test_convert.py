@@ -73,6 +73,26 @@ class Convert(unittest.TestCase):
         with self.assertRaisesRegex(sinter.Error, "mean"):
             sinter.convert("digits.onnx", input_type="uint8", mean=[1, 2], scale=[1])
 
+    def test_integers_of_ports_have_a_scale(self):
+        rng = np.random.default_rng(3)
+        samples = {"image": rng.random((20, 1, 1, 8, 8), np.float32)}
+        made = [sinter.load(sinter.convert("digits.onnx", quantize="int8", force_int8=True, calibrate=samples, **types))
+                for types in ({}, {"input_type": {"image": "int8"}, "output_type": "uint8"})]
+        image = samples["image"][0]
+        want = made[0].run(image)
+        port, out = made[1].inputs[0], made[1].outputs[0]
+        self.assertEqual((port.dtype, out.dtype), (np.dtype("int8"), np.dtype("uint8")))
+        got = made[1].run(port.quantize(image))[out.name]
+        self.assertLessEqual(np.abs(out.dequantize(got) - want[out.name]).max(), out.scale)
+        self.assertLessEqual(np.abs(port.dequantize(port.quantize(image)) - image).max(), 0.51 * port.scale)
+        self.assertEqual(port.quantize(1e9), 127)
+        with self.assertRaisesRegex(sinter.InputError, "port.quantize"):
+            made[1].run(image)
+        with self.assertRaisesRegex(sinter.InputError, "NaN"):
+            port.quantize(np.float32("nan"))
+        with self.assertRaisesRegex(sinter.UsageError, "does not have a scale"):
+            made[0].inputs[0].quantize(image)
+
     def test_texts_have_the_names_of_keywords(self):
         names = sinter.commands.with_python_names
         for text, expected in (

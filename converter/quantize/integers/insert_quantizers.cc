@@ -188,13 +188,19 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
   for (const Node& node : g.nodes)
     if (is_function(roots, node) && left.contains(node.outputs[0]))
       float_functions.insert(roots[static_cast<size_t>(node.outputs[0])]);
+  const auto is_port = [&](const Node& node) {
+    return !node.outputs.empty() && left.integer_ports.contains(node.outputs[0]);
+  };
   const auto left_out = [&](const Node& node) {
-    return !node.outputs.empty() && (left.contains(node.outputs[0]) ||
-                                     (is_function(roots, node) &&
-                                      float_functions.contains(roots[static_cast<size_t>(node.outputs[0])])));
+    return !node.outputs.empty() && !is_port(node) &&
+           (left.contains(node.outputs[0]) ||
+            (is_function(roots, node) &&
+             float_functions.contains(roots[static_cast<size_t>(node.outputs[0])])));
   };
   for (size_t n = 0; n < count; ++n)
-    if (kinds[n] == Kind::kFloat || kinds[n] == Kind::kSteep || left_out(g.nodes[n])) roles[n] = Role::kFloat;
+    if (!is_port(g.nodes[n]) &&
+        (kinds[n] == Kind::kFloat || kinds[n] == Kind::kSteep || left_out(g.nodes[n])))
+      roles[n] = Role::kFloat;
   const Uses uses(g);
   // An operation with no integer operation before or after it gains nothing from being rounded twice.
   const auto fed = [&](const Node& node) {
@@ -206,8 +212,7 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
   };
   const auto read = [&](const Node& node) {
     const auto& readers = uses.readers[static_cast<size_t>(node.outputs[0])];
-    return left.integer_outputs.contains(node.outputs[0]) ||
-           std::any_of(readers.begin(), readers.end(),
+    return std::any_of(readers.begin(), readers.end(),
                        [&](int r) { return r >= 0 && roles[static_cast<size_t>(r)] != Role::kFloat; });
   };
   // A product whose result is kept in float: its operand must be rounded for it if nothing else is, or else
@@ -231,6 +236,7 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
       const Node& node = g.nodes[n];
       const bool product = kinds[n] == Kind::kProduct;
       const auto lies_between = [&] {
+        if (is_port(node)) return true;
         return left.require_int8 ? fed(node) || read(node) : fed(node) && read(node);
       };
       if (roles[n] != Role::kInteger || (product ? !slow(node) : lies_between())) continue;

@@ -32,8 +32,8 @@ struct LeftMap : std::map<ValueId, LeftFloat> {
   bool force_int8 = false;     // nothing else is kept in float for being slower on integers
   bool require_int8 = false;   // nor for having integers on one side only
   Cpu cpu = Cpu::kAvx512Vnni;  // whose costs decide what is slower
-  // Results of Copy that leave the graph as integers (public_integers.h).
-  std::set<ValueId> integer_outputs;
+  // Results of View that enter or leave the graph as integers (public_integers.h).
+  std::set<ValueId> integer_ports;
 
   bool asks_for_integers() const { return force_int8 || require_int8; }
   // Memory and the file's size decide before time: on microcontrollers, and in plans of the reference kernels

@@ -8,6 +8,8 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
+#include "converter/passes/editor.h"
+#include "converter/quantize/integers/byte_tables.h"
 #include "converter/quantize/ranges/quant_params.h"
 
 namespace sinter::convert {
@@ -15,44 +17,72 @@ namespace {
 
 constexpr int64_t kToUnsigned = 128;  // from int8 to uint8
 
-bool concerns(const PortType& type, const Graph& graph, ValueId id) {
-  return id >= 0 && (type.port.empty() || graph.value(id).name == type.port);
-}
-
-// What becomes of `flag INPUT=int8` for a port that is named; `flag int8` leaves the others as they are.
+// The inputs or the outputs of a graph, and what the flags want of them.
 class Ports {
  public:
-  Ports(const Graph& graph, const PortType& type, const char* flag, const char* kind)
+  Ports(const Graph& graph, const PublicTypes& types, bool inputs)
       : graph_(graph),
-        type_(type),
-        flag_(flag),
-        kind_(kind),
-        remedy_(fmt::format(
-            "add --quantize int8 and --force-int8, name other {}s with {} NAME={}, or leave it out", kind,
-            flag, dtype_name(type.type))) {}
-  void done() { ++done_; }
-  void cannot(ValueId id, const std::string& why) {
-    if (why_.empty()) why_ = fmt::format("{} '{}' {}", kind_, graph_.value(id).name, why);
+        types_(inputs ? types.inputs : types.outputs),
+        remedy_(types.remedy),
+        flag_(inputs ? "--input-type" : "--output-type"),
+        kind_(inputs ? "input" : "output") {
+    for (const ValueId id : inputs ? graph.inputs : graph.outputs) {
+      if (id < 0 || (inputs ? graph.state_read(id) : graph.state_written(id)) != nullptr) continue;
+      names_.push_back(graph.value(id).name);
+      unnamed_ |= graph.value(id).dtype == DType::kFloat32;
+    }
   }
-  void finish() const {
-    if (done_ > 0 && why_.empty()) return;
-    const std::string flag =
-        fmt::format("{} {}{}{}", flag_, type_.port, type_.port.empty() ? "" : "=", dtype_name(type_.type));
-    if (why_.empty())
-      throw UsageError(
-          type_.port.empty()
-              ? fmt::format("{}: the model has no {} of float32; leave the flag out", flag, kind_)
-              : fmt::format("{}: the model has no {} of this name; give one that it has", flag, kind_));
-    throw UsageError(fmt::format("{}: {}; {}", flag, why_, remedy_));
+
+  // The entry for a port; null: it stays as it is. Entries without a name are for float32.
+  const PortType* wanted(ValueId id) const {
+    const PortType* found = nullptr;
+    for (const PortType& t : types_) {
+      if (t.port == graph_.value(id).name) return &t;
+      if (t.port.empty() && graph_.value(id).dtype == DType::kFloat32) found = &t;
+    }
+    return found;
+  }
+
+  // Throws UsageError where an entry has no port.
+  void check_names() const {
+    for (const PortType& t : types_) {
+      if (t.port.empty() && !unnamed_)
+        throw UsageError(
+            fmt::format("{}: the model has no {} of float32; leave the flag out", text(t), kind_));
+      if (!t.port.empty() && std::find(names_.begin(), names_.end(), t.port) == names_.end())
+        throw UsageError(fmt::format("{}: the model has no {} of this name; it has '{}'", text(t), kind_,
+                                     fmt::join(names_, "', '")));
+    }
+  }
+
+  // Refuses what is no float32 of one size.
+  void check(const PortType& t, ValueId id) const {
+    const Value& v = graph_.value(id);
+    if (v.dtype != DType::kFloat32) refuse(t, id, fmt::format("is {} in the model", dtype_name(v.dtype)));
+    if (!v.bounded_dims.empty()) refuse(t, id, "has a dimension with a range of sizes");
+    if (element_count(v.dims) == 0) refuse(t, id, "does not have any elements");
+  }
+
+  [[noreturn]] void refuse(const PortType& t, ValueId id, const std::string& why) const {
+    const std::string rest =
+        t.port.empty() && names_.size() > 1
+            ? fmt::format("name other {}s by {} NAME={}", kind_, flag_, dtype_name(t.type))
+            : std::string("leave the flag out");
+    throw UsageError(fmt::format("{}: {} '{}' {}; {}{}", text(t), kind_, graph_.value(id).name, why,
+                                 remedy_.empty() ? "" : remedy_ + ", or ", rest));
   }
 
  private:
+  std::string text(const PortType& t) const {
+    return fmt::format("{} {}{}{}", flag_, t.port, t.port.empty() ? "" : "=", dtype_name(t.type));
+  }
+
   const Graph& graph_;
-  const PortType& type_;
+  const std::vector<PortType>& types_;
+  const std::string& remedy_;
   const char *flag_, *kind_;
-  std::string remedy_;
-  int done_ = 0;
-  std::string why_;
+  std::vector<std::string> names_;
+  bool unnamed_ = false;
 };
 
 void describe(Value& value, const QuantParams& params) {
@@ -90,117 +120,158 @@ Rounding rounding_of(const Graph& graph, const Uses& uses, ValueId input) {
   return found;
 }
 
-void give_inputs(Graph& graph, const PortType& type) {
-  Ports ports(graph, type, "--input-type", "input");
+// Whether a node gives its operand as it is.
+bool keeps_all(const Graph& graph, const Node& node) {
+  return (node.as<ViewAttrs>() != nullptr || node.as<CopyAttrs>() != nullptr) &&
+         graph.value(node.inputs[0]).dims == graph.value(node.outputs[0]).dims &&
+         graph.value(node.inputs[0]).dtype == graph.value(node.outputs[0]).dtype;
+}
+
+// Readers of an input's integers read these themselves.
+void drop_views(Graph& graph, ValueId id) {
+  for (const Node& node : graph.nodes)
+    if (!node.inputs.empty() && node.inputs[0] == id && keeps_all(graph, node) &&
+        !graph.is_output(node.outputs[0]))
+      replace_uses(graph, node.outputs[0], id);
+}
+
+void give_inputs(Graph& graph, const PublicTypes& types) {
+  const Ports ports(graph, types, true);
+  ports.check_names();
   const Uses uses(graph);
   std::vector<bool> gone(graph.nodes.size());
   for (const ValueId id : graph.inputs) {
-    if (!concerns(type, graph, id)) continue;
-    if (graph.value(id).dtype != DType::kFloat32) {
-      if (!type.port.empty())
-        ports.cannot(id, fmt::format("is {} in the model", dtype_name(graph.value(id).dtype)));
+    const PortType* t = id < 0 ? nullptr : ports.wanted(id);
+    if (t == nullptr) continue;
+    if (graph.state_read(id) != nullptr) {
+      if (!t->port.empty()) ports.refuse(*t, id, "is a state, which keeps its type");
       continue;
     }
+    ports.check(*t, id);
     const Rounding found = rounding_of(graph, uses, id);
-    const bool is_state = std::any_of(graph.states.begin(), graph.states.end(), [&](const auto& s) {
-      return graph.inputs[static_cast<size_t>(s.input)] == id;
-    });
-    if (is_state || !found.params || found.params->type != type.type) {
-      ports.cannot(id, is_state
-                           ? "is a state, which keeps its type"
-                           : fmt::format("is not rounded to {} by all that reads it", dtype_name(type.type)));
-      continue;
-    }
+    if (!found.params || found.params->type != t->type)
+      ports.refuse(*t, id, fmt::format("is not rounded to {} by all that reads it", dtype_name(t->type)));
     for (const ValueId moved : found.moved)
-      graph.value(moved).dtype = type.type, describe(graph.value(moved), *found.params);
+      graph.value(moved).dtype = t->type, describe(graph.value(moved), *found.params);
     for (const int n : found.quantizers) {
       gone[static_cast<size_t>(n)] = true;
       replace_uses(graph, graph.nodes[static_cast<size_t>(n)].outputs[0], found.moved.back());
     }
-    ports.done();
+    drop_views(graph, found.moved.back());
   }
-  ports.finish();
   size_t n = 0;
   std::erase_if(graph.nodes, [&](const Node&) { return gone[n++]; });
+}
+
+ValueId emitted(Graph& graph, OpAttrs attrs, ValueId q, const Node& origin, ValueId operand = kAbsent) {
+  Builder builder(graph);
+  builder.set_origin({origin.name, origin.origin});
+  std::vector<ValueId> results, inputs{q};
+  if (operand >= 0) inputs.push_back(operand);
+  if (!builder.emit(std::move(attrs), inputs, 1, &results).ok())
+    throw std::logic_error("integers cannot be handed out");
+  return results[0];
 }
 
 // uint8 integers, 128 more than those of `q`.
 ValueId unsigned_integers(Graph& graph, ValueId q, const Node& origin) {
   std::vector<uint8_t> bytes(256);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i);
-  Builder builder(graph);
-  builder.set_origin({origin.name, origin.origin});
-  std::vector<ValueId> results;
   const ValueId table = graph.add_constant(Constant::of<uint8_t>(DType::kUint8, {256}, bytes), "");
-  if (!builder.emit(LutAttrs{}, {q, table}, 1, &results).ok())
-    throw std::logic_error("int8 has no table to uint8");
-  return results[0];
+  return emitted(graph, LutAttrs{}, q, origin, table);
 }
 
-void give_outputs(Graph& graph, const PortType& type) {
-  Ports ports(graph, type, "--output-type", "output");
+// The integers that `q` only views or copies.
+ValueId made_integers(const Graph& graph, const Uses& uses, ValueId q) {
+  for (;;) {
+    const int p = uses.producer[static_cast<size_t>(q)];
+    if (p < 0 || !keeps_all(graph, graph.nodes[static_cast<size_t>(p)])) return q;
+    const ValueId from = graph.nodes[static_cast<size_t>(p)].inputs[0];
+    if (graph.is_constant(from)) return q;
+    q = from;
+  }
+}
+
+void give_outputs(Graph& graph, const PublicTypes& types) {
+  const Ports ports(graph, types, false);
+  ports.check_names();
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     const ValueId y = graph.outputs[i];
-    if (!concerns(type, graph, y)) continue;
-    if (graph.value(y).dtype == type.type) {
-      ports.done();
+    const PortType* t = y < 0 ? nullptr : ports.wanted(y);
+    if (t == nullptr || graph.value(y).dtype == t->type) continue;
+    if (graph.state_written(y) != nullptr) {
+      if (!t->port.empty()) ports.refuse(*t, y, "is a state, which keeps its type");
       continue;
     }
+    ports.check(*t, y);
     const Uses uses(graph);
     const int p = uses.producer[static_cast<size_t>(y)];
-    const bool is_state = std::any_of(graph.states.begin(), graph.states.end(),
-                                      [&](const auto& s) { return static_cast<size_t>(s.output) == i; });
-    if (is_state || p < 0) {
-      ports.cannot(y, is_state ? "is a state, which keeps its type" : "is an input");
-      continue;
-    }
+    if (p < 0) ports.refuse(*t, y, "is an input or a constant");
     const Node maker = graph.nodes[static_cast<size_t>(p)];
     std::optional<QuantParams> params =
         maker.as<DequantizeAttrs>() != nullptr ? quant_params(graph, maker) : std::nullopt;
-    const bool flips = params && params->type == DType::kInt8 && type.type == DType::kUint8;
-    if (!params || (params->type != type.type && !flips) || graph.is_constant(maker.inputs[0]) ||
-        graph.is_output(maker.inputs[0]) || uses.producer[static_cast<size_t>(maker.inputs[0])] < 0) {
-      ports.cannot(y, fmt::format("is computed by {} '{}' in {}", op_info(maker.op())->name, maker.name,
-                                  dtype_name(params ? params->type : graph.value(y).dtype)));
-      continue;
-    }
-    ValueId q = maker.inputs[0];
+    const bool flips = params && params->type == DType::kInt8 && t->type == DType::kUint8;
+    if (!params || (params->type != t->type && !flips) || graph.is_constant(maker.inputs[0]))
+      ports.refuse(*t, y,
+                   fmt::format("is computed by {} '{}' in {}", op_info(maker.op())->name, maker.name,
+                               dtype_name(params ? params->type : graph.value(y).dtype)));
+    ValueId q = made_integers(graph, uses, maker.inputs[0]);
+    if (!flips && (graph.is_output(q) || uses.producer[static_cast<size_t>(q)] < 0))
+      q = emitted(graph, CopyAttrs{}, q, maker);
     if (flips) q = unsigned_integers(graph, q, maker), params->zero_point += kToUnsigned;
     describe(graph.value(q), *params);
     std::swap(graph.value(q).name, graph.value(y).name);
     graph.value(q).order = graph.value(y).order;
     graph.outputs[i] = q;
-    ports.done();
   }
-  ports.finish();
+}
+
+// A View of `id` in its own shape, which is in no function of several operations.
+ValueId view_of(Graph& graph, ValueId id, const char* what, bool first) {
+  std::vector<Node> nodes;
+  Builder builder(graph);
+  builder.set_origin({graph.value(id).name, what});
+  builder.set_target(&nodes);
+  std::vector<ValueId> view;
+  if (!builder.emit(ViewAttrs{IntList(graph.value(id).dims), -1}, {id}, 1, &view).ok())
+    throw std::logic_error("an input or output cannot be viewed");
+  graph.nodes.insert(first ? graph.nodes.begin() : graph.nodes.end(), std::move(nodes[0]));
+  return view[0];
 }
 
 }  // namespace
 
-std::set<std::string> mark_integer_outputs(Graph& graph, const PublicTypes& types) {
-  std::set<std::string> names;
-  if (!types.outputs || types.outputs->type == DType::kFloat32) return names;
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    const ValueId y = graph.outputs[i];
-    if (!concerns(*types.outputs, graph, y) || graph.value(y).dtype != DType::kFloat32 ||
-        graph.is_constant(y) || !graph.value(y).bounded_dims.empty())
-      continue;
-    Builder builder(graph);
-    builder.set_origin({graph.value(y).name, "output"});
-    std::vector<ValueId> copy;
-    if (!builder.emit(CopyAttrs{}, {y}, 1, &copy).ok()) throw std::logic_error("an output cannot be copied");
-    graph.value(copy[0]).order = graph.value(y).order;
-    std::swap(graph.value(copy[0]).name, graph.value(y).name);
-    graph.outputs[i] = copy[0];
-    names.insert(graph.value(copy[0]).name);
+std::set<ValueId> mark_integer_ports(Graph& graph, const PublicTypes& types) {
+  std::set<ValueId> marked;
+  const auto to_mark = [&](const Ports& ports, ValueId id, bool is_state) {
+    const PortType* t = id < 0 || is_state ? nullptr : ports.wanted(id);
+    return t != nullptr && t->type != DType::kFloat32 && graph.value(id).dtype == DType::kFloat32 &&
+           !graph.is_constant(id) && graph.value(id).bounded_dims.empty();
+  };
+  const Ports inputs(graph, types, true), outputs(graph, types, false);
+  for (const ValueId x : graph.inputs) {
+    if (!to_mark(inputs, x, graph.state_read(x) != nullptr)) continue;
+    const ValueId view = view_of(graph, x, "input", true);
+    replace_uses(graph, x, view);
+    graph.nodes.front().inputs[0] = x;
+    marked.insert(view);
   }
-  return names;
+  for (ValueId& y : graph.outputs) {
+    if (!to_mark(outputs, y, graph.state_written(y) != nullptr)) continue;
+    const ValueId view = view_of(graph, y, "output", false);
+    graph.value(view).order = graph.value(y).order;
+    std::swap(graph.value(view).name, graph.value(y).name);
+    y = view;
+    marked.insert(view);
+  }
+  return marked;
 }
 
 void give_public_types(Graph& graph, const PublicTypes& types) {
-  if (types.inputs) give_inputs(graph, *types.inputs);
-  if (types.outputs) give_outputs(graph, *types.outputs);
+  give_inputs(graph, types);
+  give_outputs(graph, types);
   remove_dead_nodes(graph);
+  until_stable(graph, join_tables);
 }
 
 }  // namespace sinter::convert

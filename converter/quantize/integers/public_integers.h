@@ -5,27 +5,29 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "converter/ir/graph.h"
 
 namespace sinter::convert {
 
-// The type of all inputs or outputs, or of one.
+// The type of all inputs or outputs of float32, or of one.
 struct PortType {
   std::string port;  // empty: all
   DType type = DType::kNone;
 };
 struct PublicTypes {
-  std::optional<PortType> inputs, outputs;
-  bool any() const { return inputs || outputs; }
+  std::vector<PortType> inputs, outputs;
+  std::string remedy;  // where a port does not have integers of its type
+  bool any() const { return !inputs.empty() || !outputs.empty(); }
 };
 
-// Puts a Copy before every output that is to be an integer, so that quantization rounds what it reads.
-// Returns the names of these outputs.
-std::set<std::string> mark_integer_outputs(Graph& graph, const PublicTypes& types);
+// Puts a View behind every input and before every output that is to be an integer, whose result quantization
+// rounds. Returns these results.
+std::set<ValueId> mark_integer_ports(Graph& graph, const PublicTypes& types);
 
 // Takes the Quantize behind inputs and the Dequantize before outputs out of the graph. Throws UsageError
-// where an input is not rounded to this type, or an output is not computed in it.
+// where an input is not rounded to its type, an output is not computed in it, or a name is not one of a port.
 void give_public_types(Graph& graph, const PublicTypes& types);
 
 }  // namespace sinter::convert

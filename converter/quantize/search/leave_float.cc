@@ -204,8 +204,16 @@ class Leaving {
     if (stays) floats_ = now;
     return stays;
   }
+  // Whether an input or output has the value's integers, which are int8.
+  bool is_port(ValueId id) const {
+    if (plan_.left.integer_ports.empty()) return false;
+    const auto held = with_moved(graph_, roles_, {id});
+    return std::any_of(held.begin(), held.end(),
+                       [&](const auto& entry) { return plan_.left.integer_ports.contains(entry.first); });
+  }
   bool may_widen(ValueId id) const {
-    return remedy_ != Remedy::kFloat && id >= 0 && fine_.contains(id) && !no_kernel_.contains(id);
+    return remedy_ != Remedy::kFloat && id >= 0 && fine_.contains(id) && !no_kernel_.contains(id) &&
+           !is_port(id);
   }
   // The gain of an action for its cost; 0: it gains nothing, or costs too much.
   double rate(double won, double cost, double layers) const {
