@@ -15,17 +15,25 @@ Array = np.ndarray[Any, Any]
 Inputs = Mapping[str, Array] | Sequence[Array] | Array | None
 
 
-class Port(NamedTuple):
-    """An input or output of a model. Bounded dimensions have their maximum here.
+class _Port(NamedTuple):
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+class Port(_Port):
+    """An input or output of a model: name, dtype and shape. Bounded dimensions have their maximum here.
 
     Where `scale` is not 0, an integer q is the number (q - zero_point) * scale: quantize() and dequantize() convert arrays.
     """
 
-    name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    scale: float = 0.0
-    zero_point: int = 0
+    scale: float
+    zero_point: int
+
+    def __new__(cls, name: str, dtype: np.dtype[Any], shape: tuple[int, ...], scale: float = 0.0, zero_point: int = 0) -> Port:
+        port = super().__new__(cls, name, dtype, shape)
+        port.scale, port.zero_point = scale, zero_point
+        return port
 
     def quantize(self, numbers: Any) -> Array:
         """The integers of these numbers, rounded half to even and saturated."""
