@@ -35,7 +35,7 @@ InputData::InputData(std::string data, Preprocessing how) : data_(std::move(data
   const FileKind kind = kind_of_file(data_);
   samples_wanted_ = names_several_files(data_) || (kind != FileKind::kArrays && kind != FileKind::kOther);
   if (samples_wanted_) return;
-  if (const std::string given = how_.given(); !given.empty())
+  if (const std::string given = how_.given(); !given.empty() && !how_.built_in)
     throw UsageError(given +
                      ": pictures and sounds are converted by this, but --inputs holds arrays; leave it out");
   arrays_ = read_arrays(data_);
@@ -79,7 +79,7 @@ InputData open_inputs(const std::string& inputs, const std::optional<uint64_t>& 
                       const Preprocessing& how) {
   if (inputs.empty() && !seed) throw UsageError("no inputs are given; give --inputs DATA or --random SEED");
   if (!inputs.empty() && seed) throw UsageError("--inputs and --random exclude each other; give one of them");
-  if (const std::string given = how.given(); seed && !given.empty())
+  if (const std::string given = how.given(); seed && !given.empty() && !how.built_in)
     throw UsageError(
         given + ": pictures and sounds are converted by this, not the numbers of --random; leave it out");
   return seed ? InputData(*seed) : InputData(inputs, how);

@@ -552,7 +552,10 @@ class Bytes(Case):
                 pixels = self.expected["rgb.png.rgb"][None]
                 np.save(self.path("pixels.npy"), pixels if "nhwc" in flags else pixels.transpose(0, 3, 1, 2))
                 np.testing.assert_array_equal(self.output(built, self.path("pixels.npy")), self.output(built, picture))
-                self.run_sinter("compare", source, built, "--inputs", picture, "--input-type", "uint8", *flags, *self.FLAGS)
+                for data in (["--inputs", picture], ["--inputs", self.path("pixels.npy")], ["--random", "3"]):
+                    self.run_sinter("compare", source, built, *data, "--input-type", "uint8", *flags, *self.FLAGS)
+                if "nhwc" not in flags:
+                    self.run_sinter("compare", source, built, "--inputs", picture, code=2, words=["'x'", "uint8 in B", "--input-type uint8"])
 
     def test_quantized(self):
         for i in range(6):
