@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/compared_ports.h"
 #include "converter/cli/convert_options.h"
 #include "converter/cli/data_flags.h"
 #include "converter/cli/file_view.h"
@@ -118,18 +119,6 @@ struct Difference {
   }
 };
 
-// An input or output of this name; without a type: the model has none.
-PortInfo port_of(const Model& model, uint32_t entry, bool input, const std::string& name) {
-  const int at = input ? model.find_input(name.c_str(), entry) : model.find_output(name.c_str(), entry);
-  if (at < 0) return {};
-  const auto i = static_cast<uint32_t>(at);
-  return input ? model.input(i, entry) : model.output(i, entry);
-}
-
-bool same_numbers(const PortInfo& a, const PortInfo& b) {
-  return a.dtype == b.dtype && integer_scale(a) == integer_scale(b);
-}
-
 struct OutputRow {
   std::string name;
   PortInfo a, b;
@@ -233,35 +222,6 @@ void print_layers(const LayerNoise& noise, bool all) {
   if (!all && rows.size() > kMostRows)
     print_text(fmt::format("               and {} more (--all)\n", rows.size() - kMostRows));
   print_text(fmt::format("SQNR in dB; own: with exact operands, all: with the model's own operands\n"));
-}
-
-// Refuses bytes of the second model that the first has floats for: what these are is not in the file.
-void check_bytes(const Model& first, uint32_t first_entry, const Model& second, uint32_t entry) {
-  for (uint32_t i = 0; i < second.input_count(entry); ++i) {
-    const PortInfo b = second.input(i, entry), a = port_of(first, first_entry, true, b.name);
-    if (is_float(a.dtype) && b.dtype == DType::kUint8)
-      throw UsageError(fmt::format(
-          "input '{}' is {} in A but uint8 in B; give --input-type uint8 and the other flags that B "
-          "was converted with",
-          printable(b.name), dtype_name(a.dtype)));
-  }
-}
-
-// The arrays as the first model takes them: numbers in place of the second one's integers, where it does not
-// take the same, rounded as the second one rounds numbers.
-Arrays for_first(const Arrays& arrays, const Model& first, uint32_t first_entry, const Model& second,
-                 uint32_t entry) {
-  Arrays out;
-  for (const auto& [name, array] : arrays) {
-    const PortInfo b = name.empty() ? second.input(0, entry) : port_of(second, entry, true, name),
-                   a = port_of(first, first_entry, true, b.name);
-    ConstantPtr given = array;
-    if (takes_numbers(b) && array->dtype() == DType::kFloat32)
-      given = as_integers(array, integer_scale(b), b.name);
-    if (takes_numbers(b) && !same_numbers(a, b)) given = as_numbers(given, integer_scale(b));
-    out.emplace_back(name, given);
-  }
-  return out;
 }
 
 void run_compare(CompareArguments a, Outcome& outcome) {
