@@ -116,7 +116,7 @@ Work product(const CostTable& t, const CallShape& call, Row row, double group) {
   const bool layer = call.op == Op::kFullyConnected || call.op == Op::kQFullyConnected;
   if (layer && rows <= kFewRows) row = &CostTable::one_row;
   Work w{row, t.*row};
-  if (row == &CostTable::one_row && depth * channels > kFarWeights)
+  if (row == &CostTable::one_row && depth * channels > t.far_weights)
     w.rates.float32.product = t.far_float.product;
   w.float_products = rows * group * whole(channels / group, t.vector) * depth;
   w.int8_products = rows * group * whole(channels / group, t.vector) * whole(depth, t.dot);

@@ -64,6 +64,9 @@ constexpr CostTable kArmv7Costs = [] {
   t.depthwise.float32 = {300, 0.77, 1, 0, kCounted};
   t.depthwise.int8 = {300, 0.45, 3, 0, kCounted};
   t.one_row.float32 = t.one_row.int8 = {100, 0.285, 0, 0, kCounted};
+  // Instructions do not show that weights beyond a cache of 256 KB are read from memory, at 3 GB/s.
+  t.far_float = {0, 1.33, 0, 0, kUnmeasured};
+  t.far_weights = 1 << 16;
   t.arithmetic.float32 = {120, 0, 1, 0, kCounted};
   t.arithmetic.int8 = {200, 0, 3, 0, kCounted};
   t.boundary = {120, 0, 14, 0, kCounted};  // the reference kernels

@@ -40,7 +40,8 @@ struct CostTable {
   Rates conv, depthwise, conv_transpose;
   WinogradRate winograd;
   Rates one_row;   // weights that are read once
-  Rate far_float;  // `product`: one in float32 with weights from outer caches
+  Rate far_float;  // `product`: one in float32 with more than far_weights, which come from outer caches
+  double far_weights = kFarWeights;
   Rates mat_mul;   // of two computed matrices
   // For each step of a sequence in one direction, multiplication, and (as `output`) row of gates.
   Rates recurrent;
