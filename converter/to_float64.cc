@@ -17,8 +17,10 @@ ConstantPtr widened(const ConstantPtr& constant) {
   return cast[0];
 }
 
-// The kernel of a custom operator computes in the types that its rule states: its operands are cast to what
-// they were in `source`, and its results are widened.
+// Operations whose kernels compute in the types that their rule states alone.
+bool has_own_types(Op op) { return op == Op::kCustom || op == Op::kDynamicQuantize; }
+
+// Operands of such an operation are cast to what they were in `source`, and its results are widened.
 void keep_custom_types(const Graph& source, Graph* graph) {
   std::vector<Node> nodes = std::move(graph->nodes);
   graph->nodes.clear();
@@ -35,7 +37,7 @@ void keep_custom_types(const Graph& source, Graph* graph) {
   };
   for (Node& node : nodes) {
     std::vector<std::pair<ValueId, ValueId>> results;
-    if (node.op() == Op::kCustom) {
+    if (has_own_types(node.op())) {
       for (ValueId& id : node.inputs) {
         if (!changed(id)) continue;
         const ValueId narrow = own(id);

@@ -1,6 +1,7 @@
 #include "converter/cli/layer_noise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <sstream>
 
@@ -38,49 +39,70 @@ std::optional<QuantParams> params_of(const fb::Value& v) {
   return QuantParams{type, static_cast<double>(v.scale()), v.zero_point()};
 }
 
+const fb::Program& program_of(const Model& model, uint32_t entry) {
+  return *model.state()->root->programs()->Get(model.entry_program(entry, model.default_profile()));
+}
+
+StepValue described(const Model& model, const fb::Program& program, uint32_t v) {
+  const fb::Model& root = *model.state()->root;
+  StepValue value;
+  value.name = detail::value_name(root, program, v);
+  value.base = exact_name(value.name, &value.rescaled);
+  value.params = params_of(*program.values()->Get(v));
+  value.dtype = static_cast<DType>(program.values()->Get(v)->dtype());
+  value.bounded = detail::length(program.values()->Get(v)->bounded_dims()) > 0;
+  std::istringstream axes(detail::value_order(root, program, v));
+  for (int64_t axis; axes >> axis;) value.order.push_back(axis);
+  return value;
+}
+
 }  // namespace
 
 std::vector<std::vector<StepValue>> step_values(const Model& model, uint32_t entry) {
-  const fb::Model& root = *model.state()->root;
-  const fb::Program& program = *root.programs()->Get(model.entry_program(entry, model.default_profile()));
+  const fb::Program& program = program_of(model, entry);
   std::vector<std::vector<StepValue>> result;
   for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
     result.emplace_back();
-    for (const int32_t id : detail::items(program.steps()->Get(s)->outputs())) {
-      StepValue value;
-      if (id >= 0) {
-        const auto v = static_cast<uint32_t>(id);
-        value.name = detail::value_name(root, program, v);
-        value.base = exact_name(value.name, &value.rescaled);
-        value.params = params_of(*program.values()->Get(v));
-        std::istringstream axes(detail::value_order(root, program, v));
-        for (int64_t axis; axes >> axis;) value.order.push_back(axis);
-      }
-      result.back().push_back(std::move(value));
-    }
+    for (const int32_t id : detail::items(program.steps()->Get(s)->outputs()))
+      result.back().push_back(id < 0 ? StepValue() : described(model, program, static_cast<uint32_t>(id)));
   }
   return result;
 }
 
 bool has_quantized_values(const Model& model, uint32_t entry) {
-  const fb::Program& program =
-      *model.state()->root->programs()->Get(model.entry_program(entry, model.default_profile()));
+  const fb::Program& program = program_of(model, entry);
   for (uint32_t i = 0; i < detail::length(program.values()); ++i)
     if (program.values()->Get(i)->scale() > 0) return true;
   return false;
 }
 
-void ExactLayers::run(HostSession& session) {
-  exact_.clear(), derived_.clear();
-  Session& s = session.session();
-  for (uint32_t i = 0; i < s.input_count(); ++i) {
-    const TensorView v = s.input(i);
-    std::vector<double> items;
-    if (!has_numbers(v.dtype)) continue;
-    read_numbers(v, std::nullopt, &items);
-    exact_[s.model().input(i).name] =
-        Constant::of<double>(DType::kFloat64, Dims(v.dims, v.dims + v.rank), std::span<const double>(items));
+ExactLayers::ExactLayers(const Model& model, uint32_t entry)
+    : values_(step_values(model, entry)), elided_(model, entry) {
+  const fb::Model& root = *model.state()->root;
+  const fb::Program& program = program_of(model, entry);
+  for (uint32_t i = 0; i < model.input_count(entry); ++i) {
+    inputs_.push_back(described(model, program, program.inputs()->Get(i)->value()));
+    inputs_.back().name = inputs_.back().base = model.input(i, entry).name;
   }
+  // The trips of an unrolled loop have the names of one.
+  std::map<std::string, int> count;
+  for (const auto& step : values_)
+    for (const StepValue& value : step) ++count[value.name];
+  for (auto& step : values_)
+    for (StepValue& value : step)
+      if (count[value.name] > 1) value.name.clear();
+  for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
+    const auto ids = detail::items(program.steps()->Get(s)->inputs());
+    const bool has = !ids.empty() && ids[0] >= 0;
+    first_operands_.push_back(has ? detail::value_name(root, program, static_cast<uint32_t>(ids[0])) : "");
+  }
+}
+
+void ExactLayers::run(HostSession& session, const ExactLayers* integers) {
+  instead_ = integers;
+  exact_.clear(), derived_.clear(), unrounded_.clear();
+  Session& s = session.session();
+  for (uint32_t i = 0; i < s.input_count(); ++i) keep(inputs_[i], s.input(i));
   states_.clear();
   for (uint32_t i = 0; i < s.model().state_count(); ++i) {
     const TensorView v = s.state(i);
@@ -92,6 +114,9 @@ void ExactLayers::run(HostSession& session) {
     auto& me = *static_cast<ExactLayers*>(self);
     const std::vector<StepValue>& values = me.values_[info.step];
     for (size_t i = 0; i < call.outputs.size() && i < values.size(); ++i) me.keep(values[i], call.outputs[i]);
+    me.keep_unrounded(info.step, call);
+    if (me.instead_ != nullptr && !values.empty() && !call.outputs.empty() && values[0].params)
+      me.replace(values[0], call.outputs[0]);
     me.elided_.after(info, call,
                      [&](uint32_t step, Op, const TensorView& v) { me.keep(me.values_[step][0], v); });
   };
@@ -118,13 +143,60 @@ void ExactLayers::keep(const StepValue& value, const TensorView& v) {
   if (value.base != value.name && (value.params || is_float(v.dtype))) derived_[value.base] = array;
 }
 
+void ExactLayers::replace(const StepValue& value, const TensorView& v) const {
+  const ConstantPtr exact = v.present() && v.memory == 0 ? instead_->find_as_held(value) : nullptr;
+  if (exact && exact->dims() == Dims(v.dims, v.dims + v.rank))
+    write_numbers(v, value.params, exact->as_doubles());
+}
+
+// Operations between integers that a value may be behind besides its Quantize: a Clamp and its Dequantize.
+void ExactLayers::keep_unrounded(uint32_t step, const OpCall& call) {
+  if (values_[step].size() != 1 || values_[step][0].name.empty()) return;
+  const StepValue& value = values_[step][0];
+  const auto limited = [&](const Unrounded& from, double low, double high) {
+    std::vector<double> items = from.exact->as_doubles();
+    for (double& x : items) x = std::isnan(x) ? x : std::min(std::max(x, low), high);
+    return Unrounded{
+        Constant::of<double>(DType::kFloat64, from.exact->dims(), std::span<const double>(items)), from.step};
+  };
+  const auto number = [&](double q) {
+    return (q - static_cast<double>(value.params->zero_point)) * value.params->scale;
+  };
+  const auto before = unrounded_.find(first_operands_[step]);
+  if (call.op == Op::kQuantize && value.params) {
+    const TensorView x = call.inputs[0];
+    if (!is_float(x.dtype) || x.memory != 0 || x.data == call.outputs[0].data) return;
+    std::vector<double> items;
+    read_numbers(x, std::nullopt, &items);
+    const ConstantPtr exact =
+        Constant::of<double>(DType::kFloat64, Dims(x.dims, x.dims + x.rank), std::span<const double>(items));
+    const QuantRange range = quant_range(value.params->type);
+    unrounded_[value.name] = limited({exact, value.params->scale}, number(static_cast<double>(range.min)),
+                                     number(static_cast<double>(range.max)));
+  } else if (call.op == Op::kClamp && before != unrounded_.end() && value.params) {
+    const auto& bounds = call.attrs<ClampAttrs>();
+    unrounded_[value.name] = limited(before->second, number(bounds.min), number(bounds.max));
+  } else if (call.op == Op::kDequantize && before != unrounded_.end()) {
+    unrounded_[value.name] = before->second;
+  }
+}
+
+std::optional<Unrounded> ExactLayers::find_unrounded(const StepValue& value) const {
+  auto at = unrounded_.find(value.name);
+  if (at == unrounded_.end() && value.params) at = unrounded_.find(value.base);
+  if (at == unrounded_.end()) return std::nullopt;
+  const ConstantPtr held = transposed(at->second.exact, value.order);
+  return held ? std::optional(Unrounded{held, at->second.step}) : std::nullopt;
+}
+
 ConstantPtr ExactLayers::find(const StepValue& value) const {
   const auto in = [](const auto& map, const std::string& name) {
     const auto at = map.find(name);
     return at == map.end() ? nullptr : at->second;
   };
-  if (ConstantPtr same = value.params ? in(exact_, value.name) : nullptr;
-      same && quantized_.contains(value.name))
+  // What its integers represent is not known.
+  if (!value.params && !is_float(value.dtype) && quantized_.contains(value.name)) return nullptr;
+  if (ConstantPtr same = in(exact_, value.name); same && !(value.params && integers_.contains(value.name)))
     return same;
   const ConstantPtr base = value.params && integers_.contains(value.base) ? nullptr : in(exact_, value.base);
   return base ? base : in(derived_, value.base);
@@ -141,8 +213,8 @@ LayerNoise::LayerNoise(const Model& model, uint32_t entry)
       values_(step_values(model, entry)),
       elided_(model, entry) {}
 
-Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Judge& judge) {
-  exact_ = &exact, judge_ = &judge;
+Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Judge& judge, const Judge& own) {
+  exact_ = &exact, judge_ = &judge, own_ = &own;
   const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
     if (info.in_body) return;
     auto& me = *static_cast<LayerNoise*>(self);
@@ -212,8 +284,8 @@ void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) 
     Row& row = rows_[{step, output}];
     const int64_t channels = v.rank > 0 ? v.dims[v.rank - 1] : 0;
     if (row.name.empty()) {
-      row.step = step, row.name = value.base, row.node = model_.step_name(step, program_),
-      row.op = model_.step_op(step, program_);
+      row.step = step, row.output = output, row.name = value.base,
+      row.node = model_.step_name(step, program_), row.op = model_.step_op(step, program_);
       row.dtype = v.dtype, row.judged = rows_.size() - 1;
       row.accumulated = NoiseMeter(channels, value.params, value.rescaled);
       if (!passes_elements(op)) row.own = NoiseMeter(channels, value.params, value.rescaled);
@@ -222,15 +294,18 @@ void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) 
     if (!forcing_) {
       row.accumulated.add(x, y);
       if (*judge_) (*judge_)(row, {x_, y_, v.dtype});
-    } else if (row.own) {
-      row.own->add(x, y);
+    } else {
+      if (*own_) (*own_)(row, {x_, y_, v.dtype});
+      if (row.own) row.own->add(x, y);
       // Values held with other factors cannot be replaced; their readers get them unchanged.
-      if (row.own->result().scaled() || !row.accumulated.certain()) return;
+      if (row.own && (row.own->result().scaled() || !row.accumulated.certain())) return;
     }
     if (forcing_) row.accumulated.rescale(x_);
   }
+  // A View of integers may be all that has the name of what another step computed.
   const bool numeric = value.params || is_float(v.dtype);
-  if (forcing_ && numeric && !passes_elements(op)) write_numbers(v, value.params, x_);
+  const bool computed = !passes_elements(op) || (op == Op::kView && value.params);
+  if (forcing_ && numeric && computed) write_numbers(v, value.params, x_);
 }
 
 std::vector<const LayerNoise::Row*> LayerNoise::rows() const {

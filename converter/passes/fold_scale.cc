@@ -180,6 +180,8 @@ bool fold_into(Editor& e, int consumer, const NarrowWeights& narrow, const std::
     // Beside the rows that an embedding reads they would be a second copy.
     if (scales && embeddings.count(e.node(n).inputs[shape->weights]) != 0) return false;
     if (!fold(e, n, *shape, scales ? other : one, scales ? zero : other, scales)) return false;
+    // Before the view the result now has no counterpart in the model.
+    if (view >= 0) e.graph().value(e.node(n).outputs[0]).name.clear();
     e.absorb(view >= 0 ? view : n, consumer);
     return true;
   }

@@ -72,6 +72,46 @@ def moving():
     return model
 
 
+def scaled_scores():
+    """A factor behind a product, whose integers are those of both values."""
+    r = np.random.default_rng(4)
+    w = [numpy_helper.from_array(r.normal(0, 0.25, (16, 16)).astype("f"), f"w{i}") for i in range(4)]
+    w.append(numpy_helper.from_array(np.float32(0.25), "quarter"))
+    nodes = [helper.make_node("MatMul", ["x", "w0"], ["q"], name="q"), helper.make_node("MatMul", ["x", "w1"], ["k"], name="k"),
+             helper.make_node("Transpose", ["k"], ["t"], perm=[0, 2, 1]),
+             helper.make_node("MatMul", ["q", "t"], ["product"], name="product"),
+             helper.make_node("Mul", ["product", "quarter"], ["scores"]),
+             helper.make_node("Softmax", ["scores"], ["shares"], axis=-1), helper.make_node("MatMul", ["x", "w2"], ["v"], name="v"),
+             helper.make_node("MatMul", ["shares", "v"], ["mixed"], name="mixed"),
+             helper.make_node("MatMul", ["mixed", "w3"], ["y"], name="last")]
+    return model_of(nodes, [1, 6, 16], [1, 6, 16], w)
+
+
+def given_resize():
+    """A table behind a linear Resize of a model that came quantized: uint8, so that the file holds other integers."""
+    ends = [numpy_helper.from_array(np.float32(0.02), "s"), numpy_helper.from_array(np.uint8(100), "z"),
+            numpy_helper.from_array(np.float32(1 / 255), "s2"), numpy_helper.from_array(np.uint8(0), "z2"),
+            numpy_helper.from_array(np.array([1, 1, 2, 1.5], np.float32), "scales")]
+    nodes, now = [], "x"
+    for i, (kind, inputs, pair) in enumerate([(None, [], ["s", "z"]), ("Resize", ["", "scales"], ["s", "z"]), ("Sigmoid", [], ["s2", "z2"])]):
+        if kind:
+            how = {"mode": "linear", "coordinate_transformation_mode": "asymmetric"} if inputs else {}
+            nodes.append(helper.make_node(kind, [now, *inputs], [f"f{i}"], **how))
+            now = f"f{i}"
+        nodes += [helper.make_node("QuantizeLinear", [now, *pair], [f"q{i}"]),
+                  helper.make_node("DequantizeLinear", [f"q{i}", *pair], [f"d{i}"])]
+        now = f"d{i}"
+    return model_of(nodes, [1, 3, 6, 6], [1, 3, 12, 9], ends, now)
+
+
+def model_of(nodes, x, y, constants, result="y"):
+    model = helper.make_model(helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x)],
+        [helper.make_tensor_value_info(result, onnx.TensorProto.FLOAT, y)], constants), opset_imports=[helper.make_opsetid("", 18)])
+    model.ir_version = 8
+    return model
+
+
 class Suite(suite.Suite):
     def convert(self, model, data, *more, out):
         onnx.save(model, self.path("m.onnx"))
@@ -131,6 +171,20 @@ def run(s):
     same = s.layers(s.path("moving.sinter"), s.path("moving.sinter"), data)["layers"]
     s.check("with themselves they are exact", {x["step"] for x in same} >= {x["step"] for x in seen} and
             all(x["sqnr_db"] == 999 for x in same), same)
+
+    rows = r.normal(0, 1, (8, 6, 16)).astype("f")
+    np.savez(data, x=rows)
+    s.convert(scaled_scores(), data, "--disable-technique", "leave-float", out="scores.sinter")
+    by_name = {x["name"]: x for x in s.layers(s.path("m.onnx"), s.path("scores.sinter"), data)["layers"]}
+    s.check("a value has its own scale where its integers are another's too", by_name.get("product", {}).get("sqnr_db", 0) > 25, by_name)
+
+    onnx.save(given_resize(), s.path("m.onnx"))
+    outcome = cli.call(s.sinter, "convert", s.path("m.onnx"), "-o", s.path("resize.sinter"))
+    s.check("a Resize between pairs is converted", outcome.code == 0, outcome.why())
+    np.savez(data, x=r.uniform(-2, 3, (8, 3, 6, 6)).astype("f"))
+    by_name = {x["name"]: x for x in s.layers(s.path("m.onnx"), s.path("resize.sinter"), data)["layers"]}
+    s.check("it has the name of its integers", "q1" in by_name, by_name)
+    s.check("a table behind it is exact", by_name.get("q2", {}).get("own_sqnr_db") == 999, by_name)
 
 
 if __name__ == "__main__":

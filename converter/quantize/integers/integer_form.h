@@ -72,7 +72,8 @@ class IntegerForm {
   bool quantized_before(int n);  // integer_movement.cc: Quantize of what was moved
   bool make_signed(int n);       // integer_signs.cc
   ValueId signed_integers(int n, ValueId id);
-  bool arithmetic(int n);  // integer_arithmetic.cc, with the following
+  void name_signed(ValueId id, ValueId now);  // `now` holds what `id` holds as int8
+  bool arithmetic(int n);                     // integer_arithmetic.cc, with the following
   bool mean(int n);
   bool prelu(int n);
   bool softmax(int n);

@@ -227,6 +227,7 @@ bool IntegerForm::product(int n) {
   } else if (consumer < 0) {
     e.replace(n, ClampAttrs{p->act_min, p->act_max}, {q});
   } else {
+    if (clamp >= 0) e.graph().value(q).name = e.value(e.node(clamp).outputs[0]).name;
     settle(consumer, q);
     if (clamp >= 0) e.bypass(clamp, q);
   }

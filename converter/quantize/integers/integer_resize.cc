@@ -62,8 +62,9 @@ bool IntegerForm::resize(int n) {
   const QuantizedValue* x = node.inputs.empty() ? nullptr : known(node.inputs[0]);
   if (x == nullptr) return false;
   const QuantParams params = x->params;
-  if (const int consumer = quantizer(n); !rounded_here_ && (consumer < 0 || !(params_of(consumer) == params)))
-    return false;
+  const int consumer = quantizer(n);
+  const bool same = consumer >= 0 && params_of(consumer) == params;
+  if (!rounded_here_ && !same) return false;
   const auto found = interpolation(e.graph(), node);
   if (!found) return false;
   const auto table = [&](const std::vector<int32_t>& taps) {
@@ -76,7 +77,10 @@ bool IntegerForm::resize(int n) {
   if (q != kAbsent) q = e.insert(n, QResizeAttrs{}, {q, table(found->rows), table(found->columns)});
   q = view(q, e.value(node.outputs[0]).dims);
   if (q == kAbsent) return false;
-  dequantize(n, q, params);
+  if (same)
+    settle(consumer, q);
+  else
+    dequantize(n, q, params);
   return true;
 }
 

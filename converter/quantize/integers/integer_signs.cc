@@ -53,7 +53,16 @@ ValueId IntegerForm::signed_integers(int n, ValueId id) {
     if (all) result = e.insert(n, mover.attrs, inputs);
   }
   if (result == kAbsent) result = e.insert(n, LutAttrs{}, {id, e.constant(flipped(DType::kInt8))});
+  name_signed(id, result);
   return signed_[id] = result;
+}
+
+void IntegerForm::name_signed(ValueId id, ValueId now) {
+  if (now == kAbsent || e.value(now).constant || !e.value(now).name.empty() || e.value(id).name.empty())
+    return;
+  Value& value = e.graph().value(now);
+  value.name = e.value(id).name + "." + dtype_name(DType::kInt8);
+  value.order = e.value(id).order;
 }
 
 bool IntegerForm::make_signed(int n) {
@@ -70,6 +79,7 @@ bool IntegerForm::make_signed(int n) {
   QuantizeAttrs to_int8 = *node.as<QuantizeAttrs>();
   to_int8.axis = 0, to_int8.block_size = 0, to_int8.to = static_cast<int64_t>(DType::kInt8);
   const ValueId q = e.insert(n, to_int8, {node.inputs[0], scale, zero});
+  name_signed(node.outputs[0], q);
   if (q != kAbsent) e.replace(n, LutAttrs{}, {q, e.constant(flipped(DType::kUint8))});
   return q != kAbsent;
 }
