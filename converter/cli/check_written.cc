@@ -37,8 +37,8 @@ WrittenCheck check_entry(const LoadedModel& loaded, const std::string& backend, 
     check.trial.note =
         fmt::format("one run takes the time of {:.2g} multiply-adds, more than {:.2g}", work, kMostTrialWork);
   else
-    check.trial =
-        try_once(options.onnx, options.lowerings[entry], plan, loaded.model(), session, diagnostics);
+    check.trial = try_once(options.onnx, options.lowerings[entry], plan, loaded.model(), session,
+                           options.not_compared, diagnostics);
   return check;
 }
 

@@ -28,6 +28,7 @@ struct CheckOptions {
   std::span<const LoweringOptions> lowerings;  // and how, by shape set
   std::optional<PublicKey> signer;
   bool trial = true;
+  std::string not_compared = {};  // try_once()
 };
 
 // `plans`: of the file's profiles, in their order. The result is by shape set. Throws ModelFileError where

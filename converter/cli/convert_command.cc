@@ -105,6 +105,8 @@ void keep_freed_memory() {
 #endif
 }
 
+bool quantizes(const ConvertArguments& a) { return !a.quantize.empty() || !a.activations.empty(); }
+
 // --strict, and the trial of the written file gave a warning.
 struct RefusedByTrial {};
 
@@ -151,7 +153,10 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     const size_t before = diagnostics.count(Severity::kWarning);
     try {
       const auto signed_by = options.emit.signer ? signer : std::nullopt;
-      checks = check_written(file, plans, {a.model, lowerings, signed_by, !a.no_trial}, diagnostics);
+      const std::string not_compared =
+          quantizes(a) ? "--quantize and --activations round what the model does not" : "";
+      checks =
+          check_written(file, plans, {a.model, lowerings, signed_by, !a.no_trial, not_compared}, diagnostics);
     } catch (const std::bad_alloc&) {
       throw FileError(fmt::format("{}: this machine does not have enough memory to check it", a.model));
     } catch (const std::exception& e) {

@@ -50,7 +50,7 @@ void take_states(const Model& model, LoweringOptions* lowering) {
 }
 
 std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, const LoweringOptions& lowering,
-                                          Diagnostics& diagnostics) {
+                                          Diagnostics& diagnostics, bool wide) {
   std::optional<Graph> graph = load_graph(onnx, lowering, diagnostics);
   if (!graph || diagnostics.refused()) return nullptr;
   // The numbers that its integers represent, as far as single nodes show.
@@ -59,11 +59,11 @@ std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, con
       Value& q = graph->value(node.as<QuantizeAttrs>() != nullptr ? node.outputs[0] : node.inputs[0]);
       if (!q.constant) q.scale = params->scale, q.zero_point = params->zero_point;
     }
-  Graph wide = to_float64(*graph);
-  remove_dead_nodes(wide);
-  compact_values(wide);
+  if (wide) *graph = to_float64(*graph);
+  remove_dead_nodes(*graph);
+  compact_values(*graph);
   const TemporaryFile file("model.sinter");
-  emit_model(plan_model(deep_copy(wide), {}), file.path());
+  emit_model(plan_model(deep_copy(*graph), {}), file.path());
   return std::make_unique<OpenModel>(
       LoadedModel(file.path(), std::nullopt, LoadedModel::Reading::kMapped, lowering.custom_ops));
 }

@@ -25,10 +25,10 @@ class OpenModel {
   HostSession session_;
 };
 
-// The ONNX model without any pass, its floating-point values in float64. Null: refused, `diagnostics` has the
-// reasons. Throws FileError.
+// The ONNX model without any pass, its floating-point values in float64, or (`wide` false) in its own types.
+// Null: refused, `diagnostics` has the reasons. Throws FileError.
 std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, const LoweringOptions& lowering,
-                                          Diagnostics& diagnostics);
+                                          Diagnostics& diagnostics, bool wide = true);
 
 // The states of a file, with what they begin with, for open_reference().
 void take_states(const Model& model, LoweringOptions* lowering);

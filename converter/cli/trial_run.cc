@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -13,14 +14,16 @@
 #include "converter/cost/work.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/call_view.h"
+#include "converter/ir/op_traits.h"
+#include "converter/quantize/ranges/quant_params.h"
 #include "converter/quantize/samples/made_up_inputs.h"
 
 namespace sinter::convert {
 namespace {
 
-// The reference computes in float64 without vector instructions, and only where something was found.
+// Where NaN was found, the exact reading may take longer.
 constexpr double kMostReferenceWork = 2e9;
-constexpr size_t kMostReferenceBytes = size_t{256} << 20;  // of constants, in float64
+constexpr double kMostReferenceBytes = 256 << 20;  // of constants, in float64
 
 // NaN and infinities in what one step gives.
 struct Found {
@@ -96,16 +99,35 @@ struct FirstRun {
   bool suspicious = false;
 };
 
+// Of the numbers that an input's integers represent where a Quantize reads it.
+std::pair<double, double> made_up_range(const Graph& graph, ValueId input) {
+  std::set<ValueId> same{input};
+  for (const Node& node : graph.nodes) {
+    if (node.inputs.empty() || !same.contains(node.inputs[0])) continue;
+    if (moves(node.op())) same.insert(node.outputs.begin(), node.outputs.end());
+    const auto params = node.as<QuantizeAttrs>() != nullptr ? quant_params(graph, node) : std::nullopt;
+    if (!params) continue;
+    const QuantRange range = quant_range(params->type);
+    const auto number = [&](int64_t q) {
+      return static_cast<double>(q - params->zero_point) * params->scale;
+    };
+    return {number(range.min), number(range.max)};
+  }
+  return {-1, 1};
+}
+
 // Runs on inputs that the model takes; throws DataError with the last reason where it takes none.
-FirstRun run_on_made_up_inputs(const Model& model, HostSession& session) {
+FirstRun run_on_made_up_inputs(const Graph& graph, const Model& model, HostSession& session) {
   using Integers = MadeUpInputs::Integers;
   for (const Integers integers : {Integers::kVaried, Integers::kOnes, Integers::kZeros}) {
     MadeUpInputs made(integers);
     FirstRun first;
     for (uint32_t i = 0; i < model.input_count(session.entry()); ++i) {
       const PortInfo port = model.input(i, session.entry());
+      const auto [low, high] = made_up_range(graph, graph.inputs[i]);
       const DType type = takes_numbers(port) ? DType::kFloat32 : port.dtype;
-      first.inputs.emplace_back(port.name, made.next(type, Dims(port.dims.begin(), port.dims.end()), -1, 1));
+      first.inputs.emplace_back(port.name,
+                                made.next(type, Dims(port.dims.begin(), port.dims.end()), low, high));
     }
     session.set_inputs(first.inputs);
     try {
@@ -186,52 +208,7 @@ void compare_results(const Model& model, HostSession& session, const Arrays& inp
   if (trial->not_finite == 0) trial->not_finite = inside;
 }
 
-}  // namespace
-
-nlohmann::json TrialRun::to_json() const {
-  nlohmann::json json{{"done", done}};
-  if (done) json["not_finite"] = not_finite;
-  if (!note.empty()) json["note"] = note;
-  if (not_finite > 0) json["step"] = step, json["op"] = op;
-  if (!output.empty()) json["output"] = output;
-  return json;
-}
-
-double trial_work(const PlannedModel& plan, uint32_t entry) {
-  return work_of(plan, plan.entries[entry], kReferenceFactor);
-}
-
-TrialRun try_once(const std::filesystem::path& onnx, const LoweringOptions& lowering,
-                  const PlannedModel& plan, const Model& model, HostSession& session,
-                  Diagnostics& diagnostics) {
-  TrialRun trial;
-  FirstRun first;
-  try {
-    first = run_on_made_up_inputs(model, session);
-  } catch (const DataError& e) {
-    trial.note = fmt::format("the synthetic inputs do not suit the model: {}", e.what());
-    return trial;
-  }
-  trial.done = true;
-  if (!first.suspicious) return trial;
-  const auto leave_open = [&](const std::string& why) {
-    trial.note = fmt::format(
-        "synthetic inputs give NaN or infinity; whether the model gives them too was not computed: {}", why);
-    diagnostics.note("", "", trial.note);
-    return trial;
-  };
-  if (const double work = work_of(plan, plan.entries[session.entry()], 1), bytes = constant_bytes(plan);
-      work > kMostReferenceWork || bytes > static_cast<double>(kMostReferenceBytes))
-    return leave_open(
-        fmt::format("that takes {:.2g} multiply-adds and {:.0f} MB in float64", work, bytes / 1e6));
-  try {
-    Diagnostics ignored;
-    const std::unique_ptr<OpenModel> reference = open_reference(onnx, lowering, ignored);
-    if (reference == nullptr) return leave_open("the model is refused in float64");
-    compare_results(model, session, first.inputs, *reference, &trial);
-  } catch (const std::exception& e) {  // the file itself is sound
-    return leave_open(e.what());
-  }
+void warn_of(const TrialRun& trial, Diagnostics& diagnostics) {
   if (trial.not_finite > 0)
     diagnostics.warn(
         trial.step, trial.op,
@@ -242,6 +219,86 @@ TrialRun try_once(const std::filesystem::path& onnx, const LoweringOptions& lowe
                                          : fmt::format("output '{}'", trial.output)),
         "use sinter compare --per-layer with real inputs; --keep VALUE=float32 computes a value in a wider "
         "type");
+  const TrialComparison& c = trial.comparison;
+  if (!c.differs()) return;
+  const auto amount = [&](double x) {
+    return c.in_steps ? fmt::format("{:.3g} steps of its scale", x) : fmt::format("{:.3g} of its peak", x);
+  };
+  diagnostics.warn(
+      c.step, c.op,
+      fmt::format("on synthetic inputs this step's result '{}' differs by {} from the exact reading of the "
+                  "model, where its roundings explain {}; it is the first step that does",
+                  c.value, amount(c.difference), amount(c.explained)),
+      "do not use the file before sinter compare --per-layer with real inputs has shown what is wrong, and "
+      "report the model: the conversion is at fault");
+}
+
+}  // namespace
+
+nlohmann::json TrialRun::to_json() const {
+  nlohmann::json json{{"done", done}};
+  if (done) json["not_finite"] = not_finite;
+  if (!note.empty()) json["note"] = note;
+  if (not_finite > 0) json["step"] = step, json["op"] = op;
+  if (!output.empty()) json["output"] = output;
+  if (done) json["compared"] = comparison.to_json();
+  return json;
+}
+
+double trial_work(const PlannedModel& plan, uint32_t entry) {
+  return work_of(plan, plan.entries[entry], kReferenceFactor);
+}
+
+TrialRun try_once(const std::filesystem::path& onnx, const LoweringOptions& lowering,
+                  const PlannedModel& plan, const Model& model, HostSession& session,
+                  const std::string& not_compared, Diagnostics& diagnostics) {
+  TrialRun trial;
+  FirstRun first;
+  const size_t entry = plan.entries[session.entry()];
+  try {
+    first = run_on_made_up_inputs(*plan.programs[entry].graph, model, session);
+  } catch (const DataError& e) {
+    trial.note = fmt::format("the synthetic inputs do not suit the model: {}", e.what());
+    return trial;
+  }
+  trial.done = true;
+  const double work = work_of(plan, entry, 1), bytes = constant_bytes(plan);
+  std::string& note = trial.comparison.note = not_compared;
+  if (const double all = work + kStepWork * static_cast<double>(plan.programs[entry].steps.size());
+      note.empty() && all > kMostTrialWork)
+    note = fmt::format("the exact reading takes the time of {:.2g} multiply-adds, more than {:.2g}", all,
+                       kMostTrialWork);
+  else if (note.empty() && bytes > kMostComparedBytes)
+    note = fmt::format("the exact reading has {:.0f} MB of constants, more than {:.0f}", bytes / 1e6,
+                       kMostComparedBytes / 1e6);
+  if (!first.suspicious && !note.empty()) return trial;
+  const auto leave_open = [&](const std::string& why) {
+    if (note.empty()) note = why;
+    if (!first.suspicious) return trial;
+    trial.note = fmt::format(
+        "synthetic inputs give NaN or infinity; whether the model gives them too was not computed: {}", why);
+    diagnostics.note("", "", trial.note);
+    return trial;
+  };
+  if (work > kMostReferenceWork || bytes > kMostReferenceBytes)
+    return leave_open(
+        fmt::format("that takes {:.2g} multiply-adds and {:.0f} MB in float64", work, bytes / 1e6));
+  try {
+    const OpenReading open = [&](bool wide) {
+      Diagnostics ignored;
+      return open_reference(onnx, lowering, ignored, wide);
+    };
+    const std::unique_ptr<OpenModel> reference = open(true);
+    if (reference == nullptr) return leave_open("the model is refused in float64");
+    if (note.empty()) trial.comparison = compare_steps(model, session, first.inputs, *reference, open);
+    if (first.suspicious) {
+      reference->session().session().reset();
+      compare_results(model, session, first.inputs, *reference, &trial);
+    }
+  } catch (const std::exception& e) {  // the file itself is sound
+    return leave_open(e.what());
+  }
+  warn_of(trial, diagnostics);
   return trial;
 }
 

@@ -5,15 +5,19 @@
 
 Works on examples/digits alone; needs numpy and onnx. contract.py runs the shared contract check besides.
 """
+import fcntl
 import json
 import os
 import platform
 import pty
 import re
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -1377,7 +1381,80 @@ class NotFinite(Case):
             self.assertEqual(False, json.loads(r.out)["trial"]["done"])
         # What the model gives in float64 too is its own.
         r = self.expect(0, "convert", self.path("log.onnx"), "-o", out, "--strict", "--json")
-        self.assertEqual({"done": True, "not_finite": 0}, json.loads(r.out)["trial"])
+        self.assertEqual({"done": True, "not_finite": 0, "compared": {"values": 1}}, json.loads(r.out)["trial"])
+
+    def convert_while_replaced(self, before, after, *flags):
+        """convert of `before`, whose file holds `after` once the graph was read: it waits where --dump-after prints."""
+        model, other = self.save("replaced.onnx", before), self.save("other.onnx", after)
+        with subprocess.Popen([SINTER, "convert", model, "-o", self.path("replaced.sinter"), "--dump-after", "dead-code", "--json",
+                               *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            fcntl.fcntl(p.stderr, fcntl.F_SETPIPE_SZ, 4096)
+            full, count = fcntl.fcntl(p.stderr, fcntl.F_GETPIPE_SZ), 0
+            for _ in range(6000):
+                [count] = struct.unpack("i", fcntl.ioctl(p.stderr, termios.FIONREAD, bytes(4)))
+                if count >= full or p.poll() is not None:
+                    break
+                time.sleep(0.01)
+            self.assertGreaterEqual(count, full)
+            os.replace(other, model)
+            out, err = p.communicate(timeout=60)
+        self.assertNotEqual("", out.decode(), err.decode())
+        return p.returncode, json.loads(out)
+
+    def test_convert_compares_each_step_with_the_model(self):
+        def network(given, changed=-1):
+            rng, nodes, constants, now = np.random.default_rng(2), [], [], "x"
+
+            def constant(name, array):
+                constants.append(onnx.numpy_helper.from_array(array, name))
+                return name
+
+            def pair(name, now, zero, scale=np.float32(1 / 64)):
+                ends = [constant(f"{name}.scale", scale), constant(f"{name}.zero", zero)]
+                nodes.extend([helper.make_node("QuantizeLinear", [now, *ends], [f"{name}.q"]),
+                              helper.make_node("DequantizeLinear", [f"{name}.q", *ends], [f"{name}.d"])])
+                return f"{name}.d"
+
+            for i in range(40):
+                w = rng.integers(-40, 41, (8, 8)).astype(np.int8)
+                if i == changed:
+                    w[3, 5] += 9
+                if given:
+                    now = pair(f"a{i}", now, np.int8(0))
+                    ends = [constant(f"w{i}.scale", np.float32(1 / 64)), constant(f"w{i}.zero", np.int8(0))]
+                    nodes.append(helper.make_node("DequantizeLinear", [constant(f"w{i}.q", w), *ends], [f"w{i}"]))
+                else:
+                    constant(f"w{i}", w.astype(np.float32) / 64)
+                nodes += [helper.make_node("MatMul", [now, f"w{i}"], [f"m{i}"], name=f"product{i}"),
+                          helper.make_node("Tanh", [f"m{i}"], [f"h{i}"], name=f"tanh{i}")]
+                now = f"h{i}"
+            return model_of(nodes, [value("x", [4, 8])], [value(now, [4, 8])], constants)
+
+        for given in (False, True):
+            with self.subTest(given=given):
+                # Nothing differs in the model that was converted.
+                code, report = self.convert_while_replaced(network(given), network(given), "--strict")
+                self.assertEqual((0, [], False), (code, report["diagnostics"], "differs" in report["trial"]["compared"]))
+                self.assertGreaterEqual(report["trial"]["compared"]["values"], 40)
+                # The product with the other weights is the first of 40 that differs.
+                code, report = self.convert_while_replaced(network(given), network(given, changed=20))
+                [warning] = [d for d in report["diagnostics"] if d["severity"] == "warning"]
+                differs = report["trial"]["compared"]["differs"]
+                self.assertEqual((0, "product20", "product20"), (code, differs["step"], warning["node"]))
+                self.assertGreater(differs["difference"], differs["explained"])
+                code, report = self.convert_while_replaced(network(given), network(given, changed=20), "--strict")
+                self.assertEqual(1, code)
+                self.assertIn("--strict", report["withheld"])
+
+    def test_what_vanishes_in_a_narrow_type_is_no_difference(self):
+        # A product of 24 numbers below 1 is 0 in float16, as the model states; bfloat16 explains any difference.
+        for kind, compared in ((onnx.TensorProto.FLOAT16, {"values": 2}),
+                               (onnx.TensorProto.BFLOAT16, {"values": 0, "note": "roundings to bfloat16 explain any difference"})):
+            node = helper.make_node("ReduceProd", ["x"], ["y"])
+            ends = [[helper.make_tensor_value_info(n, kind, s)] for n, s in (("x", [2, 3, 4]), ("y", [1, 1, 1]))]
+            model = self.save("product.onnx", model_of([node], *ends))
+            r = self.expect(0, "convert", model, "-o", self.path("product.sinter"), "--strict", "--json")
+            self.assertEqual(compared, json.loads(r.out)["trial"]["compared"])
 
     def test_what_is_too_much_work_is_not_tried(self):
         w = onnx.numpy_helper.from_array(np.zeros((2048, 2048), np.float32), "w")

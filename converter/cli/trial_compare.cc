@@ -1,0 +1,251 @@
+#include "converter/cli/trial_compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "converter/cli/file_view.h"
+#include "converter/cli/layer_noise.h"
+
+namespace sinter::convert {
+namespace {
+
+// By how much float results may be off, in roundings to their type, all of them at the largest element: sums
+// of a thousand terms are that far off at worst.
+constexpr double kUnits = 1024;
+// The model's own types may lose as much at other elements of the value.
+constexpr double kTimesOwn = 8;
+
+// The largest errors of rounding to a type once, relative and, near zero, absolute: half the distance of
+// subnormal numbers, or these numbers themselves where kernels flush them.
+struct Precision {
+  double unit, tiny;
+};
+
+Precision precision_of(DType type) {
+  switch (type) {
+    case DType::kFloat16:
+      return {std::ldexp(1, -11), std::ldexp(1, -25)};
+    case DType::kBFloat16:
+      return {std::ldexp(1, -8), std::ldexp(1, -126)};
+    default:
+      return {std::ldexp(1, -24), std::ldexp(1, -126)};
+  }
+}
+
+struct Distance {
+  double difference = 0, explained = 0;
+  bool in_steps = false;
+  bool beyond() const { return difference > explained; }
+};
+
+// `exact` as the step holds it, `rounded` what the file has.
+class Judgement {
+ public:
+  // `coarsest`: of the types that the file computes in.
+  Judgement(const ExactLayers& exact, Precision coarsest) : exact_(exact), coarsest_(coarsest) {}
+
+  // `op`: what computed the value.
+  Distance operator()(Op op, const StepValue& value, const LayerPair& pair) const {
+    if (const auto before = exact_.find_unrounded(value);
+        before && before->exact->size() == static_cast<int64_t>(pair.rounded.size())) {
+      const std::vector<double> numbers = before->exact->as_doubles();
+      const double arithmetic = op == Op::kQResize  ? kResizeSteps
+                                : op == Op::kQTable ? kTableSteps
+                                                    : kMoreSteps;
+      return {largest(numbers, pair.rounded) / before->step,
+              0.5 + arithmetic + rounding(coarsest_, peak_of(numbers)) / before->step, true};
+    }
+    if (value.params) return {largest(pair.exact, pair.rounded) / value.params->scale, 1, true};
+    if (!is_float(pair.dtype)) return {unequal(pair.exact, pair.rounded), 0, false};
+    const double peak = peak_of(pair.exact);
+    const double most = largest(pair.exact, pair.rounded);
+    const Precision own = precision_of(pair.dtype), p = own.unit > coarsest_.unit ? own : coarsest_;
+    if (!(peak > 0)) return {most, rounding(p, 0), false};
+    return {most / peak, rounding(p, peak) / peak, false};
+  }
+  // How much coarser the file's types are than float32.
+  double coarseness() const { return std::max(1.0, coarsest_.unit / precision_of(DType::kFloat32).unit); }
+
+ private:
+  static double rounding(Precision p, double peak) { return kUnits * (p.unit * peak + p.tiny); }
+  // NaN and infinity are another matter (trial_run.h).
+  static double peak_of(const std::vector<double>& numbers) {
+    double peak = 0;
+    for (const double x : numbers)
+      if (std::isfinite(x)) peak = std::max(peak, std::fabs(x));
+    return peak;
+  }
+  static double largest(const std::vector<double>& exact, const std::vector<double>& rounded) {
+    double most = 0;
+    for (size_t i = 0; i < exact.size(); ++i)
+      if (const double e = std::fabs(exact[i] - rounded[i]); std::isfinite(e)) most = std::max(most, e);
+    return most;
+  }
+  static double unequal(const std::vector<double>& exact, const std::vector<double>& rounded) {
+    double count = 0;
+    for (size_t i = 0; i < exact.size(); ++i) count += exact[i] != rounded[i];
+    return exact.empty() ? 0 : count / static_cast<double>(exact.size());
+  }
+  const ExactLayers& exact_;
+  Precision coarsest_;
+};
+
+// A step whose result is further off than its roundings explain.
+struct Suspect {
+  uint32_t step = 0;
+  size_t output = 0;
+  std::string name, node, op;
+  DType dtype = DType::kNone;
+  Distance distance;
+};
+
+// By step, what computed its results: for a View, what computed the value that it views.
+std::vector<Op> computing_ops(const fb::Program& program) {
+  std::vector<Op> ops;
+  std::map<int32_t, Op> by_value;
+  for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
+    const fb::Step& step = *program.steps()->Get(s);
+    const auto inputs = detail::items(step.inputs());
+    const auto viewed = inputs.empty() ? by_value.end() : by_value.find(inputs[0]);
+    const auto op = static_cast<Op>(step.op());
+    ops.push_back(op == Op::kView && viewed != by_value.end() ? viewed->second : op);
+    for (const int32_t id : detail::items(step.outputs())) by_value[id] = ops.back();
+  }
+  return ops;
+}
+
+const fb::Program& entry_of(const Model& model, uint32_t entry) {
+  return FileView(model, model.default_profile(), entry).entry_program();
+}
+
+// The coarsest precision of what the entry's steps compute in.
+Precision coarsest_precision(const Model& model, uint32_t entry) {
+  const fb::Program& program = entry_of(model, entry);
+  Precision coarsest = precision_of(DType::kFloat32);
+  for (uint32_t i = 0; i < detail::length(program.values()); ++i) {
+    const fb::Value& v = *program.values()->Get(i);
+    if (v.kind() != fb::ValueKind::Temporary) continue;
+    if (const Precision p = precision_of(static_cast<DType>(v.dtype())); p.unit > coarsest.unit) coarsest = p;
+  }
+  return coarsest;
+}
+
+double value_bytes(const Model& model) {
+  const fb::Program& program = entry_of(model, 0);
+  double bytes = 0;
+  for (uint32_t i = 0; i < detail::length(program.values()); ++i) {
+    const fb::Value& v = *program.values()->Get(i);
+    if (v.constant() >= 0) continue;
+    double size = sizeof(double);
+    for (const int64_t d : detail::items(v.dims())) size *= static_cast<double>(d);
+    bytes += size;
+  }
+  return bytes;
+}
+
+bool has_custom_steps(const Model& model) {
+  const auto& programs = *model.state()->root->programs();
+  for (uint32_t p = 0; p < programs.size(); ++p)
+    for (uint32_t s = 0; s < detail::length(programs.Get(p)->steps()); ++s)
+      if (static_cast<Op>(programs.Get(p)->steps()->Get(s)->op()) == Op::kCustom) return true;
+  return false;
+}
+
+// What the file's steps make of exact operands, by step; `judge` is called for each.
+void look_at_steps(const Model& model, HostSession& session, const ExactLayers& exact, const Arrays& inputs,
+                   const LayerNoise::Judge& judge) {
+  session.session().reset();
+  session.set_inputs(inputs);
+  LayerNoise(model, session.entry()).run(session, exact, {}, judge);
+}
+
+// What the model gives in its own types, every rounding but its own as in the exact reading; null: it cannot
+// be computed in them.
+std::unique_ptr<ExactLayers> layers_of_own_types(const OpenReading& open, const ExactLayers& exact,
+                                                 const Arrays& inputs) {
+  try {
+    const std::unique_ptr<OpenModel> own = open(false);
+    if (own == nullptr) return nullptr;
+    auto layers = std::make_unique<ExactLayers>(own->model(), 0);
+    own->session().set_inputs(inputs);
+    layers->run(own->session(), &exact);
+    return layers;
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+nlohmann::json TrialComparison::to_json() const {
+  if (!note.empty()) return {{"values", 0}, {"note", note}};
+  nlohmann::json json{{"values", values}};
+  if (differs())
+    json["differs"] = {{"step", step},           {"op", op},
+                       {"value", value},         {"difference", difference},
+                       {"explained", explained}, {"unit", in_steps ? "steps of the scale" : "share"}};
+  return json;
+}
+
+TrialComparison compare_steps(const Model& model, HostSession& session, const Arrays& inputs,
+                              OpenModel& exact, const OpenReading& open) {
+  TrialComparison result;
+  if (has_custom_steps(model)) {
+    result.note = "the model has custom operators";
+    return result;
+  }
+  const Precision coarsest = coarsest_precision(model, session.entry());
+  if (kUnits * coarsest.unit >= 1) {
+    result.note = "roundings to bfloat16 explain any difference";
+    return result;
+  }
+  for (uint32_t i = 0; i < model.state_count(); ++i)
+    if (!session.session().state(i).present() || session.session().state(i).memory != 0) {
+      result.note = "states are in a device's memory";
+      return result;
+    }
+  if (const double bytes = value_bytes(exact.model()); bytes > kMostComparedBytes) {
+    result.note = fmt::format("the exact values take {:.0f} MB, more than {:.0f}", bytes / 1e6,
+                              kMostComparedBytes / 1e6);
+    return result;
+  }
+  const std::vector<std::vector<StepValue>> values = step_values(model, session.entry());
+  ExactLayers layers(exact.model(), 0);
+  exact.session().set_inputs(in_float64(inputs));
+  layers.run(exact.session());
+  const std::vector<Op> ops = computing_ops(entry_of(model, session.entry()));
+  const Judgement judge(layers, coarsest);
+  std::vector<Suspect> suspects;
+  look_at_steps(model, session, layers, inputs, [&](const LayerNoise::Row& row, const LayerPair& pair) {
+    const StepValue& value = values[row.step][row.output];
+    if (value.bounded || value.rescaled) return;
+    ++result.values;
+    const Distance d = judge(ops[row.step], value, pair);
+    if (d.beyond()) suspects.push_back({row.step, row.output, row.name, row.node, row.op, pair.dtype, d});
+  });
+  if (result.values == 0) result.note = "no step gives a value of a fixed shape that the model has, too";
+  if (suspects.empty()) return result;
+  const std::unique_ptr<ExactLayers> own = layers_of_own_types(open, layers, inputs);
+  for (Suspect& s : suspects) {
+    Distance& d = s.distance;
+    const StepValue& value = values[s.step][s.output];
+    const ConstantPtr x = layers.find_as_held(value), y = own ? own->find_as_held(value) : nullptr;
+    if (y && y->dims() == x->dims()) {
+      const Distance lost = judge(ops[s.step], value, {x->as_doubles(), y->as_doubles(), s.dtype});
+      d.explained +=
+          kTimesOwn * std::max(0.0, lost.difference - (lost.in_steps ? 0.5 : 0)) * judge.coarseness();
+    }
+    if (!d.beyond()) continue;
+    result.step = s.node, result.op = s.op, result.value = s.name;
+    result.difference = d.difference, result.explained = d.explained, result.in_steps = d.in_steps;
+    break;
+  }
+  return result;
+}
+
+}  // namespace sinter::convert
