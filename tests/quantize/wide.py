@@ -23,9 +23,8 @@ import suite  # noqa: E402
 from native import labelled_sets, network  # noqa: E402
 
 SEEDS = 4
-# By how many steps results may differ beyond one for every rounding: tables are interpolated, and the weights of Resize are
-# multiples of 2^-11, 1/32 of a step for each step between neighbours.
-BEYOND = {"one_input": 2.5, "interpolated": 32}
+# By how many steps results may differ beyond one for every rounding: tables are interpolated.
+BEYOND = {"one_input": 2.5}
 GAIN, LEAST = 8, 1.5  # dB over int8; where the weights are what is left
 
 
@@ -76,7 +75,8 @@ class Suite(suite.Suite):
 def imported(s, case, seed):
     m = Wide(seed)
     value, must = case(m)
-    must = (must or "").replace("Lut", "QTable Lut")
+    # The weights of a QResize are multiples of 2^-11: an int16 that needs others is computed in float.
+    must = (must or "").replace("Lut", "QTable Lut").replace("QResize", "QResize Resize")
     raw = imports.session(imports.finish(m, value)).run(None, m.inputs)[0]
     y, step = m.quantized(value, 0, float(np.abs(raw).max()) * 0.9 + 1e-3)
     model = imports.finish(m, y)
@@ -95,7 +95,7 @@ def imported(s, case, seed):
     limit = sum(n.op_type.startswith("Q") for n in model.graph.node) - len(m.inputs) + 0.01 + BEYOND.get(case.__name__, 0)
     if case is mixed:
         limit += 4 / 127 / float(step)  # one step of int8 may be another
-    bits = []
+    bits = []  # the same, unless a Resize in float gave what was rounded
     for more in [], ["--backend", "reference"], ["--threads", "3"]:
         got = s.outputs(*more)
         if isinstance(got, str):
@@ -104,7 +104,7 @@ def imported(s, case, seed):
         if off.max() > limit:
             return s.check(what, False, f"{' '.join(more)}: off by {off.max():.2f} steps, {(off > 0.5).mean():.0%} of all: {' '.join(steps)}")
         bits.append(got.tobytes())
-    s.check(what, bits[0] == bits[1] == bits[2], "backends or threads differ")
+    s.check(what, "Resize" in steps or bits[0] == bits[1] == bits[2], "backends or threads differ")
 
 
 def made_here(s):

@@ -29,6 +29,7 @@ std::vector<size_t> joined_operands(const Node& node);
 struct Interpolation {
   Dims in, out;  // of the views
   std::vector<int32_t> rows, columns;
+  bool exact = true;  // its weights are not rounded
 };
 std::optional<Interpolation> interpolation(const Graph& graph, const Node& node);
 // Whether the result has the scale and zero point of the first operand, on integers.

@@ -1,6 +1,7 @@
 // Linear Resize of known values becomes QResize: scale and zero point stay. A graph that was given computes
 // it in float unless it rounds the result to them itself.
 #include <algorithm>
+#include <cmath>
 
 #include "converter/quantize/integers/integer_form.h"
 #include "runtime/core/op_enums.h"
@@ -11,7 +12,8 @@ namespace {
 
 constexpr int64_t kLongest = 1 << 20;  // axis whose table is made
 
-std::vector<int32_t> taps_of(const ResizeAttrs& a, ResizeAxis axis) {
+// `exact` becomes false where a weight is no multiple of 2^-11.
+std::vector<int32_t> taps_of(const ResizeAttrs& a, ResizeAxis axis, bool* exact) {
   std::vector<int64_t> index(static_cast<size_t>(axis.out * axis.taps));
   std::vector<double> weight(index.size());
   std::vector<uint8_t> outside(static_cast<size_t>(axis.out));
@@ -19,6 +21,8 @@ std::vector<int32_t> taps_of(const ResizeAttrs& a, ResizeAxis axis) {
   axis.index = index.data(), axis.weight = weight.data(), axis.outside = outside.data();
   fill_resize_tables(a, &axis);
   if (!fixed_resize_taps(axis, taps.data())) taps.clear();
+  const auto whole = [](double w) { return std::fabs(w * 0x1p11 - std::nearbyint(w * 0x1p11)) < 0x1p-20; };
+  *exact &= std::all_of(weight.begin(), weight.end(), whole);
   return taps;
 }
 
@@ -46,8 +50,8 @@ std::optional<Interpolation> interpolation(const Graph& graph, const Node& node)
   if (first < 0 || last - first > 1) return std::nullopt;
   const int rows = first, columns = last == first ? -1 : last;
   Interpolation result;
-  result.rows = taps_of(*a, axes[rows]);
-  result.columns = columns < 0 ? std::vector<int32_t>{0, 0} : taps_of(*a, axes[columns]);
+  result.rows = taps_of(*a, axes[rows], &result.exact);
+  result.columns = columns < 0 ? std::vector<int32_t>{0, 0} : taps_of(*a, axes[columns], &result.exact);
   if (result.rows.empty() || result.columns.empty()) return std::nullopt;
   int64_t outer = 1, inner = 1;
   for (int i = 0; i < first; ++i) outer *= dims[static_cast<size_t>(i)];
@@ -66,7 +70,8 @@ bool IntegerForm::resize(int n) {
   const bool same = consumer >= 0 && params_of(consumer) == params;
   if (!rounded_here_ && !same) return false;
   const auto found = interpolation(e.graph(), node);
-  if (!found) return false;
+  // A quarter of a step of int8 from the rounded weights would be 64 of int16.
+  if (!found || (!rounded_here_ && params.type != DType::kInt8 && !found->exact)) return false;
   const auto table = [&](const std::vector<int32_t>& taps) {
     return e.constant(Constant::of<int32_t>(DType::kInt32, {static_cast<int64_t>(taps.size() / 2), 2}, taps));
   };
