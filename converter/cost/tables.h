@@ -42,7 +42,7 @@ struct CostTable {
   Rates one_row;   // weights that are read once
   Rate far_float;  // `product`: one in float32 with more than far_weights, which come from outer caches
   double far_weights = kFarWeights;
-  Rates mat_mul;   // of two computed matrices
+  Rates mat_mul;  // of two computed matrices
   // For each step of a sequence in one direction, multiplication, and (as `output`) row of gates.
   Rates recurrent;
   // What is computed element by element; a table for one-input functions.
