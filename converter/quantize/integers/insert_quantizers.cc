@@ -245,7 +245,8 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
   }
   for (size_t n = 0; fates != nullptr && n < count; ++n) {
     const Node& node = g.nodes[n];
-    if (node.outputs.empty() || node.op() == Op::kView) continue;
+    // Integers that are given are read as they are.
+    if (node.outputs.empty() || node.op() == Op::kView || given_integers(g, node)) continue;
     const ValueId result = is_recurrent(node.op()) ? recurrent_result(node) : node.outputs[0];
     if (!float_value(g, result)) continue;
     LayerFate fate{node.name, op_info(node.op())->name, result, roles[n] == Role::kInteger, {}};
