@@ -58,7 +58,7 @@ void Quantizer::leave_by(const Technique& technique, Remedy remedy) {
       reach(target);
       // The others are not worth a refusal, nor memory.
       if (remedy == Remedy::kFloat && options_.require_int8) break;
-      if (remedy == Remedy::kCheaper && plan_.left.memory_decides()) break;
+      if (plan_.left.memory_decides() && !options_.force_int8) break;
     }
   }
   if (plan_.left.size() == left && plan_.wide.size() == wide) return;
