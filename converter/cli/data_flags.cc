@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "converter/cli/flags.h"
 #include "converter/diagnostics/errors.h"
 
@@ -50,10 +52,12 @@ std::vector<PortType> port_types(const std::string& flag, const std::vector<std:
                             flag, text)
               : fmt::format("{} {}: inputs can be uint8 or int8; give one of these, or INPUT=TYPE", flag,
                             text));
-    for (const PortType& other : types)
-      if (other.port == found.port)
-        throw UsageError(fmt::format("{} {}: another type is given for {}; give one", flag, text,
-                                     found.port.empty() ? "all" : fmt::format("'{}'", found.port)));
+    const auto other =
+        std::find_if(types.begin(), types.end(), [&](const PortType& t) { return t.port == found.port; });
+    if (other != types.end() && other->type == found.type) continue;
+    if (other != types.end())
+      throw UsageError(fmt::format("{} {}: another type is given for {}; give one", flag, text,
+                                   found.port.empty() ? "all" : fmt::format("'{}'", found.port)));
     types.push_back(std::move(found));
   }
   return types;

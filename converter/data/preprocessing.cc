@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -78,6 +79,13 @@ std::string Preprocessing::given() const {
   add(layout != Layout::kByShape, "--layout");
   add(bgr, "--channel-order");
   return flags;
+}
+
+bool Preprocessing::changes_numbers() const {
+  const auto any_but = [](const std::vector<float>& list, float same) {
+    return std::any_of(list.begin(), list.end(), [same](float x) { return x != same; });
+  };
+  return !built_in && (any_but(mean, 0) || any_but(scale, 1));
 }
 
 Preprocessing Preprocessing::for_type(DType dtype) const {

@@ -39,6 +39,8 @@ struct Preprocessing {
   // For an input of this type: without mean, scale and order of channels where these are built into the
   // model.
   Preprocessing for_type(DType dtype) const;
+  // Whether pixels become other numbers before the model.
+  bool changes_numbers() const;
   // The flags that are given ("--mean, --scale"); empty: none.
   std::string given() const;
 };

@@ -59,7 +59,9 @@ bool takes_bytes(const ByteInputs& bytes, const DataInput& input) {
     return std::find(names.begin(), names.end(), input.name) != names.end();
   };
   if (!bytes.inputs.empty()) return has(bytes.inputs);
-  if (!is_float(input.dtype) || has(bytes.others)) return false;
+  // [1,N] is rather a list of numbers than a line of pixels.
+  const bool list = input.dims.size() == 2 && input.dims[0] == 1;
+  if (!is_float(input.dtype) || has(bytes.others) || list) return false;
   try {
     picture_axes(input, {});
     return true;

@@ -62,6 +62,10 @@ class ListedSamples final : public SampleSource {
     const DataInput wanted{input.name, input.integers.scale > 0 ? DType::kFloat32 : input.dtype, input.dims};
     switch (kind_of_file(file)) {
       case FileKind::kPicture:
+        if (wanted.dtype == DType::kUint8 && how_.changes_numbers())
+          throw UsageError(fmt::format(
+              "input '{}' takes bytes, which are pixels as they are; leave out --mean and --scale",
+              wanted.name));
         return checked(input,
                        picture_input(decoded([&] { return decode_picture(bytes_of_file(file), what); }), what,
                                      wanted, how_.for_type(wanted.dtype)),
