@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "converter/cli/file_view.h"
@@ -49,30 +50,23 @@ class Judgement {
   // `coarsest`: of the types that the file computes in.
   Judgement(const ExactLayers& exact, Precision coarsest) : exact_(exact), coarsest_(coarsest) {}
 
-  // `op`: what computed the value.
-  Distance operator()(Op op, const StepValue& value, const LayerPair& pair) const {
+  // `op`: what computed the value, from operands whose largest element is `operands`.
+  Distance operator()(Op op, const StepValue& value, const LayerPair& pair, double operands) const {
     if (const auto before = exact_.find_unrounded(value);
         before && before->exact->size() == static_cast<int64_t>(pair.rounded.size())) {
       const std::vector<double> numbers = before->exact->as_doubles();
-      const double arithmetic = op == Op::kQResize  ? kResizeSteps
-                                : op == Op::kQTable ? kTableSteps
-                                                    : kMoreSteps;
+      const double arithmetic = op == Op::kQResize ? kResizeSteps : kMoreSteps;
       return {largest(numbers, pair.rounded) / before->step,
               0.5 + arithmetic + rounding(coarsest_, peak_of(numbers)) / before->step, true};
     }
     if (value.params) return {largest(pair.exact, pair.rounded) / value.params->scale, 1, true};
-    if (!is_float(pair.dtype)) return {unequal(pair.exact, pair.rounded), 0, false};
     const double peak = peak_of(pair.exact);
     const double most = largest(pair.exact, pair.rounded);
     const Precision own = precision_of(pair.dtype), p = own.unit > coarsest_.unit ? own : coarsest_;
-    if (!(peak > 0)) return {most, rounding(p, 0), false};
-    return {most / peak, rounding(p, peak) / peak, false};
+    const double rounded = rounding(p, std::max(peak, operands));  // of sums that cancel, of their terms
+    if (!(peak > 0)) return {most, rounded, false};
+    return {most / peak, rounded / peak, false};
   }
-  // How much coarser the file's types are than float32.
-  double coarseness() const { return std::max(1.0, coarsest_.unit / precision_of(DType::kFloat32).unit); }
-
- private:
-  static double rounding(Precision p, double peak) { return kUnits * (p.unit * peak + p.tiny); }
   // NaN and infinity are another matter (trial_run.h).
   static double peak_of(const std::vector<double>& numbers) {
     double peak = 0;
@@ -80,16 +74,16 @@ class Judgement {
       if (std::isfinite(x)) peak = std::max(peak, std::fabs(x));
     return peak;
   }
+  // How much coarser the file's types are than float32.
+  double coarseness() const { return std::max(1.0, coarsest_.unit / precision_of(DType::kFloat32).unit); }
+
+ private:
+  static double rounding(Precision p, double peak) { return kUnits * (p.unit * peak + p.tiny); }
   static double largest(const std::vector<double>& exact, const std::vector<double>& rounded) {
     double most = 0;
     for (size_t i = 0; i < exact.size(); ++i)
       if (const double e = std::fabs(exact[i] - rounded[i]); std::isfinite(e)) most = std::max(most, e);
     return most;
-  }
-  static double unequal(const std::vector<double>& exact, const std::vector<double>& rounded) {
-    double count = 0;
-    for (size_t i = 0; i < exact.size(); ++i) count += exact[i] != rounded[i];
-    return exact.empty() ? 0 : count / static_cast<double>(exact.size());
   }
   const ExactLayers& exact_;
   Precision coarsest_;
@@ -101,6 +95,7 @@ struct Suspect {
   size_t output = 0;
   std::string name, node, op;
   DType dtype = DType::kNone;
+  double operands = 0;
   Distance distance;
 };
 
@@ -156,6 +151,62 @@ bool has_custom_steps(const Model& model) {
   return false;
 }
 
+// Tables hold what several roundings of the model give together, those of int16 within 64 steps
+// (docs/numerics.md); a Dequantize moves a tie that went the other way.
+bool is_compared(Op op, const StepValue& value, DType dtype) {
+  if (op == Op::kLut || op == Op::kQTable || op == Op::kQRequantize || op == Op::kDequantize) return false;
+  return value.params.has_value() || is_float(dtype);
+}
+
+// The first step whose results jump where its operands hardly differ: integers and truth values out of
+// floats, roundings, and what decides between bodies. What follows it may differ by anything.
+uint32_t first_jump(const fb::Program& program, const std::vector<std::vector<StepValue>>& values) {
+  const auto floats = [&](int32_t id) {
+    return id >= 0 && is_float(static_cast<DType>(program.values()->Get(static_cast<uint32_t>(id))->dtype()));
+  };
+  const uint32_t count = detail::length(program.steps());
+  for (uint32_t s = 0; s < count; ++s) {
+    const fb::Step& step = *program.steps()->Get(s);
+    const auto op = static_cast<Op>(step.op());
+    const auto inputs = detail::items(step.inputs()), outputs = detail::items(step.outputs());
+    if (op == Op::kRound || op == Op::kSign || op == Op::kMod || detail::is_control(step)) return s;
+    if (std::none_of(inputs.begin(), inputs.end(), floats)) continue;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i] >= 0 && !floats(outputs[i]) && !values[s][i].params) return s;
+  }
+  return count;
+}
+
+// The largest elements of what steps read.
+class Peaks {
+ public:
+  Peaks(const fb::Program& program, const Arrays& inputs) : program_(program) {
+    for (const auto& [name, array] : inputs)
+      of_inputs_ = std::max(of_inputs_, Judgement::peak_of(array->as_doubles()));
+  }
+  void keep(uint32_t step, size_t output, double peak) {
+    by_value_[detail::items(program_.steps()->Get(step)->outputs())[output]] = peak;
+  }
+  // Nullopt: one of them is not known.
+  std::optional<double> operands(uint32_t step) const {
+    double peak = 0;
+    for (const int32_t id : detail::items(program_.steps()->Get(step)->inputs())) {
+      if (id < 0) continue;
+      const fb::Value& v = *program_.values()->Get(static_cast<uint32_t>(id));
+      const auto known = by_value_.find(id);
+      if (v.constant() >= 0) continue;
+      if (known == by_value_.end() && v.kind() != fb::ValueKind::Input) return std::nullopt;
+      peak = std::max(peak, known == by_value_.end() ? of_inputs_ : known->second);
+    }
+    return peak;
+  }
+
+ private:
+  const fb::Program& program_;
+  double of_inputs_ = 0;
+  std::map<int32_t, double> by_value_;
+};
+
 // What the file's steps make of exact operands, by step; `judge` is called for each.
 void look_at_steps(const Model& model, HostSession& session, const ExactLayers& exact, const Arrays& inputs,
                    const LayerNoise::Judge& judge) {
@@ -193,12 +244,17 @@ nlohmann::json TrialComparison::to_json() const {
 }
 
 TrialComparison compare_steps(const Model& model, HostSession& session, const Arrays& inputs,
-                              OpenModel& exact, const OpenReading& open) {
+                              OpenModel& exact, const OpenReading& open, bool by_bytes) {
   TrialComparison result;
   if (has_custom_steps(model)) {
     result.note = "the model has custom operators";
     return result;
   }
+  for (uint32_t i = 0; i < model.input_count(session.entry()); ++i)
+    if (const PortInfo port = model.input(i, session.entry()); takes_numbers(port) || by_bytes) {
+      result.note = "--input-type gives integers";
+      return result;
+    }
   const Precision coarsest = coarsest_precision(model, session.entry());
   if (kUnits * coarsest.unit >= 1) {
     result.note = "roundings to bfloat16 explain any difference";
@@ -221,12 +277,20 @@ TrialComparison compare_steps(const Model& model, HostSession& session, const Ar
   const std::vector<Op> ops = computing_ops(entry_of(model, session.entry()));
   const Judgement judge(layers, coarsest);
   std::vector<Suspect> suspects;
+  const fb::Program& program = entry_of(model, session.entry());
+  const uint32_t end = first_jump(program, values);
+  Peaks peaks(program, inputs);
   look_at_steps(model, session, layers, inputs, [&](const LayerNoise::Row& row, const LayerPair& pair) {
     const StepValue& value = values[row.step][row.output];
-    if (value.bounded || value.rescaled) return;
+    peaks.keep(row.step, row.output, Judgement::peak_of(pair.exact));
+    const std::optional<double> operands = peaks.operands(row.step);
+    if (value.bounded || value.rescaled || row.step >= end || !operands ||
+        !is_compared(ops[row.step], value, pair.dtype))
+      return;
     ++result.values;
-    const Distance d = judge(ops[row.step], value, pair);
-    if (d.beyond()) suspects.push_back({row.step, row.output, row.name, row.node, row.op, pair.dtype, d});
+    const Distance d = judge(ops[row.step], value, pair, *operands);
+    if (d.beyond())
+      suspects.push_back({row.step, row.output, row.name, row.node, row.op, pair.dtype, *operands, d});
   });
   if (result.values == 0) result.note = "no step gives a value of a fixed shape that the model has, too";
   if (suspects.empty()) return result;
@@ -236,7 +300,8 @@ TrialComparison compare_steps(const Model& model, HostSession& session, const Ar
     const StepValue& value = values[s.step][s.output];
     const ConstantPtr x = layers.find_as_held(value), y = own ? own->find_as_held(value) : nullptr;
     if (y && y->dims() == x->dims()) {
-      const Distance lost = judge(ops[s.step], value, {x->as_doubles(), y->as_doubles(), s.dtype});
+      const Distance lost =
+          judge(ops[s.step], value, {x->as_doubles(), y->as_doubles(), s.dtype}, s.operands);
       d.explained +=
           kTimesOwn * std::max(0.0, lost.difference - (lost.in_steps ? 0.5 : 0)) * judge.coarseness();
     }

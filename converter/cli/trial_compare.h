@@ -17,11 +17,10 @@ namespace sinter::convert {
 
 // Steps that an integer may be off besides its rounding. A bias may move it by 1/64 (integer_products.cc),
 // and an int16 intermediate in 128ths of a step by half of one; weights of multiples of 2^-11 move an
-// interpolation by a quarter of a step, and 2^-8 is the margin. A table of int16 is interpolated within half
-// a step (docs/numerics.md).
-inline constexpr double kMoreSteps = 3.0 / 128, kResizeSteps = 0.25 + 1.0 / 256, kTableSteps = 0.5;
-// Values of the exact reading that are kept, and its constants, take at most this, each.
-inline constexpr double kMostComparedBytes = 64e6;
+// interpolation by a quarter of a step, and 2^-8 is the margin.
+inline constexpr double kMoreSteps = 3.0 / 128, kResizeSteps = 0.25 + 1.0 / 256;
+// What the values of the exact reading that are kept take at most, and its constants.
+inline constexpr double kMostComparedBytes = 16e6, kMostComparedConstants = 64e6;
 
 struct TrialComparison {
   size_t values = 0;            // that were compared
@@ -37,8 +36,9 @@ struct TrialComparison {
 // The exact reading of a model, in float64, or (`wide` false) in the model's own types.
 using OpenReading = std::function<std::unique_ptr<OpenModel>(bool wide)>;
 
-// Runs both on these inputs, from their initial states.
+// Runs both on these inputs, from their initial states. `by_bytes`: the model has --input-type uint8 built
+// in.
 TrialComparison compare_steps(const Model& model, HostSession& session, const Arrays& inputs,
-                              OpenModel& exact, const OpenReading& open);
+                              OpenModel& exact, const OpenReading& open, bool by_bytes);
 
 }  // namespace sinter::convert

@@ -268,9 +268,9 @@ TrialRun try_once(const std::filesystem::path& onnx, const LoweringOptions& lowe
       note.empty() && all > kMostTrialWork)
     note = fmt::format("the exact reading takes the time of {:.2g} multiply-adds, more than {:.2g}", all,
                        kMostTrialWork);
-  else if (note.empty() && bytes > kMostComparedBytes)
+  else if (note.empty() && bytes > kMostComparedConstants)
     note = fmt::format("the exact reading has {:.0f} MB of constants, more than {:.0f}", bytes / 1e6,
-                       kMostComparedBytes / 1e6);
+                       kMostComparedConstants / 1e6);
   if (!first.suspicious && !note.empty()) return trial;
   const auto leave_open = [&](const std::string& why) {
     if (note.empty()) note = why;
@@ -290,7 +290,9 @@ TrialRun try_once(const std::filesystem::path& onnx, const LoweringOptions& lowe
     };
     const std::unique_ptr<OpenModel> reference = open(true);
     if (reference == nullptr) return leave_open("the model is refused in float64");
-    if (note.empty()) trial.comparison = compare_steps(model, session, first.inputs, *reference, open);
+    if (note.empty())
+      trial.comparison =
+          compare_steps(model, session, first.inputs, *reference, open, lowering.bytes.has_value());
     if (first.suspicious) {
       reference->session().session().reset();
       compare_results(model, session, first.inputs, *reference, &trial);
