@@ -87,13 +87,16 @@ void ChannelScales::apply(Graph& graph, const std::vector<double>& scales) const
     if (node.outputs.empty()) continue;
     const ValueId y = node.outputs[0];
     if (const auto p = product_weights(graph, node)) {
-      if (!changed(node.inputs[0]) && !changed(y)) continue;
+      // x has columns for channels where these are scaled (product() in channel_rules.cc).
+      const bool by_columns = changed(node.inputs[0]), by_rows = changed(y);
+      if (!by_columns && !by_rows) continue;
       std::vector<double> w = p->weights->as_doubles(), b;
       p->for_each([&](int64_t i, int64_t row, int64_t column) {
-        w[static_cast<size_t>(i)] *= scale(node.inputs[0], column) / scale(y, row);
+        w[static_cast<size_t>(i)] *=
+            (by_columns ? scale(node.inputs[0], column) : 1) / (by_rows ? scale(y, row) : 1);
       });
       if (p->bias) b = p->bias->as_doubles();
-      for (size_t i = 0; i < b.size(); ++i) b[i] /= scale(y, static_cast<int64_t>(i));
+      for (size_t i = 0; by_rows && i < b.size(); ++i) b[i] /= scale(y, static_cast<int64_t>(i));
       set_weights(graph, node, &w, b.empty() ? nullptr : &b);
     } else if ((node.as<LayerNormAttrs>() || node.as<RmsNormAttrs>() || node.as<GroupNormAttrs>()) &&
                changed(y)) {
