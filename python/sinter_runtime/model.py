@@ -42,7 +42,8 @@ class Port(_Port):
         if np.isnan(x).any():
             raise InputError(f"'{self.name}': the array contains NaN, which no integer is")
         limits = np.iinfo(self.dtype)
-        return np.clip(np.rint(x / np.float32(self.scale)) + self.zero_point, limits.min, limits.max).astype(self.dtype)
+        q: Array = np.clip(np.rint(x / np.float32(self.scale)) + self.zero_point, limits.min, limits.max).astype(self.dtype)
+        return q
 
     def dequantize(self, integers: Any) -> Array:
         """The numbers of these integers, in float32."""
