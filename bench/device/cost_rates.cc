@@ -59,7 +59,7 @@ std::string counted_key(const OpCase& c, const Backend& backend) {
   return std::string(op_name(c.op)) + "\t" + c.name + "\t" + backend.name();
 }
 
-// Those whose kernels the table is of.
+// The backends whose kernels the table measures.
 std::span<Backend* const> measured_backends;
 
 bool read_counts(const char* path) {

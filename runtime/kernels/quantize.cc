@@ -167,8 +167,7 @@ bool in_floats(DType real, DType integer, DType scale) {
 }
 
 // The integers of quantize_integer() for a quotient of float32, without doubles, which microcontrollers
-// compute in software. A quotient is clamped to what is left of the type's range on either side of the zero
-// point.
+// compute in software. A quotient is clamped to the type's range less the zero point.
 void quantize_floats(const std::byte* x, std::byte* y, int64_t xs, int64_t ys, int64_t count, float scale,
                      int32_t zero, DType t) {
   const int bits = bit_width(t);
