@@ -155,6 +155,9 @@ inline IntegerScale integer_scale(const PortInfo& port) { return {port.scale, po
 // Whether an input takes float32 numbers, too, which are rounded to its integers.
 inline bool takes_numbers(const PortInfo& port) { return port.dtype == DType::kInt8 && port.scale > 0; }
 
+// The type of made-up inputs: numbers where these are taken.
+inline DType given_type(const PortInfo& port) { return takes_numbers(port) ? DType::kFloat32 : port.dtype; }
+
 // "float32[1,3,224,224]"
 std::string port_type(const PortInfo& port);
 // Of an input, with the ranges of its bounded axes: "int64[1,1..128]".

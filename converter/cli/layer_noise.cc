@@ -39,10 +39,6 @@ std::optional<QuantParams> params_of(const fb::Value& v) {
   return QuantParams{type, static_cast<double>(v.scale()), v.zero_point()};
 }
 
-const fb::Program& program_of(const Model& model, uint32_t entry) {
-  return *model.state()->root->programs()->Get(model.entry_program(entry, model.default_profile()));
-}
-
 StepValue described(const Model& model, const fb::Program& program, uint32_t v) {
   const fb::Model& root = *model.state()->root;
   StepValue value;
@@ -57,6 +53,10 @@ StepValue described(const Model& model, const fb::Program& program, uint32_t v) 
 }
 
 }  // namespace
+
+const fb::Program& program_of(const Model& model, uint32_t entry) {
+  return *model.state()->root->programs()->Get(model.entry_program(entry, model.default_profile()));
+}
 
 std::vector<std::vector<StepValue>> step_values(const Model& model, uint32_t entry) {
   const fb::Program& program = program_of(model, entry);

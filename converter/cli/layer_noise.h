@@ -29,6 +29,8 @@ struct StepValue {
   bool rescaled = false;  // held with other factors per channel
   bool bounded = false;   // a run decides how much of it is used
 };
+// The main list that computes an entry, in the default profile.
+const fb::Program& program_of(const Model& model, uint32_t entry);
 // Of the main list, per step and output.
 std::vector<std::vector<StepValue>> step_values(const Model& model, uint32_t entry);
 // Whether any value of the entry is known to represent other numbers than it holds.

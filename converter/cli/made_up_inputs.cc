@@ -14,7 +14,7 @@ Arrays made_up_inputs(const Model& model, uint32_t entry) {
   std::minstd_rand random(1);
   for (uint32_t i = 0; i < model.input_count(entry); ++i) {
     PortInfo port = model.input(i, entry);
-    if (takes_numbers(port)) port.dtype = DType::kFloat32;
+    port.dtype = given_type(port);
     const Dims dims(port.dims.begin(), port.dims.end());
     std::vector<double> items(static_cast<size_t>(element_count(dims)));
     for (double& x : items) {
@@ -35,8 +35,8 @@ Arrays random_inputs(const Model& model, uint64_t seed, uint32_t entry) {
   Arrays arrays;
   for (uint32_t i = 0; i < model.input_count(entry); ++i) {
     const PortInfo port = model.input(i, entry);
-    const DType type = takes_numbers(port) ? DType::kFloat32 : port.dtype;
-    arrays.emplace_back(port.name, made.next(type, Dims(port.dims.begin(), port.dims.end()), -1, 1));
+    arrays.emplace_back(port.name,
+                        made.next(given_type(port), Dims(port.dims.begin(), port.dims.end()), -1, 1));
   }
   return arrays;
 }

@@ -114,13 +114,8 @@ std::vector<Op> computing_ops(const fb::Program& program) {
   return ops;
 }
 
-const fb::Program& entry_of(const Model& model, uint32_t entry) {
-  return FileView(model, model.default_profile(), entry).entry_program();
-}
-
-// The coarsest precision of what the entry's steps compute in.
-Precision coarsest_precision(const Model& model, uint32_t entry) {
-  const fb::Program& program = entry_of(model, entry);
+// The coarsest precision of what the steps compute in.
+Precision coarsest_precision(const fb::Program& program) {
   Precision coarsest = precision_of(DType::kFloat32);
   for (uint32_t i = 0; i < detail::length(program.values()); ++i) {
     const fb::Value& v = *program.values()->Get(i);
@@ -130,8 +125,8 @@ Precision coarsest_precision(const Model& model, uint32_t entry) {
   return coarsest;
 }
 
-double value_bytes(const Model& model) {
-  const fb::Program& program = entry_of(model, 0);
+// In float64.
+double value_bytes(const fb::Program& program) {
   double bytes = 0;
   for (uint32_t i = 0; i < detail::length(program.values()); ++i) {
     const fb::Value& v = *program.values()->Get(i);
@@ -250,12 +245,15 @@ TrialComparison compare_steps(const Model& model, HostSession& session, const Ar
     result.note = "the model has custom operators";
     return result;
   }
+  bool by_integers = by_bytes;
   for (uint32_t i = 0; i < model.input_count(session.entry()); ++i)
-    if (const PortInfo port = model.input(i, session.entry()); takes_numbers(port) || by_bytes) {
-      result.note = "--input-type gives integers";
-      return result;
-    }
-  const Precision coarsest = coarsest_precision(model, session.entry());
+    by_integers |= takes_numbers(model.input(i, session.entry()));
+  if (by_integers) {
+    result.note = "--input-type gives integers";
+    return result;
+  }
+  const fb::Program& program = program_of(model, session.entry());
+  const Precision coarsest = coarsest_precision(program);
   if (kUnits * coarsest.unit >= 1) {
     result.note = "roundings to bfloat16 explain any difference";
     return result;
@@ -265,7 +263,7 @@ TrialComparison compare_steps(const Model& model, HostSession& session, const Ar
       result.note = "states are in a device's memory";
       return result;
     }
-  if (const double bytes = value_bytes(exact.model()); bytes > kMostComparedBytes) {
+  if (const double bytes = value_bytes(program_of(exact.model(), 0)); bytes > kMostComparedBytes) {
     result.note = fmt::format("the exact values take {:.0f} MB, more than {:.0f}", bytes / 1e6,
                               kMostComparedBytes / 1e6);
     return result;
@@ -274,10 +272,9 @@ TrialComparison compare_steps(const Model& model, HostSession& session, const Ar
   ExactLayers layers(exact.model(), 0);
   exact.session().set_inputs(in_float64(inputs));
   layers.run(exact.session());
-  const std::vector<Op> ops = computing_ops(entry_of(model, session.entry()));
+  const std::vector<Op> ops = computing_ops(program);
   const Judgement judge(layers, coarsest);
   std::vector<Suspect> suspects;
-  const fb::Program& program = entry_of(model, session.entry());
   const uint32_t end = first_jump(program, values);
   Peaks peaks(program, inputs);
   look_at_steps(model, session, layers, inputs, [&](const LayerNoise::Row& row, const LayerPair& pair) {

@@ -99,7 +99,7 @@ struct FirstRun {
   bool suspicious = false;
 };
 
-// Of the numbers that an input's integers represent where a Quantize reads it.
+// The range of the numbers that an input's integers represent where a Quantize reads it; else -1 to 1.
 std::pair<double, double> made_up_range(const Graph& graph, ValueId input) {
   std::set<ValueId> same{input};
   for (const Node& node : graph.nodes) {
@@ -125,9 +125,8 @@ FirstRun run_on_made_up_inputs(const Graph& graph, const Model& model, HostSessi
     for (uint32_t i = 0; i < model.input_count(session.entry()); ++i) {
       const PortInfo port = model.input(i, session.entry());
       const auto [low, high] = made_up_range(graph, graph.inputs[i]);
-      const DType type = takes_numbers(port) ? DType::kFloat32 : port.dtype;
-      first.inputs.emplace_back(port.name,
-                                made.next(type, Dims(port.dims.begin(), port.dims.end()), low, high));
+      first.inputs.emplace_back(
+          port.name, made.next(given_type(port), Dims(port.dims.begin(), port.dims.end()), low, high));
     }
     session.set_inputs(first.inputs);
     try {

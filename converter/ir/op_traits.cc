@@ -76,6 +76,11 @@ bool moves_whole(const OpAttrs& attrs) {
          !std::holds_alternative<SliceAttrs>(attrs);
 }
 
+bool moves_each_once(const OpAttrs& attrs) {
+  return moves_whole(attrs) && !std::holds_alternative<TileAttrs>(attrs) &&
+         !std::holds_alternative<BroadcastAttrs>(attrs);
+}
+
 bool moves_by_attributes(const OpAttrs& attrs) {
   return moves(attrs) && elements_of(op_of(attrs)) != Elements::kPicked;
 }

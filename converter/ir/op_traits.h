@@ -87,6 +87,8 @@ bool moves(const OpAttrs& attrs);
 bool moves_one(const OpAttrs& attrs);
 // The same, and every element of operand 0 is in the result.
 bool moves_whole(const OpAttrs& attrs);
+// The same, and each once: View, Copy, Transpose.
+bool moves_each_once(const OpAttrs& attrs);
 // The places are known at conversion: no operand gives them.
 bool moves_by_attributes(const OpAttrs& attrs);
 

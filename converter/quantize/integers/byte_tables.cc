@@ -13,20 +13,12 @@ constexpr int64_t kByteCount = 256;
 constexpr size_t kMostChainNodes = 24;  // of a chain
 constexpr int64_t kMostChannels = 4;    // of a picture; each costs a Slice and a part of a Concat
 
-bool is_byte(DType type) { return type == DType::kInt8 || type == DType::kUint8; }
-
 // All bytes, in the order of a table's entries.
 ConstantPtr all_bytes(DType type) {
   std::vector<int8_t> bytes(kByteCount);
   const int first = type == DType::kInt8 ? -128 : 0;
   for (int i = 0; i < kByteCount; ++i) bytes[static_cast<size_t>(i)] = static_cast<int8_t>(first + i);
   return Constant::of<int8_t>(type, {kByteCount}, bytes);
-}
-
-bool only_moves(const Node& node) {
-  const auto* view = node.as<ViewAttrs>();
-  return (view != nullptr && view->dtype < 0) || node.as<TransposeAttrs>() != nullptr ||
-         node.as<CopyAttrs>() != nullptr;
 }
 
 // `q` moved as these nodes do it, the last one first; kAbsent: not possible.
@@ -51,7 +43,7 @@ class ByteChain {
       if (p < 0 || e_.erased(p) || !e_.value(at).bounded_dims.empty()) return false;
       const Node& node = e_.node(p);
       if (node.outputs.size() != 1 || !node.bodies.empty()) return false;
-      if (only_moves(node))
+      if (moves_each_once(node.attrs))
         movers_.push_back(node.attrs);
       else if (is_elementwise(node.op()) && take(node, at))
         chain_.push_back(p);
@@ -175,7 +167,7 @@ void join(Editor& e, int n) {
   for (;; at = e.node(p).inputs[0]) {
     p = e.single_read(at) ? e.producer(at) : -1;
     if (p < 0 || e.erased(p)) return;
-    if (!only_moves(e.node(p))) break;
+    if (!moves_each_once(e.node(p).attrs)) break;
     movers.push_back(e.node(p).attrs);
   }
   const ConstantPtr first = byte_table(e, e.node(p));

@@ -9,8 +9,6 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kToSigned = 128;  // from uint8 to int8
-
 bool is_float32(double x) { return static_cast<double>(static_cast<float>(x)) == x; }
 
 // The operations that follow a cast, one reader after another.
@@ -47,7 +45,7 @@ class BytesChain {
       if (readers.size() != 1 || readers[0] < 0) return -1;
       const Node& node = e_.node(readers[0]);
       if (node.outputs.size() != 1 || !node.bodies.empty()) return -1;
-      if (node.op() != Op::kView && node.op() != Op::kTranspose && node.op() != Op::kCopy) return readers[0];
+      if (!moves_each_once(node.attrs)) return readers[0];
       at_ = read_ = node.outputs[0];
     }
   }
@@ -138,8 +136,8 @@ class BytesChain {
 std::optional<QuantParams> given_integers(const Graph& graph, const Node& node) {
   if (node.as<DequantizeAttrs>() == nullptr || graph.is_constant(node.inputs[0])) return std::nullopt;
   std::optional<QuantParams> params = quant_params(graph, node);
-  if (!params || (params->type != DType::kInt8 && params->type != DType::kUint8)) return std::nullopt;
-  if (params->type == DType::kUint8) params->type = DType::kInt8, params->zero_point -= kToSigned;
+  if (!params || !is_byte(params->type)) return std::nullopt;
+  if (params->type == DType::kUint8) params->type = DType::kInt8, params->zero_point -= kToUnsigned;
   return params;
 }
 
@@ -151,8 +149,8 @@ std::vector<size_t> dequantize_bytes(Graph& graph) {
     if (e.erased(n) || e.node(n).as<CastAttrs>() == nullptr) continue;
     const ValueId q = e.node(n).inputs[0], y = e.node(n).outputs[0];
     const DType type = e.value(q).dtype;
-    if ((type != DType::kInt8 && type != DType::kUint8) || e.value(y).dtype != DType::kFloat32 ||
-        e.graph().is_constant(q) || !e.value(y).bounded_dims.empty())
+    if (!is_byte(type) || e.value(y).dtype != DType::kFloat32 || e.graph().is_constant(q) ||
+        !e.value(y).bounded_dims.empty())
       continue;
     BytesChain chain(e, uses, n);
     chain.follow();

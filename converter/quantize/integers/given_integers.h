@@ -17,7 +17,7 @@ std::optional<QuantParams> given_integers(const Graph& graph, const Node& node);
 // Makes each cast of int8 or uint8 to float32 a Dequantize, which takes over from the operations behind it a
 // subtraction of a whole number and a multiplication by one number, with the same float32 results. Channels
 // that are multiplied by numbers of their own are rescaled in the weights of the product that reads them.
-// Returns the places of the graph's inputs among them, whose integers are no numbers of the model's own.
+// Returns the places of the graph's inputs among them, whose scale is not of the model's own numbers.
 std::vector<size_t> dequantize_bytes(Graph& graph);
 
 }  // namespace sinter::convert

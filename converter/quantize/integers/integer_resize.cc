@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kLongest = 1 << 20;  // axis whose table is made
 
-// `exact` becomes false where a weight is no multiple of 2^-11.
+// Sets `exact` to false where a weight is not a multiple of 2^-11.
 std::vector<int32_t> taps_of(const ResizeAttrs& a, ResizeAxis axis, bool* exact) {
   std::vector<int64_t> index(static_cast<size_t>(axis.out * axis.taps));
   std::vector<double> weight(index.size());

@@ -15,8 +15,6 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kToUnsigned = 128;  // from int8 to uint8
-
 // The inputs or the outputs of a graph, and what the flags want of them.
 class Ports {
  public:
@@ -55,7 +53,7 @@ class Ports {
     }
   }
 
-  // Refuses what is no float32 of one size.
+  // Refuses a port whose type is not float32, or whose size is not one.
   void check(const PortType& t, ValueId id) const {
     const Value& v = graph_.value(id);
     if (v.dtype != DType::kFloat32) refuse(t, id, fmt::format("is {} in the model", dtype_name(v.dtype)));
@@ -103,9 +101,7 @@ Rounding rounding_of(const Graph& graph, const Uses& uses, ValueId input) {
     const auto& readers = uses.readers[static_cast<size_t>(found.moved.back())];
     if (readers.size() != 1 || readers[0] < 0) break;
     const Node& node = graph.nodes[static_cast<size_t>(readers[0])];
-    const Op op = node.op();
-    if ((op != Op::kView && op != Op::kTranspose && op != Op::kCopy) || node.inputs[0] != found.moved.back())
-      break;
+    if (!moves_each_once(node.attrs)) break;
     found.moved.push_back(node.outputs[0]);
   }
   for (const int r : uses.readers[static_cast<size_t>(found.moved.back())]) {

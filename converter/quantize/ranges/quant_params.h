@@ -23,6 +23,10 @@ struct QuantRange {
 };
 QuantRange quant_range(DType type);
 
+inline bool is_byte(DType type) { return type == DType::kInt8 || type == DType::kUint8; }
+// What is added to an int8 number for the uint8 number that it stands for.
+inline constexpr int64_t kToUnsigned = 128;
+
 // int16 parameters that cover int8 ones: 128 steps for one of theirs, no zero point.
 QuantParams finer(const QuantParams& p);
 

@@ -137,7 +137,7 @@ class FileSamples final : public SampleSource {
 
 namespace {
 
-// Of int8 that Dequantize alone reads.
+// The scale of an input that Dequantize alone reads; none: something else does, or they differ.
 IntegerScale dequantized(const Graph& graph, ValueId id) {
   std::optional<IntegerScale> found;
   for (const Node& node : graph.nodes) {

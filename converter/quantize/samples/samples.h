@@ -32,7 +32,7 @@ struct SampleInput {
   // Of integers that look up a constant table: its rows, 0 if there is none, and its name.
   int64_t rows = 0;
   std::string table = {};
-  // Of int8: with a scale, float32 numbers are taken as well, and rounded.
+  // The scale of an int8 input: float32 numbers are taken as well, and rounded by it. 0: they are not.
   IntegerScale integers = {};
   // Per dim the smallest size of samples, where `dims` are the largest; empty: all have `dims`.
   Dims minima = {};
