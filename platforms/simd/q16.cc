@@ -174,7 +174,7 @@ void q16_table(const int16_t* x, const int32_t* table, int k, int16_t* y, size_t
                int32_t high) {
   const D32 d;
   const int rest = 16 - k;
-  const V32 most = hn::Set(d, 1 << (14 + k)), least = hn::Set(d, -(1 << (14 + k))),
+  const V32 most = hn::Set(d, max_table_entry(k)), least = hn::Set(d, -max_table_entry(k)),
             width = hn::Set(d, 1 << rest), mask = hn::Set(d, (1 << rest) - 1), move = hn::Set(d, 32768),
             one = hn::Set(d, 1), below_half = hn::Set(d, (1 << 14) - 1), min = hn::Set(d, low),
             max = hn::Set(d, high);

@@ -25,6 +25,10 @@ constexpr bool is_product_multiplier(double m) {
 inline constexpr int64_t kMaxInt8Sum = 1 << 23;
 inline constexpr int64_t kMaxInt16Sum = 1 << 16;  // likewise of int16
 
+// QTable with 2^k intervals: the largest magnitude of an entry, almost 65536 steps in units of 2^(1 - k) of a
+// step. The sum of two neighbours times their shares of an interval, and half a step more, is an int32.
+constexpr int32_t max_table_entry(int k) { return (INT32_C(2) << (14 + k)) - (INT32_C(1) << k); }
+
 // QSoftmax: a sum of the table's entries stays below 2^48, divisors and dividends below 2^64.
 inline constexpr int64_t kMaxSoftmaxLength = 1 << 16;
 inline constexpr int64_t kMaxSoftmaxMultiplier = 1 << 24;

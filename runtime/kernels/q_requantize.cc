@@ -1,4 +1,5 @@
 // QRequantize: other scales, zero points and widths. QTable: functions of int16, interpolated.
+#include "runtime/core/integer_limits.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/kernels/requantize.h"
 
@@ -52,7 +53,7 @@ Status run_table(const OpCall& call, RunContext&) {
   int k = 8;
   while (int64_t{1} << k < table.dims[0] - 1) ++k;
   const int rest = 16 - k;
-  const int32_t most = 1 << (14 + k), low = static_cast<int32_t>(a.q_min),
+  const int32_t most = max_table_entry(k), low = static_cast<int32_t>(a.q_min),
                 high = static_cast<int32_t>(a.q_max);
   const auto entry = [&](int32_t i) {
     return std::clamp(load<int32_t>(table.data + i * table.strides[0]), -most, most);

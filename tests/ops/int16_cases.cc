@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/core/integer_limits.h"
 #include "runtime/core/op_enums.h"
 #include "tests/op_harness/op_test.h"
 
@@ -181,7 +182,7 @@ TEST(Int16, Tables) {
     entries[3] = INT32_MIN, entries[static_cast<size_t>(n)] = INT32_MAX;
     const QTableAttrs a{-20000, 16000};
     const auto got = run_op(a, {x, tensor<int32_t>({n + 1}, entries)})[0].values<int16_t>();
-    const int64_t most = int64_t{1} << (14 + k), width = 65536 / n;
+    const int64_t most = max_table_entry(k), width = 65536 / n;
     for (int64_t i = 0; i < 65536; ++i) {
       const auto at = static_cast<size_t>(i / width);
       const int64_t left = std::clamp<int64_t>(entries[at], -most, most),

@@ -155,9 +155,12 @@ def softmax(m):
     return m.op("Softmax", m.x(3, 11, low=-8, high=8), axis=-1), "QSoftmax"
 
 
-def one_input(m):
-    x = m.x(3, 7, low=-5, high=5)
-    kind = m.rng.choice(["Sigmoid", "Tanh", "HardSwish", "LeakyRelu", "Elu", "Erf", "Exp", "silu", "steps", "scaled"])
+FUNCTIONS = ["Sigmoid", "Tanh", "HardSwish", "LeakyRelu", "Elu", "Erf", "Exp", "silu", "steps", "scaled"]
+
+
+def one_input(m, kind=None, items=(3, 7)):
+    x = m.x(*items, low=-5, high=5)
+    kind = kind or m.rng.choice(FUNCTIONS)
     if kind == "silu":
         return m.op("Mul", x, m.op("Sigmoid", x)), "Lut"
     if kind == "steps":  # rounded between

@@ -14,8 +14,10 @@ namespace {
 constexpr int64_t kEntries = 256;
 constexpr int kMostTableNodes = 24;  // that one table replaces
 
-constexpr int64_t kWideEntries = 65537;           // of int16, and one more: the end of the last interval
-constexpr double kFinest = 0.5, kMostWrong = 64;  // steps that an interpolated function may be wrong
+constexpr int64_t kWideEntries = 65537;  // of int16, and one more: the end of the last interval
+// Steps by which an interpolated function may be wrong, before rounding: of a model that was given with
+// results of int16, and of any other (a result of int8 is interpolated in 128ths of its step).
+constexpr double kFinest = 0.5, kMostWrong = 64;
 
 std::vector<int8_t> all_int8() {
   std::vector<int8_t> q(kEntries);
@@ -102,17 +104,17 @@ ValueId IntegerForm::look_up(int n, ValueId root, const std::vector<int8_t>& tab
 
 namespace {
 
-// Entries of a QTable for the values of a function at all int16, in steps; empty: it is too far from any.
-// From the fewest entries on until every value is right within half a step.
-std::vector<int32_t> interpolated(const std::vector<double>& steps) {
+// Entries of a QTable for the values of a function at all int16, in steps: the fewest that are right within
+// half a step everywhere, else the most if they are right within `most_wrong`; empty: they are not.
+std::vector<int32_t> interpolated(const std::vector<double>& steps, double most_wrong) {
   const auto within = [](double v) { return std::clamp(v, -32768.0, 32767.0); };
   std::vector<int32_t> entries;
   for (int k = 8; k <= 12; ++k) {
     const size_t width = size_t{65536} >> k;
-    const double unit = std::ldexp(1.0, k - 1);
+    const double unit = std::ldexp(1.0, k - 1), limit = max_table_entry(k) / unit;
     entries.clear();
     for (size_t i = 0; i <= 65536; i += width)
-      entries.push_back(static_cast<int32_t>(std::nearbyint(std::clamp(steps[i], -32768.0, 32768.0) * unit)));
+      entries.push_back(static_cast<int32_t>(std::nearbyint(std::clamp(steps[i], -limit, limit) * unit)));
     double worst = 0;
     for (size_t i = 0; i < 65536; ++i) {
       const double f = static_cast<double>(i % width) / static_cast<double>(width),
@@ -120,7 +122,7 @@ std::vector<int32_t> interpolated(const std::vector<double>& steps) {
       worst = std::max(worst, std::fabs(within(v) - within(steps[i])));
     }
     if (worst <= kFinest) return entries;
-    if (k == 12 && !(worst <= kMostWrong)) entries.clear();
+    if (k == 12 && !(worst <= most_wrong)) entries.clear();
   }
   return entries;
 }
@@ -148,7 +150,8 @@ bool IntegerForm::wide_pointwise(int n, int consumer, ValueId root, const Consta
   for (size_t i = 0; same && i < 65536; ++i)
     same = std::fabs(steps[i] - (static_cast<double>(i) - 32768)) < 0.01;
   if (same) return settle(consumer, root), true;
-  const std::vector<int32_t> entries = interpolated(steps);
+  const bool given = !rounded_here_ && y.type == DType::kInt16;
+  const std::vector<int32_t> entries = interpolated(steps, given ? kFinest : kMostWrong);
   if (entries.empty()) return false;
   return give(n, consumer, QTableAttrs{-32768, 32767},
               {root, e.constant(Constant::of<int32_t>(DType::kInt32, {static_cast<int64_t>(entries.size())},

@@ -2,6 +2,7 @@
 // thread reads all elements of its item before it writes them, so that results may be where an operand is.
 #include "platforms/cuda/kernels/q_elements.h"
 #include "platforms/cuda/kernels/requantize.h"
+#include "runtime/core/integer_limits.h"
 
 namespace sinter::cuda {
 namespace {
@@ -136,7 +137,7 @@ SINTER_KERNEL(lut, LutArguments) {
 
 SINTER_KERNEL(q_table, QTableArguments) {
   const int rest = 16 - a.k;
-  const int32_t most = 1 << (14 + a.k), whole = 1 << rest;
+  const int32_t most = max_table_entry(a.k), whole = 1 << rest;
   const auto entry = [&](int32_t i) {
     const auto v = *reinterpret_cast<const int32_t*>(a.table + i * a.table_step);
     return v < -most ? -most : v > most ? most : v;
