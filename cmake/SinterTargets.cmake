@@ -108,7 +108,7 @@ function(sinter_highway_unity target)
         string(APPEND includes "#include \"${source}\"\n")
       endforeach()
       file(CONFIGURE OUTPUT "${file}" @ONLY CONTENT
-        "${head_${kind}}\n#include \"platforms/simd/config.h\"\n${again}#include \"hwy/foreach_target.h\"\n${includes}${again}")
+        "${head_${kind}}\n#include \"platforms/simd/isa/config.h\"\n${again}#include \"hwy/foreach_target.h\"\n${includes}${again}")
       set_source_files_properties(${group} PROPERTIES HEADER_FILE_ONLY ON)
       target_sources(${target} PRIVATE "${file}")
       math(EXPR part "${part} + 1")

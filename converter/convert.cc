@@ -9,8 +9,8 @@
 
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/printable.h"
-#include "converter/import/reader.h"
-#include "converter/import/states.h"
+#include "converter/import/caches/states.h"
+#include "converter/import/read/reader.h"
 #include "converter/ir/deep_copy.h"
 #include "converter/ir/resident_limit.h"
 #include "converter/passes/follow_nodes.h"

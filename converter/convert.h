@@ -15,7 +15,7 @@
 #include "converter/diagnostics/node_fates.h"
 #include "converter/emit/emitter.h"
 #include "converter/import/shape_sets.h"
-#include "converter/passes/half_type.h"
+#include "converter/passes/global/half_type.h"
 #include "converter/passes/pass.h"
 #include "converter/plan/fit_arena.h"
 #include "converter/plan/planner.h"

@@ -314,7 +314,7 @@ def document():
             also = ", ".join(b for b in ("simd", "xnnpack", "onednn") if name in fast[b])
             out.append(f"| {name} | {number} | {cell(meaning)} | {ins} | {outs} | {attrs} | {integers} | {also} |")
         out.append("")
-    newest = int(re.search(r"kNewestOpset = (\d+);", read("converter/import/reader.h")).group(1))
+    newest = int(re.search(r"kNewestOpset = (\d+);", read("converter/import/read/reader.h")).group(1))
     out += ["An operation is one row of `schemas/ops.def`, its reference kernel with shape and type rule in",
             "`runtime/kernels/`, its cases in `tests/ops/`, and, where it pays, kernels in `platforms/`.", "",
             "## What is read from ONNX", "",

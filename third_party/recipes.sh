@@ -27,7 +27,7 @@ build_highway() {
   cmake_build "$src" "$build" install -DCMAKE_INSTALL_PREFIX="$prefix" -DHWY_ENABLE_CONTRIB=OFF \
     -DHWY_ENABLE_EXAMPLES=OFF -DHWY_ENABLE_TESTS=OFF -DHWY_CMAKE_ARM7=$arm7 -DHWY_CMAKE_RVV=OFF \
     -DCMAKE_CXX_VISIBILITY_PRESET=hidden -DCMAKE_VISIBILITY_INLINES_HIDDEN=ON \
-    -DCMAKE_CXX_FLAGS_RELEASE='-O2 -DNDEBUG -ffp-contract=off -DHWY_DISABLE_PCLMUL_AES'  # as platforms/simd/config.h
+    -DCMAKE_CXX_FLAGS_RELEASE='-O2 -DNDEBUG -ffp-contract=off -DHWY_DISABLE_PCLMUL_AES'  # as platforms/simd/isa/config.h
 }
 
 # xxHash is used as a header; copied so that cross builds find it without the host's include folder.

@@ -15,7 +15,7 @@
 #include <iterator>
 
 #include "bench/device/setup.h"
-#include "platforms/simd/low_bit.h"
+#include "platforms/simd/low_bit/low_bit.h"
 #include "sinter/thread_pool.h"
 
 namespace {

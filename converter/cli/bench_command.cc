@@ -21,7 +21,7 @@
 #include "converter/cli/shape_entries.h"
 #include "converter/cli/step_profile.h"
 #include "converter/cli/terminal.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 #include "converter/target/native_target.h"
 #include "converter/target/target_names.h"
 #include "platforms/simd/simd_kernels.h"

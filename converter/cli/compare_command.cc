@@ -21,7 +21,7 @@
 #include "converter/cli/terminal.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/printable.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 
 namespace sinter::convert {
 namespace {

@@ -21,7 +21,7 @@
 #include "converter/convert.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/pending_file.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 #include "converter/quantize/search/metric.h"
 #include "converter/quantize/search/metric_program.h"
 #include "converter/report/conversion_report.h"

@@ -7,7 +7,7 @@
 
 #include "converter/cli/convert_arguments.h"
 #include "converter/convert.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 
 namespace sinter::convert {
 

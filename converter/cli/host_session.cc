@@ -12,7 +12,7 @@
 #include "converter/cli/file_view.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
-#include "converter/import/reader.h"
+#include "converter/import/read/reader.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/large_bytes.h"
 #include "runtime/model/format.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 #include "converter/ir/custom_operators.h"
 #include "converter/quantize/samples/port_numbers.h"
 #include "converter/sign/keys.h"

@@ -8,7 +8,7 @@
 
 #include "converter/cli/host_session.h"
 #include "converter/data/preprocessing.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 #include "converter/quantize/samples/samples.h"
 
 namespace sinter::convert {

@@ -1,7 +1,7 @@
 // Inputs for running a model without data.
 #pragma once
 
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 #include "sinter/model.h"
 
 namespace sinter::convert {

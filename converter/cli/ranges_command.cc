@@ -17,7 +17,7 @@
 #include "converter/convert.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/printable.h"
-#include "converter/import/reader.h"
+#include "converter/import/read/reader.h"
 #include "converter/quantize/ranges/calibrators.h"
 #include "converter/quantize/ranges/observe.h"
 #include "converter/quantize/samples/samples.h"

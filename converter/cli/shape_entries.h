@@ -8,7 +8,7 @@
 #include <string>
 
 #include "converter/cli/host_session.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 
 namespace sinter::convert {
 

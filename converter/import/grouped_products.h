@@ -1,7 +1,7 @@
 // Products of sorted rows with the matrices of their groups, as torch's grouped_mm is exported.
 #pragma once
 
-#include "converter/import/imported_graph.h"
+#include "converter/import/read/imported_graph.h"
 
 namespace sinter::convert {
 

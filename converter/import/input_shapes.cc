@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "converter/import/cache_sizes.h"
+#include "converter/import/caches/cache_sizes.h"
 
 namespace sinter::convert {
 

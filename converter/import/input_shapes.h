@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "converter/diagnostics/diagnostics.h"
-#include "converter/import/imported_graph.h"
 #include "converter/import/lower.h"
+#include "converter/import/read/imported_graph.h"
 
 namespace sinter::convert {
 

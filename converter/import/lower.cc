@@ -6,9 +6,9 @@
 #include <stdexcept>
 
 #include "converter/diagnostics/node_fates.h"
-#include "converter/import/bounded.h"
 #include "converter/import/custom_node.h"
-#include "converter/import/reader.h"
+#include "converter/import/lengths/bounded.h"
+#include "converter/import/read/reader.h"
 #include "converter/import/refused_operators.h"
 #include "converter/ir/dims.h"
 #include "converter/ir/large_bytes.h"

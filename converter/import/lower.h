@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "converter/data/preprocessing.h"
-#include "converter/import/lengths.h"
+#include "converter/import/lengths/lengths.h"
 #include "converter/import/lowering.h"
 #include "converter/ir/custom_operators.h"
 

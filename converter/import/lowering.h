@@ -28,8 +28,8 @@
 #include <vector>
 
 #include "converter/diagnostics/diagnostics.h"
-#include "converter/import/imported_graph.h"
 #include "converter/import/onnx_operator.h"
+#include "converter/import/read/imported_graph.h"
 #include "converter/ir/builder.h"
 #include "converter/types/settle.h"
 #include "runtime/core/op_enums.h"

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "converter/import/bounded.h"
+#include "converter/import/lengths/bounded.h"
 #include "converter/import/lower.h"
-#include "converter/import/reader.h"
+#include "converter/import/read/reader.h"
 #include "converter/types/representable.h"
 
 namespace sinter::convert {

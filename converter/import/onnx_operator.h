@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-#include "converter/import/reader.h"
+#include "converter/import/read/reader.h"
 #include "converter/types/operand_rules.h"
 
 namespace sinter::convert {

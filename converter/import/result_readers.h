@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "converter/import/imported_graph.h"
+#include "converter/import/read/imported_graph.h"
 
 namespace sinter::convert {
 

@@ -8,8 +8,8 @@
 
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
-#include "converter/import/imported_graph.h"
 #include "converter/import/input_shapes.h"
+#include "converter/import/read/imported_graph.h"
 
 namespace sinter::convert {
 namespace {

@@ -60,12 +60,13 @@ set(externs)
 set(table)
 foreach(row IN LISTS unit_rows)
   string(REGEX REPLACE "^SINTER_CUDA_UNIT\\(([a-z0-9_]+)\\)$" "\\1" unit "${row}")
+  file(GLOB source "${CMAKE_CURRENT_SOURCE_DIR}/kernels/*/${unit}.cu")
   set(image "${CMAKE_CURRENT_BINARY_DIR}/${unit}.fatbin")
   add_custom_command(OUTPUT "${image}"
     COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} "${SINTER_NVCC}" ${ccbin} -std=c++20 -O3 -fmad=false
       --expt-relaxed-constexpr -Werror all-warnings -I "${PROJECT_SOURCE_DIR}" -I "${PROJECT_SOURCE_DIR}/runtime/include"
-      ${generate} -fatbin -MD -MF "${image}.d" -o "${image}" "${CMAKE_CURRENT_SOURCE_DIR}/kernels/${unit}.cu"
-    DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/kernels/${unit}.cu" DEPFILE "${image}.d"
+      ${generate} -fatbin -MD -MF "${image}.d" -o "${image}" "${source}"
+    DEPENDS "${source}" DEPFILE "${image}.d"
     COMMENT "Compiling CUDA kernels of ${unit}" VERBATIM)
   list(APPEND images "${image}")
   string(APPEND externs "extern const unsigned char sinter_cuda_image_${unit}[];\n__asm__(\".section .rodata\\n.balign 64\\n"

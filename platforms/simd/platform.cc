@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "platforms/simd/float/gemm_unpacked.h"
 #include "platforms/simd/packed.h"
 #include "platforms/simd/simd_backend.h"
 #include "platforms/simd/simd_kernels.h"
-#include "platforms/simd/unpacked_weights.h"
 
 namespace sinter {
 namespace {

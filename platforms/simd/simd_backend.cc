@@ -1,7 +1,7 @@
 #include "platforms/simd/simd_backend.h"
 
-#include "platforms/simd/fused.h"
-#include "platforms/simd/halves.h"
+#include "platforms/simd/float/bfloat16.h"
+#include "platforms/simd/float/fused.h"
 #include "platforms/simd/packed.h"
 #include "platforms/simd/simd_kernels.h"
 #include "runtime/core/built.h"

@@ -8,7 +8,7 @@
 #include "platforms/simd/table.h"
 #include "runtime/core/built.h"
 
-// After config.h, which table.h includes.
+// After isa/config.h, which table.h includes.
 #include "hwy/targets.h"
 
 #if defined(__aarch64__) && defined(__linux__)
@@ -52,7 +52,7 @@ int64_t chosen = 0;
 // Targets that set_simd_cap has disabled.
 int64_t disabled = 0;
 
-// What HWY_NEON and HWY_NEON_BF16 stand for here (config.h), where the processor has it.
+// What HWY_NEON and HWY_NEON_BF16 stand for here (isa/config.h), where the processor has it.
 int64_t renamed_targets() {
 #if defined(__aarch64__) && defined(__linux__)
   if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) == 0) return 0;

@@ -2,7 +2,7 @@
 // instruction set is chosen at run time.
 //
 // A table with entries where these are faster than the reference kernels. They compute in float32: within a
-// few units in the last place of the exact result for one-input functions (see math-inl.h), 1e-6 of the
+// few units in the last place of the exact result for one-input functions (see isa/math-inl.h), 1e-6 of the
 // largest summand per element for sums. Results do not depend on the number of threads; they may differ in
 // the last bits between instruction sets. Quantize, Dequantize, Compare, Where and
 // what computes in integers give the bits of the reference kernels.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "platforms/simd/config.h"
+#include "platforms/simd/isa/config.h"
 #include "runtime/backend/kernel.h"
 #include "runtime/core/checked.h"
 #include "runtime/core/op_enums.h"

@@ -13,7 +13,7 @@
 #include "converter/data/list_formats.h"
 #include "converter/data/preprocessing.h"
 #include "converter/diagnostics/errors.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 #include "converter/quantize/samples/samples.h"
 #include "tests/fuzz/targets.h"
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string>
 
-#include "converter/import/onnx.pb.h"
+#include "converter/import/read/onnx.pb.h"
 #include "tests/fuzz/targets.h"
 
 namespace sinter::fuzz {

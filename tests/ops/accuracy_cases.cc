@@ -55,7 +55,8 @@ TEST(Unary, Activations) {
   check_taken_by("simd", HardSigmoidAttrs{}, {x});
   check_taken_by("simd", HardSwishAttrs{}, {x});
   check_taken_by("simd", GeluAttrs{}, {x});
-  // Rounding the sigmoid's argument z is an error of |z| units there: absolute, as math-inl.h documents.
+  // Rounding the sigmoid's argument z is an error of |z| units there: absolute, as
+  // platforms/simd/isa/math-inl.h documents.
   check_taken_by("simd", GeluAttrs{.tanh_approximation = 1}, {x});
   check_taken_by("simd", SiluAttrs{}, {x});
   check_taken_by("simd", SiluAttrs{}, {noise<float>({1, 7001}, -80, 80, 6)});

@@ -1,7 +1,7 @@
 // Chains that compute in float16 or bfloat16 on request: where they begin and end, and what stays out.
 #include <functional>
 
-#include "converter/passes/half_type.h"
+#include "converter/passes/global/half_type.h"
 #include "converter/passes/pass.h"
 #include "platforms/onednn/platform.h"
 #include "platforms/xnnpack/platform.h"

@@ -1,5 +1,5 @@
 // Lengths: what is proven of expressions, and that equal ones are one.
-#include "converter/import/lengths.h"
+#include "converter/import/lengths/lengths.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Arrays in .npy form, from good ones to broken ones.
-#include "converter/import/npy.h"
+#include "converter/import/read/npy.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "converter/import/onnx.pb.h"
-#include "converter/import/reader.h"
+#include "converter/import/read/onnx.pb.h"
+#include "converter/import/read/reader.h"
 
 namespace sinter::convert {
 namespace {

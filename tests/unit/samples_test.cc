@@ -11,8 +11,8 @@
 #include <limits>
 
 #include "converter/diagnostics/errors.h"
-#include "converter/import/arrays.h"
-#include "converter/import/npy.h"
+#include "converter/import/read/arrays.h"
+#include "converter/import/read/npy.h"
 
 namespace sinter::convert {
 namespace {

@@ -9,8 +9,8 @@
 #include <random>
 
 #include "converter/emit/emitter.h"
+#include "converter/import/caches/states.h"
 #include "converter/import/lower.h"
-#include "converter/import/states.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/deep_copy.h"
 #include "converter/plan/planner.h"

@@ -1,7 +1,7 @@
 // Attention (opset 23 to 28) and RotaryEmbedding.
 #include <cmath>
 
-#include "converter/import/bounded.h"
+#include "converter/import/lengths/bounded.h"
 #include "converter/import/lower.h"
 #include "converter/import/lower/attention_parts.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "converter/import/bounded.h"
+#include "converter/import/lengths/bounded.h"
 #include "converter/import/lower.h"
 
 namespace sinter::convert {

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "converter/import/bounded.h"
+#include "converter/import/lengths/bounded.h"
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/control.h"
 #include "converter/import/lower/if_readers.h"

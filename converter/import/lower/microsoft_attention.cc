@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "converter/import/bounded.h"
+#include "converter/import/lengths/bounded.h"
 #include "converter/import/lower/common.h"
 #include "runtime/core/op_enums.h"
 

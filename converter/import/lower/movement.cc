@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "converter/import/bounded.h"
+#include "converter/import/lengths/bounded.h"
 #include "converter/import/lower.h"
 #include "converter/import/lower/attention_parts.h"
 #include "converter/import/lower/common.h"

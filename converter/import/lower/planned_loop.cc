@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "converter/import/bounded.h"
+#include "converter/import/lengths/bounded.h"
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/control.h"
 #include "converter/import/lower/stack.h"

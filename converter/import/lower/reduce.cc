@@ -1,7 +1,7 @@
 // Reductions, extremes and their places, running sums, the largest k, softmax.
 #include <algorithm>
 
-#include "converter/import/bounded.h"
+#include "converter/import/lengths/bounded.h"
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "runtime/core/op_enums.h"

@@ -1,7 +1,7 @@
 // Resize to a size that depends on data.
 #pragma once
 
-#include "converter/import/lengths.h"
+#include "converter/import/lengths/lengths.h"
 #include "converter/import/lowering.h"
 
 namespace sinter::convert {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "converter/import/bounded.h"
+#include "converter/import/lengths/bounded.h"
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "converter/ir/recipe.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "converter/diagnostics/diagnostics.h"
-#include "converter/import/imported_graph.h"
+#include "converter/import/read/imported_graph.h"
 #include "converter/quantize/ranges/observe.h"
 #include "converter/quantize/samples/samples.h"
 

@@ -6,7 +6,7 @@
 #include "converter/data/picture.h"
 #include "converter/data/sound.h"
 #include "converter/files/input_file.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 
 namespace sinter::convert::detail {
 namespace {

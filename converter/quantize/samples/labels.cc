@@ -11,7 +11,7 @@
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/input_file.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 #include "converter/quantize/samples/listed_samples.h"
 
 namespace sinter::convert {

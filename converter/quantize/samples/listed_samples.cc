@@ -7,7 +7,7 @@
 
 #include "converter/diagnostics/errors.h"
 #include "converter/files/input_file.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 #include "converter/quantize/samples/damaged_files.h"
 #include "converter/quantize/samples/sample_streams.h"
 

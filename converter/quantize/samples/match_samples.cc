@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "converter/diagnostics/nearest_name.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 #include "converter/quantize/samples/sample_streams.h"
 
 namespace sinter::convert::detail {

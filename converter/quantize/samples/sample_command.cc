@@ -7,7 +7,7 @@
 
 #include "converter/diagnostics/errors.h"
 #include "converter/files/shell_command.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 #include "converter/quantize/samples/sample_streams.h"
 
 namespace sinter::convert::detail {

@@ -10,7 +10,7 @@
 
 #include "converter/diagnostics/errors.h"
 #include "converter/files/input_file.h"
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 #include "converter/ir/builder.h"
 
 namespace sinter::convert::detail {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/import/npy.h"
+#include "converter/import/read/npy.h"
 #include "converter/quantize/samples/samples.h"
 
 namespace sinter::convert::detail {

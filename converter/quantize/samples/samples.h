@@ -18,7 +18,7 @@
 
 #include "converter/data/preprocessing.h"
 #include "converter/diagnostics/diagnostics.h"
-#include "converter/import/imported_graph.h"
+#include "converter/import/read/imported_graph.h"
 #include "converter/ir/graph.h"
 #include "converter/quantize/samples/port_numbers.h"
 

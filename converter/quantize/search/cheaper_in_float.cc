@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "converter/cost/node_cost.h"
-#include "converter/passes/min_cut.h"
+#include "converter/passes/global/min_cut.h"
 #include "converter/quantize/integers/given_integers.h"
 #include "converter/quantize/integers/table_functions.h"
 

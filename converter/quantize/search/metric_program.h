@@ -14,7 +14,7 @@
 #include <functional>
 #include <string>
 
-#include "converter/import/arrays.h"
+#include "converter/import/read/arrays.h"
 #include "converter/quantize/ranges/observe.h"
 #include "converter/quantize/samples/samples.h"
 

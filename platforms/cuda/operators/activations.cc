@@ -1,7 +1,7 @@
 // Activation functions: Clamp to Softplus.
 #include <cmath>
 
-#include "platforms/cuda/kernels/saturate_as.h"
+#include "platforms/cuda/kernels/elements/saturate_as.h"
 #include "platforms/cuda/operators/binary.h"
 #include "platforms/cuda/operators/unary.h"
 

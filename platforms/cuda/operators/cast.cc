@@ -1,4 +1,4 @@
-// Cast: between types of whole bytes by element-wise programs, others by kernels/convert.cu.
+// Cast: between types of whole bytes by element-wise programs, others by kernels/elements/convert.cu.
 #include "platforms/cuda/operators/convert.h"
 
 namespace sinter::cuda {

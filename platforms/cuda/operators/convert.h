@@ -1,4 +1,4 @@
-// Steps of kernels/convert.cu.
+// Steps of kernels/elements/convert.cu.
 #pragma once
 
 #include "platforms/cuda/operators/element_program.h"

@@ -1,4 +1,4 @@
-// Builds programs of the element-wise kernels (kernels/elements.h) from operands of a call.
+// Builds programs of the element-wise kernels (kernels/elements/elements.h) from operands of a call.
 //
 //   FloatProgram p(l, l.out(0).shape());
 //   p.load(l.in(0));

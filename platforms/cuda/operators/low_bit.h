@@ -14,7 +14,7 @@ LowBitPlaces low_bit_places(Op op);
 int low_bit_width(const OpCall& call);
 // Bytes from a packed row to the next.
 int64_t low_bit_pitch(const OpCall& call);
-// Packs rows that the kernels cannot read as they are stored (kernels/low_bit.h).
+// Packs rows that the kernels cannot read as they are stored (kernels/low_bit/low_bit.h).
 void pack_low_bit(const OpCall& call, std::span<std::byte> to);
 
 // Launches the product. Expects `rows`, `experts` and bounds to be set; `columns` are those of one matrix.

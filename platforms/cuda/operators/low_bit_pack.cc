@@ -23,7 +23,7 @@ void pack_row(const TensorView& w, int64_t n, int64_t depth, std::byte* row) {
   }
 }
 
-// Number k of a row in planes (kernels/low_bit.h), which is zeros so far.
+// Number k of a row in planes (kernels/low_bit/low_bit.h), which is zeros so far.
 void put_number(std::byte* row, int bits, int64_t k, uint32_t number) {
   const int64_t segment = k / 32 * bits;
   const auto i = static_cast<int>(k % 32);

@@ -1,5 +1,5 @@
-// Quantize and Dequantize: element-wise programs for integers of 8 and 16 bits, kernels/convert.cu for the
-// rest. DynamicQuantize, QuantizeRows.
+// Quantize and Dequantize: element-wise programs for integers of 8 and 16 bits, kernels/elements/convert.cu
+// for the rest. DynamicQuantize, QuantizeRows.
 #include <algorithm>
 
 #include "platforms/cuda/operators/convert.h"

@@ -1,7 +1,7 @@
-// Fills kernels/window.h's WindowRows from the geometry of a call.
+// Fills kernels/window/window.h's WindowRows from the geometry of a call.
 #pragma once
 
-#include "platforms/cuda/kernels/window.h"
+#include "platforms/cuda/kernels/window/window.h"
 #include "runtime/backend/transposed_phase.h"
 
 namespace sinter::cuda {

@@ -1,5 +1,5 @@
 // Which element-wise steps are computed together, by where their operands and results are.
-#include "platforms/simd/fused.h"
+#include "platforms/simd/float/fused.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,206 @@
+// Rotary embeddings whose pairs are neighbours (and the written-out product for halves), part of
+// recognise-rope. Three forms, for the pairs (a, b) of x:
+//   matrix    F[..., 0] a + F[..., 1] b, with a matrix F of 2 by 2 numbers per pair that must be a rotation
+//   stacked   x cos + stack(-b, a) sin, with cosines and sines that must come in equal pairs
+//   product   stack(a cos - b sin, a sin + b cos); with Concat instead of stack for halves, also of any a and
+//   b
+#include "converter/passes/editor.h"
+#include "converter/passes/pass.h"
+#include "converter/passes/proofs/equal_pairs.h"
+#include "converter/passes/proofs/periodic.h"
+
+namespace sinter::convert {
+namespace {
+
+class RecognisePairRope {
+ public:
+  explicit RecognisePairRope(Graph& graph) : e_(graph) {}
+
+  int run() {
+    for (int n = 0; n < e_.size(); ++n) {
+      const ValueId y = e_.node(n).outputs.empty() ? kAbsent : e_.node(n).outputs[0];
+      if (y < 0 || !is_wide_float(e_.value(y).dtype) || !e_.value(y).bounded_dims.empty()) continue;
+      if (unclamped(e_.node(n).as<AddAttrs>()))
+        sum(n);
+      else if (e_.node(n).as<ConcatAttrs>() != nullptr)
+        product(n);
+    }
+    return e_.commit();
+  }
+
+ private:
+  // Elements of `root` in row-major order: every second one, or one half of each of its rows.
+  struct Part {
+    ValueId root = kAbsent;
+    int64_t which = 0;
+    bool neighbours = false;
+    bool operator==(const Part& o) const {
+      return root == o.root && which == o.which && neighbours == o.neighbours;
+    }
+    Part other() const { return {root, 1 - which, neighbours}; }
+  };
+
+  const Dims& dims(ValueId id) const { return e_.value(id).dims; }
+  ValueId bare(ValueId id) {
+    for (int n; (n = e_.made_by<ViewAttrs>(id)) >= 0 && e_.node(n).as<ViewAttrs>()->dtype < 0;)
+      id = e_.node(n).inputs[0];
+    return id;
+  }
+
+  Part part(ValueId id) {
+    const int n = e_.made_by<SliceAttrs>(bare(id));
+    if (n < 0) return {};
+    const ValueId from = e_.node(n).inputs[0];
+    const auto& a = *e_.node(n).as<SliceAttrs>();
+    const size_t last = dims(from).size() - 1;
+    if (dims(from).empty() || dims(from)[last] % 2 != 0 || !e_.value(from).bounded_dims.empty()) return {};
+    const int64_t half = dims(from)[last] / 2, start = a.starts[last];
+    for (size_t i = 0; i < last; ++i)
+      if (a.starts[i] != 0 || a.steps[i] != 1 || a.sizes[i] != dims(from)[i]) return {};
+    if (a.sizes[last] != half) return {};
+    if (start <= 1 && (half == 1 || a.steps[last] == 2)) return {bare(from), start, true};
+    // Halves of the rows depend on the rows' length: no View may be between.
+    if (a.steps[last] == 1 && start % half == 0 && id == e_.node(n).outputs[0])
+      return {from, start / half, false};
+    return {};
+  }
+
+  // The operands of a product of two, either way round.
+  int factors(ValueId id) {
+    const int n = e_.made_by<MulAttrs>(id);
+    return n >= 0 && unclamped(e_.node(n).as<MulAttrs>()) ? n : -1;
+  }
+
+  ValueId view(int n, ValueId id, const Dims& to) {
+    return id < 0 || dims(id) == to ? id : e_.insert(n, ViewAttrs{.dims = IntList(to)}, {id});
+  }
+  // Every second element along the last axis.
+  ValueId every_second(int n, ValueId id, int64_t first) {
+    Dims sizes = dims(id), starts(sizes.size(), 0), steps(sizes.size(), 1);
+    sizes.back() /= 2, starts.back() = first, steps.back() = 2;
+    return e_.insert(n, SliceAttrs{IntList(starts), IntList(steps), IntList(sizes)}, {id});
+  }
+
+  // Node n becomes the rotation of `root`, whose rows are the last one or two axes of the result.
+  bool turn(int n, ValueId root, const Dims& rows, ValueId cos, ValueId sin, bool neighbours) {
+    const Dims to = dims(e_.node(n).outputs[0]);
+    const ValueId x = view(n, root, rows);
+    if (x < 0 || cos < 0 || sin < 0) return false;
+    RopeAttrs a;
+    a.interleaved = neighbours ? 1 : 0;
+    if (rows == to) {
+      e_.replace(n, a, {x, cos, sin});
+      return true;
+    }
+    const ValueId y = e_.insert(n, a, {x, cos, sin});
+    if (y < 0) return false;
+    e_.replace(n, ViewAttrs{.dims = IntList(to)}, {y});
+    return true;
+  }
+
+  void sum(int n) {
+    for (size_t side = 0; side < 2; ++side) {
+      const int first = factors(e_.node(n).inputs[side]), second = factors(e_.node(n).inputs[1 - side]);
+      if (first < 0 || second < 0 || first == second) return;
+      for (size_t i = 0; i < 2; ++i)
+        for (size_t j = 0; j < 2; ++j) {
+          const ValueId a = e_.node(first).inputs[i], f = e_.node(first).inputs[1 - i],
+                        b = e_.node(second).inputs[j], g = e_.node(second).inputs[1 - j];
+          if (matrix(n, a, f, b, g) || stacked(n, a, f, b, g)) return;
+        }
+    }
+  }
+
+  // f a + g b, of pairs along the last axis.
+  bool matrix(int n, ValueId a, ValueId f, ValueId b, ValueId g) {
+    Dims one = dims(e_.node(n).outputs[0]);
+    if (one.size() < 2 || one.back() != 2 || dims(f).empty() || dims(f).back() != 2 || dims(f) != dims(g))
+      return false;
+    one.back() = 1;
+    const Part pa = part(a);
+    if (!pa.neighbours || pa.which != 0 || !(part(b) == pa.other()) || dims(a) != one || dims(b) != one)
+      return false;
+    if (periodic(e_, f, 2, 0, false) != periodic(e_, g, 2, 1, false) ||
+        periodic(e_, f, 2, 1, false) != periodic(e_, g, 2, 0, true))
+      return false;
+    Dims rows(one.begin(), one.end() - 1), pairs(dims(f).begin(), dims(f).end() - 1);
+    rows.back() *= 2;
+    const ValueId cos = view(n, every_second(n, f, 0), pairs), sin = view(n, every_second(n, f, 1), pairs);
+    return turn(n, pa.root, rows, cos, sin, true);
+  }
+
+  // x cos + rotated sin.
+  bool stacked(int n, ValueId x, ValueId cos, ValueId rotated, ValueId sin) {
+    const Dims& rows = dims(e_.node(n).outputs[0]);
+    if (rows.empty() || dims(x) != rows || dims(rotated) != rows || rows.back() % 2 != 0) return false;
+    const int join = e_.made_by<ConcatAttrs>(bare(rotated));
+    if (join < 0 || !is_stack(join)) return false;
+    const int negated = e_.made_by<NegAttrs>(bare(e_.node(join).inputs[0]));
+    if (negated < 0) return false;
+    const Part a = part(e_.node(join).inputs[1]);
+    if (!a.neighbours || a.which != 0 || a.root != bare(x) ||
+        !(part(e_.node(negated).inputs[0]) == a.other()))
+      return false;
+    for (const ValueId id : {cos, sin})
+      if (dims(id).empty() || dims(id).back() != rows.back() ||
+          (periodic(e_, id, 2, 0, false) != periodic(e_, id, 2, 1, false) &&
+           !equal_pairs(e_, id, dims(id).size() - 1)))
+        return false;
+    const ValueId half_cos = every_second(n, cos, 0), half_sin = every_second(n, sin, 0);
+    return turn(n, x, Dims(rows), half_cos, half_sin, true);
+  }
+
+  // Concat of two along a last axis of 2.
+  bool is_stack(int n) {
+    const Dims& to = dims(e_.node(n).outputs[0]);
+    return e_.node(n).inputs.size() == 2 && to.back() == 2 &&
+           e_.node(n).as<ConcatAttrs>()->axis + 1 == static_cast<int64_t>(to.size()) &&
+           dims(e_.node(n).inputs[0]) == dims(e_.node(n).inputs[1]);
+  }
+
+  void product(int n) {
+    const Node& node = e_.node(n);
+    if (node.inputs.size() != 2 || dims(node.inputs[0]) != dims(node.inputs[1]) ||
+        node.as<ConcatAttrs>()->axis + 1 != static_cast<int64_t>(dims(node.outputs[0]).size()))
+      return;
+    const bool stack = is_stack(n);
+    const ValueId left = stack ? bare(node.inputs[0]) : node.inputs[0],
+                  right = stack ? bare(node.inputs[1]) : node.inputs[1];
+    const int sub = e_.made_by<SubAttrs>(left), add = e_.made_by<AddAttrs>(right);
+    if (sub < 0 || add < 0 || !unclamped(e_.node(sub).as<SubAttrs>()) ||
+        !unclamped(e_.node(add).as<AddAttrs>()) || dims(left) != dims(right) || dims(left).empty())
+      return;
+    const int ac = factors(e_.node(sub).inputs[0]), bs = factors(e_.node(sub).inputs[1]);
+    const int l = factors(e_.node(add).inputs[0]), r = factors(e_.node(add).inputs[1]);
+    if (ac < 0 || bs < 0 || l < 0 || r < 0) return;
+    for (size_t i = 0; i < 2; ++i)
+      for (size_t j = 0; j < 2; ++j) {
+        const ValueId a = e_.node(ac).inputs[i], cos = e_.node(ac).inputs[1 - i], b = e_.node(bs).inputs[j],
+                      sin = e_.node(bs).inputs[1 - j];
+        if (!(multiplies(l, a, sin) && multiplies(r, b, cos)) &&
+            !(multiplies(r, a, sin) && multiplies(l, b, cos)))
+          continue;
+        if (dims(a) != dims(left) || dims(b) != dims(left) || dims(cos).empty() || dims(sin).empty())
+          continue;
+        const Part pa = part(a);
+        const bool parts = pa.root >= 0 && pa.which == 0 && part(b) == pa.other() && pa.neighbours == stack;
+        Dims rows = dims(left);
+        rows.back() *= 2;
+        // Whatever a and b are, they are the halves of their join.
+        const ValueId joined = parts || stack ? pa.root : e_.insert(n, *e_.node(n).as<ConcatAttrs>(), {a, b});
+        if ((parts || !stack) && turn(n, joined, rows, cos, sin, stack)) return;
+      }
+  }
+  bool multiplies(int n, ValueId a, ValueId b) {
+    const auto& in = e_.node(n).inputs;
+    return (in[0] == a && in[1] == b) || (in[0] == b && in[1] == a);
+  }
+
+  Editor e_;
+};
+
+}  // namespace
+
+int recognise_pair_rope(Graph& graph) { return RecognisePairRope(graph).run(); }
+
+}  // namespace sinter::convert

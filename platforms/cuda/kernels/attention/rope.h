@@ -1,0 +1,24 @@
+// Arguments of kernels/attention/rope.cu.
+#pragma once
+
+#include "platforms/cuda/grid/box.h"
+#include "runtime/core/dtype.h"
+
+namespace sinter::cuda {
+
+struct RopeArguments {
+  std::byte* y = nullptr;
+  const std::byte* x = nullptr;
+  const std::byte* cos = nullptr;
+  const std::byte* sin = nullptr;
+  // One thread for a pair, or for an element that passes: `columns` a row, the first `pairs` of them pairs.
+  Box rows;
+  Steps cos_steps, sin_steps;  // bytes
+  int64_t cos_step = 0, sin_step = 0;
+  Divider columns;
+  uint32_t threads = 0;
+  int32_t pairs = 0, size = 0, interleaved = 0;
+  DType dtype = DType::kFloat32;  // of x and y; of 16 bits: cos and sin are float32
+};
+
+}  // namespace sinter::cuda

@@ -1,0 +1,225 @@
+// MatMul and FullyConnected on the product of gemm.h.
+#include "platforms/simd/float/gemm_unpacked.h"
+#include "platforms/simd/packed.h"
+#include "runtime/core/narrow_weights.h"
+
+namespace sinter::simd {
+namespace {
+
+// So few rows that packing a computed b costs more than it gains.
+constexpr int64_t kTooFewToPack = 4;
+
+Status workspace_of(int64_t columns, int64_t depth, int64_t extra, int64_t copies, size_t* bytes) {
+  int64_t n = 0;
+  SINTER_RETURN_UNLESS(packed_floats(columns, depth, &n) && checked_add(n, extra, &n) &&
+                           checked_mul(n, copies, &n) && checked_mul<int64_t>(n, sizeof(float), &n),
+                       too_much_workspace());
+  *bytes = static_cast<size_t>(n);
+  return ok_status();
+}
+
+// ---- FullyConnected
+
+struct Connected {
+  int64_t rows = 1, depth = 0, columns = 0;
+  int64_t x_step = 0, y_step = 0;  // from row to row
+};
+Connected connected(const OpCall& call) {
+  const TensorView& x = call.in(0);
+  Connected c;
+  for (int i = 0; i + 1 < x.rank; ++i) c.rows *= x.dims[i];
+  c.depth = x.dims[x.rank - 1], c.columns = call.in(1).dims[0];
+  (void)x.evenly_spaced(&c.x_step);
+  (void)call.out(0).evenly_spaced(&c.y_step);
+  return c;
+}
+
+UnpackedWeights unpacked_weights(const OpCall& call) {
+  const TensorView& w = call.in(1);
+  return {w.data, w.dtype, w.dims[0], w.dims[1]};
+}
+
+// Weights may be narrower than x.
+Status accept_connected(const OpCall& call) {
+  TensorView like_x[3];
+  for (size_t i = 0; i < call.inputs.size(); ++i) like_x[i] = call.in(i);
+  if (is_narrow_weight(call.in(1).dtype)) {
+    SINTER_RETURN_UNLESS(call.in(1).dense(), unsupported("the simd kernel takes dense weights"));
+    like_x[1] = {};
+  }
+  return accept_float_pixels({call.op, call.attributes, {like_x, call.inputs.size()}, call.outputs});
+}
+
+Status connected_workspace(const OpCall& call, int threads, size_t* bytes) {
+  const Connected c = connected(call);
+  if (reads_unpacked(call)) {
+    SINTER_RETURN_UNLESS(unpacked_workspace(c.rows, threads, bytes), too_much_workspace());
+    return ok_status();
+  }
+  if (c.rows <= 1) return *bytes = 0, ok_status();
+  return workspace_of(c.columns, c.depth, 0, 1, bytes);
+}
+
+Status run_connected_with(const OpCall& call, RunContext& context, const float* constant) {
+  const auto& attrs = call.attrs<FullyConnectedAttrs>();
+  const Connected c = connected(call);
+  const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
+  const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
+  auto* y = call.out(0).as<float>();
+  const auto min = static_cast<float>(attrs.act_min), max = static_cast<float>(attrs.act_max);
+  if (c.rows * c.columns == 0) return ok_status();
+  if (reads_unpacked(call)) {
+    Gemm g;
+    g.a = x, g.a_stride = c.x_step, g.rows = c.rows, g.columns = c.columns, g.depth = c.depth;
+    g.bias = bias, g.y = y, g.y_stride = c.y_step, g.min = min, g.max = max;
+    return run_unpacked(unpacked_weights(call), g, context), ok_status();
+  }
+  if (c.rows <= 1) {
+    const int64_t grain = std::max<int64_t>(32768 / std::max<int64_t>(c.depth, 1), 4) / 4 * 4;
+    parallel_for(context.threads, divide_up(c.columns, grain), 1, [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * grain, last = std::min(end * grain, c.columns);
+      for (int64_t r = 0; r < c.rows; ++r)
+        gemv(w + first * c.depth, last - first, c.depth, x + r * c.x_step,
+             bias != nullptr ? bias + first : nullptr, min, max, y + r * c.y_step + first);
+    });
+    return ok_status();
+  }
+  auto* packed = reinterpret_cast<float*>(context.workspace.data());
+  if (constant == nullptr) pack_parallel(w, 1, c.depth, c.columns, c.depth, packed, context.threads);
+  Gemm g;
+  g.b = constant != nullptr ? constant : packed;
+  g.a = x, g.a_stride = c.x_step, g.rows = c.rows, g.columns = c.columns, g.depth = c.depth;
+  g.bias = bias, g.y = y, g.y_stride = c.y_step, g.min = min, g.max = max;
+  gemm_parallel(g, context.threads);
+  return ok_status();
+}
+
+Status run_connected(const OpCall& call, RunContext& context) {
+  return run_connected_with(call, context, nullptr);
+}
+
+// ---- MatMul
+
+struct Matrices {
+  int64_t rows, columns, depth, batch;
+  bool transpose_a, transpose_b;
+  // Floats of scratch for one matrix of each side.
+  int64_t a_copy() const { return transpose_a ? rows * depth : 0; }
+};
+Matrices matrices(const OpCall& call) {
+  const auto& attrs = call.attrs<MatMulAttrs>();
+  const TensorView &a = call.in(0), &y = call.out(0);
+  Matrices m{
+      y.dims[y.rank - 2],     y.dims[y.rank - 1],    a.dims[a.rank - (attrs.transpose_a != 0 ? 2 : 1)], 1,
+      attrs.transpose_a != 0, attrs.transpose_b != 0};
+  for (int i = 0; i + 2 < y.rank; ++i) m.batch *= y.dims[i];
+  return m;
+}
+// Matrices that are worked on at a time; each has its own scratch.
+int64_t slots_of(const Matrices& m, int64_t threads) {
+  return m.batch >= threads && threads > 1 ? threads : 1;
+}
+
+Status mat_mul_workspace(const OpCall& call, int threads, size_t* bytes) {
+  const Matrices m = matrices(call);
+  return workspace_of(m.columns, m.depth, m.a_copy(), slots_of(m, threads), bytes);
+}
+
+// Index of the matrix of `v` that meets matrix `index` of y.
+int64_t broadcast_index(const TensorView& v, const TensorView& y, int64_t index) {
+  int64_t at = 0, step = 1;
+  for (int i = y.rank - 3; i >= 0; --i) {
+    const int own = i - (y.rank - v.rank);
+    if (own >= 0 && v.dims[own] != 1) at += index % y.dims[i] * step;
+    if (own >= 0) step *= v.dims[own];
+    index /= y.dims[i];
+  }
+  return at;
+}
+
+void multiply_one(const OpCall& call, const Matrices& m, int64_t index, float* scratch, ThreadPool* threads) {
+  const TensorView &av = call.in(0), &bv = call.in(1), &yv = call.out(0);
+  const float* a = av.as<const float>() + broadcast_index(av, yv, index) * m.rows * m.depth;
+  const float* b = bv.as<const float>() + broadcast_index(bv, yv, index) * m.depth * m.columns;
+  float* y = yv.as<float>() + index * m.rows * m.columns;
+  float* packed = scratch + m.a_copy();
+  if (m.transpose_a) {
+    for (int64_t r = 0; r < m.rows; ++r)
+      for (int64_t k = 0; k < m.depth; ++k) scratch[r * m.depth + k] = a[k * m.rows + r];
+    a = scratch;
+  }
+  if (m.transpose_b && m.rows <= kTooFewToPack) {
+    const int64_t grain = std::max<int64_t>(32768 / std::max<int64_t>(m.depth, 1), 4) / 4 * 4;
+    parallel_for(threads, divide_up(m.columns, grain), 1, [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * grain, last = std::min(end * grain, m.columns);
+      for (int64_t r = 0; r < m.rows; ++r)
+        gemv(b + first * m.depth, last - first, m.depth, a + r * m.depth, nullptr, -HUGE_VALF, HUGE_VALF,
+             y + r * m.columns + first);
+    });
+    return;
+  }
+  Gemm g;
+  g.a = a, g.a_stride = m.depth, g.rows = m.rows, g.columns = m.columns, g.depth = m.depth;
+  g.y = y, g.y_stride = m.columns;
+  // In place, a panel would read past the last columns of b, so these are packed in any case.
+  const int64_t width = panel_width(), whole = m.columns / width * width;
+  if (!m.transpose_b && m.rows <= 2 * kTooFewToPack) {
+    g.b = b, g.b_step = m.columns, g.columns = whole;
+    gemm_parallel(g, threads);
+    if (whole == m.columns) return;
+    pack_panels(b + whole, m.columns, 1, m.columns - whole, m.depth, m.depth, packed, 0, 1);
+    g.b = packed, g.b_step = 0, g.columns = m.columns - whole, g.y = y + whole;
+    gemm_columns(g, 0, width);
+    return;
+  }
+  pack_parallel(b, m.transpose_b ? 1 : m.columns, m.transpose_b ? m.depth : 1, m.columns, m.depth, packed,
+                threads);
+  g.b = packed;
+  gemm_parallel(g, threads);
+}
+
+Status run_mat_mul(const OpCall& call, RunContext& context) {
+  const Matrices m = matrices(call);
+  if (call.out(0).size() == 0) return ok_status();
+  int64_t each = 0;
+  if (!packed_floats(m.columns, m.depth, &each)) return ok_status();
+  each += m.a_copy();
+  auto* scratch = reinterpret_cast<float*>(context.workspace.data());
+  const int64_t slots = slots_of(m, threads_of(context.threads));
+  if (slots <= 1) {
+    for (int64_t i = 0; i < m.batch; ++i) multiply_one(call, m, i, scratch, context.threads);
+    return ok_status();
+  }
+  parallel_slots(context.threads, slots, m.batch, [&](int64_t slot, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) multiply_one(call, m, i, scratch + slot * each, nullptr);
+  });
+  return ok_status();
+}
+
+}  // namespace
+
+bool connected_packing(const OpCall& call, int, Packing* packing, size_t*) {
+  const Connected c = connected(call);
+  int64_t floats = 0;
+  if (c.rows <= 1 || reads_unpacked(call) || !packed_floats(c.columns, c.depth, &floats) ||
+      !checked_mul<int64_t>(floats, sizeof(float), &floats))
+    return false;
+  *packing = {static_cast<size_t>(floats), 0b10, {kFloatPanels, 1, c.columns, c.depth}};
+  return true;
+}
+
+void pack_connected(const OpCall& call, std::byte* packed, ThreadPool* threads) {
+  const Connected c = connected(call);
+  pack_parallel(call.in(1).as<const float>(), 1, c.depth, c.columns, c.depth,
+                reinterpret_cast<float*>(packed), threads);
+}
+
+Status run_packed_connected(void* packed, const OpCall& call, RunContext& context) {
+  return run_connected_with(call, context, static_cast<const float*>(packed));
+}
+
+const Kernel kFullyConnectedKernel = {Op::kFullyConnected, nullptr, connected_workspace, run_connected,
+                                      accept_connected};
+const Kernel kMatMulKernel = {Op::kMatMul, nullptr, mat_mul_workspace, run_mat_mul, accept_float_dense};
+
+}  // namespace sinter::simd
