@@ -2,7 +2,7 @@
 """Accuracy of int8, side by side: Sinter's default against onnxruntime's quantizer in several settings.
 
     bench/bench_accuracy.py --sinter build/release/bin/sinter --data FOLDER [--only NAME]... [--options "FLAGS"]
-                            [--reuse FILE.json] [--json FILE] [--markdown FILE] [--without TECHNIQUE...]
+                            [--reuse FILE.json] [--json FILE] [--results bench/results/accuracy.json] [--without TECHNIQUE...]
 
 FOLDER holds what bench/accuracy_data.py made: for each model calib.npz, eval.npz (never the same samples) and
 meta.json; --nets adds the networks of tests/quantize/nets. Every setting is calibrated on the same samples; signal over
@@ -29,6 +29,8 @@ import onnx
 import onnx.utils
 import onnx.version_converter
 import onnxruntime as ort
+
+import results
 
 ort.set_default_logger_severity(3)
 LEAVE = "leave-float"
@@ -237,7 +239,7 @@ def table(rows):
                    " | ".join(cell(r["ort"].get(k)) for k in SETTINGS) +
                    f" | {str(NNCF[r['model']]) + ' dB' if r['model'] in NNCF else ''} | {known} | " +
                    (f"{max(lag):.1f} dB" if lag else "") + " |")
-    return "\n".join(out) + "\n"
+    return out
 
 
 def gain(a, b):
@@ -255,11 +257,7 @@ def technique_table(rows, names):
         base = r["without"][LEAVE]
         out.append(f"| {r['model']} | {cell(r['sinter'])} | {cell(base)} | " +
                    " | ".join(gain(base, r["without"][n]) for n in names) + " |")
-    return "\n".join(out) + "\n"
-
-
-def text(rows, without):
-    return table(rows) + ("\n" + technique_table(rows, without) if without else "")
+    return out
 
 
 def main():
@@ -273,7 +271,7 @@ def main():
     parser.add_argument("--without", nargs="*", default=[])
     parser.add_argument("--reuse")
     parser.add_argument("--json")
-    parser.add_argument("--markdown")
+    parser.add_argument("--results")
     args = parser.parse_args()
     known = {}
     if args.reuse and os.path.exists(args.reuse):
@@ -298,10 +296,10 @@ def main():
             if args.json:
                 with open(args.json, "w") as f:
                     json.dump({"rows": rows, "onnxruntime": ort.__version__, "options": args.options}, f, indent=1)
-            if args.markdown:
-                with open(args.markdown, "w") as f:
-                    f.write(text(rows, args.without))
-    print(text(rows, args.without))
+    found = {"quantizers": table(rows)} | ({"techniques": technique_table(rows, args.without)} if args.without else {})
+    print("\n\n".join(map("\n".join, found.values())))
+    if args.results:
+        results.store(args.results, "Accuracy of int8 beside other quantizers", found)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the planner makes of every real network's memory, beside what onnxruntime takes.
 
-    bench/bench_memory.py --sinter build/release/bin/sinter [--filter GLOB] [--json FILE] [--markdown docs/memory.md]
+    bench/bench_memory.py --sinter build/release/bin/sinter [--filter GLOB] [--results bench/results/memory-networks.json]
 
 Columns, in bytes, for this machine's target and for --target portable (only the reference kernels, whose results may
 lie partly over an operand): "values": what all values and workspaces would take side by side; "bound": the largest sum
@@ -30,9 +30,8 @@ for folder in ('bench', 'tests/common', 'tests/models'):
 import bench_calibration  # noqa: E402
 import networks  # noqa: E402
 import sinter_cli as cli  # noqa: E402
-from markdown_table import replace_table  # noqa: E402
+import results  # noqa: E402
 
-HEADING = '## Every real network'
 # Twice the channels at each of these strides.
 MOBILENET_V1 = [1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1]
 ORT = '''
@@ -110,10 +109,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--sinter', required=True)
     parser.add_argument('--filter', default='*')
-    parser.add_argument('--json', type=pathlib.Path)
-    parser.add_argument('--markdown', type=pathlib.Path, help='replace the table in this file')
+    parser.add_argument('--results', type=pathlib.Path)
     args = parser.parse_args()
-    rows = []
     alone = peak()
     lines = ['| network | values | bound | planned | gap | given order | portable: bound | planned | onnxruntime |',
              '| --- | --- | --- | --- | --- | --- | --- | --- | --- |']
@@ -127,16 +124,13 @@ def main():
             cli.save_npz(str(folder / 'in.npz'), feed)
             theirs = peak(path, folder / 'in.npz') if alone else None
             theirs = None if theirs is None else max(0, theirs - alone)
-            rows.append(dict(network=name, host=host, portable=portable, onnxruntime=theirs))
             gap = host['planned'] / host['bound'] - 1
             lines.append(f"| {name} | {host['values']:,} | {host['bound']:,} | {host['planned']:,} | {gap:.1%} | "
                          f"{host['given']:,} | {portable['bound']:,} | {portable['planned']:,} | "
                          f"{'' if theirs is None else f'{theirs:,}'} |")
             print(lines[-1], flush=True)
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + '\n')
-    if args.markdown:
-        replace_table(args.markdown, HEADING, lines)
+    if args.results:
+        results.store(args.results, 'Planned memory of every real network', {'bytes': lines})
 
 
 if __name__ == '__main__':

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a session needs beside TensorFlow Lite Micro's arena, for the models of SINTER_SHARED that exist in both forms.
 
-    bench/bench_micro.py --sinter build/release/bin/sinter [--tflm PYTHON] [--json FILE] [--markdown docs/memory.md]
+    bench/bench_micro.py --sinter build/release/bin/sinter [--tflm PYTHON] [--results bench/results/tflm.json]
 
 Ours: `sinter convert --target portable` (reference kernels, weights read in the file) and `sinter inspect --memory`,
 which states to the byte what Session::create takes. Where the .tflite file has int8 inputs and outputs, the ONNX twin
@@ -21,7 +21,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'tests' / 'common'))
 import sinter_cli  # noqa: E402
-from markdown_table import replace_table  # noqa: E402
+import results  # noqa: E402
 
 # name, ONNX file, .tflite file, whether the latter has int8 inputs and outputs
 TWINS = [
@@ -34,7 +34,6 @@ TWINS = [
     ('mlperf-ad float', 'mlperf-ad/ad-autoenc-fp32.onnx', 'mlperf-ad/ad01_fp32.tflite', False),
     ('hello-sine float', 'hello-sine/hello-sine-fp32.onnx', 'hello-sine/hello_world_float.tflite', False),
 ]
-HEADING = '## Comparison with TensorFlow Lite Micro'
 TFLM = '''
 import sys
 from tflite_micro.python.tflite_micro import runtime
@@ -117,8 +116,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--sinter', required=True, type=pathlib.Path)
     parser.add_argument('--tflm', default=sys.executable, help='a Python that can import tflite_micro')
-    parser.add_argument('--json', type=pathlib.Path)
-    parser.add_argument('--markdown', type=pathlib.Path, help='replace the table in this file')
+    parser.add_argument('--results', type=pathlib.Path)
     args = parser.parse_args()
     shared = sinter_cli.find_shared()
     if not shared:
@@ -147,10 +145,8 @@ def main():
     lines += [f"| {r['model']} | {number(r['tflm'])} | {number(r['session'])} | {number(r['arena'])} | "
               f"{number(r['control'])} | {number(r['prepared'])} |" for r in rows]
     print('\n'.join(lines))
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + '\n')
-    if args.markdown:
-        replace_table(args.markdown, HEADING, lines)
+    if args.results:
+        results.store(args.results, 'Session of the portable profile beside the arena of TensorFlow Lite Micro', {'bytes': lines})
     if more:
         print(f'{more} of them need more than TensorFlow Lite Micro')
     return 1 if more else 0

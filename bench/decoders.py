@@ -2,7 +2,7 @@
 """What a decoder of any size costs: to convert, to open, to keep in memory, and for each token; beside ONNX Runtime and ggml.
 
     bench/decoders.py --sinter build/release/bin/sinter [--only "NAME;..."] [--gigabytes 0.5,2.5,6] [--threads 1,2]
-                      [--ggml FOLDER] [--folder FOLDER] [--json FILE] [--markdown FILE]
+                      [--ggml FOLDER] [--folder FOLDER] [--results bench/results/decoders.json]
     bench/decoders.py --write FOLDER [--only "NAME;..."] [--gigabytes 0.5]
 
 The models are made here, with the same bytes every time: blocks as LLaMA's with onnxruntime's operators for norms and attention
@@ -34,7 +34,7 @@ from onnx import TensorProto, helper
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from large_models import Model, convert, peak_of  # noqa: E402
 import ggml  # noqa: E402
-import markdown_table  # noqa: E402
+import results  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 
 WIDTH, HEADS, GROUPS, SIZE, HIDDEN, TOKENS, CONTEXT = 2048, 16, 4, 128, 5632, 32000, 256
@@ -248,8 +248,7 @@ def main():
     parser.add_argument('--ggml', type=pathlib.Path, help=ggml.HELP)
     parser.add_argument('--folder', help='where the models are put while they are needed')
     parser.add_argument('--write', help='a folder for the models, which are not run')
-    parser.add_argument('--json')
-    parser.add_argument('--markdown', type=pathlib.Path, help='a page whose section of this table is replaced')
+    parser.add_argument('--results', type=pathlib.Path)
     args = parser.parse_args()
     names = args.only.split(';') if args.only else list(KINDS)
     if unknown := [n for n in names if n not in KINDS]:
@@ -260,7 +259,7 @@ def main():
         return 0
     sinter = cli.find_sinter(args.sinter)
     rival = ggml.build(args.ggml) if args.ggml else None
-    rows, failed = [], False
+    failed = False
     lines = ['| model, GB | | threads | CPU s | peak, MB | file, MB | open, ms | first token, ms | resident, MB | tokens per second | GB/s |',
              '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |']
     for size in map(float, args.gigabytes.split(',')):
@@ -273,36 +272,27 @@ def main():
                 weights, out = (folder / 'model.data').stat().st_size, folder / 'model.sinter'
                 code, seconds, peak, outcome = convert(sinter, folder / 'model.onnx', out,
                                                        [*CONVERT, '--target', 'native', *flags])
-                row = dict(model=name, gigabytes=size, blocks=blocks, weight_bytes=weights, exit_code=code)
                 if code:
-                    failed, row['outcome'] = True, outcome
+                    failed = True
                     print(f'{name}, {size} GB: exit code {code}: {outcome.strip()[-300:]}', flush=True)
-                    rows.append(row)
                     continue
                 for file in (out, folder / 'model.data'):
                     read_from_disk(file)
-                row |= dict(seconds=seconds, peak=peak, file_bytes=out.stat().st_size, sinter={}, onnxruntime={})
-                read = row['file_bytes'] - TOKENS * WIDTH * FLOATS[float_type][1]  # a token reads one row of the embedding
+                file_bytes = out.stat().st_size
+                read = file_bytes - TOKENS * WIDTH * FLOATS[float_type][1]  # a token reads one row of the embedding
                 for threads in map(int, args.threads.split(',')):
-                    row['sinter'][threads] = of_sinter(sinter, out, threads)
-                    row['onnxruntime'][threads] = of_rival(folder / 'model.onnx', threads)
-                    first = f'| {name}, {size:g} | Sinter | {threads} | {seconds:.0f} | {peak / 1e6:,.0f} | {row["file_bytes"] / 1e6:,.0f} |'
-                    fresh = [first + ' ' + ' | '.join(cells(row['sinter'][threads], read)) + ' |',
+                    first = f'| {name}, {size:g} | Sinter | {threads} | {seconds:.0f} | {peak / 1e6:,.0f} | {file_bytes / 1e6:,.0f} |'
+                    fresh = [first + ' ' + ' | '.join(cells(of_sinter(sinter, out, threads), read)) + ' |',
                              f'| | ONNX Runtime | {threads} | – | – | {weights / 1e6:,.0f} | '
-                             + ' | '.join(cells(row['onnxruntime'][threads], read)) + ' |']
+                             + ' | '.join(cells(of_rival(folder / 'model.onnx', threads), read)) + ' |']
                     if rival and ggml_type:
                         facts = rival.run('decoder', ggml_type, blocks, threads, SECONDS)
-                        row.setdefault('ggml', {})[threads] = of_times(facts) | dict(weight_bytes=facts['weight_bytes'])
                         fresh.append(f'| | ggml, {ggml_type} | {threads} | – | – | {facts["weight_bytes"] / 1e6:,.0f} | '
-                                     + ' | '.join(cells(row['ggml'][threads], facts['weight_bytes'])) + ' |')
+                                     + ' | '.join(cells(of_times(facts), facts['weight_bytes'])) + ' |')
                     lines += fresh
                     print('\n'.join(fresh), flush=True)
-            rows.append(row)
-    if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + '\n')
-    if args.markdown:
-        text = [f'At {markdown_table.commit()} on {markdown_table.cpu()}: {args.gigabytes} GB, {"; ".join(names)}.', '', *lines, '']
-        markdown_table.replace_section(args.markdown, '## A decoder of any size', '\n'.join(['## A decoder of any size', '', *text]) + '\n')
+    if args.results:
+        results.store(args.results, 'A decoder of any size', {'decoders': lines})
     return 1 if failed else 0
 
 

@@ -2,7 +2,7 @@
 """Diffusion models as torch exports them, in 16-bit floats: their values against float64, and the size of the file.
 
     bench/diffusion.py --sinter build/release/bin/sinter [--only "NAME;..."] [--exporters dynamo,script] [--types float16,bfloat16]
-                       [--folder FOLDER] [--json FILE] [--markdown FILE]
+                       [--folder FOLDER] [--results bench/results/diffusion.json]
 
 MODELS are those of diffusers with random weights: few channels and blocks, but every kind of block and operator. Also the
 transformer of examples/diffusion, and Flux with its linear layers in float8_e4m3fn, each with a scale. Each is exported in a 16-bit type,
@@ -13,7 +13,6 @@ Python with torch (2.6 or later), diffusers, onnx and onnxscript. FOLDER keeps t
 import argparse
 import contextlib
 import io
-import json
 import logging
 import pathlib
 import subprocess
@@ -27,7 +26,7 @@ import numpy as np
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / 'tests' / 'common'), str(HERE.parent / 'examples'), str(HERE.parent / 'examples' / 'diffusion')]
 from exported import drop_notes  # noqa: E402
-from markdown_table import replace_table  # noqa: E402
+import results  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 
 try:
@@ -39,7 +38,6 @@ try:
 except ImportError as missing:
     sys.exit(f'bench/diffusion.py: {missing.name} is missing; give a Python that has torch, diffusers, onnx and onnxscript')
 
-HEADING = '## Diffusion models'
 
 
 class Returned(nn.Module):
@@ -308,8 +306,7 @@ def main():
     parser.add_argument('--exporters', default='dynamo,script')
     parser.add_argument('--types', default='float16,bfloat16')
     parser.add_argument('--folder', type=pathlib.Path, help='where the ONNX files are kept')
-    parser.add_argument('--json', type=pathlib.Path)
-    parser.add_argument('--markdown', type=pathlib.Path, help='a page whose table is replaced')
+    parser.add_argument('--results', type=pathlib.Path)
     args = parser.parse_args()
     sinter = cli.find_sinter(args.sinter)
     names = args.only.split(';') if args.only else list(MODELS)
@@ -330,10 +327,8 @@ def main():
                     rows.append(measure(sinter, name, type_name, exporter, folder))
                     lines.append('| ' + ' | '.join(cells(rows[-1])) + ' |')
                     print(lines[-1], flush=True)
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + '\n')
-    if args.markdown:
-        replace_table(args.markdown, HEADING, lines)
+    if args.results:
+        results.store(args.results, 'Diffusion models against float64, and sizes of files', {'models': lines})
     return int(any('refused' in row or max(row['file_bytes'], row['stripped_bytes']) > row['onnx_bytes'] or row['sinter'] < row['torch']
                    for row in rows))
 

@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 
 HELP = ("a folder with ggml's sources, built in FOLDER/build as static libraries with GGML_LLAMAFILE, as llama.cpp builds it "
-        '(docs/benchmarks.md)')
+        '(bench/README.md)')
 
 
 class Rival:

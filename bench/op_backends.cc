@@ -1,5 +1,6 @@
 // Single operations on each backend, one thread, as Google Benchmark shows them. SINTER_CPU_CAP limits the
-// instruction sets, as for the command line. The tables of costs are made of the same cases (docs/costs.md).
+// instruction sets, as for the command line. The tables of costs are made of the same cases
+// (bench/README.md).
 //
 //   sinter_bench --benchmark_filter='^op/' --benchmark_repetitions=5 --benchmark_report_aggregates_only
 #include <benchmark/benchmark.h>

@@ -2,9 +2,9 @@
 """The time of products of many rows with weights of few bits, as when a decoder reads a prompt; beside ONNX Runtime and ggml.
 
     bench/prefill.py --sinter build/release/bin/sinter [--rows 128,512] [--threads 1,2] [--only "4 bits, blocks of 32;..."]
-                     [--cap avx2] [--ggml FOLDER] [--rounds 3] [--markdown FILE]
+                     [--cap avx2] [--ggml FOLDER] [--rounds 3] [--results FILE]
     bench/prefill.py --sinter build/release/bin/sinter --runner build/aarch64/bench/device/sinter_run_model [--cpus cortex-a53,max]
-                     [--rows 32] [--only ...] [--markdown FILE]
+                     [--rows 32] [--only ...] [--results FILE]
 
 A model is two MatMulNBits, 2048 to 5632 and back (KINDS describes their weights), with accuracy_level 4 for ONNX Runtime. Sinter
 runs it with --activations int8, and in float; x is normally distributed. Each round runs every program once for a second; the
@@ -34,7 +34,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / 'race'), str(HERE.parent / 'tests' / 'common')]
 import arm_instructions  # noqa: E402
 import ggml  # noqa: E402
-import markdown_table  # noqa: E402
+import results  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 from cap import patch  # noqa: E402
 
@@ -288,7 +288,7 @@ def main():
     parser.add_argument('--cap', choices=['avx2'])
     parser.add_argument('--ggml', type=pathlib.Path, help=ggml.HELP)
     parser.add_argument('--rounds', type=int, default=3)
-    parser.add_argument('--markdown', type=pathlib.Path, help='a page whose table with the same first columns is replaced, below "## Prompts"')
+    parser.add_argument('--results', type=pathlib.Path, help='bench/results/prefill.json, or prefill-avx2, prefill-dynamic, prefill-arm')
     args = parser.parse_args()
     sinter = cli.find_sinter(args.sinter)
     names = args.only.split(';') if args.only else list(KINDS)
@@ -297,8 +297,8 @@ def main():
     if unknown := [n for n in names if n not in KINDS]:
         parser.error(f'{unknown[0]} is not a kind of weights; the kinds are {"; ".join(KINDS)}')
     lines = count_instructions(args, sinter, names) if args.runner else race_rivals(args, sinter, names)
-    if args.markdown:
-        markdown_table.replace_table(args.markdown, '## Prompts', lines)
+    if args.results:
+        results.store(args.results, 'Products of many rows, as of a prompt', {'products': lines})
 
 
 if __name__ == '__main__':

@@ -26,7 +26,7 @@ def write_or_check(target, document, description):
     if there != text:
         diff = difflib.unified_diff(there.splitlines(), text.splitlines(), target, "fresh", lineterm="", n=0)
         print("\n".join(list(diff)[:40]))
-        print(f"stale: run scripts/{os.path.basename(sys.argv[0])}")
+        print(f"stale: run {os.path.relpath(os.path.abspath(sys.argv[0]), ROOT)}")
         return 1
     print(f"{target} is fresh")
     return 0

@@ -1,5 +1,5 @@
-// sinter_cost_rates: the rates of the converter's tables of costs (docs/costs.md), measured on this machine,
-// or from instructions that bench/kernel_times.py counted under an emulator.
+// sinter_cost_rates: the rates of the converter's tables of costs (bench/README.md), measured on this
+// machine, or from instructions that bench/kernel_times.py counted under an emulator.
 //
 //     sinter_cost_rates avx512vnni|avx2 [RUNS]        avx2 with SINTER_CPU_CAP=avx2
 //     sinter_cost_rates portable [RUNS]               the reference kernels

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Instructions of one run on 64-bit ARM, float32 and int8, counted under qemu: instructions are not cycles.
 
-    bench/race/arm.py [--sinter PROGRAM] [--runner PROGRAM] [--only NAME]... [--models FOLDER] [--json FILE]
-                      [--markdown docs/benchmarks.md]
+    bench/race/arm.py [--sinter PROGRAM] [--runner PROGRAM] [--only NAME]... [--models FOLDER]
+                      [--results FILE]
 
 Networks, inputs and calibration samples are those of race.py. float32 and int8 are counted on a Cortex-A76 (dot product),
 int8 also on qemu's `max` (i8mm, SVE); each is converted for that processor. A run costs (count at 3 runs - count at 1) / 2.
@@ -24,9 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'bench/race')]
 import arm_instructions  # noqa: E402
 import subjects  # noqa: E402
-from markdown_table import commit, replace_section  # noqa: E402
+import results  # noqa: E402
 
-HEADING = "## Sinter's instructions on ARM"
 # Column, processor of qemu, target, flags.
 COLUMNS = (('float32', 'cortex-a76', 'aarch64+dotprod', False), ('int8', 'cortex-a76', 'aarch64+dotprod', True),
            ('int8, max', 'max', 'aarch64+dotprod+i8mm', True))
@@ -67,17 +66,13 @@ def measure(args, model):
     return row
 
 
-def markdown(rows, command):
-    text = [HEADING, '', '    ' + command, '',
-            f'At {commit()}, millions of instructions of one run, one thread under qemu: a Cortex-A76 has dot products, "max" also',
-            'i8mm and SVE. Other runtimes are not counted: their packages for ARM need a Python for ARM.', '',
-            '| network | ' + ' | '.join(c[0] for c in COLUMNS) + ' | int8 / float32 |', '| --- |' + ' ---: |' * (len(COLUMNS) + 1)]
+def table(rows):
+    lines = ['| network | ' + ' | '.join(c[0] for c in COLUMNS) + ' | int8 / float32 |', '| --- |' + ' ---: |' * (len(COLUMNS) + 1)]
     for row in rows:
         cells = [f'{row[c[0]] / 1e6:.2f}' if c[0] in row else '-' for c in COLUMNS]
         ratio = f"{row['int8'] / row['float32']:.2f}" if 'int8' in row and 'float32' in row else '-'
-        text.append(f"| {row['network']} | " + ' | '.join([*cells, ratio]) + ' |')
-    failed = [f"- {row['network']}, {column}: {why}" for row in rows for column, why in row.get('failed', {}).items()]
-    return '\n'.join(text + ['', 'Not counted:', '', *failed] * bool(failed) + [''])
+        lines.append(f"| {row['network']} | " + ' | '.join([*cells, ratio]) + ' |')
+    return lines
 
 
 def main():
@@ -86,8 +81,7 @@ def main():
     parser.add_argument('--runner', default=ROOT / 'build/aarch64/bench/device/sinter_run_model')
     parser.add_argument('--only', action='append', help="a part of a network's name; may be repeated")
     parser.add_argument('--models', type=pathlib.Path, help='a folder of .onnx files, instead of SINTER_SHARED')
-    parser.add_argument('--json', type=pathlib.Path)
-    parser.add_argument('--markdown', type=pathlib.Path, help='write or replace the section in the file')
+    parser.add_argument('--results', type=pathlib.Path)
     args = parser.parse_args()
     for program in (args.sinter, args.runner):
         if not pathlib.Path(program).exists():
@@ -102,13 +96,11 @@ def main():
                 continue
             rows.append(measure(args, model))
             print(json.dumps(rows[-1]), flush=True)
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + '\n')
-    text = markdown(rows, 'bench/race/arm.py ' + ' '.join(sys.argv[1:]))
-    if args.markdown:
-        replace_section(args.markdown, HEADING, text)
-    else:
-        print(text)
+    lines = table(rows)
+    print('\n'.join(lines))
+    if args.results:
+        results.store(args.results, 'Millions of instructions of a run on ARM', {'networks': lines},
+                      failed=[f"{row['network']}, {column}: {why}" for row in rows for column, why in row.get('failed', {}).items()])
 
 
 if __name__ == '__main__':

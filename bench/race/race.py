@@ -2,8 +2,8 @@
 """Races Sinter against onnxruntime, OpenVINO, LiteRT, MNN, ncnn and tract on real networks.
 
     bench/race/race.py --sinter build/release/bin/sinter [--only NAME]... [--rivals NAME,...] [--precisions float,int8]
-                       [--threads 1,2] [--rounds 3] [--seconds 0.1] [--models FOLDER] [--json FILE]
-                       [--markdown docs/benchmarks.md] [--cap avx2]
+                       [--threads 1,2] [--rounds 3] [--seconds 0.1] [--models FOLDER]
+                       [--cap avx2] [--json FILE] [--results bench/results/race-CPU.json]
 
 The first call installs the rivals (requirements.txt) into build/race/venv and starts again there; a rival that cannot be
 installed is listed as such. Networks: those of SINTER_SHARED (bench/model_list.py) and six well-known ones with random
@@ -16,7 +16,9 @@ rounds' medians stands beside it. Outputs are compared with Sinter's float32 one
 does not count, and of several kinds of int8 file the fastest right one counts. Files that are quantized already are raced
 as they are, with int8. The score of a network is the fastest rival's time over Sinter's: above 1 Sinter is faster.
 
---cap avx2 races on a processor with AVX-512 as if it had AVX2 only, and writes a section of its own. Sinter is capped by
+--json has every turn of every contestant, --results the tables from which bench/benchmarks_page.py makes docs/benchmarks.md.
+
+--cap avx2 races on a processor with AVX-512 as if it had AVX2 only. Sinter is capped by
 SINTER_CPU_CAP and `--target x86_64+avx2`; the rivals run with libraries of which each CPUID instruction has been replaced by
 one that traps, and is answered as on Zen 3 (cap/patch.py, cap/cpuid.c; cap/check.py shows that it acts). Caches, frequencies
 and the width of the units stay those of the processor.
@@ -179,7 +181,7 @@ def arguments():
     parser.add_argument('--models', type=pathlib.Path, help='a folder of .onnx files, instead of SINTER_SHARED')
     parser.add_argument('--json', type=pathlib.Path)
     parser.add_argument('--cap', choices=['avx2'], help='race as on a machine without AVX-512')
-    parser.add_argument('--markdown', type=pathlib.Path, help="write or replace this CPU's sections in the file")
+    parser.add_argument('--results', type=pathlib.Path)
     args = parser.parse_args()
     if args.cap and platform.machine() != 'x86_64':
         parser.error('--cap needs x86-64')
@@ -192,7 +194,7 @@ def main():
     import contestants
     import subjects
     import table
-    from markdown_table import commit, cpu, replace_section
+    import results
     field, absent = [contestants.Sinter(args.sinter, args.cap)], environment.not_installed()
     for name in filter(None, args.rivals.split(',')):
         try:
@@ -200,34 +202,33 @@ def main():
         except contestants.Failure as e:
             absent[name] = str(e)
     begin, others = time.time(), busy_seconds() - own_seconds()
-    report = dict(commit=commit(), cpu=cpu('AVX2 (capped)' if args.cap else None), cap=args.cap, machine=platform.machine(),
+    report = dict(commit=results.commit(), cpu=results.cpu('AVX2 (capped)' if args.cap else None), cap=args.cap, machine=platform.machine(),
                   cores=os.cpu_count(), rounds=args.rounds, seconds=args.seconds, threads=args.threads, target=' '.join(field[0].target), absent=absent,
                   command='bench/race/race.py ' + ' '.join(sys.argv[1:]),
                   contestants={c.name: dict(version=c.version, library_bytes=c.library_bytes) for c in field},
                   sinter_library=field[0].library, results={})
     for precision in args.precisions.split(','):
-        results = report['results'][precision] = []
+        raced = report['results'][precision] = []
         for model in subjects.networks(args.models):
             if args.only and not any(word in model['name'] for word in args.only):
                 continue
             if 'absent' in model or (precision == 'float' and subjects.is_quantized(model['path'])):
-                results.append(dict(network=model['name'], skipped=model.get('absent', 'a quantized file: see int8')))
+                raced.append(dict(network=model['name'], skipped=model.get('absent', 'a quantized file: see int8')))
                 continue
             with tempfile.TemporaryDirectory() as temporary:
                 folder = pathlib.Path(temporary)
-                results.append(race(Network(model, folder), precision, field, args, folder))
-            print(f"{precision:5s} {model['name']:26s} {line_of(results[-1], args.threads)}", flush=True)
+                raced.append(race(Network(model, folder), precision, field, args, folder))
+            print(f"{precision:5s} {model['name']:26s} {line_of(raced[-1], args.threads)}", flush=True)
     for contestant in field:
         contestant.close()
     report['minutes'] = (time.time() - begin) / 60
     report['others'] = max(0, busy_seconds() - own_seconds() - others) / ((time.time() - begin) * (os.cpu_count() or 1))
     if args.json:
         args.json.write_text(json.dumps(report, indent=1) + '\n')
-    text = table.sections(report)
-    if args.markdown:
-        replace_section(args.markdown, table.heading(report), text)
-    else:
-        print(text)
+    found = table.tables(report)
+    print('\n\n'.join('\n'.join([name, '', *lines]) for name, lines in found.items()))
+    if args.results:
+        results.store(args.results, f"Race on {report['cpu']}", found, **table.facts(report))
 
 
 if __name__ == '__main__':

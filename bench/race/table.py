@@ -1,10 +1,9 @@
-"""The report of a race as Markdown: a section for each kind of CPU, which the next race on such a CPU replaces."""
+"""The tables of a race: lines of Markdown, by name."""
 import collections
 import dataclasses
 import math
 import re
 
-CAPPED = 'The processor has AVX-512, which `--cap` hides from all of them (see the top of this page).'
 NAMES = {'float': 'float32', 'int8': 'int8'}
 
 
@@ -141,13 +140,13 @@ def loss_lines(report):
             lost = [(t, c) for t in report['threads'] if (c := cell(result, t)) and c.ratio < 1]
             if lost:
                 cells = ', '.join(f'{c.ratio:.2f} of {c.best_label} with {t} thread{"s" if t > 1 else ""}' for t, c in lost)
-                lines.append(f"- {result['network']}, {NAMES[precision]}: {cells}. {result.get('costliest', '')}.")
-    return lines or ['- None.']
+                lines.append(f"{result['network']}, {NAMES[precision]}: {cells}. {result.get('costliest', '')}.")
+    return lines
 
 
 def failure_lines(report):
     """By contestant: networks that it has no file for, cannot run, or computes wrong. The reasons are in the JSON."""
-    lines = [f'- {name}: not installed: {why}' for name, why in report['absent'].items()]
+    lines = [f'{name}: not installed: {why}' for name, why in report['absent'].items()]
     for precision, results in report['results'].items():
         kinds = collections.defaultdict(lambda: collections.defaultdict(list))
         skipped = [f"{r['network']} ({r['skipped']})" for r in results if 'skipped' in r]
@@ -158,35 +157,19 @@ def failure_lines(report):
                     kind = 'no file' if why.startswith('no file') else 'wrong' if why.startswith('wrong') else 'fails'
                     kinds[e['label']][kind].append(result['network'] + why.removeprefix('wrong:') * (kind == 'wrong'))
         name = NAMES[precision]
-        lines += [f'- {name}, not raced: {", ".join(skipped)}.'] if skipped else []
-        lines += [f'- {name}, {label}: ' + '; '.join(f'{kind}: {", ".join(names)}' for kind, names in by.items()) + '.'
+        lines += [f'{name}, not raced: {", ".join(skipped)}.'] if skipped else []
+        lines += [f'{name}, {label}: ' + '; '.join(f'{kind}: {", ".join(names)}' for kind, names in by.items()) + '.'
                   for label, by in kinds.items()]
-    return lines or ['- None.']
+    return lines
 
 
-def heading(report):
-    return f"## Race on {report['cpu']}"
+def tables(report):
+    found = {'score': score_rows(report), 'runtimes': rival_rows(report)}
+    found |= {NAMES[precision]: network_rows(report, precision) for precision in report['results']}
+    return found | ({'start': start_rows(report)} if 'float' in report['results'] else {})
 
 
-def sections(report):
-    text = [heading(report), '', '    ' + report['command'], '',
-            f"At {report['commit']}, {report['cores']} cores, {report['rounds']} rounds of {report['seconds']} s, "
-            f"{report['minutes']:.0f} minutes, converted with `{report['target']}`.",
-            f"Other programs took {100 * report['others']:.0f} % of the machine's time meanwhile. Times are minima, in brackets "
-            'medians; ratios are the best',
-            "other runtime's minimum over Sinter's, so above 1 Sinter is faster. `bench/race/race.py --help` states how each "
-            'figure is measured.', '',
-            *([CAPPED, ''] if report.get('cap') else []), *score_rows(report), '',
-            'Each runtime over Sinter, geometric mean (number of networks that it computes right):', '', *rival_rows(report), '',
-            f"Sinter's library is `{report['sinter_library']}`, stripped, with all backends.", '']
-    for precision in report['results']:
-        text += [f"### {NAMES[precision]} on {report['cpu']}", '',
-                 *network_rows(report, precision), '']
-    if 'float' in report['results']:
-        text += [f"### First result and memory on {report['cpu']}", '',
-                 "One thread, float32; memory is the peak of resident memory that loading and one run add to the process (Sinter's: above a "
-                 'network of one Relu).', '', *start_rows(report), '']
-    text += [f"### Losses on {report['cpu']}", '', *loss_lines(report), '']
-    text += [f"### Without a time on {report['cpu']}", '', *failure_lines(report), '']
-    return '\n'.join(text)
-
+def facts(report):
+    """What a result has beside the tables: how the race was run, and lists of losses and of networks without a time."""
+    return dict(target=report['target'], rounds=report['rounds'], seconds=report['seconds'], others=round(report['others'], 2),
+                sinter_library=report['sinter_library'], losses=loss_lines(report), without=failure_lines(report), notes=[])

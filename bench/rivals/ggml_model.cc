@@ -1,6 +1,6 @@
 // The models of bench/decoders.py and bench/prefill.py on ggml, the library of tensors in llama.cpp. Not a
 // part of the build: both scripts compile it where --ggml names a folder with ggml's sources and static
-// libraries (docs/benchmarks.md).
+// libraries (bench/README.md).
 //
 //   ggml_model decoder TYPE BLOCKS THREADS SECONDS    tokens one by one, from position 0 on
 //   ggml_model products TYPE ROWS THREADS SECONDS     two products, 2048 to 5632 and back, as one run

@@ -2,15 +2,15 @@
 """Hot kernels on every instruction-set tier that this processor has, in percent of the core's own peak on that tier.
 
     bench/tiers/tiers.py [--program build/release/bench/device/sinter_tiers] [--tiers sse41,avx2,avx512,full]
-                         [--rounds 5] [--seconds 0.05] [--json FILE] [--markdown docs/tiers.md]
+                         [--rounds 5] [--seconds 0.05] [--results bench/results/tiers-CPU.json]
 
 Rounds of all tiers take turns, each in a process of its own with SINTER_CPU_CAP, pinned to one core; peaks and times are
-the best of all rounds, and of the backends the fastest counts. Needs the program:
+the best of all rounds, and of the backends the fastest counts. Rates have the percentage of the highest peak (or of copying) in
+brackets. Needs the program:
 
     cmake --preset release && cmake --build build/release --target sinter_tiers
 """
 import argparse
-import json
 import os
 import pathlib
 import subprocess
@@ -18,7 +18,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / 'bench'))
-from markdown_table import commit, cpu, replace_section  # noqa: E402
+import results  # noqa: E402
 
 # The features of /proc/cpuinfo without which a tier cannot be measured. `full` is all that the processor has.
 NEEDS = {'sse41': 'sse4_1', 'avx2': 'avx2', 'avx512': 'avx512bw', 'full': ''}
@@ -62,24 +62,21 @@ class Tier:
                     percent=100 * self.rates[best] / self.copies[best] if self.copies.get(best) else None)
 
 
-def markdown(tiers, command):
-    head = '| ' + ' | '.join(['', *(t.name for t in tiers)]) + ' |'
-    line = '| --- |' + ' ---: |' * len(tiers)
-    text = [f'## {cpu()}', '', '    ' + command, '', f'At {commit()}. The rates of instructions on one core, 10^9 operations a second:', '']
-    text += ['| tier | ' + 'instructions |', '| --- | --- |']
-    text += [f"| {t.name} | {'; '.join(f'{name}: {rate:.0f}' for name, rate in t.peaks.items())} |" for t in tiers]
+def tables(tiers):
+    """Lines of Markdown by the name of the table: the peaks, then rates of kernels by what they compute on."""
+    head = ['| kernel | ' + ' | '.join(t.name for t in tiers) + ' |', '| --- |' + ' ---: |' * len(tiers)]
+    found = {'peaks': ['| tier | instructions, 10^9 operations/s |', '| --- | --- |']}
+    found['peaks'] += [f"| {t.name} | {'; '.join(f'{name}: {rate:.0f}' for name, rate in t.peaks.items())} |" for t in tiers]
     for what in dict.fromkeys(key[0] for t in tiers for key in t.times):
-        unit = '' if 'GB/s' in what else ', 10^9 operations/s'
-        of = 'copying' if 'GB/s' in what else 'the highest peak'
-        text += ['', f'{what}{unit}, in brackets percent of {of}:', '', head.replace('|  |', '| kernel |'), line]
+        lines = found[what if 'GB/s' in what else f'{what}, 10^9 operations/s'] = list(head)
         for label in dict.fromkeys(key[1] for t in tiers for key in t.times if key[0] == what):
             cells = []
             for tier in tiers:
                 c = tier.cell(what, label)
                 percent = '' if c is None or c['percent'] is None else f" ({c['percent']:.0f} %)"
                 cells.append('-' if c is None else f"{c['rate']:.0f}{percent} {c['backend'][0]}")
-            text.append(f"| {label} | " + ' | '.join(cells) + ' |')
-    return '\n'.join(text + [''])
+            lines.append(f"| {label} | " + ' | '.join(cells) + ' |')
+    return found
 
 
 def main():
@@ -89,8 +86,7 @@ def main():
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--seconds', type=float, default=0.05, help='for each kernel in each round')
     parser.add_argument('--core', type=int, default=0)
-    parser.add_argument('--json', type=pathlib.Path)
-    parser.add_argument('--markdown', type=pathlib.Path, help="write or replace this CPU's section in the file")
+    parser.add_argument('--results', type=pathlib.Path)
     args = parser.parse_args()
     flags = pathlib.Path('/proc/cpuinfo').read_text().split()
     names = args.tiers.split(',') if args.tiers else [t for t, need in NEEDS.items() if not need or need in flags]
@@ -98,15 +94,10 @@ def main():
     for k in range(args.rounds):
         for tier in tiers if k % 2 == 0 else tiers[::-1]:
             tier.add(run(args.program, tier.name, args.seconds, args.core))
-    text = markdown(tiers, 'bench/tiers/tiers.py ' + ' '.join(sys.argv[1:]))
-    if args.json:
-        args.json.write_text(json.dumps([dict(tier=t.name, peaks=t.peaks, kernels=[
-            dict(kind=what, kernel=label, **t.cell(what, label)) for what, label in dict.fromkeys(k[:2] for k in t.times)])
-            for t in tiers], indent=1) + '\n')
-    if args.markdown:
-        replace_section(args.markdown, f'## {cpu()}', text)
-    else:
-        print(text)
+    found = tables(tiers)
+    print('\n\n'.join('\n'.join([name, '', *lines]) for name, lines in found.items()))
+    if args.results:
+        results.store(args.results, 'Kernels on each instruction set in percent of the peak', found)
 
 
 if __name__ == '__main__':

@@ -2,7 +2,7 @@
 // from which work on a second thread pays. Times of each platform's kernels, by which one of them is chosen,
 // are in the platform's folder, for the same processors (runtime/backend/kernel_time.h).
 //
-// docs/costs.md: what is measured, where, and how to measure it again.
+// bench/README.md: what is measured, where, and how to measure it again.
 #pragma once
 
 #include "runtime/backend/cpu.h"
