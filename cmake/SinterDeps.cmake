@@ -31,7 +31,7 @@ if(CMAKE_TOOLCHAIN_FILE)
   endforeach()
 elseif(CMAKE_CROSSCOMPILING)
   message(FATAL_ERROR "Sinter: its libraries are built with a toolchain file, and this cross build has none; write the settings to a "
-    "file and pass it with --toolchain (docs/cross-compile.md)")
+    "file and pass it with --toolchain (docs/devices.md)")
 endif()
 set(deps_environment "${CMAKE_COMMAND}" -E env "SINTER_DEPS_PREFIX=${SINTER_DEPS_PREFIX}")
 execute_process(COMMAND ${deps_environment} ${deps_command} --where OUTPUT_VARIABLE SINTER_DEPS_DIR
@@ -56,7 +56,7 @@ if(SINTER_BUILD_DEPS)
   execute_process(COMMAND ${deps_environment} ${deps_command} ${only} COMMAND_ECHO NONE RESULT_VARIABLE failed)
   if(failed)
     message(FATAL_ERROR "Sinter: the libraries that it links could not be built (the cause is above); the lean options of "
-      "docs/cross-compile.md leave some of them out")
+      "docs/devices.md leave some of them out")
   endif()
 else()
   foreach(name IN LISTS wanted)

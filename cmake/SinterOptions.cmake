@@ -10,7 +10,7 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^armv[78]")
   set(SINTER_PROCESSOR armv7)
 endif()
 
-# Bare metal: no files, no threads, no heap to allocate from (docs/microcontroller.md).
+# Bare metal: no files, no threads, no heap to allocate from (docs/devices.md#microcontrollers).
 set(SINTER_BARE_METAL OFF)
 if(CMAKE_SYSTEM_NAME STREQUAL "Generic")
   set(SINTER_BARE_METAL ON)
@@ -31,7 +31,7 @@ option(SINTER_UNITY "Compile several sources at a time: half the work from scrat
 option(SINTER_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 set(SINTER_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=, e.g. address,undefined")
 
-# Lean builds: docs/cross-compile.md.
+# Lean builds: docs/devices.md.
 set(sinter_threads ON)
 # Apple's linker lacks what the builds of pthreadpool and XNNPACK use.
 if(SINTER_BARE_METAL OR APPLE OR CMAKE_SYSTEM_NAME STREQUAL "WASI")

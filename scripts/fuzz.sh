@@ -10,7 +10,7 @@
 #
 # What crashes, takes 20 s of processor time, 2 GiB or breaks a guarantee is a finding: its file is kept in
 # build/fuzz/findings, and in base64 in build/fuzz/findings.log; the script ends with 1. Ends with 77 and a message where
-# there is no clang with libFuzzer. See docs/security.md.
+# there is no clang with libFuzzer. See tests/fuzz/README.md.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"

@@ -7,7 +7,7 @@
 #   --no-venv     without the Python packages that make test data
 #   --fuzz        also clang with libFuzzer
 #   --cross       also ARM cross compilers, their libraries and qemu
-#   --zig         also zig, for static programs and WebAssembly (docs/cross-compile.md)
+#   --zig         also zig, for static programs and WebAssembly (docs/devices.md)
 #
 # Steps, each skipped when done: apt packages (root or sudo), a venv in .venv (or SINTER_VENV) with the exact versions of
 # scripts/requirements.txt (and of requirements-zig.txt), third-party libraries (scripts/deps.sh). SINTER_SKIP_APT=1 leaves the system alone.

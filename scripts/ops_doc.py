@@ -125,7 +125,7 @@ def device_ops():
             m = re.fullmatch(r"SINTER_OP\((\w+), (\d+), \d+, (\d+), (-?\d+), (\d+), (-?\d+), (\w+), (\w+), ([\w| ]+), \w+, \w+, (\w+), "
                              r"SINTER_ATTRS\((.*)\)\)", line)
             name, number, i0, i1, o0, o1, _, _, _, integers, attrs = m.groups()
-            result = " ".join(comment)
+            result = re.sub(r" ?\(runtime/[\w/]+\.h[\w ]*\)", "", " ".join(comment))
             if not result and name not in MEANING:
                 sys.exit(f"{name}: give it a comment in ops.def or a line in MEANING")
             sections[-1][1].append((name, number, span(i0, i1), span(o0, o1), attributes(attrs), INTEGERS.get(integers, integers),
@@ -299,8 +299,7 @@ def document():
         if op not in known:
             sys.exit(f"NOTES has {op}, which has no rule")
     out = ["# Operations", "",
-           "Written by `scripts/ops_doc.py` from `schemas/ops.def`, the backends' lists and the importer's rules; a test",
-           "checks that it is fresh. Do not edit it.", "",
+           "This page is generated; do not edit it.", "",
            "## What the device runs", "",
            f"{len(names)} operations. Each has a reference kernel for every type that it takes; *also* names the backends",
            "with a faster one for some of its calls (`sinter inspect --steps` shows which step took which). Spatial operations",
@@ -315,9 +314,7 @@ def document():
             out.append(f"| {name} | {number} | {cell(meaning)} | {ins} | {outs} | {attrs} | {integers} | {also} |")
         out.append("")
     newest = int(re.search(r"kNewestOpset = (\d+);", read("converter/import/read/reader.h")).group(1))
-    out += ["An operation is one row of `schemas/ops.def`, its reference kernel with shape and type rule in",
-            "`runtime/kernels/`, its cases in `tests/ops/`, and, where it pays, kernels in `platforms/`.", "",
-            "## What is read from ONNX", "",
+    out += ["## What is read from ONNX", "",
             "Every version of operator set from the one named up to the last is read with that version's meaning. *Becomes*",
             "names the device operations that the rule may emit, apart from casts, transposes and views that arrange operands;",
             "what depends on constants alone is folded away. *Constant* numbers the operands that must be known at conversion",

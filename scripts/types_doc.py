@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the table of rules in docs/types.md from converter/ir/rules.def.
+"""Write the table of rules in docs/numerics.md from converter/ir/rules.def.
 
     types_doc.py            rewrites the table
     types_doc.py --check    exit code 1 if the table is not what this would write
@@ -10,7 +10,7 @@ import sys
 
 from generated_doc import read, write_or_check
 
-SOURCE, TARGET = "converter/ir/rules.def", "docs/types.md"
+SOURCE, TARGET = "converter/ir/rules.def", "docs/numerics.md"
 HEAD = ["| id | when | what | why |", "| --- | --- | --- | --- |"]
 # One literal or several in a row, as C joins them.
 STRING = r'("(?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*)'

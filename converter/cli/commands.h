@@ -46,10 +46,9 @@ struct TrustOption {
 struct CustomOpsOption {
   std::vector<std::string> libraries;
   void add_to(CLI::App& command) {
-    add_value(
-        command, "--custom-ops", libraries, "LIBRARY",
-        "A shared object with custom operators of the model (docs/custom-operators.md). Its code is run: "
-        "give only libraries that you trust")
+    add_value(command, "--custom-ops", libraries, "LIBRARY",
+              "A shared object with custom operators of the model (docs/application.md). Its code is run: "
+              "give only libraries that you trust")
         ->allow_extra_args(false)
         ->group(flag_group::kGeneral);
   }

@@ -63,9 +63,10 @@ void add_type_flags(CLI::App& c, ConvertArguments& a) {
             "auto: float64 is kept where float32 could lose accuracy; keep: everywhere; narrow: nowhere")
       ->check(one_of({"auto", "keep", "narrow"}));
   add_value(c, "--keep", a.keep, "TENSOR=TYPE", "Computes and keeps a value in this type");
-  c.add_flag("--prefer-float16", a.prefer_float16,
-             "Computes in float16 the values that are float16 in the model (all values of a float32 model), "
-             "where the target has kernels for it (aarch64, cuda) and the rules of docs/types.md allow it");
+  c.add_flag(
+      "--prefer-float16", a.prefer_float16,
+      "Computes in float16 the values that are float16 in the model (all values of a float32 model), "
+      "where the target has kernels for it (aarch64, cuda) and the rules of docs/numerics.md allow it");
   c.add_flag(
       "--prefer-bfloat16", a.prefer_bfloat16,
       "The same in bfloat16, where the target has kernels for it (cuda; x86_64+avx512bf16, by oneDNN)");

@@ -184,7 +184,7 @@ std::string custom_advice(const GraphLowering& lowering, const ImportedNode& nod
         "{} of '{}': give an operator with a since_version up to that",
         newer, node.opset, node.domain);
   return "if it is an operator of your own, give the library that has it with --custom-ops "
-         "(docs/custom-operators.md)";
+         "(docs/application.md)";
 }
 
 }  // namespace sinter::convert

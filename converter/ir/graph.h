@@ -36,7 +36,7 @@ EncodedAttrs encode_attrs(const OpAttrs& attrs);
 // "strides=[1,1] group=1", for display.
 std::string to_string(const OpAttrs& attrs);
 
-// A dimension whose length depends on data (docs/bounded.md): `dims[axis]` of its value is the maximum.
+// A dimension whose length depends on data (docs/shapes.md): `dims[axis]` of its value is the maximum.
 struct BoundedDim {
   int axis = 0;
   ValueId length = -1;  // the int64 scalar that holds the length at run time

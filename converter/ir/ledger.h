@@ -22,7 +22,7 @@ enum class TypeRule : uint8_t {
 #include "converter/ir/rules.def"
 #undef SINTER_TYPE_RULE
 };
-// "promote.float": the id in reports, files and docs/types.md.
+// "promote.float": the id in reports, files and docs/numerics.md.
 const char* rule_id(TypeRule rule);
 
 enum class TypeEffect {

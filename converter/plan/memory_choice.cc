@@ -15,7 +15,7 @@ namespace {
 // The mask of constants that prepare() takes over has this many operands.
 constexpr size_t kMostPacked = 32;
 // Starting a graph, waiting for it, and a transfer: what a trip has to save on the host. 7 and 7 us on an
-// H200 (docs/cuda.md).
+// H200 (docs/devices.md#nvidia-gpus).
 constexpr double kTripNanoseconds = 10e3;
 // Carried values that depend on one another settle in fewer rounds than this, or keep what they have.
 constexpr int kMostRounds = 8;

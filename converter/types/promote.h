@@ -1,4 +1,4 @@
-// The lattice of types (docs/types.md). Only converter/types/ asks it: operands are settled there.
+// The lattice of types (docs/numerics.md). Only converter/types/ asks it: operands are settled there.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the commands of docs/cross-compile.md, section by section, in a copy of the tree: each builds the device side with a toolchain
+# Runs the commands of docs/devices.md, section by section, in a copy of the tree: each builds the device side with a toolchain
 # file, installs it, builds examples/classify against the prefix, and runs that under qemu. Then a camera and signed files on aarch64.
 #
 #     cross.sh CMAKE SINTER PYTHON [SECTION...]    aarch64, armv7, riscv64, windows, musl, wasm, own; without a section:
@@ -28,7 +28,7 @@ ln -s "$cmake" "$work/bin/cmake"
 export PATH=$work/bin:$PATH
 
 # text_of HEADING: the section, up to the next heading.
-text_of() { awk -v h="## $1" '$0 == h { on = 1; next } /^## / { on = 0 } on' "$root/docs/cross-compile.md"; }
+text_of() { awk -v h="## $1" '$0 == h { on = 1; next } /^## / { on = 0 } on' "$root/docs/devices.md"; }
 
 # same_bits TARGET TOOLCHAIN FOLDER PROGRAM [EMULATOR...]: an int8 model gives the integers of this machine.
 same_bits() {
@@ -66,7 +66,7 @@ for section in "$@"; do
   text_of "$heading" > "$work/text"
   sed -n '/^```cmake$/,/^```$/p' "$work/text" | sed '/^```/d' > "$copy/my.cmake"
   sed -n 's/^    //p' "$work/text" | grep -vE '^(apt-get|scripts/install.sh) ' > "$work/commands"
-  [ "$(wc -l < "$work/commands")" -ge 5 ] || { echo "$section: docs/cross-compile.md has no commands"; exit 1; }
+  [ "$(wc -l < "$work/commands")" -ge 5 ] || { echo "$section: docs/devices.md has no commands"; exit 1; }
   rm -rf "$copy/build/classify"
   (cd "$copy" && bash -euo pipefail "$work/commands") > "$work/said" 2>&1 || { cat "$work/said"; echo "failed: $section"; exit 1; }
   sed -i 's/\r$//' "$work/said"  # of Windows

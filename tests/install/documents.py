@@ -5,9 +5,8 @@
 
 The tree is copied, and `build/release` there is FOLDER. A block of commands is indented or fenced and begins with a command; a
 block with [optional] words is a synopsis and is not run. Pages presume files, such as net.onnx: FILES makes them. LEFT_OUT has a
-reason for each block that is not run. Other suites run the commands of cross-compile.md (install.cross), microcontroller.md
-(microcontroller) and python.md (python_package); cuda.md's need a device, and those of the pages of measurements hours. 23 s of
-processor time, most of it the examples' compilation.
+reason for each block that is not run. Other suites run the commands of devices.md (install.cross, microcontroller; those for a GPU
+need a device) and python.md (python_package). 23 s of processor time, most of it the examples' compilation.
 """
 import argparse
 import os
@@ -22,10 +21,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PAGES = """README.md docs/application.md docs/cli.md examples/classify/README.md examples/classify_c/README.md
-examples/camera_c/README.md examples/custom_op/README.md docs/custom-operators.md examples/chat/README.md
-examples/diffusion/README.md docs/bounded.md docs/data.md docs/decoders.md docs/quantization.md docs/shapes.md
-docs/state.md""".split()
+PAGES = """README.md docs/cli.md examples/classify/README.md examples/classify_c/README.md examples/camera_c/README.md
+examples/custom_op/README.md docs/application.md examples/chat/README.md examples/diffusion/README.md docs/data.md
+docs/decoders.md docs/quantization.md docs/shapes.md""".split()
 COMMAND = re.compile(r'^(sinter |cmake |\./|export |python |pip |scripts/|bench/|build/|qemu)')
 # The beginning of a block: why it is not run.
 LEFT_OUT = {
@@ -73,11 +71,6 @@ def normal(*shape):
 def sequence(path='MODEL.onnx'):
     model(path, [helper.make_node('MatMul', ['x', 'w'], ['h']), helper.make_node('Relu', ['h'], ['y'])],
           [('x', ['batch', 'seq', 8])], [('y', ['batch', 'seq', 4])], [('w', normal(8, 4))])
-
-
-def lengths():
-    model('MODEL.onnx', [helper.make_node('MatMul', ['x', 'w'], ['h']), helper.make_node('Relu', ['h'], ['y'])],
-          [('x', [1, 'seq', 8])], [('y', [1, 'seq', 4])], [('w', normal(8, 4))])
 
 
 def plain():
@@ -170,13 +163,11 @@ def decoder():
 FILES = {
     'docs/cli.md': {'': plain},
     'examples/camera_c/README.md': {'': frame},
-    'docs/custom-operators.md': {'': wave},
-    'docs/bounded.md': {'': lengths},
+    'docs/application.md': {'sinter convert wave.onnx': wave},
     'docs/data.md': {'': converted_pictures, 'sinter convert net.onnx -o net.sinter --evaluate photos --metric': image_to_image},
-    'docs/decoders.md': {'': decoder},
+    'docs/decoders.md': {'': states, 'sinter convert net.onnx -o net.sinter --bindable': bindable, 'sinter convert decoder.onnx': decoder},
     'docs/quantization.md': {'': digits},
     'docs/shapes.md': {'': sequence, 'sinter convert decoder.onnx': caches},
-    'docs/state.md': {'': states, 'sinter convert net.onnx -o net.sinter --bindable': bindable},
 }
 
 

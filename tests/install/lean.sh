@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The lean options of docs/cross-compile.md, one by one: each builds the device side, installs it, builds examples/classify against
+# The lean options of docs/devices.md, one by one: each builds the device side, installs it, builds examples/classify against
 # the prefix, and runs a model that is planned for what is left; nothing of what was left out is linked. Then all of them at once.
 #
 #     lean.sh CMAKE SINTER CXX_COMPILER [threads|xnnpack|simd|cuda|all|sets]...    without a name: the first five; `sets`, the

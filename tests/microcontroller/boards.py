@@ -3,7 +3,7 @@
 
     boards.py --sinter SINTER [--cmake CMAKE] [--shared FOLDER] [--work FOLDER]
 
-Follows docs/microcontroller.md: each network is converted for cortex-m4, embedded, built with examples/microcontroller for a
+Follows docs/devices.md: each network is converted for cortex-m4, embedded, built with examples/microcontroller for a
 Cortex-M4 and, sealed, for a Cortex-M55, and run. It fails unless
 
 - the outputs have the bits that `sinter run --backend reference` gives on this machine;

@@ -10,6 +10,7 @@ Checks the Markdown files of the tree, and prints every breach with file and lin
 - A path in `code` whose first folder is one of the tree's exists (wildcards may be used); so does a bare `name.cc`,
   `name.h`, `name.py` or `name.sh` somewhere, and a C++ test named as `Suite.Name` or `Suite.*`.
 - A flag behind a script or program of the tree is in its source.
+- Pages for users, those that docs/README.md lists before "How it works", name no file of the source.
 - NOTICE names every library that scripts/deps.sha256 pins.
 - With --sinter: a flag behind `sinter COMMAND`, and in the section of docs/cli.md with that name, is in
   `sinter COMMAND --help`, as is each of its values written as a|b|c; any other flag belongs to some command or script.
@@ -19,6 +20,7 @@ import argparse
 import re
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
@@ -196,6 +198,23 @@ def name_faults(doc, tree):
                     yield number, f"there is no {word} in the tree"
 
 
+def users_pages(documents):
+    """The pages that docs/README.md lists before its shelf for those who change Sinter."""
+    index = documents.get("docs/README.md")
+    before = takewhile(lambda line: line[3] != "How it works", index.lines) if index else ()
+    return {"docs/" + target for _, line, _, _ in before for target in re.findall(r"\]\((\w+\.md)\)", line)}
+
+
+def source_faults(doc):
+    """Files of the source on a page for users. Scripts, toolchain files and examples are theirs; so are headers as they are installed."""
+    for number, line, _, _ in doc.lines:
+        for word in re.findall(r"[\w.*{},/-]+", line):
+            if re.match(r"(\.\./)*(?!.*README\.md)(application|converter|platforms|python|runtime|schemas|tests)/[\w*]", word):
+                yield number, f"a page for users names {word}"
+            elif re.fullmatch(r"[\w-]+\.(cc|def|fbs|inl\.h)", word):
+                yield number, f"a page for users names {word}"
+
+
 def flag_faults(doc, tree, program):
     script_flags = tree.script_flags()
     for number, text, _ in doc.commands():
@@ -276,11 +295,14 @@ def check(root, sinter):
     tree = Tree(root, files)
     documents = {f: Document(f, (root / f).read_text()) for f in files if f.endswith(".md")}
     program = Program(sinter) if sinter else None
+    users = users_pages(documents)
     faults = list(notice_faults(root))
     for path, doc in sorted(documents.items()):
         found = [*link_faults(doc, tree, documents), *name_faults(doc, tree), *flag_faults(doc, tree, program)]
         if program and path == "docs/cli.md":
             found += undocumented(doc, program)
+        if path in users:
+            found += source_faults(doc)
         faults += [f"{path}:{number}: {what}" for number, what in sorted(set(found))]
     print("\n".join(faults) if faults else f"{len(documents)} documents name only what exists"
           + ("" if program else " (flags of sinter not checked: no program given)"))
@@ -321,6 +343,10 @@ def self_test():
         (root / "scripts/deps.sha256").write_text("00  highway_1.3.0.orig.tar.gz\n00  fxdiv_0.orig.tar.xz\n")
         (root / "NOTICE").write_text("Highway 1.3.0\n")
         assert list(notice_faults(root)) == ["NOTICE: fxdiv of scripts/deps.sha256 is missing"]
+        index = Document("docs/README.md", "## How to\n[a](a.md)\n## How it works\n[b](b.md)\n")
+        assert users_pages({"docs/README.md": index}) == {"docs/a.md"}
+        named = {what for _, what in source_faults(Document("docs/a.md", "`runtime/core/x.h`, `y.cc`, `sinter/z.h`, `tests/`, a/b.h\n"))}
+        assert named == {"a page for users names runtime/core/x.h", "a page for users names y.cc"}, named
         left_out = list(undocumented(Document("docs/cli.md", "## run\n`--each`\n"), known))
         assert left_out == [(1, "the section on `sinter run` does not mention --backend")], left_out
     print("finds every planted fault")

@@ -38,7 +38,7 @@ RTOL = {"float64": (1e-11, 1e-12), "float32": (1e-5, 1e-6), "float16": (2.0**-10
 @dataclasses.dataclass
 class TypeCase:
     name: str
-    rule: str  # the first rule of types.md that it tests
+    rule: str  # the first rule of docs/numerics.md that it tests
     model: object
     feeds: dict
     want: dict  # output name -> array of the type that is to come out; None for a refusal

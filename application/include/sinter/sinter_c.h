@@ -137,8 +137,8 @@ SINTER_API sinter_code sinter_model_output(const sinter_model* model, uint32_t e
 SINTER_API int32_t sinter_model_find_input(const sinter_model* model, uint32_t entry, const char* name);
 SINTER_API int32_t sinter_model_find_output(const sinter_model* model, uint32_t entry, const char* name);
 
-/* Values that a session keeps from run to run (docs/state.md). A state has the name of the original model's
- * input; `output` is the name of the output that it becomes when a run ends. */
+/* Values that a session keeps from run to run (docs/decoders.md#state). A state has the name of the original
+ * model's input; `output` is the name of the output that it becomes when a run ends. */
 typedef struct sinter_state {
   const char* input;
   const char* output;
@@ -362,7 +362,7 @@ SINTER_API sinter_code sinter_set(sinter_session* session, const char* name, sin
 SINTER_API sinter_code sinter_get(const sinter_session* session, const char* name, sinter_type type,
                                   void* data, size_t bytes, sinter_error* error);
 
-/* Bounded axes: of a model that was converted with --dim NAME=MIN..MAX (docs/bounded.md). The dims of inputs
+/* Bounded axes: of a model that was converted with --dim NAME=MIN..MAX (docs/shapes.md). The dims of inputs
  * and outputs are the maxima; sinter_set() gives an input of these. */
 
 /* The entries that an axis of an input may have. SINTER_INVALID_ARGUMENT if there is none of that number. */

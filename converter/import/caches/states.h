@@ -1,4 +1,4 @@
-// States: outputs that a session keeps and begins the next run with, as inputs (docs/state.md).
+// States: outputs that a session keeps and begins the next run with, as inputs (docs/decoders.md#state).
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@ namespace {
 
 // A launch is given this many blocks if it can be. It depends on nothing but the call, as the workspace does.
 // On an H200, half of them and sums in pieces of twice the depth took longer for small convolutions
-// (docs/cuda.md), and twice as many did not take less.
+// (docs/devices.md#nvidia-gpus), and twice as many did not take less.
 constexpr int64_t kEnoughBlocks = 128;
 
 // Groups of so few columns are not computed in tiles, which would be empty for the most part.

@@ -1,5 +1,5 @@
 // Sessions on several threads use one device without synchronisation between them. Meant for ThreadSanitizer
-// (docs/testing.md); elsewhere the results are compared.
+// (tests/README.md); elsewhere the results are compared.
 #include <gtest/gtest.h>
 
 #include <array>

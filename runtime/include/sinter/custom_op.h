@@ -4,7 +4,7 @@
  * that gives the types and dims of its results, and a kernel that computes them. The same source file is
  * compiled into a shared object for the converter (`sinter convert --custom-ops lib.so`) and linked into the
  * application (OpenOptions::custom_ops, RunnerOptions::custom_ops, sinter_open_options.custom_ops).
- * docs/custom-operators.md has an example.
+ * docs/application.md has an example.
  *
  * Functions return NULL on success, else a sentence without a full stop that states what is wrong. The text
  * must live as long as the operator. They neither keep pointers of a call nor change its operands, and may

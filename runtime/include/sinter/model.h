@@ -36,7 +36,7 @@ struct OpenOptions {
   // SINTER_SIGNATURES refuse (kUnsupported) every file if a key is given, and signed files unless
   // check_digests is false.
   std::span<const uint8_t> public_key = {};
-  // The application's own operators (docs/custom-operators.md), for models that have such steps. The list and
+  // The application's own operators (docs/application.md), for models that have such steps. The list and
   // what it points to live as long as the model. Their rules are run again, and must give the file's types
   // and dims. A file also opens without the operators that it needs, but has no sessions then.
   CustomOps custom_ops = {};
@@ -94,7 +94,7 @@ class Model {
   PortInfo input(uint32_t i, uint32_t entry = 0) const;
   PortInfo output(uint32_t i, uint32_t entry = 0) const;
   // The entries that an axis of an input may have: more than one number if the model was converted with
-  // --dim NAME=MIN..MAX for it (docs/bounded.md).
+  // --dim NAME=MIN..MAX for it (docs/shapes.md).
   AxisRange input_range(uint32_t i, int axis, uint32_t entry = 0) const;
   // Index of the input or output of that name, or -1.
   int find_input(const char* name, uint32_t entry = 0) const;

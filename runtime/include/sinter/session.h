@@ -6,8 +6,8 @@
 //   memcpy(session->input(0).data, x, ...); session->run(); use(session->output(0));
 //
 // If outputs of one run are inputs of the next, convert the model with --state, and the session keeps them
-// (docs/state.md). Where the application carries them, an input may share memory with any output. Therefore
-// first copy all of these outputs out of the session, then write the inputs:
+// (docs/decoders.md#state). Where the application carries them, an input may share memory with any output.
+// Therefore first copy all of these outputs out of the session, then write the inputs:
 //
 //   for (i...) memcpy(kept[i], session->output(from[i]).data, bytes[i]);  // every one of them
 //   for (i...) memcpy(session->input(to[i]).data, kept[i], bytes[i]);
