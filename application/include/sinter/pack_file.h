@@ -7,10 +7,9 @@
 // that form when it is created; from a packed file Runners, C sessions and C++ sessions with
 // SessionOptions::packed_in_file read it where it is, in pages that all processes share. Call this once on
 // the device, such as when a model is installed; or pack on the workstation, if its processor has the
-// device's features (`sinter convert
-// --pack`).
+// device's features (`sinter convert --pack`).
 //
-// The file keeps everything that it had: on another machine, or with another version of Sinter, sessions pack
+// The file keeps all its content: on another machine, or with another version of Sinter, sessions pack
 // as they always did. It may hold the packed weights of several machines.
 //
 //   const sinter::PackReport packed = sinter::pack_file("net.sinter", "here.sinter", {}, true);
@@ -28,17 +27,17 @@ struct PackReport {
   Code code = Code::kOk;
   char text[512] = "";      // the error, with the path
   uint32_t count = 0;       // packings that sessions with these options find in the file now
-  uint32_t added = 0;       // of these: the new ones
+  uint32_t added = 0;       // the new ones among these
   uint32_t left_out = 0;    // constants that the written file lacks and the read one has
-  int64_t bytes = 0;        // by which the file grew
-  uint64_t file_bytes = 0;  // of the file now
+  int64_t bytes = 0;        // the growth of the file
+  uint64_t file_bytes = 0;  // the size of the file now
 
   bool ok() const { return code == Code::kOk; }
 };
 
 // Reads the model file `from` and writes `to`, which may be the same path: whole or not at all, under another
-// name beside it first (sinter/new_file.h, which states what is kept of a file that is replaced). What is
-// packed is what Runners with these options would pack: `backends`, `backend`, `profile` and `entry`;
+// name beside it first (sinter/new_file.h, which states what a replaced file passes on). It packs the weights
+// that Runners with these options would pack: `backends`, `backend`, `profile` and `entry`;
 // `threads` and `pool` pack. The written file has been opened and found to be sound.
 //
 // kInvalidArgument: a path cannot be read or written. kUnsupported: the file is signed, which covers every

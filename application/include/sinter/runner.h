@@ -30,7 +30,7 @@ namespace sinter {
 struct RunnerOptions {
   // The number of threads that a run uses, with the caller's, at most 1024; 0: one for each processor.
   int threads = 1;
-  // How the system schedules those that the Runner starts; a setting that is refused is a failure.
+  // How the system schedules the threads that the Runner starts. A refused setting is a failure.
   ThreadSettings thread_settings = {};
   // The application's own pool instead, which outlives the Runner.
   ThreadPool* pool = nullptr;
@@ -38,14 +38,14 @@ struct RunnerOptions {
   std::span<Backend* const> backends = {};
   const char* backend = nullptr;  // as SessionOptions::backend
   const char* profile = nullptr;  // as SessionOptions::profile
-  // The shape set to run; kEveryEntry: all of the file's, between which set() with dims chooses. The first
-  // one comes first. They have one arena between them, and one state.
+  // The shape set to run; kEveryEntry: all sets of the file, between which set() with dims chooses, beginning
+  // with the first. They share one arena and one state.
   uint32_t entry = kEveryEntry;
   bool require_planned = false;  // as SessionOptions::require_planned
-  // As SessionOptions::arena, of Runners that never run at once. It serves all shape sets of the file.
+  // As SessionOptions::arena, for Runners that never run at once. It serves all shape sets of the file.
   SharedArena* arena = nullptr;
   // Buffers of the application for inputs and outputs, which outlive the Runner (Binding). They need not be
-  // passed to set() or get(). They are of one shape set: give `entry` where the file has several.
+  // passed to set() or get(). They belong to one shape set: give `entry` if the file has several.
   std::span<const Binding> bindings = {};
   // Read the file into memory instead of mapping it; it may then be changed or removed.
   bool copy_file = false;
@@ -72,7 +72,8 @@ class Runner {
 
   bool ok() const;
   explicit operator bool() const { return ok(); }
-  // A sentence with the names of what failed; "" if nothing has. Lives as long as the Runner.
+  // A sentence that names the failed input, step or file; "" if nothing has failed. Lives as long as the
+  // Runner.
   const char* error() const;
   Code code() const;
   void clear_error();
@@ -131,7 +132,7 @@ class Runner {
   // Bytes of memory in total: the model's, the packed weights and those of the sessions of all shape sets,
   // without the file and a shared arena.
   size_t bytes() const;
-  // For what this class does not offer. Valid if the Runner was opened.
+  // The session and the model, for all that this class does not offer. Valid if the Runner was opened.
   Session& session();
   const Model& model() const;
 
@@ -140,7 +141,7 @@ class Runner {
   explicit Runner(State* state) : state_(state) {}
   static Runner with_state();
   bool choose(const char* name, std::span<const int64_t> dims);
-  // Of elements of one of these types, `width` bytes each.
+  // Copies elements of one of these types, `width` bytes each.
   bool write(const char* name, uint32_t types, size_t width, std::span<const std::byte> values,
              std::span<const int64_t> dims);
   bool read(const char* name, uint32_t types, size_t width, std::span<std::byte> values);
@@ -149,7 +150,7 @@ class Runner {
   // The number of the input or output if it has one of these types, of elements of `width` bytes; -1 after a
   // failure.
   int find(const char* name, Port port, uint32_t types, size_t width);
-  // Its memory and the number of elements. Null after a failure.
+  // The memory of the input or output, and its number of elements. Null after a failure.
   std::byte* memory_of(const char* name, Port port, uint32_t types, size_t width, size_t* count);
 
   State* state_ = nullptr;
@@ -160,7 +161,7 @@ namespace detail {
 template <class T>
 constexpr bool kIsElement = std::is_arithmetic_v<T> || std::is_same_v<T, std::byte>;
 
-// The element types that Ts hold, one bit each; all for std::byte, of which a tensor has as many as bytes.
+// The element types that a T can hold, one bit each; all types for std::byte.
 template <class T>
 requires kIsElement<T>
 constexpr uint32_t element_types() {

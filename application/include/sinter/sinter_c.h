@@ -1,4 +1,4 @@
-/* Sinter's C API: all that the C++ headers offer, for C and for any language that calls C.
+/* Sinter's C API: all functions of the C++ headers, for C and for any language that calls C.
  *
  *   sinter_error error;
  *   sinter_model* model = NULL;
@@ -12,8 +12,9 @@
  *   sinter_session_destroy(session);
  *   sinter_model_close(model);
  *
- * Functions that can fail return a sinter_code, SINTER_OK being 0, and write a sentence with the names of
- * what failed to `error`, which may be NULL. Handles are opaque. A result is written only on success.
+ * Functions that can fail return a sinter_code, SINTER_OK being 0, and write a sentence that names
+ * the failed input, step or file to `error`, which may be NULL. Handles are opaque. A result is written only
+ * on success.
  *
  * Structures of options begin with their size, so that a program which was compiled with an older header
  * goes on working; initialise them by SINTER_..._INIT. A NULL for options means the defaults.
@@ -89,7 +90,7 @@ typedef struct sinter_open_options {
   int32_t skip_digests; /* not 0: trust the storage; the structure is always verified */
   int32_t stable;       /* not 0: the bytes are in memory that cannot change (flash) */
   int32_t reserved;
-  const uint8_t* public_key; /* 32 bytes, or NULL: refuse what is not signed with this Ed25519 key */
+  const uint8_t* public_key; /* 32 bytes, or NULL: refuse files not signed with this Ed25519 key */
   void* memory;              /* aligned to SINTER_ALIGNMENT, or NULL: allocate */
   size_t memory_bytes;
   /* The application's own operators (sinter/custom_op.h), which live as long as the model. */
@@ -109,9 +110,10 @@ SINTER_API sinter_code sinter_model_open_bytes(const void* file, size_t bytes,
 /* The bytes of memory that sinter_model_open_bytes() needs for this file. */
 SINTER_API sinter_code sinter_model_memory(const void* file, size_t bytes, const sinter_open_options* options,
                                            size_t* needed, sinter_error* error);
-/* How many of these the model keeps; the rest is free after opening. A multiple of SINTER_ALIGNMENT. */
+/* The bytes of this memory that the model keeps; the rest is free after opening. A multiple of
+ * SINTER_ALIGNMENT. */
 SINTER_API size_t sinter_model_retained(const sinter_model* model);
-/* Sessions and packed weights of it must be destroyed before. NULL is ignored. */
+/* The model's sessions and packed weights must be destroyed before. NULL is ignored. */
 SINTER_API void sinter_model_close(sinter_model* model);
 
 /* `entry`: which of the model's shape sets. 0 on success; SINTER_INVALID_ARGUMENT if there is none of that
@@ -138,7 +140,7 @@ SINTER_API int32_t sinter_model_find_input(const sinter_model* model, uint32_t e
 SINTER_API int32_t sinter_model_find_output(const sinter_model* model, uint32_t entry, const char* name);
 
 /* Values that a session keeps from run to run (docs/decoders.md#state). A state has the name of the original
- * model's input; `output` is the name of the output that it becomes when a run ends. */
+ * model's input; `output` names the output that becomes the state when a run ends. */
 typedef struct sinter_state {
   const char* input;
   const char* output;
@@ -237,7 +239,7 @@ typedef struct sinter_device_block {
 typedef struct sinter_arena sinter_arena;
 SINTER_API sinter_code sinter_arena_create(void* memory, size_t bytes, sinter_arena** arena,
                                            sinter_error* error);
-/* Its sessions must be destroyed before. NULL is ignored. */
+/* The sessions that use the arena must be destroyed before. NULL is ignored. */
 SINTER_API void sinter_arena_destroy(sinter_arena* arena);
 
 /* A step that another backend computes than the plan or the caller expects. */
@@ -249,18 +251,18 @@ typedef struct sinter_fallback {
   const char* reason;
 } sinter_fallback;
 
-/* As `entry` of the options of packed weights: for all shape sets. Of those of a session: it has all of them,
- * in memory that serves the largest, and begins with the first; sinter_session_select() goes on with another.
- * Give it packed weights of all sets, or it packs for each set. */
+/* As `entry` in the options of packed weights: the weights serve all shape sets. In the options of a session:
+ * the session has all sets, in memory that serves the largest, and begins with the first;
+ * sinter_session_select() goes on with another. Give it packed weights of all sets, or it packs for each. */
 #define SINTER_EVERY_ENTRY UINT32_MAX
 typedef struct sinter_session_options {
   size_t size;
-  const char* const* backends; /* names of those to use, in order; NULL: all of this build */
+  const char* const* backends; /* names of the backends to use, in order; NULL: all of this build */
   size_t backend_count;
   sinter_pool* pool;               /* NULL: the caller's thread only */
   const sinter_own_pool* own_pool; /* or this one */
   const char* profile;             /* by name; NULL: the default one */
-  const char* backend; /* NULL: as planned; else this one, and the reference kernels for what it refuses */
+  const char* backend; /* NULL: as planned; else this one, and the reference kernels for refused steps */
   uint32_t entry;
   int32_t require_planned; /* not 0: refuse a session that has fallbacks */
   const sinter_binding* bindings;
@@ -272,7 +274,7 @@ typedef struct sinter_session_options {
   void* on_fallback_context;
   void* memory; /* aligned to SINTER_ALIGNMENT, or NULL: allocate */
   size_t memory_bytes;
-  sinter_arena* arena; /* of sessions that never run at once, or NULL: values are in the session's memory */
+  sinter_arena* arena; /* shared by sessions that never run at once; NULL: values in the session's memory */
 } sinter_session_options;
 #define SINTER_SESSION_OPTIONS_INIT                                                                      \
   {                                                                                                      \
@@ -283,10 +285,10 @@ typedef struct sinter_session_options {
 #define SINTER_MAX_DEVICES 8
 typedef struct sinter_device_requirements {
   const char* backend;
-  size_t bytes; /* of one block, aligned to SINTER_ALIGNMENT: arena and prepared */
+  size_t bytes; /* one block, aligned to SINTER_ALIGNMENT: arena and prepared */
   size_t arena;
   size_t prepared;
-  size_t staging; /* besides, of the host's memory, page-locked */
+  size_t staging; /* besides: page-locked memory of the host */
 } sinter_device_requirements;
 
 typedef struct sinter_requirements {
@@ -295,11 +297,11 @@ typedef struct sinter_requirements {
   size_t control;
   size_t arena;
   size_t prepared;
-  size_t packed; /* of `prepared`: weights that this session packs */
+  size_t packed; /* a part of `prepared`: weights that this session packs */
   uint32_t device_count;
   sinter_device_requirements devices[SINTER_MAX_DEVICES];
-  size_t state;     /* of `arena`: what persists between runs */
-  size_t shareable; /* of `arena`: what matters only during a run */
+  size_t state;     /* a part of `arena`, which persists between runs */
+  size_t shareable; /* the rest of `arena`, which matters only during a run */
 } sinter_requirements;
 
 /* The exact memory that sinter_session_create() needs with the same options on this machine. */
@@ -362,7 +364,7 @@ SINTER_API sinter_code sinter_set(sinter_session* session, const char* name, sin
 SINTER_API sinter_code sinter_get(const sinter_session* session, const char* name, sinter_type type,
                                   void* data, size_t bytes, sinter_error* error);
 
-/* Bounded axes: of a model that was converted with --dim NAME=MIN..MAX (docs/shapes.md). The dims of inputs
+/* Bounded axes, in a model that was converted with --dim NAME=MIN..MAX (docs/shapes.md). The dims of inputs
  * and outputs are the maxima; sinter_set() gives an input of these. */
 
 /* The entries that an axis of an input may have. SINTER_INVALID_ARGUMENT if there is none of that number. */
@@ -404,7 +406,7 @@ typedef struct sinter_step {
   uint32_t program;
   uint32_t step;
   const char* backend;
-  int32_t in_body; /* of a branch or a loop */
+  int32_t in_body; /* not 0: the step is in a branch or a loop */
 } sinter_step;
 typedef struct sinter_observer {
   size_t size;
@@ -415,7 +417,7 @@ typedef struct sinter_observer {
 /* NULL: none. The structure is copied. */
 SINTER_API void sinter_session_observe(sinter_session* session, const sinter_observer* observer);
 
-/* Names of the backends of this build, best first; NULL for the number behind the last. */
+/* Names of the backends of this build, best first; NULL for an index behind the last. */
 SINTER_API const char* sinter_backend_name(uint32_t index);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Custom operators: what an application adds to Sinter without changing it, for C and C++.
+/* Custom operators: operators that an application adds to Sinter without changing it, for C and C++.
  *
  * An operator is a constant of type sinter_custom_op: its name, the attributes that its nodes have, a rule
  * that gives the types and dims of its results, and a kernel that computes them. The same source file is
@@ -25,12 +25,12 @@ extern "C" {
 
 /* The version of the structures below. An operator of another version is refused. */
 #define SINTER_CUSTOM_OP_ABI 1
-/* Operands and results of one node together. */
+/* The most operands and results of one node together. */
 #define SINTER_CUSTOM_MAX_OPERANDS 16
 
 /* ---- Attributes ---- */
 
-/* As ONNX has them; a STRING is text or bytes. */
+/* The kinds of ONNX's attributes; a STRING is text or bytes. */
 typedef enum sinter_attribute_kind {
   SINTER_ATTRIBUTE_INT = 1,    /* int64_t */
   SINTER_ATTRIBUTE_FLOAT = 2,  /* float */
@@ -72,7 +72,7 @@ typedef struct sinter_custom_tensor {
   void* data; /* while a kernel runs: never NULL; before: NULL, but see sinter_custom_op.infer */
 } sinter_custom_tensor;
 
-/* What a rule gives for a result. */
+/* The type and dims that a rule gives to a result. */
 typedef struct sinter_custom_shape {
   int32_t type;
   int32_t rank;
@@ -84,7 +84,7 @@ typedef struct sinter_custom_call {
   const sinter_custom_tensor* inputs;
   const sinter_custom_tensor* outputs; /* for the rule: type SINTER_NONE where nothing reads the result */
   size_t input_count, output_count;
-  void* workspace; /* of the kernel, aligned to 64 bytes: the bytes that op->workspace stated, or more */
+  void* workspace; /* for the kernel, aligned to 64 bytes: the bytes that op->workspace stated, or more */
   size_t workspace_bytes;
   const void* attributes; /* for find_attribute */
   /* Writes the node's attribute of that name; returns 0 if it has none. */

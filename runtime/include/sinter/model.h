@@ -37,7 +37,7 @@ struct OpenOptions {
   // check_digests is false.
   std::span<const uint8_t> public_key = {};
   // The application's own operators (docs/application.md), for models that have such steps. The list and
-  // what it points to live as long as the model. Their rules are run again, and must give the file's types
+  // the operators live as long as the model. Their rules are run again, and must give the file's types
   // and dims. A file also opens without the operators that it needs, but has no sessions then.
   CustomOps custom_ops = {};
 };
@@ -60,8 +60,8 @@ struct InputShape {
 
 // A value that a session keeps from run to run.
 struct StateInfo {
-  const char* input = "";   // of the original model: what holds the value when a run begins
-  const char* output = "";  // of the original model: what the value becomes when a run ends
+  const char* input = "";   // the original model's input that the value is when a run begins
+  const char* output = "";  // the original model's output that becomes the value when a run ends
   DType dtype = DType::kNone;
   std::span<const int64_t> dims;
   bool starts_at_zero = false;  // else with numbers that the file holds
@@ -99,7 +99,8 @@ class Model {
   // Index of the input or output of that name, or -1.
   int find_input(const char* name, uint32_t entry = 0) const;
   int find_output(const char* name, uint32_t entry = 0) const;
-  // What sessions keep between runs. These are neither inputs nor outputs. The same in every profile.
+  // The values that sessions keep between runs. They are neither inputs nor outputs, and the same in every
+  // profile.
   uint32_t state_count(uint32_t entry = 0) const;
   StateInfo state(uint32_t i, uint32_t entry = 0) const;
 
@@ -127,8 +128,8 @@ class Model {
   const char* step_name(uint32_t step, uint32_t program) const;
   const char* step_name(uint32_t step) const { return step_name(step, entry_program()); }
 
-  // Writes the sentence for a status of this model or of its sessions, with the model's names for what it
-  // locates: "step 3 'conv1' (Conv), input 1: ...". As format_status() otherwise; an empty model has no
+  // Writes the sentence for a status of this model or of its sessions, with the model's names for the place:
+  // "step 3 'conv1' (Conv), input 1: ...". As format_status() otherwise; an empty model has no
   // names.
   size_t format(const Status& status, std::span<char> buffer) const;
 

@@ -32,17 +32,17 @@ class NewFile {
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  // Refuses what a file cannot replace: a folder, a device, a pipe, a name of an open descriptor, and a link
-  // that another user put into a folder where everybody can write. To be called once.
+  // Refuses a target that a file cannot replace: a folder, a device, a pipe, a name of an open descriptor,
+  // and a link that another user put into a folder where everybody can write. Called once.
   Status create(const char* to);
-  // Where the bytes are until publish(); empty when there are none. It stays at this address, and is one or
-  // the other at any time, so that a signal's handler can remove the file.
+  // The name under which the bytes are until publish(); empty when there are none. It stays at this address,
+  // and is one or the other at any time, so that a signal's handler can remove the file.
   const char* path() const { return path_; }
 
   Status write(std::span<const std::byte> bytes);
-  // What is written next replaces the first bytes.
+  // The next write() replaces the first bytes.
   Status rewind();
-  // Every byte can be read at path() afterwards.
+  // Makes every byte readable at path().
   Status finish(Kept kept = Kept::kSafe);
   Status publish();
 
@@ -57,7 +57,7 @@ class NewFile {
   char to_[kLongestPath] = "", path_[kLongestPath] = "";
   intptr_t file_ = -1;  // a descriptor, or Windows' handle
   Kept kept_ = Kept::kSafe;
-  // Of the file that is replaced.
+  // Whether a file is replaced, and its permissions.
   bool replaces_ = false;
   uint32_t mode_ = 0, owner_ = 0, group_ = 0;
   size_t buffered_ = 0;

@@ -9,8 +9,8 @@
 // Each of these sessions then needs its arena, its control structures and the private memory of its steps
 // (Session::requirements). A session without PackedWeights packs into its own prepared memory.
 //
-// Where the model has several shape sets, options.entry = kEveryEntry packs for all of them: what sessions of
-// different sets read in the same form is in the block once.
+// If the model has several shape sets, options.entry = kEveryEntry packs for all of them: the block has each
+// form once that sessions of different sets read.
 //
 // A session uses the packings that its steps need: the same constants, packed by the same backend in the same
 // way. It packs missing ones (because it was created with other backends, another instruction set or another
@@ -48,19 +48,19 @@ class PackedWeights {
                                       const SessionOptions& options);
 
   bool valid() const { return state_ != nullptr; }
-  size_t bytes() const;     // of the block
-  uint32_t count() const;   // packings in it
-  uint32_t stored() const;  // of these: they are read where the model's file has them
+  size_t bytes() const;     // the size of the block
+  uint32_t count() const;   // packings in the block
+  uint32_t stored() const;  // packings that are read where the model's file has them
 
-  // Whether the model's file has packed weights (pack_file.h), for whatever machine. With them the block has
-  // room for the others alone.
+  // Whether the model's file has packed weights (pack_file.h) for any machine. The block then has room for
+  // the other ones alone.
   static bool in_file(const Model& model);
 
-  // Those that the file lacks and that can be stored: not what is in device memory, and not what a backend
-  // packs for this process alone.
+  // The number of packings that the file lacks and that can be stored. Packings in device memory, and those
+  // that a backend makes for this process alone, cannot.
   uint32_t missing() const;
-  // The model's file with these in it: `put` is given its bytes in order, in pieces. kUnsupported: the file
-  // is signed, which covers every byte, or has kMostSegments segments.
+  // Gives `put` the bytes of the model's file with these packings, in order, in pieces. kUnsupported: the
+  // file is signed, which covers every byte, or has kMostSegments segments.
   Status write_file(Status (*put)(void* context, std::span<const std::byte> piece), void* context) const;
   static constexpr uint32_t kMostSegments = 24;
 
@@ -78,28 +78,28 @@ class PackedOnlyFile {
  public:
   PackedOnlyFile() = default;  // empty: nothing may be called
 
-  // Bytes of memory that create() needs for the model; a few for each constant.
+  // Bytes of memory that create() needs for the model, a few for each constant.
   static size_t bytes(const Model& model);
-  // `packed`: of the model, kEveryEntry and `options`, the options of the sessions to be. It and `memory`,
-  // which is aligned to kBufferAlignment, must live as long as the result. kUnsupported: the file has several
-  // profiles, whose sessions read the constants.
+  // `packed`: made of the model with kEveryEntry and `options`, the options of the later sessions. It and
+  // `memory`, which is aligned to kBufferAlignment, must live as long as the result. kUnsupported: the file
+  // has several profiles, whose sessions read the constants.
   static Result<PackedOnlyFile> create(const Model& model, const PackedWeights& packed,
                                        const SessionOptions& options, std::span<std::byte> memory);
 
-  uint32_t count() const { return count_; }                    // constants that are left out now
-  uint64_t constant_bytes() const { return constant_bytes_; }  // of these
+  uint32_t count() const { return count_; }                    // constants that are left out
+  uint64_t constant_bytes() const { return constant_bytes_; }  // their bytes
   // As PackedWeights::write_file().
   Status write(Status (*put)(void* context, std::span<const std::byte> piece), void* context) const;
 
  private:
   const detail::PackedState* packed_ = nullptr;
-  std::span<uint64_t> places_;  // of all constants: the offset in their segment
-  std::span<uint32_t> order_;   // those that stay, by their place
+  std::span<uint64_t> places_;  // the offset of each constant in its segment
+  std::span<uint32_t> order_;   // the constants that stay, by their place
   uint32_t count_ = 0;
   uint64_t constant_bytes_ = 0;
 };
 
-// For SessionOptions::packed_in_file.
+// The value for SessionOptions::packed_in_file.
 const detail::PackedInFile* packed_in_file();
 
 }  // namespace sinter

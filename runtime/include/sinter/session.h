@@ -95,29 +95,30 @@ struct SessionOptions {
   std::span<const DeviceBlock> devices = {};
   // Refuse (kUnsupported, with the first such step and the reason) a session that has fallbacks.
   bool require_planned = false;
-  // Of the same model; its bytes must live as long as the session. Null: the session packs its own.
+  // Packed weights of the same model, whose bytes must live as long as the session. Null: the session packs
+  // its own.
   const PackedWeights* packed_weights = nullptr;
   // packed_in_file() of packed_weights.h: the session reads packed weights that the model's file has for this
-  // machine (pack_file.h) where they are, and packs what is missing. Null: it packs all of its own, and a
-  // program that packs nothing does not link what finds them.
+  // machine (pack_file.h) where they are, and packs the missing ones. Null: it packs all of its own, and a
+  // program that packs nothing does not link the code that finds them.
   const detail::PackedInFile* packed_in_file = nullptr;
-  // Where the values of a run are, at least Requirements::shareable bytes, for sessions that never run at
+  // Memory for the values of a run, at least Requirements::shareable bytes, for sessions that never run at
   // once. Null: in the session's own memory. Values in device memory are not shared.
   SharedArena* arena = nullptr;
-  // Where the state is, at least Requirements::state bytes, for sessions of one model that go on with one
-  // another's. Null: in the session's own memory. kUnsupported if state is in device memory.
+  // Memory for the state, at least Requirements::state bytes, for sessions of one model that continue each
+  // other. Null: in the session's own memory. kUnsupported if state is in device memory.
   SharedState* state = nullptr;
   FallbackObserver on_fallback = {};
 };
 
-inline constexpr size_t kMaxDevices = 8;  // that one session uses
+inline constexpr size_t kMaxDevices = 8;  // of one session
 
 // Bytes of one block of a backend's device memory.
 struct DeviceRequirements {
   const char* backend = "";  // its name
   size_t bytes = 0;          // all of the following
   size_t arena = 0;          // the regions that the converter planned there
-  size_t state = 0;          // of `arena`: as Requirements::state
+  size_t state = 0;          // a part of `arena`: as Requirements::state
   size_t prepared = 0;       // packed weights, private memory of the backend
   size_t staging = 0;        // besides: host memory that the backend allocates for transfers, page-locked
 };
@@ -129,10 +130,10 @@ struct Requirements {
                          // without `state` if SessionOptions::state is
   size_t control = 0;    // step lists, operands, names of buffers
   size_t arena = 0;      // the entry's regions that the converter planned here: values, state, workspaces
-  size_t state = 0;      // of `arena`: regions that hold state, which must persist between runs
-  size_t shareable = 0;  // of `arena`: all other regions, whose content matters only during a run
+  size_t state = 0;      // a part of `arena`: regions that hold state, which must persist between runs
+  size_t shareable = 0;  // the rest of `arena`: regions whose content matters only during a run
   size_t prepared = 0;   // packed and widened weights, memory of backends, scratch for preparing them
-  size_t packed = 0;  // of `prepared`: weights that this session packs, each once for all steps that read it
+  size_t packed = 0;  // a part of `prepared`: weights that this session packs, each once for all its readers
   uint32_t device_count = 0;
   DeviceRequirements devices[kMaxDevices];
 
@@ -144,7 +145,7 @@ struct StepInfo {
   uint32_t program = 0;
   uint32_t step = 0;
   const char* backend = "";  // the backend that computes it
-  bool in_body = false;      // of a branch or a loop, not of the entry program
+  bool in_body = false;      // the step is in a branch or a loop, not in the entry program
 };
 
 // Called around every step that runs, including those of branches and loop bodies. `after` may read the
@@ -194,7 +195,7 @@ class Session {
   // The number of entries of an output's axis that the last run used: at most its dim, where the length
   // depends on data (the others are zero).
   int64_t output_length(uint32_t i, int axis) const;
-  // ---- bounded axes: of a model that was converted with --dim NAME=MIN..MAX (Model::input_range). The
+  // ---- bounded axes, in a model that was converted with --dim NAME=MIN..MAX (Model::input_range). The
   // memory of an input, bound or not, has room for the maxima, and the run reads from each axis as many
   // entries as its length; the others may hold anything. Lengths are at their maxima until they are given,
   // and stay.
@@ -215,9 +216,9 @@ class Session {
   TensorView input(const char* name) const;
   TensorView output(const char* name) const;
 
-  // A state of the model (Model::state), which the session keeps from run to run: for saving a stream, or for
-  // going on from one that was saved. Valid between runs. dtype kNone if there is none, or if it is in device
-  // memory.
+  // A state of the model (Model::state), which the session keeps from run to run. Between runs, the caller
+  // may save it, or write a saved one to continue its stream. dtype kNone if there is none, or if it is in
+  // device memory.
   TensorView state(uint32_t i) const;
 
   // Computes the outputs. Blocks until all outputs are ready. On failure (an index out of range, a loop
@@ -226,8 +227,8 @@ class Session {
   // that share a length (two dimensions of one name) were given different ones: both have to be given anew.
   Status run();
   // The same without waiting, for sessions whose inputs, outputs and steps are all on one device: the run
-  // begins when all that is in the caller's stream is done, and what the caller puts there afterwards begins
-  // when the run is done. `stream`: of the device's library (cuda: a CUstream or cudaStream_t). kUnsupported
+  // begins when all work in the caller's stream is done, and later work in that stream begins when the run is
+  // done. `stream`: a stream of the device's library (cuda: a CUstream or cudaStream_t). kUnsupported
   // if the host has a part in the run. Errors of a run are reported by wait() or the next run(); wait()
   // before bound buffers are freed.
   Status run_async(void* stream);

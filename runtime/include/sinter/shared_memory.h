@@ -1,5 +1,4 @@
-// SharedMemory: what SharedArena and SharedState have in common, memory of the caller that sessions use one
-// at a time.
+// SharedMemory: memory of the caller that sessions use one at a time, as a SharedArena or a SharedState.
 #pragma once
 
 #include <atomic>
