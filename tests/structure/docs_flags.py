@@ -211,7 +211,7 @@ def source_faults(doc):
         for word in re.findall(r"[\w.*{},/-]+", line):
             if re.match(r"(\.\./)*(?!.*README\.md)(application|converter|platforms|python|runtime|schemas|tests)/[\w*]", word):
                 yield number, f"a page for users names {word}"
-            elif re.fullmatch(r"[\w-]+\.(cc|def|fbs|inl\.h)", word):
+            elif re.fullmatch(r"[\w./-]*\.(cc|cu|def|fbs)|(?!sinter/)[\w./-]+/[\w-]+\.h", word):
                 yield number, f"a page for users names {word}"
 
 
@@ -345,8 +345,8 @@ def self_test():
         assert list(notice_faults(root)) == ["NOTICE: fxdiv of scripts/deps.sha256 is missing"]
         index = Document("docs/README.md", "## How to\n[a](a.md)\n## How it works\n[b](b.md)\n")
         assert users_pages({"docs/README.md": index}) == {"docs/a.md"}
-        named = {what for _, what in source_faults(Document("docs/a.md", "`runtime/core/x.h`, `y.cc`, `sinter/z.h`, `tests/`, a/b.h\n"))}
-        assert named == {"a page for users names runtime/core/x.h", "a page for users names y.cc"}, named
+        named = {what for _, what in source_faults(Document("docs/a.md", "`runtime/core/x.h`, `y.cc`, `sinter/z.h`, `tests/`, [b](../bench/b.cc)\n"))}
+        assert named == {"a page for users names " + name for name in ("runtime/core/x.h", "y.cc", "../bench/b.cc")}, named
         left_out = list(undocumented(Document("docs/cli.md", "## run\n`--each`\n"), known))
         assert left_out == [(1, "the section on `sinter run` does not mention --backend")], left_out
     print("finds every planted fault")
