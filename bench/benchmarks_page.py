@@ -26,6 +26,11 @@ def load(name):
     return json.loads((ROOT / f'bench/results/{name}.json').read_text())
 
 
+def notes_of(name, begin=''):
+    """The result's notes that begin so, as items of a list."""
+    return [f'- {note}' for note in load(name).get('notes', []) if note.startswith(begin)]
+
+
 def rows_of(name, table=None):
     tables = load(name)['tables']
     return tables[table or next(iter(tables))]['rows']
@@ -106,7 +111,7 @@ def races():
     for name, race in by_name.items():
         out.append(f"- **{race.result['title'].removeprefix('Race on ')}** ({provenance(name)}): {race.losses()}.")
     out += ['', 'Causes and remarks, race by race:', '']
-    out += [f'- {note}' for name in RACES for note in load(name)['notes']]
+    out += [note for name in RACES for note in notes_of(name)]
     return out + ['', *networks(by_name), '', *start()]
 
 
@@ -155,7 +160,7 @@ def decoders():
     return ['## Language models', '', 'Tokens per second (the fastest token), and milliseconds from the file to the first token on one thread.',
             f"{provenance('decoders')}; ONNX Runtime 1.31, ggml d99724f2.", '',
             *lines_of([*head, 'Sinter: first token, ms', 'ONNX Runtime: first token, ms'], lines), '',
-            f"- {load('decoders')['notes'][2]}", '']
+            *notes_of('decoders', 'ggml'), '']
 
 
 def prefill():
@@ -169,7 +174,7 @@ def prefill():
             for weights in dict.fromkeys(row[0] for row in full['rows'])]
     return ['Products of 128 and 512 rows, as of a prompt, on one and two threads: time of the other runtime over that of Sinter with int8',
             f"activations. {provenance('prefill')}; AVX2: {provenance('prefill-avx2')}.", '',
-            *lines_of(['weights', 'ONNX Runtime', 'ggml', 'AVX2: ONNX Runtime'], rows), '', f"- {load('prefill-avx2')['notes'][1]}",
+            *lines_of(['weights', 'ONNX Runtime', 'ggml', 'AVX2: ONNX Runtime'], rows), '', *notes_of('prefill-avx2', 'onnxruntime'),
             f"- As `quantize_dynamic` writes them, with 1, 128 and 512 rows: {dynamic('AVX-512, VNNI')} with AVX-512, {dynamic('AVX2')} with AVX2 "
             f"({provenance('prefill-dynamic')}).", '']
 
@@ -178,7 +183,7 @@ def gpu():
     columns, rows = load('cuda-h200')['tables']['networks, us'].values()
     return ['## NVIDIA GPU', '', f"Microseconds: medians, in brackets minima. {provenance('cuda-h200')}.", '',
             *lines_of(columns[:6], [[('-' if c in ('–', None) else c) for c in row[:6]] for row in rows]), '',
-            *(f'- {note}' for note in load('cuda-h200')['notes'][:5]), '']
+            *notes_of('cuda-h200')[:5], '']
 
 
 def arm():
