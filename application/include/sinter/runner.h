@@ -64,7 +64,7 @@ class Runner {
 
   // Opens the file. On failure ok() is false and error() states the reason.
   static Runner open(const char* path, const RunnerOptions& options = {});
-  // The same for a file in memory: aligned to kBufferAlignment, unchanged as long as a Runner of it exists.
+  // Opens a file in memory: aligned to kBufferAlignment, unchanged as long as a Runner of it exists.
   static Runner open(std::span<const std::byte> file, const RunnerOptions& options = {});
   // A second session of the same model, which shares its file, its memory and its packed weights. Options of
   // opening a file have no effect.
@@ -83,7 +83,7 @@ class Runner {
   // bool.
   template <class Values>
   bool set(const char* name, const Values& values);
-  // The same for an input of shape `dims`.
+  // Copies `values` into an input of shape `dims`.
   // - Where the file has several shape sets: goes on with the first one in which the input has this shape and
   //   the inputs that were set since the last run have theirs, whose values are kept. A failure lists the
   //   shapes that the file has.

@@ -103,7 +103,7 @@ typedef struct sinter_open_options {
 /* Maps and verifies a file. */
 SINTER_API sinter_code sinter_model_open(const char* path, const sinter_open_options* options,
                                          sinter_model** model, sinter_error* error);
-/* The same for a file in memory, aligned to SINTER_ALIGNMENT, which stays unchanged as long as the model. */
+/* Verifies a file in memory, aligned to SINTER_ALIGNMENT, which stays unchanged as long as the model. */
 SINTER_API sinter_code sinter_model_open_bytes(const void* file, size_t bytes,
                                                const sinter_open_options* options, sinter_model** model,
                                                sinter_error* error);
@@ -191,7 +191,7 @@ typedef struct sinter_thread_settings {
 #define SINTER_THREAD_SETTINGS_INIT \
   { sizeof(sinter_thread_settings), NULL, 0, 0, 0 }
 
-/* The same with settings. Without SINTER_OK *pool is NULL: a setting that is out of range is
+/* Creates a pool with settings. Without SINTER_OK *pool is NULL: a setting that is out of range is
  * SINTER_INVALID_ARGUMENT, one that the system refuses SINTER_UNSUPPORTED. */
 SINTER_API sinter_code sinter_pool_create_with(int32_t threads, const sinter_thread_settings* settings,
                                                sinter_pool** pool, sinter_error* error);
@@ -339,7 +339,7 @@ SINTER_API void sinter_packed_destroy(sinter_packed_weights* packed);
  * machine that are in the file now. */
 SINTER_API sinter_code sinter_pack_file(const char* from, const char* to, uint32_t* count,
                                         sinter_error* error);
-/* The same without the constants that are packed in the file and that nothing reads unpacked. The file is for
+/* Packs a file without the constants that are packed in it and that no step reads unpacked. The file is for
  * this machine and this build; others are refused. Keep the first file. */
 SINTER_API sinter_code sinter_pack_file_packed_only(const char* from, const char* to, uint32_t* count,
                                                     sinter_error* error);
@@ -375,7 +375,8 @@ SINTER_API sinter_code sinter_model_input_range(const sinter_model* model, uint3
 SINTER_API sinter_code sinter_set_shaped(sinter_session* session, const char* name, sinter_type type,
                                          const void* data, size_t bytes, const int64_t* dims, int32_t rank,
                                          sinter_error* error);
-/* The same for an input that is written in place: an element is where it is in a tensor of the maxima. */
+/* Sets the shape of an input that is written in place: an element is where it is in a tensor of the maxima.
+ */
 SINTER_API sinter_code sinter_session_set_shape(sinter_session* session, const char* name,
                                                 const int64_t* dims, int32_t rank, sinter_error* error);
 /* The entries of an input's axis that the next run reads. */

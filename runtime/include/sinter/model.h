@@ -87,7 +87,7 @@ class Model {
   // The first entry whose inputs of these names take these dims, whatever its other inputs have; -1 if there
   // is none.
   int find_entry(std::span<const InputShape> shapes) const;
-  // Whether the entry's input of this name takes these dims.
+  // Returns whether the entry's input of this name takes these dims.
   bool takes(const InputShape& shape, uint32_t entry) const;
   uint32_t input_count(uint32_t entry = 0) const;
   uint32_t output_count(uint32_t entry = 0) const;
@@ -119,7 +119,7 @@ class Model {
   uint32_t program_count() const;
   uint32_t entry_program(uint32_t entry, uint32_t profile) const;
   uint32_t entry_program() const { return entry_program(0, default_profile()); }
-  // For information: the op and name of a step (or "" if names are stripped). The op of a custom operator's
+  // The op and name of a step, for messages ("" if names are stripped). The op of a custom operator's
   // step is the operator's name. Without a program: of entry_program().
   uint32_t step_count(uint32_t program) const;
   uint32_t step_count() const { return step_count(entry_program()); }

@@ -52,8 +52,8 @@ class PackedWeights {
   uint32_t count() const;   // packings in the block
   uint32_t stored() const;  // packings that are read where the model's file has them
 
-  // Whether the model's file has packed weights (pack_file.h) for any machine. The block then has room for
-  // the other ones alone.
+  // Returns whether the model's file has packed weights (pack_file.h) for any machine. The block then has
+  // room for the other ones alone.
   static bool in_file(const Model& model);
 
   // The number of packings that the file lacks and that can be stored. Packings in device memory, and those
@@ -88,7 +88,7 @@ class PackedOnlyFile {
 
   uint32_t count() const { return count_; }                    // constants that are left out
   uint64_t constant_bytes() const { return constant_bytes_; }  // their bytes
-  // As PackedWeights::write_file().
+  // Writes the file as PackedWeights::write_file() does.
   Status write(Status (*put)(void* context, std::span<const std::byte> piece), void* context) const;
 
  private:

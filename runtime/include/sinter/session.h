@@ -204,7 +204,7 @@ class Session {
   // where it is in a tensor of the maxima. kInvalidArgument, and nothing has changed, unless the model takes
   // it.
   Status set_shape(uint32_t i, std::span<const int64_t> dims);
-  // The same, and copies the elements, which are those of a dense tensor of that shape.
+  // Sets the shape, and copies the elements of a dense tensor of that shape.
   Status write_input(uint32_t i, std::span<const std::byte> values, std::span<const int64_t> dims);
   // The entries of an axis of an input that the next run reads: those given, or its dim.
   int64_t input_length(uint32_t i, int axis) const;
@@ -226,11 +226,11 @@ class Session {
   // has changed, if another session that uses the same SharedArena or SharedState is running, or if inputs
   // that share a length (two dimensions of one name) were given different ones: both have to be given anew.
   Status run();
-  // The same without waiting, for sessions whose inputs, outputs and steps are all on one device: the run
-  // begins when all work in the caller's stream is done, and later work in that stream begins when the run is
-  // done. `stream`: a stream of the device's library (cuda: a CUstream or cudaStream_t). kUnsupported
-  // if the host has a part in the run. Errors of a run are reported by wait() or the next run(); wait()
-  // before bound buffers are freed.
+  // Starts a run without waiting for it, for sessions whose inputs, outputs and steps are all on one device:
+  // the run begins when all work in the caller's stream is done, and later work in that stream begins when
+  // the run is done. `stream`: a stream of the device's library (cuda: a CUstream or cudaStream_t).
+  // kUnsupported if the host has a part in the run. Errors of a run are reported by wait() or the next run();
+  // wait() before bound buffers are freed.
   Status run_async(void* stream);
   // Waits for the runs that run_async() has started.
   Status wait();

@@ -20,7 +20,7 @@ class SharedState : public SharedMemory {
  public:
   explicit SharedState(std::span<std::byte> memory) : SharedMemory(memory) {}
 
-  // For sessions that have taken it. `model`: the identity of the model to which the state belongs.
+  // Called by sessions that have taken it. `model`: the identity of the model to which the state belongs.
   bool begun() const { return model_ != nullptr; }
   bool belongs_to(const void* model, uint32_t profile) const {
     return model_ == nullptr || (model_ == model && profile_ == profile);
