@@ -8,73 +8,14 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/passes/follow_nodes.h"
 #include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 
 namespace sinter::convert {
 
-int widen_narrow_floats(Graph& graph);
-int make_masks_finite(Graph& graph);
-int simplify(Graph& graph);
-int share_common_subexpressions(Graph& graph);
-int narrow_integers(Graph& graph);
-int drop_roundings(Graph& graph);
-int recognise_writes(Graph& graph);
-int recognise_activations(Graph& graph);
-int recognise_norms(Graph& graph);
-int recognise_attention(Graph& graph);
-int recognise_rope(Graph& graph);
-int dynamic_products(Graph& graph);
-int float_products(Graph& graph);
-int recognise_experts(Graph& graph);
-int recognise_low_bit(Graph& graph);
-int assign_layout(Graph& graph);
-int integer_form(Graph& graph);
-int fold_scale(Graph& graph);
-int fuse_pad(Graph& graph);
-int fuse_clamp(Graph& graph);
-int drop_subnormals(Graph& graph);
-int remove_dead(Graph& graph) { return remove_dead_nodes(graph); }
-
 std::span<const Pass> all_passes() {
   static constexpr Pass kPasses[] = {
-      {"dead-code", "drops operations that no output needs", remove_dead},
-      {"widen",
-       "computes float16 and bfloat16 values in float32, with casts where the model's own types are public",
-       widen_narrow_floats},
-      {"finite-masks", "masks with large finite numbers where infinity would give NaN", make_masks_finite},
-      {"simplify", "drops operations that change nothing and replaces others by exactly equal, cheaper ones",
-       simplify},
-      {"common-subexpressions", "computes equal subexpressions once", share_common_subexpressions},
-      {"narrow-integers", "computes int64 arithmetic in int32 where it is proven to fit", narrow_integers},
-      {"drop-roundings", "drops roundings of normalized values between float32 operations", drop_roundings},
-      {"recognise-writes", "joins what is written to constant parts of an axis with the rest of it",
-       recognise_writes},
-      {"recognise-activations", "finds GELU, SiLU, HardSigmoid and HardSwish in elementary operations",
-       recognise_activations},
-      {"recognise-norms", "finds layer and root-mean-square normalizations in elementary operations",
-       recognise_norms},
-      {"recognise-attention", "finds softmax attention in two products", recognise_attention},
-      {"recognise-rope", "finds rotary embeddings in elementary operations", recognise_rope},
-      {"dynamic-products",
-       "computes products of integers by constants on integers where DynamicQuantizeLinear has rounded x",
-       dynamic_products},
-      {"float-products",
-       "computes products of integers of 8 bits in float32 where only a Cast to float32 reads the sums",
-       float_products},
-      {"recognise-experts", "reads chosen matrices of constant weights where they are", recognise_experts},
-      {"recognise-low-bit", "keeps weights of 4 and 8 bits packed in products, with scales per block",
-       recognise_low_bit},
-      {"layout", "holds values channels-last wherever that leaves the fewest bytes to transpose",
-       assign_layout},
-      {"fold-batch-norm", "folds operations that scale and shift output channels into weights and bias",
-       fold_scale},
-      {"fuse-pad", "merges a Pad of zeros into the convolution or average after it", fuse_pad},
-      {"fuse-clamp", "lets operations clamp their own results", fuse_clamp},
-      {"integer", "computes operations between Dequantize and Quantize on integers", integer_form},
-      {"drop-subnormals", "sets weights to 0 that are too small to matter and slow to compute with",
-       drop_subnormals},
-      {"simplify-last", "as simplify, after the fusions", simplify},
-      {"common-subexpressions-last", "as before, after the fusions", share_common_subexpressions},
-      {"dead-code-last", "drops operations that earlier passes left unused", remove_dead},
+#define SINTER_PASS(function, name, description) {name, description, function},
+#include "converter/passes/passes.def"
   };
   return kPasses;
 }

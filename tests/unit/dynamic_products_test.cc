@@ -1,10 +1,9 @@
 // Which products of dynamically quantized values are computed on integers, and that the numbers stay the
 // same.
+#include "converter/passes/passes.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {
-
-int dynamic_products(Graph& graph);
 
 namespace testing {
 namespace {

@@ -1,10 +1,8 @@
 // Which products of integers are computed in float32: those of 8 bits that only a Cast to float32 reads.
+#include "converter/passes/passes.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {
-
-int float_products(Graph& graph);
-int recognise_any_low_bit(Graph& graph);
 
 namespace testing {
 namespace {

@@ -1,12 +1,8 @@
 // What goes into a linear operation: scales and shifts, pads, clamps.
+#include "converter/passes/passes.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {
-
-int fold_scale(Graph& graph);
-int fuse_pad(Graph& graph);
-int fuse_clamp(Graph& graph);
-int drop_subnormals(Graph& graph);
 
 namespace testing {
 namespace {

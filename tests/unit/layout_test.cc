@@ -1,10 +1,8 @@
 // The layout pass: what the importer wraps in Transposes runs channels-last from one end to the other.
+#include "converter/passes/passes.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {
-
-int assign_layout(Graph& graph);
-int simplify_transposes(Graph& graph);
 
 namespace testing {
 namespace {

@@ -1,14 +1,11 @@
 // Which constant weights are taken for (q - z) * s, what they are kept as, and what is left alone.
 #include "converter/ir/low_bit_weights.h"
 #include "converter/ir/recipe.h"
+#include "converter/passes/passes.h"
 #include "runtime/core/op_enums.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {
-
-int recognise_any_low_bit(Graph& graph);
-int recognise_low_bit(Graph& graph);
-int fold_scale(Graph& graph);
 
 namespace testing {
 namespace {

@@ -2,13 +2,11 @@
 // place.
 #include "converter/ir/low_bit_weights.h"
 #include "converter/ir/recipe.h"
+#include "converter/passes/passes.h"
 #include "runtime/core/op_enums.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {
-
-int recognise_any_low_bit(Graph& graph);
-int recognise_experts(Graph& graph);
 
 namespace testing {
 namespace {

@@ -1,18 +1,9 @@
 // Functions written out in elementary operations, and what simplifies without a change of any bit.
+#include "converter/passes/passes.h"
 #include "runtime/core/op_enums.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {
-
-int drop_roundings(Graph& graph);
-int narrow_integers(Graph& graph);
-int recognise_activations(Graph& graph);
-int recognise_norms(Graph& graph);
-int recognise_writes(Graph& graph);
-int recognise_attention(Graph& graph);
-int recognise_rope(Graph& graph);
-int simplify(Graph& graph);
-int share_common_subexpressions(Graph& graph);
 
 namespace testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 
 namespace sinter::convert {
 namespace {

@@ -10,7 +10,7 @@
 #include "converter/passes/editor.h"
 #include "converter/passes/global/min_cut.h"
 #include "converter/passes/global/relabel.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 
 namespace sinter::convert {
 namespace {
@@ -374,8 +374,6 @@ class Relayout {
 };
 
 }  // namespace
-
-int simplify_transposes(Graph& graph);
 
 int assign_layout(Graph& graph) {
   int changes = simplify_transposes(graph);

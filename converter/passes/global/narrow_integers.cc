@@ -10,7 +10,7 @@
 
 #include "converter/ir/op_traits.h"
 #include "converter/passes/editor.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 
 namespace sinter::convert {
 namespace {

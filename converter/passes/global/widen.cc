@@ -10,6 +10,7 @@
 #include "converter/ir/narrow_operands.h"
 #include "converter/ir/op_traits.h"
 #include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {

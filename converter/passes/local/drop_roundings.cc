@@ -3,7 +3,7 @@
 // values are bounded, so that only the rounding goes.
 #include "converter/ir/op_traits.h"
 #include "converter/passes/editor.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 
 namespace sinter::convert {
 namespace {

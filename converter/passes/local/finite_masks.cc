@@ -9,7 +9,7 @@
 
 #include "converter/ir/op_traits.h"
 #include "converter/passes/editor.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {

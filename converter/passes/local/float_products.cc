@@ -9,7 +9,7 @@
 #include "converter/ir/integer_range.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/local/cast_sums.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 
 namespace sinter::convert {
 namespace {

@@ -8,6 +8,7 @@
 #include "converter/ir/narrow_weights.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 
 namespace sinter::convert {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "converter/passes/editor.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "converter/passes/editor.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 #include "runtime/core/float_formats.h"
 
 namespace sinter::convert {

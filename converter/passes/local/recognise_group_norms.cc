@@ -2,6 +2,7 @@
 // on the channel axis, InstanceNormalization without effect of its scale and bias, a Reshape back, and a Mul
 // and an Add by channel.
 #include "converter/passes/editor.h"
+#include "converter/passes/passes.h"
 
 namespace sinter::convert {
 namespace {

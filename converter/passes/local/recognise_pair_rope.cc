@@ -5,7 +5,7 @@
 //   product   stack(a cos - b sin, a sin + b cos); with Concat instead of stack for halves, also of any a and
 //   b
 #include "converter/passes/editor.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 #include "converter/passes/proofs/equal_pairs.h"
 #include "converter/passes/proofs/periodic.h"
 

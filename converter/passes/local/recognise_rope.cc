@@ -5,13 +5,9 @@
 #include <cstring>
 
 #include "converter/passes/editor.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 
 namespace sinter::convert {
-
-int recognise_pair_rope(Graph& graph);  // recognise_pair_rope.cc
-void nest_halves(Graph& graph);         // recognise_partial_rope.cc
-int join_passed(Graph& graph);          // recognise_partial_rope.cc
 
 namespace {
 

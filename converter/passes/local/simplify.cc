@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "converter/passes/editor.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 
 namespace sinter::convert {
 namespace {

@@ -1,7 +1,7 @@
 // transposes: merges consecutive Transposes and Views, also Transposes with a View between them that divides
 // axes, removes those that do nothing, and turns a Transpose that moves only axes of size 1 into a View.
 #include "converter/passes/editor.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 
 namespace sinter::convert {
 namespace {

@@ -1,10 +1,12 @@
-#include "converter/passes/proofs/lift_attention.h"
-
+// Part of recognise-attention. Attention whose heads are the first of three axes, as torch.bmm computes it,
+// with values that are a view of some with a batch of 1: its products, its softmax and what is between them
+// get a first axis of 1, so that they read values of rank 4 as they are.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "converter/passes/editor.h"
+#include "converter/passes/passes.h"
 
 namespace sinter::convert {
 namespace {

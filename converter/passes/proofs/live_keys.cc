@@ -1,8 +1,9 @@
-#include "converter/passes/proofs/live_keys.h"
-
+// Part of recognise-attention for caches of a fixed size: Attention whose bias hides each key beyond a
+// position that is computed at run time gets the number of keys up to there, so that no others are read.
 #include <algorithm>
 
 #include "converter/passes/editor.h"
+#include "converter/passes/passes.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {

@@ -13,17 +13,13 @@
 #include <cmath>
 
 #include "converter/passes/editor.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 #include "converter/passes/proofs/attention_padding.h"
 #include "converter/passes/proofs/attention_scores.h"
 #include "converter/passes/proofs/attention_sinks.h"
-#include "converter/passes/proofs/lift_attention.h"
-#include "converter/passes/proofs/live_keys.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
-
-int raise_attention(Graph& graph);  // raise_attention.cc
 
 namespace {
 

@@ -7,7 +7,7 @@
 // gives NaN, and the other experts' sum is given here.
 #include <algorithm>
 
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 #include "converter/passes/proofs/chosen_experts.h"
 #include "runtime/core/op_enums.h"
 

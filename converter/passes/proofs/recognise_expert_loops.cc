@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <array>
 
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 #include "converter/passes/proofs/chosen_experts.h"
 #include "runtime/core/op_enums.h"
 

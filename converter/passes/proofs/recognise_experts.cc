@@ -10,14 +10,11 @@
 #include "converter/ir/low_bit_weights.h"
 #include "converter/ir/recipe.h"
 #include "converter/passes/editor.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 #include "converter/passes/proofs/chosen_experts.h"
 #include "runtime/core/narrow_weights.h"
 
 namespace sinter::convert {
-
-int recognise_expert_loops(Graph& graph);   // recognise_expert_loops.cc
-int recognise_dense_experts(Graph& graph);  // recognise_dense_experts.cc
 
 namespace {
 

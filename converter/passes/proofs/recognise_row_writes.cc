@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "converter/passes/editor.h"
-#include "converter/passes/proofs/live_keys.h"
+#include "converter/passes/passes.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "converter/ir/op_traits.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/passes.h"
 #include "converter/quantize/integers/byte_tables.h"
 
 namespace sinter::convert {
