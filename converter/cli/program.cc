@@ -19,7 +19,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/diagnostics/printable.h"
-#include "converter/quantize/weights/weight_memory.h"
+#include "converter/ir/weight_memory.h"
 #include "platforms/simd/simd_kernels.h"
 
 namespace sinter::convert {

@@ -9,7 +9,7 @@
 #include "converter/import/caches/narrow_caches.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/deep_copy.h"
-#include "converter/quantize/ranges/quant_params.h"
+#include "converter/ir/quant_params.h"
 
 namespace sinter::convert {
 Arrays in_float64(const Arrays& arrays) {

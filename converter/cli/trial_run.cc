@@ -15,7 +15,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/call_view.h"
 #include "converter/ir/op_traits.h"
-#include "converter/quantize/ranges/quant_params.h"
+#include "converter/ir/quant_params.h"
 #include "converter/quantize/samples/made_up_inputs.h"
 
 namespace sinter::convert {

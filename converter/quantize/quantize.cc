@@ -9,6 +9,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/ir/op_traits.h"
+#include "converter/ir/weight_memory.h"
 #include "converter/quantize/integers/given_integers.h"
 #include "converter/quantize/quantizer.h"
 #include "converter/quantize/ranges/kept_packings.h"
@@ -16,7 +17,6 @@
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/search/cheaper_in_float.h"
 #include "converter/quantize/search/plan_for_shapes.h"
-#include "converter/quantize/weights/weight_memory.h"
 #include "converter/quantize/weights/weight_only.h"
 
 namespace sinter::convert {

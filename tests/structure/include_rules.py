@@ -98,6 +98,11 @@ THIRD_PARTY = [
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 # Applications include these, so macros need names that theirs do not have.
 PUBLIC = ("runtime/include/", "application/include/", "runtime/core/", "runtime/backend/", "schemas/")
+# Sources of the converter declare no function of another source: that would be an include that no rule sees.
+DECLARATION = re.compile(r"^(?!return|using|typedef|extern|friend|static_assert)[A-Za-z_][\w:<>,&* ]*[ *&](\w+)\([^;{}]*\)(?: const)?;", re.M)
+# Where the functions of the passes are defined: quantization is above the passes.
+PASS = re.compile(r"^SINTER_PASS\((\w+)", re.M)
+PASS_AREAS = ("converter/ir/", "converter/passes/")
 MACRO = re.compile(r"^\s*#\s*define\s+(?!SINTER_)(\w+)")
 OURS = re.compile(r"^(schemas|runtime|platforms|converter|python|tests|bench)/")
 
@@ -147,16 +152,36 @@ def breaches_of(path, text):
                 yield number, f"{target} belongs to {', '.join(areas)} only"
 
 
+def hand_declarations_of(path, text):
+    """Yields (line number, message) for every function that a source of the converter or its tests declares, but not defines."""
+    if not path.startswith(("converter/", "tests/unit/")) or not path.endswith(".cc"):
+        return
+    for match in DECLARATION.finditer(text):
+        name = match.group(1)
+        if not re.search(rf"^[A-Za-z_][^\n;]*[ *&:]{name}\([^;]*?\) (?:const )?\{{", text[match.end():], re.M):
+            yield text.count("\n", 0, match.start()) + 1, f"{name}() is declared by hand; include its header"
+
+
+def check_passes(root):
+    """The passes whose functions are not defined in converter/ir/ or converter/passes/."""
+    sources = "".join(f.read_text() for area in PASS_AREAS for f in sorted((root / area).rglob("*.cc")))
+    rows = (root / "converter/passes/passes.def").read_text()
+    return [f"converter/passes/passes.def: {name}() is not defined in {' or '.join(PASS_AREAS)}"
+            for name in PASS.findall(rows) if not re.search(rf"^int {name}\(Graph& graph\) \{{", sources, re.M)]
+
+
 def check(root):
     root = Path(root)
-    count, found = 0, []
+    count, found = 0, check_passes(root)
     for top in ("schemas", "runtime", "platforms", "application", "converter", "python", "tests", "bench", "examples"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in (".h", ".cc", ".def", ".inc") or "generated" in file.parts:
                 continue
             path = file.relative_to(root).as_posix()
             count += 1
-            found += [f"{path}:{n}: {m}" for n, m in breaches_of(path, file.read_text(errors="replace"))]
+            text = file.read_text(errors="replace")
+            found += [f"{path}:{n}: {m}" for check_file in (breaches_of, hand_declarations_of)
+                      for n, m in check_file(path, text)]
     return count, found
 
 
@@ -187,6 +212,10 @@ def self_test():
         ("converter/quantize/weights/a.cc", '#include "converter/plan/planner.h"', False),
         ("converter/quantize/weights/a.cc", '#include "converter/convert.h"', True),
         ("converter/passes/a.cc", '#include "platforms/xnnpack/conv.h"', True),
+        ("converter/passes/a.cc", '#include "converter/quantize/quantize.h"', True),
+        ("converter/passes/a.cc", "int integer_form(Graph& graph);", True),
+        ("converter/passes/a.cc", "int sweep(Graph& graph);\nint sweep(Graph& graph) { return 0; }", False),
+        ("converter/passes/a.h", "int integer_form(Graph& graph);", False),
         ("converter/cli/a.cc", '#include "platforms/xnnpack/backend.h"', False),
         ("converter/import/a.cc", '#include "converter/import/read/onnx.pb.h"', False),
         ("converter/import/lower/a.cc", '#include "converter/types/promote.h"', True),
@@ -200,7 +229,7 @@ def self_test():
     ]
     bad = 0
     for path, line, expected in cases:
-        if bool(list(breaches_of(path, line))) != expected:
+        if bool([*breaches_of(path, line), *hand_declarations_of(path, line)]) != expected:
             print(f"self-test: {path}: {line}: expected {'a breach' if expected else 'no breach'}")
             bad += 1
     return bad

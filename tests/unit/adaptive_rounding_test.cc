@@ -6,8 +6,8 @@
 
 #include <random>
 
+#include "converter/ir/integer_weights.h"
 #include "converter/quantize/samples/sample_list.h"
-#include "converter/quantize/weights/integer_weights.h"
 #include "converter/quantize/weights/product_inputs.h"
 #include "converter/quantize/weights/product_weights.h"
 #include "converter/quantize/weights/weight_rounding.h"

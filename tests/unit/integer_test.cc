@@ -2,12 +2,12 @@
 // compared by tests/quantize/.)
 #include <gmock/gmock.h>
 
+#include "converter/ir/integer_weights.h"
+#include "converter/passes/integers/integer_form.h"
 #include "converter/passes/pass.h"
 #include "converter/quantize/integers/insert_quantizers.h"
-#include "converter/quantize/integers/integer_form.h"
 #include "converter/quantize/integers/table_functions.h"
 #include "converter/quantize/integers/unsuited_operations.h"
-#include "converter/quantize/weights/integer_weights.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert::testing {

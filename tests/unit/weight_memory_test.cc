@@ -1,9 +1,9 @@
 // What is remembered is what the constant gives, for as long as it lives and within the bytes that there are.
-#include "converter/quantize/weights/weight_memory.h"
+#include "converter/ir/weight_memory.h"
 
 #include <gtest/gtest.h>
 
-#include "converter/quantize/weights/integer_weights.h"
+#include "converter/ir/integer_weights.h"
 
 namespace sinter::convert {
 namespace {

@@ -8,20 +8,20 @@
 // float32 up to 2^24.
 #include <algorithm>
 #include <map>
+#include <numeric>
 
-#include "converter/ir/integer_range.h"
+#include "converter/ir/integer_weights.h"
 #include "converter/passes/editor.h"
+#include "converter/passes/integers/integer_rows.h"
 #include "converter/passes/local/cast_sums.h"
 #include "converter/passes/passes.h"
 
 namespace sinter::convert {
 namespace {
 
-// Constant weights, whose first axis is that of the columns, as int8 less a zero point.
-struct ByteWeights {
-  ConstantPtr bytes;
-  int64_t zero = 0;         // int8
-  bool lowest = false;      // some number is -128
+// Constant weights, whose first axis is that of the columns.
+struct ColumnWeights {
+  IntegerWeights integers;  // with one zero point at most
   std::vector<float> sums;  // of each column, less its zero points
 };
 
@@ -48,7 +48,7 @@ class DynamicProducts {
     bool zeros = false;
     const int quantize = quantizer(moved >= 0 ? e_.node(moved).inputs[0] : node.inputs[0], &zeros);
     if (quantize < 0) return;
-    const auto weights = byte_weights(e_.value(node.inputs[1]).constant);
+    const auto weights = column_weights(e_.value(node.inputs[1]).constant);
     if (!weights) return;
     const auto x = quantized(quantize);
     if (!x) return;
@@ -60,13 +60,13 @@ class DynamicProducts {
     if (numbers == kAbsent) return;
     const auto columns = static_cast<int64_t>(weights->sums.size());
     std::vector<ValueId> inputs{
-        numbers, e_.constant(weights->bytes),
+        numbers, e_.constant(weights->integers.q),
         e_.constant(
             Constant::owned(DType::kInt32, {columns}, Bytes(static_cast<size_t>(columns) * sizeof(int32_t)))),
         e_.constant(vector_of<float>(DType::kFloat32, {1.0f}))};
-    if (weights->zero != 0)
-      inputs.push_back(e_.constant(vector_of<int8_t>(DType::kInt8, {static_cast<int8_t>(weights->zero)})));
-    const ValueId products = e_.insert(n, integer_attrs(node, *weights), inputs);
+    if (const auto& zeros_of = weights->integers.zeros; !zeros_of.empty())
+      inputs.push_back(e_.constant(vector_of<int8_t>(DType::kInt8, zeros_of)));
+    const ValueId products = e_.insert(n, integer_attrs(node, weights->integers.wide), inputs);
     const ValueId steps = e_.insert(n, CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {zero});
     if (products == kAbsent || steps == kAbsent) return;
     e_.graph().value(products).bounded_dims = e_.value(sum).bounded_dims;
@@ -79,18 +79,13 @@ class DynamicProducts {
     if (difference != kAbsent) e_.replace(n, e_.node(turn).attrs, {difference});
   }
 
-  static OpAttrs integer_attrs(const Node& node, const ByteWeights& weights) {
-    const auto to = static_cast<int64_t>(DType::kFloat32);
-    if (const auto* a = node.as<ConvAttrs>()) {
-      QConvAttrs q{};
-      q.strides = a->strides, q.dilations = a->dilations, q.group = a->group;
-      for (int i = 0; i < a->pads.size(); ++i) q.pads.push(0);
-      q.to = to, q.wide_weights = weights.lowest;
-      return q;
-    }
-    QFullyConnectedAttrs q{};
-    q.to = to, q.wide_weights = weights.lowest;
-    return q;
+  // Nothing is beyond the edges of an x that is padded.
+  static OpAttrs integer_attrs(const Node& node, bool wide) {
+    OpAttrs attrs =
+        integer_product(node, {.to = static_cast<int64_t>(DType::kFloat32), .wide = wide ? 1 : 0});
+    if (auto* q = std::get_if<QConvAttrs>(&attrs))
+      for (int i = 0; i < q->pads.size(); ++i) q->pads[i] = 0;
+    return attrs;
   }
 
   // What is beyond the edges is the zero point, which is a number of the run: it is padded, so that no
@@ -144,29 +139,19 @@ class DynamicProducts {
     return quantized_[quantize] = {results[0], results[2]};
   }
 
-  static std::optional<ByteWeights> byte_weights(const ConstantPtr& numbers) {
-    const auto range = integer_range(*numbers);
-    if (numbers->dims().size() < 2 || numbers->size() == 0 || !range || range->high - range->low > 255)
-      return std::nullopt;
+  static std::optional<ColumnWeights> column_weights(const ConstantPtr& numbers) {
+    if (numbers->dims().size() < 2 || numbers->size() == 0) return std::nullopt;
     // Sums of products of int8, and sums of weights in float32, are exact.
     const int64_t columns = numbers->dims()[0], depth = numbers->size() / columns;
     if (depth > (int64_t{1} << 24) / 256) return std::nullopt;
-    ByteWeights w;
-    // As near to 0 as it may be.
-    const int64_t less = std::clamp<int64_t>(0, range->high - 127, range->low + 128);
-    w.zero = -less;
-    if (w.zero < -128 || w.zero > 127) return std::nullopt;
-    ConstantPtr at_zero = numbers;
-    if (less != 0) at_zero = evaluated(SubAttrs{}, {numbers, Constant::scalar_int(DType::kInt32, less)});
-    if (at_zero != nullptr) w.bytes = evaluated(CastAttrs{static_cast<int64_t>(DType::kInt8), 1}, {at_zero});
-    if (w.bytes == nullptr) return std::nullopt;
-    const LoadedBytes loaded = w.bytes->load();
+    auto integers = byte_weights(numbers);
+    if (!integers) return std::nullopt;
+    ColumnWeights w{std::move(*integers), {}};
+    const int64_t zeros = w.integers.zeros.empty() ? 0 : depth * w.integers.zeros[0];
+    const LoadedBytes loaded = w.integers.q->load();
     const auto* at = reinterpret_cast<const int8_t*>(loaded.bytes.data());
-    for (int64_t c = 0; c < columns; ++c, at += depth) {
-      int64_t sum = 0;
-      for (int64_t k = 0; k < depth; ++k) sum += at[k], w.lowest |= at[k] == -128;
-      w.sums.push_back(static_cast<float>(sum - depth * w.zero));
-    }
+    for (int64_t c = 0; c < columns; ++c, at += depth)
+      w.sums.push_back(static_cast<float>(std::accumulate(at, at + depth, -zeros)));
     return w;
   }
 

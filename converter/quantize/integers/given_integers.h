@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "converter/ir/graph.h"
-#include "converter/quantize/ranges/quant_params.h"
+#include "converter/ir/quant_params.h"
 
 namespace sinter::convert {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "converter/cost/node_cost.h"
-#include "converter/quantize/ranges/quant_params.h"
+#include "converter/ir/quant_params.h"
 
 namespace sinter::convert {
 

@@ -8,9 +8,9 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
+#include "converter/ir/quant_params.h"
 #include "converter/passes/editor.h"
-#include "converter/quantize/integers/byte_tables.h"
-#include "converter/quantize/ranges/quant_params.h"
+#include "converter/passes/integers/byte_tables.h"
 
 namespace sinter::convert {
 namespace {

@@ -1,7 +1,7 @@
 #include "converter/quantize/integers/value_scales.h"
 
 #include "converter/passes/editor.h"
-#include "converter/quantize/integers/integer_form.h"
+#include "converter/passes/integers/integer_form.h"
 
 namespace sinter::convert {
 namespace {

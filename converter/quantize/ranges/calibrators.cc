@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "converter/quantize/weights/integer_weights.h"
+#include "converter/ir/integer_weights.h"
 
 namespace sinter::convert {
 namespace {

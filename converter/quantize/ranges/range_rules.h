@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "converter/ir/quant_params.h"
 #include "converter/quantize/ranges/calibrators.h"
-#include "converter/quantize/ranges/quant_params.h"
 #include "converter/quantize/ranges/useful_ranges.h"
 
 namespace sinter::convert {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "converter/ir/op_traits.h"
-#include "converter/quantize/integers/integer_form.h"
+#include "converter/passes/integers/integer_form.h"
 #include "converter/quantize/integers/table_functions.h"
 #include "converter/quantize/ranges/calibrators.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "converter/ir/op_traits.h"
-#include "converter/quantize/integers/integer_form.h"
+#include "converter/passes/integers/integer_form.h"
 
 namespace sinter::convert {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "converter/quantize/weights/integer_weights.h"
+#include "converter/ir/integer_weights.h"
 
 namespace sinter::convert {
 namespace {

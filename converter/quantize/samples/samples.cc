@@ -7,7 +7,7 @@
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/op_traits.h"
-#include "converter/quantize/ranges/quant_params.h"
+#include "converter/ir/quant_params.h"
 #include "converter/quantize/samples/damaged_files.h"
 #include "converter/quantize/samples/listed_samples.h"
 #include "converter/quantize/samples/sample_streams.h"

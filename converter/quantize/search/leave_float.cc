@@ -7,7 +7,7 @@
 #include <set>
 
 #include "converter/ir/op_traits.h"
-#include "converter/quantize/integers/integer_form.h"
+#include "converter/passes/integers/integer_form.h"
 #include "converter/quantize/search/cheaper_in_float.h"
 
 namespace sinter::convert {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/quantize/ranges/quant_params.h"
+#include "converter/ir/quant_params.h"
 #include "runtime/core/tensor_view.h"
 
 namespace sinter::convert {

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "converter/ir/quant_params.h"
 #include "converter/quantize/ranges/observe.h"
-#include "converter/quantize/ranges/quant_params.h"
 #include "converter/quantize/work_left.h"
 
 namespace sinter::convert {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "converter/passes/integers/integer_form.h"
 #include "converter/passes/pass.h"
 #include "converter/quantize/integers/given_integers.h"
-#include "converter/quantize/integers/integer_form.h"
 #include "converter/quantize/weights/product_weights.h"
 #include "converter/quantize/weights/weight_only.h"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "converter/ir/op_traits.h"
-#include "converter/quantize/integers/integer_form.h"
+#include "converter/passes/integers/integer_form.h"
 #include "converter/quantize/weights/product_inputs.h"
 #include "converter/quantize/weights/product_weights.h"
 

@@ -1,4 +1,4 @@
-#include "converter/quantize/weights/weight_memory.h"
+#include "converter/ir/weight_memory.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
-#include "converter/quantize/integers/integer_form.h"
+#include "converter/passes/integers/integer_form.h"
 
 #include <algorithm>
 
 #include "converter/ir/op_traits.h"
+#include "converter/passes/integers/byte_tables.h"
 #include "converter/passes/passes.h"
-#include "converter/quantize/integers/byte_tables.h"
 
 namespace sinter::convert {
 

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "converter/ir/quant_params.h"
 #include "converter/passes/editor.h"
-#include "converter/quantize/ranges/quant_params.h"
 
 namespace sinter::convert {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "converter/ir/op_traits.h"
-#include "converter/quantize/integers/integer_form.h"
+#include "converter/passes/integers/integer_form.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {

@@ -1,10 +1,10 @@
-#include "converter/quantize/integers/byte_tables.h"
+#include "converter/passes/integers/byte_tables.h"
 
 #include <algorithm>
 
 #include "converter/ir/op_traits.h"
+#include "converter/ir/quant_params.h"
 #include "converter/passes/editor.h"
-#include "converter/quantize/ranges/quant_params.h"
 
 namespace sinter::convert {
 namespace {

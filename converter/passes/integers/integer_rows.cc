@@ -1,4 +1,4 @@
-#include "converter/quantize/integers/integer_rows.h"
+#include "converter/passes/integers/integer_rows.h"
 
 #include "runtime/core/integer_limits.h"
 #include "runtime/core/op_enums.h"

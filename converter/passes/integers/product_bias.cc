@@ -1,4 +1,4 @@
-#include "converter/quantize/integers/product_bias.h"
+#include "converter/passes/integers/product_bias.h"
 
 #include <algorithm>
 #include <cmath>

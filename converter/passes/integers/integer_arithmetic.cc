@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "converter/quantize/integers/integer_form.h"
-#include "converter/quantize/integers/integer_rows.h"
-#include "converter/quantize/weights/integer_weights.h"
+#include "converter/ir/integer_weights.h"
+#include "converter/passes/integers/integer_form.h"
+#include "converter/passes/integers/integer_rows.h"
 #include "runtime/core/integer_limits.h"
 #include "runtime/core/op_enums.h"
 

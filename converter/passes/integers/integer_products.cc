@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "converter/quantize/integers/integer_form.h"
-#include "converter/quantize/integers/integer_rows.h"
-#include "converter/quantize/integers/product_bias.h"
-#include "converter/quantize/weights/integer_weights.h"
+#include "converter/ir/integer_weights.h"
+#include "converter/passes/integers/integer_form.h"
+#include "converter/passes/integers/integer_rows.h"
+#include "converter/passes/integers/product_bias.h"
 #include "runtime/core/integer_limits.h"
 
 namespace sinter::convert {
@@ -30,36 +30,11 @@ std::optional<Product> product_of(const Node& node, const Dims& weights) {
   return std::nullopt;
 }
 
-// The integer row's attributes; the caller fills in zero points and bounds.
-struct Integers {
-  int64_t x_zero = 0, y_zero = 0, q_min = -128, q_max = 127, to = 0, wide = 0;
-};
-
 template <class Q>
-Q with(Q q, const Integers& i) {
+Q with(Q q, const ProductIntegers& i) {
   q.x_zero = i.x_zero, q.y_zero = i.y_zero, q.q_min = i.q_min, q.q_max = i.q_max, q.to = i.to;
   q.wide_weights = i.wide;
   return q;
-}
-
-OpAttrs integer_attrs(const Node& node, const Integers& i) {
-  if (const auto* a = node.as<ConvAttrs>()) {
-    QConvAttrs q{};
-    q.strides = a->strides, q.dilations = a->dilations, q.pads = a->pads, q.group = a->group;
-    return with(q, i);
-  }
-  if (const auto* a = node.as<DepthwiseConvAttrs>()) {
-    QDepthwiseConvAttrs q{};
-    q.strides = a->strides, q.dilations = a->dilations, q.pads = a->pads;
-    return with(q, i);
-  }
-  if (const auto* a = node.as<ConvTransposeAttrs>()) {
-    QConvTransposeAttrs q{};
-    q.strides = a->strides, q.dilations = a->dilations, q.pads = a->pads, q.group = a->group;
-    q.output_padding = a->output_padding;
-    return with(q, i);
-  }
-  return with(QFullyConnectedAttrs{}, i);
 }
 
 template <class T>
@@ -68,7 +43,7 @@ ConstantPtr vector_of(DType dtype, const std::vector<T>& items) {
 }
 
 // The result's zero point and bounds: those of the type, of the product's own clamp, and of one behind.
-void set_bounds(const Product& p, const QuantParams& y, const ClampAttrs* behind, Integers* i) {
+void set_bounds(const Product& p, const QuantParams& y, const ClampAttrs* behind, ProductIntegers* i) {
   const QuantRange range = quant_range(y.type);
   i->y_zero = y.zero_point;
   i->q_min = p.act_min == -kInfinity ? range.min : y.quantize(p.act_min);
@@ -128,7 +103,7 @@ std::vector<int8_t> bytes_of(const Constant& c) {
 // nullopt: some sum may leave the accumulator, or a multiplier its limits. `i` has the bounds of an integer
 // result. `rounds`: biases become whole steps.
 std::optional<Sums> sums_of(const IntegerWeights& w, int64_t axis, const QuantParams& x, const QuantParams& y,
-                            const Integers& i, const std::vector<double>& bias, bool rounds) {
+                            const ProductIntegers& i, const std::vector<double>& bias, bool rounds) {
   const bool integer = y.type != DType::kFloat32;
   const auto reach = static_cast<double>(
       std::max(quant_range(x.type).max - x.zero_point, x.zero_point - quant_range(x.type).min));
@@ -167,6 +142,26 @@ std::optional<Sums> sums_of(const IntegerWeights& w, int64_t axis, const QuantPa
 
 }  // namespace
 
+OpAttrs integer_product(const Node& node, const ProductIntegers& i) {
+  if (const auto* a = node.as<ConvAttrs>()) {
+    QConvAttrs q{};
+    q.strides = a->strides, q.dilations = a->dilations, q.pads = a->pads, q.group = a->group;
+    return with(q, i);
+  }
+  if (const auto* a = node.as<DepthwiseConvAttrs>()) {
+    QDepthwiseConvAttrs q{};
+    q.strides = a->strides, q.dilations = a->dilations, q.pads = a->pads;
+    return with(q, i);
+  }
+  if (const auto* a = node.as<ConvTransposeAttrs>()) {
+    QConvTransposeAttrs q{};
+    q.strides = a->strides, q.dilations = a->dilations, q.pads = a->pads, q.group = a->group;
+    q.output_padding = a->output_padding;
+    return with(q, i);
+  }
+  return with(QFullyConnectedAttrs{}, i);
+}
+
 bool IntegerForm::product(int n) {
   const Node node = e.node(n);
   if (node.inputs.size() < 2 || !e.graph().is_constant(node.inputs[1])) return false;
@@ -183,7 +178,7 @@ bool IntegerForm::product(int n) {
   const int clamp = consumer >= 0 ? clamp_behind(consumer) : -1;
   std::vector<double> bias(w->scales.size(), 0);
   if (has_bias) bias = e.value(node.inputs[2]).constant->as_doubles();
-  Integers i;
+  ProductIntegers i;
   i.x_zero = x->params.zero_point;
   QuantParams y;
   y.type = DType::kFloat32;
@@ -217,10 +212,10 @@ bool IntegerForm::product(int n) {
   if (!sums->zeros.empty()) inputs.push_back(add(vector_of(DType::kInt8, sums->zeros), ".zeros"));
   const bool clamps = p->act_min != -kInfinity || p->act_max != kInfinity;
   if (consumer < 0 && !clamps && !apart) {
-    e.replace(n, integer_attrs(node, i), inputs);
+    e.replace(n, integer_product(node, i), inputs);
     return true;
   }
-  const ValueId q = e.insert(n, integer_attrs(node, i), inputs);
+  const ValueId q = e.insert(n, integer_product(node, i), inputs);
   if (q == kAbsent) return false;
   if (apart) {
     e.replace(n, AddAttrs{p->act_min, p->act_max}, {q, node.inputs[2]});

@@ -1,4 +1,4 @@
-#include "converter/quantize/ranges/quant_params.h"
+#include "converter/ir/quant_params.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "converter/quantize/integers/integer_form.h"
+#include "converter/passes/integers/integer_form.h"
 #include "runtime/core/op_enums.h"
 #include "runtime/core/resize_taps.h"
 

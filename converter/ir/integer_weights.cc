@@ -1,10 +1,12 @@
-#include "converter/quantize/weights/integer_weights.h"
+#include "converter/ir/integer_weights.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "converter/ir/builder.h"
+#include "converter/ir/integer_range.h"
 #include "converter/ir/low_bit_parts.h"
-#include "converter/quantize/weights/weight_memory.h"
+#include "converter/ir/weight_memory.h"
 
 namespace sinter::convert {
 namespace {
@@ -175,6 +177,22 @@ std::shared_ptr<const IntegerWeights> integer_weights(const ConstantPtr& constan
                return FoundIntegers{std::make_shared<const IntegerWeights>(std::move(*found))};
              })
       ->weights;
+}
+
+std::optional<IntegerWeights> byte_weights(const ConstantPtr& numbers) {
+  const auto range = integer_range(*numbers);
+  if (!range || range->high - range->low > 255) return std::nullopt;
+  const int64_t less = std::clamp<int64_t>(0, range->high - 127, range->low + 128);
+  if (less < -127 || less > 128) return std::nullopt;
+  IntegerWeights w;
+  if (less != 0) w.zeros.push_back(static_cast<int8_t>(-less));
+  ConstantPtr at_zero = numbers;
+  if (less != 0) at_zero = evaluated(SubAttrs{}, {numbers, Constant::scalar_int(DType::kInt32, less)});
+  if (at_zero != nullptr) w.q = evaluated(CastAttrs{static_cast<int64_t>(DType::kInt8), 1}, {at_zero});
+  if (w.q == nullptr) return std::nullopt;
+  const LoadedBytes loaded = w.q->load();
+  w.wide = std::find(loaded.bytes.begin(), loaded.bytes.end(), std::byte{0x80}) != loaded.bytes.end();
+  return w;
 }
 
 ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis, const std::vector<double>& least) {

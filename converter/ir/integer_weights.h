@@ -52,6 +52,10 @@ int whole_steps(const std::vector<double>& items, double largest);
 // product: because it was dequantized, or because its values show it. Null: it is not.
 std::shared_ptr<const IntegerWeights> integer_weights(const ConstantPtr& constant, int64_t axis);
 
+// Integers of any type as int8 less one zero point, as near to 0 as it may be; without scales and magnitudes.
+// nullopt: they span more than 8 bits.
+std::optional<IntegerWeights> byte_weights(const ConstantPtr& numbers);
+
 // Weights of every channel as whole numbers of steps, at most 127 of them, in float32 again: their own steps
 // if they have some (adaptive_rounding.h). Steps are at least `least`, if given.
 ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis, const std::vector<double>& least = {});

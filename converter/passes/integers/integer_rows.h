@@ -17,4 +17,11 @@ bool has_integer_row(const Graph& graph, const Node& node, DType type);
 // The elements that each element of the result is a sum or mean of; 0: the node is neither.
 int64_t summed_elements(const Graph& graph, const Node& node);
 
+// Zero points, bounds and type of an integer product's result, and whether a weight is -128.
+struct ProductIntegers {
+  int64_t x_zero = 0, y_zero = 0, q_min = -128, q_max = 127, to = 0, wide = 0;
+};
+// The attributes of the integer row of Conv, DepthwiseConv, ConvTranspose or FullyConnected.
+OpAttrs integer_product(const Node& node, const ProductIntegers& integers);
+
 }  // namespace sinter::convert

@@ -1,7 +1,7 @@
 // uint8 becomes int8 by moving the zero point by 128: the device computes with signed integers. Values that
 // are public or read by others stay uint8, after a table.
 #include "converter/ir/op_traits.h"
-#include "converter/quantize/integers/integer_form.h"
+#include "converter/passes/integers/integer_form.h"
 
 namespace sinter::convert {
 namespace {
