@@ -28,6 +28,15 @@
 
 namespace sinter::convert {
 
+// The whole file before it takes its name, the plans of its profiles, and how each shape set was lowered.
+struct WrittenFile {
+  const std::filesystem::path& path;
+  std::span<const PlannedModel> plans;
+  std::span<const LoweringOptions> lowerings;
+};
+// A stage of the written file, which may rewrite it; what it throws leaves no file.
+using FileStage = std::function<void(const WrittenFile&)>;
+
 struct ConversionOptions {
   LoweringOptions lowering;
   // --shapes: an entry program for each, in this order. Empty: one, by `lowering` alone. Data to calibrate
@@ -70,11 +79,7 @@ struct ConversionOptions {
   std::string evaluate;       // samples to measure the result with
   Metric metric;
   LabelSource labels;  // of `evaluate`, where the metric has labels
-  // Called with the plans, how each shape set was lowered, and the whole file before the file takes its name;
-  // what it throws leaves no file.
-  std::function<void(std::span<const PlannedModel>, std::span<const LoweringOptions>,
-                     const std::filesystem::path&)>
-      check;
+  std::vector<FileStage> file_stages;
   // Called with the files of the model's external data, before anything is written. What it throws ends the
   // conversion.
   std::function<void(const std::vector<std::filesystem::path>&)> external_files;

@@ -7,15 +7,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "converter/cli/check_written.h"
 #include "converter/cli/commands.h"
 #include "converter/cli/convert_arguments.h"
 #include "converter/cli/convert_options.h"
 #include "converter/cli/device_places.h"
+#include "converter/cli/file_stages.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/input_data.h"
 #include "converter/cli/output_paths.h"
-#include "converter/cli/pack_command.h"
 #include "converter/cli/progress.h"
 #include "converter/cli/terminal.h"
 #include "converter/convert.h"
@@ -27,7 +26,6 @@
 #include "converter/report/conversion_report.h"
 #include "converter/report/quantize_report.h"
 #include "converter/report/summary.h"
-#include "converter/sign/rewrite_model.h"
 
 namespace sinter::convert {
 namespace {
@@ -105,11 +103,6 @@ void keep_freed_memory() {
 #endif
 }
 
-bool quantizes(const ConvertArguments& a) { return !a.quantize.empty() || !a.activations.empty(); }
-
-// --strict, and the trial of the written file gave a warning.
-struct RefusedByTrial {};
-
 void run_convert(const ConvertArguments& a, Outcome& outcome) {
   if (outcome.listener == nullptr) keep_freed_memory();  // Only in a program of its own.
   ConversionOptions options = conversion_options(a);
@@ -129,57 +122,13 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     check_outputs(written, data);
   };
   check_labels(a);
-  std::optional<PublicKey> signer;
-  const bool packs = a.pack || a.packed_only;
-  std::shared_ptr<const SecretKey> signs_packed;  // the file is packed first
-  if (!a.sign.empty()) {
-    const auto key = std::make_shared<const SecretKey>(SecretKey::read(a.sign));
-    signer = key->public_key();
-    (packs ? signs_packed : options.emit.signer) = key;
-  }
-  if (packs) check_packs_here(options.targets, a.packed_only);
-  PackedFile packed;
+  Diagnostics diagnostics;
+  FileStages file(a, options, diagnostics);
   Progress progress(stages_of(a), a.common.quiet, outcome.listener);
   options.progress = [&](const char* stage) { progress.begin(stage); };
   options.quantization.progress = [&](const Phase& phase, int64_t done, int64_t total,
                                       const std::optional<TimeLeft>& left) {
     progress.step(phase, done, total, left);
-  };
-  Diagnostics diagnostics;
-  nlohmann::json sizes;
-  options.check = [&](std::span<const PlannedModel> plans, std::span<const LoweringOptions> lowerings,
-                      const std::filesystem::path& file) {
-    std::vector<WrittenCheck> checks;
-    const size_t before = diagnostics.count(Severity::kWarning);
-    try {
-      const auto signed_by = options.emit.signer ? signer : std::nullopt;
-      const std::string not_compared =
-          quantizes(a) ? "--quantize and --activations round what the model does not" : "";
-      checks =
-          check_written(file, plans, {a.model, lowerings, signed_by, !a.no_trial, not_compared}, diagnostics);
-    } catch (const std::bad_alloc&) {
-      throw FileError(fmt::format("{}: this machine does not have enough memory to check it", a.model));
-    } catch (const std::exception& e) {
-      throw std::logic_error(fmt::format("the written file does not verify: {}", e.what()));
-    }
-    const auto json_of = [](const WrittenCheck& check) {
-      return nlohmann::json{{"arena_bytes", check.arena_bytes},
-                            {"session_bytes", check.session_bytes},
-                            {"session_created", check.session_created},
-                            {"trial", check.trial.to_json()}};
-    };
-    sizes = json_of(checks.front());
-    for (size_t i = 0; i < options.shape_sets.size(); ++i) {
-      sizes["shapes"].push_back(json_of(checks[i]));
-      sizes["shapes"].back()["set"] = options.shape_sets[i].text;
-    }
-    if (a.strict && diagnostics.count(Severity::kWarning) > before) throw RefusedByTrial{};
-    if (!packs) return;
-    packed = pack_model(file, file, {.only = a.packed_only, .custom_ops = options.lowering.custom_ops});
-    if (!signs_packed) return;
-    rewrite_model(LoadedModel(file, {}, LoadedModel::Reading::kInPieces, options.lowering.custom_ops).file(),
-                  {.key = signs_packed.get()}, file, {});
-    LoadedModel(file, signer, LoadedModel::Reading::kInPieces, options.lowering.custom_ops);
   };
   std::optional<ConversionReport> report;
   try {
@@ -199,9 +148,9 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   }
   nlohmann::json json = to_json(*report, diagnostics);
   json["model"] = a.model, json["out"] = a.out;
-  if (signer) json["key_id"] = signer->id();
-  if (packs) json["packed"] = packed.to_json();
-  if (!sizes.is_null()) json.update(sizes);
+  if (file.signer) json["key_id"] = file.signer->id();
+  if (file.packs()) json["packed"] = file.packed.to_json();
+  if (!file.sizes.is_null()) json.update(file.sizes);
   if (!report->withheld.empty()) {
     json["withheld"] = json["error"] = report->withheld;
     outcome.exit_code = 1;
@@ -232,11 +181,11 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   if (json.contains(a.metric) && !(report->quantized && report->quantized->accuracy))
     text += fmt::format("accuracy  {:.2f} %{}\n", 100 * json[a.metric].get<double>(),
                         options.metric.top == 1 ? "" : fmt::format(" (top {})", options.metric.top));
-  if (!report->stripes.empty() && sizes.contains("session_bytes"))
+  if (!report->stripes.empty() && file.sizes.contains("session_bytes"))
     text += fmt::format("session   {} bytes on this machine, including weights packed for each stripe\n",
-                        sizes["session_bytes"].get<size_t>());
-  if (packs) text += packed.to_text();
-  if (signer) text += fmt::format("signed    with key {}\n", signer->id());
+                        file.sizes["session_bytes"].get<size_t>());
+  if (file.packs()) text += file.packed.to_text();
+  if (file.signer) text += fmt::format("signed    with key {}\n", file.signer->id());
   if (outcome.takes_json(a.common))
     outcome.give(json, text);
   else if (!a.common.quiet)

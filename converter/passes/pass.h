@@ -29,6 +29,7 @@ struct PassOptions {
   std::string dump_after;  // name of a pass
   int stop_after = -1;     // run only the first N passes
   std::function<void(const std::string& text)> dump = nullptr;
+  bool runs_all() const { return disabled.empty() && stop_after < 0; }
 };
 
 struct PassReport {

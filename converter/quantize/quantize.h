@@ -128,6 +128,16 @@ std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded,
 Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
                           const QuantizeOptions& options);
 
+// --quantize int4w and the like, --activations int8, or both.
+struct WeightQuantization {
+  std::string mode;  // one of kWeightOnlyModes (weights/weight_only.h); empty: weights stay
+  int64_t block = 32;
+  bool round_activations = false;
+};
+// Measures on `samples` and on `evaluated`, which may be null.
+QuantizeSummary quantize_weights(Graph& graph, const WeightQuantization& how, SampleSource* samples,
+                                 SampleSource* evaluated, const QuantizeOptions& options);
+
 // Throws DataError where samples do not fit or make a run fail, UsageError for names that are not there.
 // `others`: the same model in other shapes, which take over all decisions (search/plan_for_shapes.h);
 // UsageError where they cannot.

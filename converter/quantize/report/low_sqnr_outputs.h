@@ -10,6 +10,7 @@
 namespace sinter::convert {
 
 inline constexpr double kLittleSignal = 20;  // dB
+inline constexpr int64_t kMostLookedAt = 8;  // samples that values are measured on
 // A remedy must gain this much, in dB, to be reported.
 inline constexpr double kWorthTelling = 0.5;
 
@@ -21,6 +22,10 @@ std::string cause_of(const NoiseSource& source, const std::vector<LayerReport>& 
 std::vector<LowOutput> low_by_layers(const std::vector<OutputNoise>& outputs, const Graph& rounded,
                                      const std::vector<LayerReport>& layers,
                                      const std::vector<LayerFate>& fates);
+
+// A remedy of the summary's result, by the noise of its outputs on the same samples.
+Suggestion& add_remedy(std::string flags, std::string what, std::vector<OutputNoise> outputs,
+                       QuantizeSummary* summary);
 
 // Settings that reach `wanted` come first, in the given order; then those that gain most.
 void rank_remedies(double wanted, std::vector<Suggestion>* remedies);

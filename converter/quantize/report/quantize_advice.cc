@@ -12,8 +12,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kMostLookedAt = 8;  // samples that values are measured on
-constexpr double kEnough = 24;        // dB to suggest where the SQNR is low
+constexpr double kEnough = 24;  // dB to suggest where the SQNR is low
 
 }  // namespace
 
@@ -68,17 +67,15 @@ void Quantizer::advise(const Graph& rounded) {
 }
 
 void Quantizer::measure_remedies(bool leaving) {
-  const double before = worst_of(summary_.outputs);
   const auto try_out = [&](std::string flags, std::string what, const Graph& graph) {
-    Suggestion remedy{std::move(flags), std::move(what), before, 0, {}, {}, {}};
     const Noise noise = judging().measure(graph);
-    remedy.after_db = noise.worst_db();
+    std::vector<OutputNoise> outputs;
     for (size_t i = 0; i < summary_.outputs.size(); ++i)
-      remedy.outputs.push_back({summary_.outputs[i].name, to_db(noise.outputs[i])});
+      outputs.push_back({summary_.outputs[i].name, to_db(noise.outputs[i])});
+    Suggestion& remedy = add_remedy(std::move(flags), std::move(what), std::move(outputs), &summary_);
     if (options_.max_drop && options_.accuracy) remedy.accuracy = options_.accuracy(graph);
     if (options_.evaluate && options_.min_sqnr)
       remedy.evaluated_db = worst_of(options_.evaluate(exact_, graph).outputs);
-    summary_.remedies.push_back(std::move(remedy));
   };
   if (leaving) {
     QuantizationPlan plan = plan_;

@@ -1,13 +1,16 @@
-#include "converter/plan_entries.h"
+// Each target gets a plan of all entries, and the file is written.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "converter/emit/debug_lines.h"
 #include "converter/ir/deep_copy.h"
 #include "converter/plan/choose_winograd.h"
 #include "converter/plan/common_state.h"
+#include "converter/stages/conversion.h"
+#include "converter/target/target_names.h"
 #include "converter/target/target_platforms.h"
 #include "runtime/backend/backend.h"
 
@@ -57,6 +60,14 @@ std::optional<PlannedModel> plan_for(const Target& target, std::shared_ptr<Graph
   return std::move(fitted.model);
 }
 
+// The number of steps of the first entry, with those of its bodies.
+size_t step_count(const PlannedModel& plan) {
+  const size_t end = plan.entries.size() > 1 ? plan.entries[1] : plan.programs.size();
+  size_t count = 0;
+  for (size_t p = 0; p < end; ++p) count += plan.programs[p].steps.size();
+  return count;
+}
+
 void describe_plan(const PlannedModel& plan, ConversionReport& report) {
   report.steps = step_count(plan);
   for (const PlannedProgram& program : plan.programs)
@@ -75,14 +86,55 @@ void describe_plan(const PlannedModel& plan, ConversionReport& report) {
   }
 }
 
-}  // namespace
-
-size_t step_count(const PlannedModel& plan) {
-  const size_t end = plan.entries.size() > 1 ? plan.entries[1] : plan.programs.size();
-  size_t count = 0;
-  for (size_t p = 0; p < end; ++p) count += plan.programs[p].steps.size();
-  return count;
+// The plan of all entries for one target, with the states of all at the same places. nullopt: one of them
+// does not fit --max-arena, or a state cannot be shared; report.withheld states it. The report describes the
+// first target's.
+std::optional<PlannedModel> plan_entries(Conversion& c, size_t number) {
+  const ConversionOptions& options = c.options;
+  const Target& target = options.targets[number];
+  const bool first = number == 0, last = number + 1 == options.targets.size();
+  const auto withhold = [&](size_t entry, std::string why) -> std::optional<PlannedModel> {
+    c.report.withheld = c.entries[entry].shapes.empty()
+                            ? std::move(why)
+                            : fmt::format("with --shapes \"{}\": {}", c.entries[entry].shapes, why);
+    return std::nullopt;
+  };
+  std::vector<PlannedModel> plans;
+  for (size_t i = 0; i < c.entries.size(); ++i) {
+    Graph& own = c.entries[i].graph;
+    std::optional<PlannedModel> plan =
+        plan_for(target, last ? std::make_shared<Graph>(std::move(own)) : deep_copy(own), options, c.report);
+    if (!plan) return withhold(i, std::move(c.report.withheld));
+    plans.push_back(std::move(*plan));
+  }
+  c.report.withheld = give_states_common_places(plans);
+  if (!c.report.withheld.empty()) return std::nullopt;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const PlannedProgram& entry = plans[i].programs.front();
+    if (options.max_arena && entry.arena_bytes > *options.max_arena)
+      return withhold(i, fmt::format("--max-arena {}: the arena has {} bytes where all shape sets have their "
+                                     "states at the same places; allow this size",
+                                     *options.max_arena, entry.arena_bytes));
+    if (first && !c.entries[i].shapes.empty())
+      c.report.entries.push_back(
+          {c.entries[i].shapes, step_count(plans[i]), total(multiply_adds(*entry.graph)), entry.arena_bytes});
+  }
+  if (first) {
+    describe_plan(plans.front(), c.report);
+    if (options.details) c.report.plan = std::make_shared<const PlannedModel>(plans.front());
+  }
+  PlannedModel all = std::move(plans.front());
+  for (size_t i = 1; i < plans.size(); ++i) add_entry(all, std::move(plans[i]));
+  return all;
 }
+
+bool fits_any_machine(const std::string& target) {
+  std::string fault;
+  const std::optional<Target> parsed = parse_target(target, &fault);
+  return parsed && parsed->architecture == Architecture::kPortable;
+}
+
+}  // namespace
 
 std::vector<const Platform*> platforms_to_plan(const Target& target, const ConversionOptions& options) {
   std::vector<const Platform*> platforms = platforms_serving(target);
@@ -102,41 +154,33 @@ std::vector<const Platform*> platforms_to_plan(const Target& target, const Conve
   return platforms;
 }
 
-std::optional<PlannedModel> plan_entries(const Target& target, const std::vector<Entry>& entries,
-                                         const std::function<std::shared_ptr<Graph>(size_t)>& graph_of,
-                                         bool first_target, const ConversionOptions& options,
-                                         ConversionReport& report) {
-  const auto withhold = [&](size_t entry, std::string why) -> std::optional<PlannedModel> {
-    report.withheld = entries[entry].shapes.empty()
-                          ? std::move(why)
-                          : fmt::format("with --shapes \"{}\": {}", entries[entry].shapes, why);
-    return std::nullopt;
-  };
-  std::vector<PlannedModel> plans;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    std::optional<PlannedModel> plan = plan_for(target, graph_of(i), options, report);
-    if (!plan) return withhold(i, std::move(report.withheld));
-    plans.push_back(std::move(*plan));
+bool plan(Conversion& c) {
+  for (Entry& entry : c.entries) compact_values(entry.graph);
+  c.report.ledger = c.graph().ledger;
+  for (size_t i = 0; i < c.options.targets.size(); ++i) {
+    std::optional<PlannedModel> plan = plan_entries(c, i);
+    if (!plan) return true;
+    c.plans.push_back(std::move(*plan));
   }
-  report.withheld = give_states_common_places(plans);
-  if (!report.withheld.empty()) return std::nullopt;
-  for (size_t i = 0; i < plans.size(); ++i) {
-    const PlannedProgram& entry = plans[i].programs.front();
-    if (options.max_arena && entry.arena_bytes > *options.max_arena)
-      return withhold(i, fmt::format("--max-arena {}: the arena has {} bytes where all shape sets have their "
-                                     "states at the same places; allow this size",
-                                     *options.max_arena, entry.arena_bytes));
-    if (first_target && !entries[i].shapes.empty())
-      report.entries.push_back(
-          {entries[i].shapes, step_count(plans[i]), total(multiply_adds(*entry.graph)), entry.arena_bytes});
-  }
-  if (first_target) {
-    describe_plan(plans.front(), report);
-    if (options.details) report.plan = std::make_shared<const PlannedModel>(plans.front());
-  }
-  PlannedModel all = std::move(plans.front());
-  for (size_t i = 1; i < plans.size(); ++i) add_entry(all, std::move(plans[i]));
-  return all;
+  // Sessions take the first that fits their machine.
+  std::stable_sort(c.plans.begin(), c.plans.end(), [](const PlannedModel& a, const PlannedModel& b) {
+    return fits_any_machine(a.target) < fits_any_machine(b.target);
+  });
+  for (const PlannedModel& plan : c.plans)
+    c.report.profiles.push_back({plan.target, step_count(plan), plan.programs.front().arena_bytes});
+  return true;
+}
+
+bool write(Conversion& c) {
+  EmitOptions emit = c.options.emit;
+  emit.debug_text =
+      to_lines(*c.report.ledger) + to_lines(c.report.fates, *c.plans.front().programs.front().graph);
+  if (!c.options.file_stages.empty())
+    emit.check = [&](const std::filesystem::path& file) {
+      for (const FileStage& stage : c.options.file_stages) stage({file, c.plans, c.lowerings});
+    };
+  c.report.file = emit_model(c.plans, c.out, emit);
+  return true;
 }
 
 }  // namespace sinter::convert
