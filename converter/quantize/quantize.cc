@@ -63,11 +63,11 @@ Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions&
   plan_.left.cpu = options.cpu;
   summary_.cpu = options.cpu;
   plan_.left.integer_ports = options.integer_ports;
-}
-
-bool Quantizer::enabled(const Technique& technique) const {
-  return std::find(options_.disabled.begin(), options_.disabled.end(), technique.name) ==
-         options_.disabled.end();
+  for (const Turn& turn : all_turns()) {
+    if (std::ranges::count(options.disabled, turn.technique->name) > 0) continue;
+    turns_.push_back(turn);
+    if (turn.permission != nullptr) this->*turn.permission = true;
+  }
 }
 
 double Quantizer::measured(const QuantizationPlan& plan, Part part) const {
@@ -113,12 +113,13 @@ QuantizeSummary Quantizer::run() {
   half_.reset();
   expect_refit(summary_.samples * 5 / 4, trials_->size(), true);
   begin(phase::kBiases);
-  correct_by_means();
+  now_ = foresee(plan_, few_);
+  propose(phase::kBiases);
   expect_refit(summary_.samples * 5 / 4, trials_->size(), true);
   begin(phase::kLeavingFloat);
   leave();
   begin(phase::kRuns);
-  correct_by_runs();
+  propose(phase::kRuns);
   begin(phase::kMeasuring);
   finish();
   return std::move(summary_);

@@ -22,14 +22,13 @@ constexpr double kLeastStepDb = 1, kLastJudgedDb = 240;
 void Quantizer::leave() {
   // Where integers are required, at any cost, and where memory decides, 16 bits come first.
   const bool wanted = options_.force_int8 || options_.require_int8;
-  if ((wanted || plan_.left.memory_decides()) && !fine_.empty())
-    leave_by(technique::kWideActivations, Remedy::kWide);
+  if ((wanted || plan_.left.memory_decides()) && !fine_.empty()) leave_by(Remedy::kWide);
   const bool asked = options_.min_sqnr || options_.max_drop;
   if (asked && wanted && !fine_.empty() && summary_.reached) return;
-  leave_by(technique::kLeaveFloat, wanted ? Remedy::kFloat : Remedy::kCheaper);
+  leave_by(wanted ? Remedy::kFloat : Remedy::kCheaper);
 }
 
-void Quantizer::leave_by(const Technique& technique, Remedy remedy) {
+void Quantizer::leave_by(Remedy remedy) {
   const double before = now_.worst_db();
   const size_t left = plan_.left.size(), wide = plan_.wide.size();
   const MeasurePlan measure = [&](const QuantizationPlan& plan) { return foresee(plan, fewer_); };
@@ -53,7 +52,7 @@ void Quantizer::leave_by(const Technique& technique, Remedy remedy) {
     leave_by_judges(reach);
   } else if (options_.min_sqnr) {
     summary_.reached = reach({.db = *options_.min_sqnr});
-  } else if (enabled(technique)) {
+  } else if (remedy == Remedy::kWide || may_leave_float_) {
     for (const LeaveTarget& target : kWorthIt) {
       reach(target);
       // The others are not worth a refusal, nor memory.
@@ -67,7 +66,8 @@ void Quantizer::leave_by(const Technique& technique, Remedy remedy) {
   if (plan_.left.size() > left) what = fmt::format("{} operations", plan_.left.size() - left);
   if (plan_.wide.size() > wide)
     what += fmt::format("{}{} values of 16 bits", what.empty() ? "" : ", ", plan_.wide.size() - wide);
-  summary_.techniques.push_back({technique.name, what, before, now_.worst_db(), true});
+  const Technique& used = remedy == Remedy::kWide ? technique::kWideActivations : technique::kLeaveFloat;
+  summary_.techniques.push_back({used.name, what, before, now_.worst_db(), true});
 }
 
 void Quantizer::leave_by_accuracy(const std::function<bool(const LeaveTarget&)>& reach) {

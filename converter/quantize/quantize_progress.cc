@@ -63,29 +63,28 @@ void Quantizer::expect_phases(int64_t observed, size_t kept) {
   work_.guess(Work::kProbing, Work::kObserving, kProbedSample, 0);
   work_.guess(Work::kTrial, Work::kObserving, runs, trial);
   work_.guess(Work::kRounding, Work::kTrial, 1, kRoundByte * bytes);
-  const double adaptively = rounds_adaptively() ? kRoundingCost * adaptive_rounding_cost(graph, {}) : 0;
+  const double adaptively = rounds_adaptively(kept) ? kRoundingCost * adaptive_rounding_cost(graph, {}) : 0;
   work_.guess(Work::kWeightSteps, Work::kObserving, 0, kStepByte * bytes + adaptively / 2);
   work_.guess(Work::kChoosing, Work::kObserving, 0,
               kOperationChoice * static_cast<double>(graph.nodes.size()));
   // Each product's results are measured in a part of the graph.
   work_.guess(Work::kCorrecting, Work::kTrial,
               trial_units(std::min(few, static_cast<size_t>(half))) * (1 + kPartOfGraph * products), 0);
-  const bool rewrites =
-      enabled(technique::kEqualize) || enabled(technique::kDepthwiseScales) || enabled(technique::kSmooth);
-  if (rewrites) {
+  if (!turns(phase::kRewriting, kept).empty()) {
     work_.expect(phase::kRewriting, Work::kObserving, (1 + kUsualRewritings) * half);
     work_.expect(phase::kRewriting, Work::kRounding, 1 + kUsualRewritings);
   }
-  const bool several = enabled(technique::kMeasuredRanges) && options_.calibrator.rule == Calibrator::kBest;
+  const bool several = may_mix_ranges_ && options_.calibrator.rule == Calibrator::kBest;
   const size_t rules = rules_to_try(asked_rule(), several).size();
   expect_rules(rules, roles, kept);
   work_.expect(phase::kWeighingLayers, Work::kTrial, 1);
-  const double roundings = (enabled(technique::kWeightSteps) ? 1 : 0) + (rounds_adaptively() ? 1.5 : 0);
+  const double roundings =
+      static_cast<double>(turns(phase::kRounding, kept).size()) + (rounds_adaptively(kept) ? 0.5 : 0);
   work_.expect(phase::kRounding, Work::kObserving, roundings > 0 ? half : 0);
   work_.expect(phase::kRounding, Work::kWeightSteps, roundings);
   work_.expect(phase::kRounding, Work::kTrial, roundings > 0 ? tried * (1 + roundings) : 0);
   work_.expect(phase::kBiases, Work::kTrial, tried);
-  if (enabled(technique::kBiasCorrection)) {
+  if (!turns(phase::kBiases, kept).empty()) {
     work_.expect(phase::kBiases, Work::kObserving, half + all / 2);
     work_.expect(phase::kBiases, Work::kTrial, 2 * tried);
   }
@@ -94,11 +93,17 @@ void Quantizer::expect_phases(int64_t observed, size_t kept) {
                trial_units(std::min(affordable(kSmallTrialBudget, kept), kept)) *
                    (kTrialsOfLeaving + kTrialsOfOperation * operations));
   work_.expect(phase::kLeavingFloat, Work::kChoosing, kTrialsOfOperation * operations);
-  const double corrections = corrects_by_runs(kept) ? kUsualCorrections : 0;
+  const double corrections = turns(phase::kRuns, kept).empty() ? 0 : kUsualCorrections;
   work_.expect(phase::kRuns, Work::kCorrecting, corrections);
   work_.expect(phase::kRuns, Work::kTrial, tried * corrections);
   work_.expect(phase::kMeasuring, Work::kTrial, 1);
   expect_refit(observed * 5 / 4, kept, false);
+}
+
+bool Quantizer::rounds_adaptively(size_t kept) const {
+  return std::ranges::any_of(turns(phase::kRounding, kept), [](const Turn& turn) {
+    return turn.technique == &technique::kAdaptiveRounding;
+  });
 }
 
 // Of ranges and what probes them.
@@ -120,10 +125,10 @@ void Quantizer::expect_rules(size_t rules, const std::vector<Role>& roles, size_
 
 // `known`: what is done again is known by now.
 void Quantizer::expect_refit(int64_t observed, size_t kept, bool known) {
-  if (!enabled(technique::kRefit) || observed <= kFewestSplit) return;
-  const bool rounds = known ? estimators_.weights != nullptr : rounds_adaptively();
-  const bool corrects = known ? estimators_.correct != nullptr : enabled(technique::kBiasCorrection);
-  const bool by_runs = corrects && corrects_by_runs(kept);
+  if (!may_refit_ || observed <= kFewestSplit) return;
+  const bool rounds = known ? estimators_.weights != nullptr : rounds_adaptively(kept);
+  const bool corrects = known ? estimators_.correct != nullptr : !turns(phase::kBiases, kept).empty();
+  const bool by_runs = corrects && !turns(phase::kRuns, kept).empty();
   work_.expect(phase::kMeasuring, Work::kObserving,
                static_cast<double>(observed) + (corrects && !by_runs ? static_cast<double>(kept) : 0));
   work_.expect(phase::kMeasuring, Work::kWeightSteps, rounds ? 1 : 0);

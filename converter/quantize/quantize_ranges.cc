@@ -72,7 +72,7 @@ std::map<ValueId, QuantParams> Quantizer::ranges(const RangeRule& rule, const Ob
 
 void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>& roles) {
   const std::vector<ValueId> values = values_to_round(plan_.graph, roles);
-  const bool several = enabled(technique::kMeasuredRanges);
+  const bool several = may_mix_ranges_;
   const bool open = options_.calibrator.rule == Calibrator::kBest;
   const std::vector<RangeRule> rules = rules_to_try(asked_rule(), several && open);
   const double surely = few_samples() ? kSurelyBetterOfFew : kSurelyBetter;
@@ -117,8 +117,7 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return db[a] > db[b]; });
   const size_t rule = db[order[0]] > db[0] + surely ? order[0] : 0;
-  if (options_.activations == DType::kInt8 && enabled(technique::kWideActivations))
-    fine_ = ranges(wide_rule(), seen, roles);
+  if (options_.activations == DType::kInt8 && may_widen_) fine_ = ranges(wide_rule(), seen, roles);
   // Single values may do better with another one of the best rules, if there are samples enough to show it.
   std::erase(order, rule);
   order.insert(order.begin(), rule);
@@ -155,7 +154,7 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
     after = together;
   }
   summary_.techniques.push_back(
-      {"measured-ranges",
+      {technique::kMeasuredRanges.name,
        fmt::format("{}, margin {:.2f}{}", to_string(rules[rule].calibrator), rules[rule].margin,
                    rules[rule].cut == Cut::kNoise ? ", clipped for the smallest noise" : ""),
        first, after, after > first});

@@ -16,7 +16,7 @@ int64_t integer_layers(const IntegerGraph& graph) {
 }  // namespace
 
 void Quantizer::refit(IntegerGraph* built) {
-  if (!judges_ || !enabled(technique::kRefit)) return;
+  if (!judges_ || !may_refit_) return;
   trials_->join(std::move(*judges_));
   judges_.reset();
   half_.reset();

@@ -6,24 +6,11 @@
 #include <string>
 
 #include "converter/quantize/quantizer.h"
-#include "converter/quantize/weights/equalize.h"
 
 namespace sinter::convert {
 namespace {
 
-constexpr double kSame = 1e-3;      // of a channel's reach: it is what it was
-constexpr double kSmoothing = 0.5;  // the outliers' share that goes to the weights, as a power
-
-int smooth_outliers(Graph& graph, const Observations& seen) { return smooth(graph, seen, kSmoothing); }
-
-// Changes a float graph, but not what it computes; returns the number of groups of channels.
-using Rewriting = int (*)(Graph&, const Observations&);
-constexpr std::pair<const Technique*, Rewriting> kRewritings[] = {
-    {&technique::kEqualize, equalize},
-    {&technique::kDepthwiseScales, scale_before_depthwise},
-    {&technique::kSmooth, smooth_outliers},
-};
-
+constexpr double kSame = 1e-3;  // of a channel's reach: it is what it was
 // A float graph and what half of the samples makes of it.
 struct Attempt {
   Graph graph;
@@ -33,16 +20,14 @@ struct Attempt {
 }  // namespace
 
 bool Quantizer::rewrite() {
-  std::vector<std::pair<const char*, Rewriting>> list;
-  for (const auto& [technique, function] : kRewritings)
-    if (enabled(*technique)) list.push_back({technique->name, function});
+  const std::vector<Turn> list = turns(phase::kRewriting, trials_->size());
   const auto observe = [&](Attempt& a) {
     if (!a.seen) a.seen = std::make_shared<const Observations>(observe_half(a.graph));
   };
   // The count of channel groups that changed.
-  const auto apply = [&](Rewriting function, Attempt& a) {
+  const auto apply = [&](const Turn& turn, Attempt& a) {
     observe(a);
-    const int groups = function(a.graph, *a.seen);
+    const int groups = turn.rewriting(a.graph, *a.seen);
     if (groups > 0) a.seen = nullptr, work_.add_new_weights();
     return groups;
   };
@@ -56,9 +41,9 @@ bool Quantizer::rewrite() {
   std::set<std::string> kept, possible;
   std::vector<TechniqueGain> gains;
   for (size_t i = 0; i < list.size(); ++i) {
-    const auto& [name, function] = list[i];
+    const char* const name = list[i].technique->name;
     Attempt changed = now;
-    const int groups = apply(function, changed);
+    const int groups = apply(list[i], changed);
     if (groups == 0) continue;
     if (gains.empty()) first = best = worth(now);
     TechniqueGain gain{name, fmt::format("{} groups of channels", groups), best, worth(changed), false};
@@ -71,7 +56,7 @@ bool Quantizer::rewrite() {
     now = std::move(changed), best = gain.after_db;
   }
   if (possible.size() > kept.size() && possible.size() > 1) {
-    for (; in_all < list.size(); ++in_all) apply(list[in_all].second, all);
+    for (; in_all < list.size(); ++in_all) apply(list[in_all], all);
     if (const double db = worth(all); db > best + kWorthRewriting) {
       kept = possible;
       gains = {{gains[0].name, "", first, first, false}};
@@ -82,9 +67,9 @@ bool Quantizer::rewrite() {
   summary_.techniques.insert(summary_.techniques.end(), gains.begin(), gains.end());
   if (kept.empty()) return false;
   // Once more, with all that is known.
-  for (const auto& [name, function] : list)
-    if (kept.contains(name))
-      function(plan_.graph, trials_->observe(plan_.graph, observable_values(plan_.graph), true));
+  for (const Turn& turn : list)
+    if (kept.contains(turn.technique->name))
+      turn.rewriting(plan_.graph, trials_->observe(plan_.graph, observable_values(plan_.graph), true));
   half_.reset();
   work_.add_new_weights();
   rename_scaled();

@@ -69,25 +69,11 @@ void Quantizer::spare_recurrent(const Observations& seen) {
 }
 
 void Quantizer::round_weights() {
-  using Rounding = std::function<void(Graph&, Part)>;
-  const auto steps = [this](Graph& graph, Part part) {
-    choose_weight_steps(
-        graph, part == Part::kEven ? *half() : trials_->observe(graph, observable_values(graph), true, part));
-  };
-  AdaptiveRoundingOptions rounding;
-  rounding.runner = options_.runner;
-  const auto adaptively = [this, rounding](Graph& graph, Part part) {
-    half_.reset();  // there is much else to hold now
-    round_adaptively(graph, trials_->samples(part), rounding);
-  };
-  std::vector<std::pair<const char*, Rounding>> list;
-  if (enabled(technique::kWeightSteps)) list.push_back({technique::kWeightSteps.name, steps});
-  if (rounds_adaptively()) list.push_back({technique::kAdaptiveRounding.name, adaptively});
   std::optional<double> before;
-  for (const auto& [name, function] : list) {
-    const auto chosen = [this, function = function](Part part) {
+  for (const Turn& turn : turns(phase::kRounding, trials_->size())) {
+    const auto chosen = [this, rounding = turn.rounding](Part part) {
       Graph graph = plan_.graph;
-      function(graph, part);
+      (this->*rounding)(graph, part);
       work_.did(Work::kWeightSteps);
       return rounded_weights(plan_.graph, graph);
     };
@@ -97,17 +83,14 @@ void Quantizer::round_weights() {
     QuantizationPlan tried = from_half(plan_);
     tried.weights = half;
     const double after = measured(tried, Part::kOdd);
-    const bool kept = after > *before + kWorthCorrecting;
-    summary_.techniques.push_back({name, fmt::format("{} products", half.size()), *before, after, kept});
-    if (!kept) continue;
+    if (!accept(*turn.technique, fmt::format("{} products", half.size()), *before, after, kWorthCorrecting))
+      continue;
     half_weights_ = half, plan_.weights = chosen(Part::kAll), before = after;
     estimators_.weights = chosen;
   }
 }
 
 void Quantizer::correct_by_means() {
-  now_ = foresee(plan_, few_);
-  if (!enabled(technique::kBiasCorrection)) return;
   std::vector<ValueId> read;
   for (const Node& node : plan_.graph.nodes)
     if (weight_axis(plan_.graph, node) >= 0) read.push_back(node.inputs[0]);
@@ -119,20 +102,30 @@ void Quantizer::correct_by_means() {
   QuantizationPlan plan = plan_;
   plan.correct = half_correct_ = by_means(Part::kEven);
   const Noise noise = foresee(plan, few_);
-  const bool kept = noise.worst_db() > now_.worst_db() + kWorthCorrecting;
-  summary_.techniques.push_back(
-      {technique::kBiasCorrection.name, "by the observed inputs", now_.worst_db(), noise.worst_db(), kept});
-  if (kept) plan_.correct = by_means(Part::kAll), estimators_.correct = by_means, now_ = noise;
+  if (accept(technique::kBiasCorrection, "by the observed inputs", now_.worst_db(), noise.worst_db(),
+             kWorthCorrecting))
+    plan_.correct = by_means(Part::kAll), estimators_.correct = by_means, now_ = noise;
 }
 
-bool Quantizer::rounds_adaptively() const {
-  return enabled(technique::kAdaptiveRounding) &&
-         (options_.adaptive_rounding || adaptive_rounding_cost(plan_.graph, {}) < kRoundingBudget);
+void Quantizer::clip_weights(Graph& graph, Part part) {
+  choose_weight_steps(
+      graph, part == Part::kEven ? *half() : trials_->observe(graph, observable_values(graph), true, part));
 }
 
-bool Quantizer::corrects_by_runs(size_t kept) const {
+void Quantizer::round_weights_adaptively(Graph& graph, Part part) {
+  half_.reset();  // there is much else to hold now
+  AdaptiveRoundingOptions rounding;
+  rounding.runner = options_.runner;
+  round_adaptively(graph, trials_->samples(part), rounding);
+}
+
+bool Quantizer::can_round_adaptively(size_t) const {
+  return options_.adaptive_rounding || adaptive_rounding_cost(plan_.graph, {}) < kRoundingBudget;
+}
+
+bool Quantizer::can_correct_by_runs(size_t kept) const {
   // The graph whose accuracy was measured stays unchanged.
-  if (!enabled(technique::kBiasCorrection) || options_.max_drop) return false;
+  if (options_.max_drop) return false;
   size_t products = 0;
   for (const Node& node : plan_.graph.nodes) products += weight_axis(plan_.graph, node) >= 0;
   const size_t samples = std::min(affordable(kTrialBudget, kept), kept);
@@ -141,7 +134,6 @@ bool Quantizer::corrects_by_runs(size_t kept) const {
 }
 
 void Quantizer::correct_by_runs() {
-  if (!corrects_by_runs(trials_->size())) return;
   const size_t samples = std::min(few_, trials_->size());
   const auto by_runs = [this, samples](Part part) -> Correction {
     return [this, samples, list = trials_->samples(part)](Graph& rounded, const Graph& exact) {
@@ -183,7 +175,9 @@ void Quantizer::correct_by_runs() {
   summary_.techniques.push_back({technique::kBiasCorrection.name, "by running", before, after, kept});
   if (!kept) return;
   for (TechniqueGain& gain : summary_.techniques)
-    if (!weights && (gain.name == "adaptive-rounding" || gain.name == "weight-steps")) gain.kept = false;
+    if (!weights &&
+        (gain.name == technique::kAdaptiveRounding.name || gain.name == technique::kWeightSteps.name))
+      gain.kept = false;
 }
 
 }  // namespace sinter::convert

@@ -27,6 +27,24 @@ inline constexpr size_t kManySamples = 32;
 // Rewriting and correcting must win this much, in dB.
 inline constexpr double kWorthRewriting = 0.5, kWorthCorrecting = 0.2;
 
+class Quantizer;
+
+// What a technique does in a phase, by one of three functions or a permission.
+struct Turn {
+  const Technique* technique;
+  const Phase* phase;
+  // Changes a float graph, but not what it computes; returns the number of groups of channels.
+  int (*rewriting)(Graph&, const Observations&) = nullptr;
+  // Chooses how the weights of the plan's graph are rounded, by this part of the samples.
+  void (Quantizer::*rounding)(Graph&, Part) = nullptr;
+  // Measures a changed plan, which becomes the plan if it is accepted.
+  void (Quantizer::*proposal)() = nullptr;
+  // What the phase may do besides.
+  bool Quantizer::*permission = nullptr;
+  // Whether the model, the options and this many kept samples allow it; null: always.
+  bool (Quantizer::*needs)(size_t kept) const = nullptr;
+};
+
 class Quantizer {
  public:
   Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions& options,
@@ -34,6 +52,14 @@ class Quantizer {
   QuantizeSummary run();
 
  private:
+  // ---- quantize_turns.cc
+  static std::span<const Turn> all_turns();
+  // Of the techniques that are used.
+  std::vector<Turn> turns(const Phase& phase, size_t kept) const;
+  void propose(const Phase& phase);
+  // The judge: whether a proposal gains more than `worth`, in dB on samples that it was not made from.
+  bool accept(const Technique& technique, std::string what, double before, double after, double worth);
+
   // ---- quantize.cc
   void keep_what_the_user_wants();
   // A pass over the samples that choose, of what these roles round; the first one also keeps some of them for
@@ -72,14 +98,18 @@ class Quantizer {
   RecurrentScales same_layers(RecurrentScales scales) const;
   // Weights are chosen on one half of the samples, measured on the other, and then chosen on all of them.
   void round_weights();
+  void clip_weights(Graph& graph, Part part);
+  void round_weights_adaptively(Graph& graph, Part part);
+  bool can_round_adaptively(size_t kept) const;
   void correct_by_means();
   // At last biases by running, and once more whether adaptive rounding is better with that: what is chosen on
   // one half of the samples is measured on the other.
   void correct_by_runs();
+  bool can_correct_by_runs(size_t kept) const;
 
   // ---- quantize_leaving.cc: what is kept in float, or gets 16 bits
   void leave();
-  void leave_by(const Technique& technique, Remedy remedy);
+  void leave_by(Remedy remedy);
   void leave_by_accuracy(const std::function<bool(const LeaveTarget&)>& reach);
   void leave_by_judges(const std::function<bool(const LeaveTarget&)>& reach);
 
@@ -105,20 +135,18 @@ class Quantizer {
   void expect_rules(size_t rules, const std::vector<Role>& roles, size_t kept);
   // `observed`: with the judges.
   void expect_refit(int64_t observed, size_t kept, bool known);
-  bool rounds_adaptively() const;
-  bool corrects_by_runs(size_t kept) const;
+  bool rounds_adaptively(size_t kept) const;
   // Samples that one trial may take.
   size_t affordable(double budget, size_t kept) const;
 
   // ---- shared
-  bool enabled(const Technique& technique) const;
   // Whether min_sqnr is decided by samples that nothing else is chosen by: those of
   // QuantizeOptions::evaluate, or those that were held out.
   bool has_judges() const { return options_.evaluate || judges_; }
   // The worst output's SQNR on them.
   double judge(const Graph& rounded);
   const Trials& judging() const { return judges_ ? *judges_ : *trials_; }
-  Cut cut() const { return enabled(technique::kFunctionRanges) ? Cut::kFlat : Cut::kNone; }
+  Cut cut() const { return may_cut_ ? Cut::kFlat : Cut::kNone; }
   // Few kept samples are weak evidence of how far values reach: nothing is clipped then, unless that gains
   // much.
   bool few_samples() const { return trials_->size() < kManySamples; }
@@ -141,6 +169,9 @@ class Quantizer {
   const Graph exact_;
   ChoosingSamples samples_;
   const QuantizeOptions& options_;
+  std::vector<Turn> turns_;  // of the techniques that are used
+  bool may_cut_ = false, may_mix_ranges_ = false, may_widen_ = false, may_leave_float_ = false,
+       may_refit_ = false;
   QuantizationPlan plan_;
   std::map<ValueId, QuantParams> fine_;  // for values that may get 16 bits instead of 8
   std::shared_ptr<const Observations> half_;

@@ -63,7 +63,7 @@ void Quantizer::advise(const Graph& rounded) {
             : "no single rounding";
     summary_.low.push_back(std::move(low));
   }
-  measure_remedies(!options_.min_sqnr && (options_.max_drop || !enabled(technique::kLeaveFloat)));
+  measure_remedies(!options_.min_sqnr && (options_.max_drop || !may_leave_float_));
 }
 
 void Quantizer::measure_remedies(bool leaving) {
