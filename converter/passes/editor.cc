@@ -8,33 +8,39 @@ Editor::Editor(Graph& graph)
     : graph_(graph),
       producer_(graph.values.size(), -1),
       reads_(graph.values.size()),
+      readers_(graph.values.size()),
       erased_(graph.nodes.size()),
       inserted_(graph.nodes.size()) {
   for (int n = 0; n < size(); ++n) {
-    count(node(n), 1);
+    count(n, 1);
     for (const ValueId id : node(n).outputs)
       if (id >= 0) producer_[static_cast<size_t>(id)] = n;
   }
-  for (const ValueId id : graph.outputs) ++reads_[static_cast<size_t>(id)];
+  for (const ValueId id : graph.outputs) count(id, 1, -1);
   for (const Value& v : graph.values)
-    for (const auto& [axis, id] : v.bounded_dims) ++reads_[static_cast<size_t>(id)];
+    for (const auto& [axis, id] : v.bounded_dims) count(id, 1, -1);
 }
 
-void Editor::count(const Node& node, int by) {
-  for (const ValueId id : node.inputs)
-    if (known(id)) reads_[static_cast<size_t>(id)] += by;
+void Editor::count(int n, int by) {
+  for (const ValueId id : node(n).inputs) count(id, by, n);
+}
+
+void Editor::count(ValueId id, int by, int n) {
+  if (!known(id)) return;
+  reads_[static_cast<size_t>(id)] += by;
+  readers_[static_cast<size_t>(id)] += static_cast<int64_t>(by) * n;
 }
 
 void Editor::replace(int n, OpAttrs attrs, std::vector<ValueId> inputs) {
-  count(node(n), -1);
+  count(n, -1);
   node(n).attrs = std::move(attrs);
   node(n).inputs = std::move(inputs);
-  count(node(n), 1);
+  count(n, 1);
   ++changes;
 }
 
 void Editor::absorb(int n, int consumer) {
-  count(node(consumer), -1);
+  count(consumer, -1);
   for (const ValueId id : node(n).outputs)
     if (known(id)) producer_[static_cast<size_t>(id)] = -1;
   node(n).outputs = node(consumer).outputs;
@@ -50,13 +56,16 @@ void Editor::bypass(int n, ValueId to) {
     if (node(n).op() != Op::kCopy) replace(n, CopyAttrs{}, {to});
     return;
   }
-  count(node(n), -1);
+  count(n, -1);
   erased_[static_cast<size_t>(n)] = true;
-  if (known(to)) reads_[static_cast<size_t>(to)] += reads(from);
+  if (known(to)) {
+    reads_[static_cast<size_t>(to)] += reads(from);
+    if (known(from)) readers_[static_cast<size_t>(to)] += readers_[static_cast<size_t>(from)];
+  }
   replace_uses(graph_, from, to);
   for (auto& list : inserted_)
     for (Node& fresh : list) std::replace(fresh.inputs.begin(), fresh.inputs.end(), from, to);
-  if (known(from)) reads_[static_cast<size_t>(from)] = 0;
+  if (known(from)) reads_[static_cast<size_t>(from)] = 0, readers_[static_cast<size_t>(from)] = 0;
   ++changes;
 }
 
@@ -70,8 +79,7 @@ std::vector<ValueId> Editor::insert_many(int n, OpAttrs attrs, std::vector<Value
   Builder builder(graph_);
   builder.set_origin({node(n).name, node(n).origin});
   builder.set_target(&inserted_[static_cast<size_t>(n)]);
-  for (const ValueId id : inputs)
-    if (known(id)) ++reads_[static_cast<size_t>(id)];
+  for (const ValueId id : inputs) count(id, 1, -1);
   std::vector<ValueId> results;
   if (!builder.emit(std::move(attrs), std::move(inputs), wanted, &results).ok()) results.clear();
   return results;

@@ -31,6 +31,10 @@ class Editor {
   // Operands that read it, graph outputs and lengths of bounded dimensions counted.
   int reads(ValueId id) const { return known(id) ? reads_[static_cast<size_t>(id)] : 0; }
   bool single_read(ValueId id) const { return reads(id) == 1; }
+  // The node that alone reads a value; -1 where several do, a graph output, or what this editor inserted.
+  int reader(ValueId id) const {
+    return single_read(id) ? static_cast<int>(readers_[static_cast<size_t>(id)]) : -1;
+  }
 
   // The node computes its outputs in another way.
   void replace(int n, OpAttrs attrs, std::vector<ValueId> inputs);
@@ -57,9 +61,12 @@ class Editor {
 
  private:
   bool known(ValueId id) const { return id >= 0 && static_cast<size_t>(id) < producer_.size(); }
-  void count(const Node& node, int by);
+  void count(int n, int by);
+  // `by` reads of a value, by node n; -1: something else.
+  void count(ValueId id, int by, int n);
   Graph& graph_;
   std::vector<int> producer_, reads_;
+  std::vector<int64_t> readers_;  // the sum of their numbers: of one reader its number
   std::vector<bool> erased_;
   std::vector<std::vector<Node>> inserted_;
 };

@@ -14,7 +14,6 @@ namespace sinter::convert {
 int recognise_row_writes(Graph& graph);   // recognise-writes
 int recognise_group_norms(Graph& graph);  // recognise-norms
 int raise_attention(Graph& graph);        // recognise-attention
-int lift_attention(Graph& graph);
 int limit_to_live_keys(Graph& graph);
 int recognise_pair_rope(Graph& graph);  // recognise-rope
 int join_passed(Graph& graph);

@@ -21,15 +21,11 @@ const QuantizedValue* IntegerForm::known(ValueId id) const {
 
 int IntegerForm::quantizer(int n) {
   const Node& node = e.node(n);
-  if (!quantizes_ || node.outputs.size() != 1 || !e.single_read(node.outputs[0])) return -1;
-  for (int k = n + 1; k < e.size(); ++k) {
-    const Node& reader = e.node(k);
-    if (e.erased(k) || reader.inputs.empty() || reader.inputs[0] != node.outputs[0]) continue;
-    if (reader.as<QuantizeAttrs>() == nullptr) return -1;
-    const auto params = quant_params(e.graph(), reader);
-    return params && (params->type == DType::kInt8 || params->type == DType::kInt16) ? k : -1;
-  }
-  return -1;
+  if (!quantizes_ || node.outputs.size() != 1) return -1;
+  const int k = e.reader(node.outputs[0]);
+  if (k < 0 || e.node(k).as<QuantizeAttrs>() == nullptr || e.node(k).inputs[0] != node.outputs[0]) return -1;
+  const auto params = quant_params(e.graph(), e.node(k));
+  return params && (params->type == DType::kInt8 || params->type == DType::kInt16) ? k : -1;
 }
 
 int IntegerForm::int8_quantizer(int n) {
@@ -38,12 +34,8 @@ int IntegerForm::int8_quantizer(int n) {
 }
 
 int IntegerForm::clamp_behind(int quantize) {
-  const ValueId q = e.node(quantize).outputs[0];
-  if (!e.single_read(q)) return -1;
-  for (int k = quantize + 1; k < e.size(); ++k)
-    if (const Node& reader = e.node(k); !e.erased(k) && !reader.inputs.empty() && reader.inputs[0] == q)
-      return reader.as<ClampAttrs>() != nullptr ? k : -1;
-  return -1;
+  const int k = e.reader(e.node(quantize).outputs[0]);
+  return k >= 0 && e.node(k).as<ClampAttrs>() != nullptr ? k : -1;
 }
 
 void IntegerForm::note(ValueId q, const QuantParams& params) {

@@ -247,7 +247,7 @@ void share_given_rows(Editor& e, int n) {
 }  // namespace
 
 int recognise_attention(Graph& graph) {
-  int changes = raise_attention(graph) + lift_attention(graph);
+  int changes = raise_attention(graph);
   Editor e(graph);
   for (int n = 0; n < e.size(); ++n) match(e, n), share_given_rows(e, n);
   changes += e.commit();
