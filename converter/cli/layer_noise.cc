@@ -25,6 +25,13 @@ ConstantPtr transposed(const ConstantPtr& c, const std::vector<int64_t>& perm) {
   return moved[0];
 }
 
+// What a tensor represents, as float64 of its shape.
+ConstantPtr numbers_of(const TensorView& v, const std::optional<QuantParams>& params) {
+  std::vector<double> items;
+  read_numbers(v, params, &items);
+  return Constant::of<double>(DType::kFloat64, Dims(v.dims, v.dims + v.rank), items);
+}
+
 std::vector<int64_t> inverse(const std::vector<int64_t>& order) {
   std::vector<int64_t> out(order.size(), -1);
   for (size_t i = 0; i < order.size(); ++i)
@@ -129,11 +136,7 @@ void ExactLayers::run(HostSession& session, const ExactLayers* integers) {
 
 void ExactLayers::keep(const StepValue& value, const TensorView& v) {
   if (!v.present() || v.memory != 0 || value.name.empty() || !has_numbers(v.dtype)) return;
-  std::vector<double> items;
-  read_numbers(v, value.params, &items);
-  ConstantPtr array =
-      Constant::of<double>(DType::kFloat64, Dims(v.dims, v.dims + v.rank), std::span<const double>(items));
-  array = transposed(array, inverse(value.order));
+  const ConstantPtr array = transposed(numbers_of(v, value.params), inverse(value.order));
   if (!array) return;
   if (value.params)
     quantized_.insert(value.name);
@@ -156,8 +159,7 @@ void ExactLayers::keep_unrounded(uint32_t step, const OpCall& call) {
   const auto limited = [&](const Unrounded& from, double low, double high) {
     std::vector<double> items = from.exact->as_doubles();
     for (double& x : items) x = std::isnan(x) ? x : std::min(std::max(x, low), high);
-    return Unrounded{
-        Constant::of<double>(DType::kFloat64, from.exact->dims(), std::span<const double>(items)), from.step};
+    return Unrounded{Constant::of<double>(DType::kFloat64, from.exact->dims(), items), from.step};
   };
   const auto number = [&](double q) {
     return (q - static_cast<double>(value.params->zero_point)) * value.params->scale;
@@ -166,13 +168,10 @@ void ExactLayers::keep_unrounded(uint32_t step, const OpCall& call) {
   if (call.op == Op::kQuantize && value.params) {
     const TensorView x = call.inputs[0];
     if (!is_float(x.dtype) || x.memory != 0 || x.data == call.outputs[0].data) return;
-    std::vector<double> items;
-    read_numbers(x, std::nullopt, &items);
-    const ConstantPtr exact =
-        Constant::of<double>(DType::kFloat64, Dims(x.dims, x.dims + x.rank), std::span<const double>(items));
     const QuantRange range = quant_range(value.params->type);
-    unrounded_[value.name] = limited({exact, value.params->scale}, number(static_cast<double>(range.min)),
-                                     number(static_cast<double>(range.max)));
+    unrounded_[value.name] =
+        limited({numbers_of(x, std::nullopt), value.params->scale}, number(static_cast<double>(range.min)),
+                number(static_cast<double>(range.max)));
   } else if (call.op == Op::kClamp && before != unrounded_.end() && value.params) {
     const auto& bounds = call.attrs<ClampAttrs>();
     unrounded_[value.name] = limited(before->second, number(bounds.min), number(bounds.max));
