@@ -115,6 +115,10 @@ Preprocessing parse_preprocessing(const PreprocessingText& text) {
   }
   how.mean = number_list("--mean", text.mean);
   how.scale = number_list("--scale", text.scale);
+  if (std::find(how.scale.begin(), how.scale.end(), 0.0f) != how.scale.end())
+    throw UsageError(
+        fmt::format("--scale {}: a scale of 0 makes every pixel the same number; give another, such as 1/255",
+                    text.scale));
   if (text.layout == "nhwc") how.layout = Preprocessing::Layout::kChannelsLast;
   if (text.layout == "nchw") how.layout = Preprocessing::Layout::kChannelsFirst;
   how.bgr = text.channel_order == "bgr";

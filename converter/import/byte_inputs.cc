@@ -95,7 +95,7 @@ ValueId add_byte_input(const DataInput& input, const Preprocessing& how, GraphLo
   }
   Graph& graph = lowering.graph();
   Emitter emit(lowering);
-  lowering.builder().set_origin({input.name, "--input-type"});
+  lowering.builder().set_origin({input.name, kByteInputOrigin});
   const ValueId bytes = graph.add_value(input.name, DType::kUint8, dims);
   graph.inputs.push_back(bytes);
   ValueId v = bytes;

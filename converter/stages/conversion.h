@@ -9,6 +9,7 @@
 
 #include "converter/convert.h"
 #include "converter/import/read/reader.h"
+#include "converter/quantize/samples/built_in_scale.h"
 #include "converter/quantize/samples/labels.h"
 #include "converter/quantize/samples/samples.h"
 
@@ -36,6 +37,8 @@ struct Conversion {
   std::unique_ptr<SampleSource> samples = {}, evaluated = {};
   std::optional<LabelledSamples> labelled = {};
   bool scale_warned = false;  // that calibration data has another scale than the model expects
+  // Whether samples have the scale of training is asked of the network's own inputs.
+  std::optional<BuiltInScale> built_in = {};
   // and of each target's plan.
   std::vector<PlannedModel> plans = {};
 

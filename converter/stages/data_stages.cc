@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "converter/diagnostics/errors.h"
+#include "converter/passes/pass.h"
 #include "converter/quantize/samples/carried_states.h"
 #include "converter/quantize/samples/check_scale.h"
 #include "converter/quantize/samples/sample_split.h"
@@ -49,6 +50,13 @@ void check_some_labels(const Graph& graph, const std::vector<SampleInput>& input
   check_labels(graph, some, options.metric, runner_of(options), options.sequence, diagnostics);
 }
 
+// Up to `most` samples, as the network's own inputs take them.
+std::unique_ptr<SampleSource> some_samples(const Conversion& c, int64_t most) {
+  std::unique_ptr<SampleSource> some =
+      open_samples(c.options.calibrate, c.inputs, {most, c.options.preprocessing});
+  return c.built_in ? behind_scale(std::move(some), *c.built_in, runner_of(c.options)) : std::move(some);
+}
+
 }  // namespace
 
 bool open_calibration(Conversion& c) {
@@ -58,11 +66,11 @@ bool open_calibration(Conversion& c) {
       open_samples(options.calibrate, c.inputs, {stateful ? -1 : options.samples, options.preprocessing});
   check_samples(*c.samples, c.inputs, c.diagnostics);
   warn_left_out("--calibrate", *c.samples, c);
-  if (!stateful && c.computes_on_integers() && c.samples->is_file())
-    c.scale_warned =
-        check_scale(c.graph(), c.imported->graph,
-                    *open_samples(options.calibrate, c.inputs, {kScaleSamples, options.preprocessing}),
-                    options.quantization.runner, c.diagnostics);
+  if (!stateful && c.computes_on_integers() && c.samples->is_file()) {
+    c.built_in = split_built_in_scale(c.graph());
+    c.scale_warned = check_scale(c.built_in ? c.built_in->network : c.graph(), c.imported->graph,
+                                 *some_samples(c, kScaleSamples), options.quantization.runner, c.diagnostics);
+  }
   if (stateful)
     c.samples = with_states(std::move(c.samples), c.graph(), options.quantization.runner, options.sequence,
                             options.samples);
@@ -96,10 +104,11 @@ bool open_evaluation(Conversion& c) {
 bool check_data(Conversion& c) {
   check_some_labels(c.graph(), c.inputs, c.options, c.diagnostics);
   if (c.samples && c.samples->is_file() && c.computes_on_integers() && !c.scale_warned &&
-      c.graph().states.empty())
-    check_one_class(c.graph(),
-                    *open_samples(c.options.calibrate, c.inputs, {kOneClassSamples, c.options.preprocessing}),
+      c.graph().states.empty()) {
+    if (c.built_in) run_passes(c.built_in->network, c.options.passes);
+    check_one_class(c.built_in ? c.built_in->network : c.graph(), *some_samples(c, kOneClassSamples),
                     runner_of(c.options), c.diagnostics);
+  }
   return true;
 }
 

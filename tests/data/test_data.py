@@ -5,6 +5,7 @@
 
 Expected pixels are those of Pillow (files/expected.npz, made by make_files.py). About 12 s of processor time.
 """
+import itertools
 import json
 import os
 import shutil
@@ -175,7 +176,8 @@ class Pictures(Case):
         self.refused(file, [HEIGHT, WIDTH, 3], "--scale", "2", kind=TensorProto.INT8, words=["outside the range"])
         self.refused(file, [HEIGHT, WIDTH, 3], "--scale", "1,2", code=2, words=["3 channels"])
         self.refused(file, [HEIGHT, WIDTH, 3], "--scale", "1/255", kind=TensorProto.UINT8, code=2, words=["'x'", "bytes", "--scale"])
-        self.refused(file, [HEIGHT, WIDTH, 3], "--scale", "1/0", kind=TensorProto.UINT8, code=2, words=["1/0"])
+        for scale in ("1/0", "0", "1e-60", "1/255,0,1"):
+            self.refused(file, [HEIGHT, WIDTH, 3], "--scale", scale, code=2, words=[scale])
         self.refused(file, [HEIGHT, WIDTH, 3], "--resize", "fit", kind=TensorProto.UINT8, code=2, words=["letterbox"])
         self.refused("missing.png", [HEIGHT, WIDTH, 3], code=6, words=["missing.png"])
         cli.save_npz(self.path("x.npz"), {"x": np.zeros([HEIGHT, WIDTH, 3], np.float32)})
@@ -1063,9 +1065,9 @@ class Scales(Case):
     def test_moments_of_training(self):
         for trained in self.FLAGS:
             self.normalizing(trained)
-            for given, flags in self.FLAGS.items():
-                with self.subTest(trained=trained, given=given):
-                    found = self.messages("norm", flags)
+            for (given, flags), built_in in itertools.product(self.FLAGS.items(), ([], ["--input-type", "uint8"])):
+                with self.subTest(trained=trained, given=given, built_in=built_in):
+                    found = self.messages("norm", flags + built_in)
                     if given == trained:
                         self.assertEqual(found, [])
                     elif "0 to 255" in (given, trained):
@@ -1111,9 +1113,10 @@ class Scales(Case):
             self.convert(name, nodes + out, [value("x", [1, 1, 8, 8])], [value("y", [1, 4])],
                          [numpy_helper.from_array(a, n) for n, a in arrays.items()])
             self.assertEqual(self.messages(name, self.FLAGS["0 to 255"]), [])
-            found = self.messages(name, ["--scale", "1/65025"])
-            self.assertTrue(any("gives class 0 ('y') for all of 16 samples" in f and "0 to 255 (pictures: --scale 1)" in f
-                                for f in found), found)
+            for built_in in ([], ["--input-type", "uint8"]):
+                found = self.messages(name, ["--scale", "1/65025", *built_in])
+                self.assertTrue(any("gives class 0 ('y') for all of 16 samples" in f and "0 to 255 (pictures: --scale 1)" in f
+                                    for f in found), found)
 
     def test_one_class_of_samples_is_no_fault(self):
         """All pictures are of one class, and a network may give one class whatever it gets."""
