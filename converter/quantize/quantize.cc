@@ -24,17 +24,10 @@ namespace {
 
 constexpr size_t kFewestInTrial = 8;
 
-std::vector<OutputNoise> named(const Graph& graph, const Noise& noise) {
-  std::vector<OutputNoise> result;
-  for (size_t i = 0; i < graph.outputs.size(); ++i)
-    result.push_back({graph.value(graph.outputs[i]).name, to_db(noise.outputs[i])});
-  return result;
-}
-
 // On all samples of `trials`, with intervals.
 std::vector<OutputNoise> judged(const Graph& exact, const Graph& rounded, const Trials& trials) {
   std::vector<std::optional<Interval>> intervals;
-  std::vector<OutputNoise> outputs = named(exact, trials.measure(rounded, &intervals));
+  std::vector<OutputNoise> outputs = noise_by_output(exact, trials.measure(rounded, &intervals));
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i].interval = intervals[i];
   return outputs;
 }
@@ -279,6 +272,15 @@ void Quantizer::list_sources() {
                    [](const NoiseSource& a, const NoiseSource& b) { return a.db < b.db; });
 }
 
+std::vector<OutputNoise> noise_by_output(const Graph& graph, const Noise& noise) {
+  std::vector<OutputNoise> result;
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    result.push_back({graph.value(graph.outputs[i]).name, to_db(noise.outputs[i])});
+    if (noise.unequal[i]) result.back().equal = 1 - *noise.unequal[i];
+  }
+  return result;
+}
+
 std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
                                        const QuantizeOptions& options, int64_t* measured) {
   samples.rewind();
@@ -296,7 +298,7 @@ Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource
     if (options.progress) options.progress(phase::kEvaluating, done, total, std::nullopt);
   };
   result.outputs =
-      named(exact, measure_all(exact, rounded, samples, options.runner, progress, &result.samples));
+      noise_by_output(exact, measure_all(exact, rounded, samples, options.runner, progress, &result.samples));
   if (result.samples == 0) throw DataError("--evaluate: the data holds no samples");
   return result;
 }

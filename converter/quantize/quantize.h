@@ -25,7 +25,8 @@ namespace sinter::convert {
 // SQNR of an output against the float graph, over the samples that were measured.
 struct OutputNoise {
   std::string name;
-  double db = 0;  // 999: no difference
+  double db = 0;                     // 999: no difference, or integers that nothing is chosen by
+  std::optional<double> equal = {};  // of integers: the share of elements that are those of the float graph
   // That samples of the same kind have with 95 % confidence; of other kinds it states nothing.
   std::optional<Interval> interval = {};
 };
@@ -121,6 +122,8 @@ struct QuantizeSummary {
   std::vector<Suggestion> remedies;  // the one to try first comes first
 };
 
+// With the names of the graph's outputs.
+std::vector<OutputNoise> noise_by_output(const Graph& graph, const Noise& noise);
 // Both graphs on the same samples, some that are kept; `measured` is set to how many.
 std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
                                        const QuantizeOptions& options, int64_t* measured);

@@ -35,34 +35,48 @@ std::string chip(const std::string& look, const std::string& text) {
 
 std::string type_chip(const std::string& type) { return chip("t " + type_class(type), type); }
 
+// The output with the lowest SQNR, else the one with the fewest right integers; null: there is none.
+const Json* worst_output(const Json& outputs) {
+  const auto key = [](const Json& o) {
+    const bool whole = o.at("sqnr_db").is_null();
+    return std::pair(whole, number_of(o, whole ? "equal" : "sqnr_db"));
+  };
+  const Json* worst = nullptr;
+  for (const Json& o : outputs)
+    if (worst == nullptr || key(o) < key(*worst)) worst = &o;
+  return worst;
+}
+
+// What an output has, as the number of a card and its name.
+std::pair<std::string, std::string> quality_of(const Json& output) {
+  if (output.at("sqnr_db").is_null())
+    return {fmt::format("{:.4g} %", 100 * number_of(output, "equal")), "equal integers"};
+  return {db_words(output.at("sqnr_db")), "SQNR"};
+}
+
 std::string summary(const Json& r) {
   std::string cards;
   if (r.contains("quantized")) {
     const Json& q = r.at("quantized");
-    const Json* worst = nullptr;
-    for (const Json& o : q.at("outputs"))
-      if (worst == nullptr || number_of(o, "sqnr_db") < number_of(*worst, "sqnr_db")) worst = &o;
-    if (worst != nullptr)
-      cards +=
-          card(db_words(worst->at("sqnr_db")),
-               fmt::format("SQNR, {}'{}', {} samples{}{}", q.at("outputs").size() > 1 ? "worst output " : "",
-                           text_of(*worst, "name"), q.at("measured_samples").dump(),
-                           !q.at("weights").is_null()   ? ""
-                           : q.value("held_out", false) ? " held out"
-                                                        : " that also chose the ranges",
-                           worst->contains("low_db")
-                               ? fmt::format("; with 95 % confidence {:.1f} to {:.1f} dB",
-                                             number_of(*worst, "low_db"), number_of(*worst, "high_db"))
-                               : ""));
-    const Json* evaluated = nullptr;
-    if (q.contains("evaluation"))
-      for (const Json& o : q.at("evaluation").at("outputs"))
-        if (evaluated == nullptr || number_of(o, "sqnr_db") < number_of(*evaluated, "sqnr_db"))
-          evaluated = &o;
+    if (const Json* worst = worst_output(q.at("outputs")))
+      cards += card(quality_of(*worst).first,
+                    fmt::format("{}, {}'{}', {} samples{}{}", quality_of(*worst).second,
+                                q.at("outputs").size() > 1 ? "worst output " : "", text_of(*worst, "name"),
+                                q.at("measured_samples").dump(),
+                                !q.at("weights").is_null()   ? ""
+                                : q.value("held_out", false) ? " held out"
+                                                             : " that also chose the ranges",
+                                worst->contains("low_db")
+                                    ? fmt::format("; with 95 % confidence {:.1f} to {:.1f} dB",
+                                                  number_of(*worst, "low_db"), number_of(*worst, "high_db"))
+                                    : ""));
+    const Json* evaluated =
+        q.contains("evaluation") ? worst_output(q.at("evaluation").at("outputs")) : nullptr;
     if (evaluated != nullptr)
-      cards += card(db_words(evaluated->at("sqnr_db")),
-                    fmt::format("on the data to evaluate, worst output '{}', {} samples",
-                                text_of(*evaluated, "name"), q.at("evaluation").at("samples").dump()));
+      cards += card(quality_of(*evaluated).first,
+                    fmt::format("{} on the data to evaluate, worst output '{}', {} samples",
+                                quality_of(*evaluated).second, text_of(*evaluated, "name"),
+                                q.at("evaluation").at("samples").dump()));
     const auto& layers = q.at("layers");
     const auto integer = std::count_if(layers.begin(), layers.end(),
                                        [](const Json& l) { return l.at("integer").template get<bool>(); });

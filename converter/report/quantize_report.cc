@@ -40,6 +40,24 @@ Shares integer_shares(const QuantizeSummary& q) {
           all.time > 0 ? integers.time / all.time : 0};
 }
 
+// The SQNR of an output, or of integers how many are right.
+std::string value_text(const OutputNoise& o) {
+  return o.equal ? fmt::format("{:.4g} % equal", 100 * *o.equal) : decibels(o.db);
+}
+
+nlohmann::json to_json(const OutputNoise& o) {
+  nlohmann::json json = {{"name", o.name}, {"sqnr_db", o.db}};
+  if (o.equal) json["sqnr_db"] = nullptr, json["equal"] = *o.equal;
+  if (o.interval) json["low_db"] = o.interval->low, json["high_db"] = o.interval->high;
+  return json;
+}
+
+nlohmann::json to_json(const std::vector<OutputNoise>& outputs) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const OutputNoise& o : outputs) list.push_back(to_json(o));
+  return list;
+}
+
 // " (28.4 to 31.9)": the confidence interval of the SQNR.
 std::string interval_text(const OutputNoise& o) {
   return o.interval ? fmt::format(" ({:.1f} to {:.1f})", o.interval->low, o.interval->high) : "";
@@ -155,14 +173,14 @@ std::string evaluation_text(const QuantizeSummary& q) {
   // Without calibration data nothing else was measured.
   const bool unlike = little && !q.outputs.empty() && worst_of(q.outputs) >= kLittleSignal;
   return fmt::format("evaluation: worst output '{}' {}, on {} samples{}{}\n", printable(worst.name),
-                     decibels(worst.db), q.evaluation->samples, little ? ": too little for most uses" : "",
+                     value_text(worst), q.evaluation->samples, little ? ": too little for most uses" : "",
                      unlike ? "; calibrate with samples more like these" : "");
 }
 
 }  // namespace
 
 nlohmann::json to_json(const QuantizeSummary& q) {
-  nlohmann::json layers = nlohmann::json::array(), outputs = layers, techniques = layers, sources = layers;
+  nlohmann::json layers = nlohmann::json::array(), techniques = layers, sources = layers;
   for (const LayerFate& l : q.layers)
     layers.push_back({{"node", l.name},
                       {"op", l.op},
@@ -173,10 +191,6 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                       {"reason", reason_name(l.left.reason)},
                       {"detail", l.left.detail},
                       {"int16_activations", l.wide}});
-  for (const OutputNoise& o : q.outputs) {
-    outputs.push_back({{"name", o.name}, {"sqnr_db", o.db}});
-    if (o.interval) outputs.back()["low_db"] = o.interval->low, outputs.back()["high_db"] = o.interval->high;
-  }
   for (const TechniqueGain& t : q.techniques)
     techniques.push_back({{"name", t.name},
                           {"what", t.what},
@@ -201,14 +215,12 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                    {"alone_db", l.loudest.db},
                    {"cause", l.cause}});
   for (const Suggestion& r : q.remedies) {
-    nlohmann::json each = nlohmann::json::array();
-    for (const OutputNoise& o : r.outputs) each.push_back({{"name", o.name}, {"sqnr_db", o.db}});
     remedies.push_back({{"flags", r.flags},
                         {"what", r.what},
                         {"before_db", r.before_db},
                         {"after_db", r.after_db},
                         {"gain_db", r.after_db - r.before_db},
-                        {"outputs", each}});
+                        {"outputs", to_json(r.outputs)}});
     if (r.accuracy) remedies.back()["accuracy"] = *r.accuracy;
     if (r.evaluated_db) remedies.back()["evaluated_db"] = *r.evaluated_db;
   }
@@ -224,7 +236,7 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                            {"measured_samples", q.measured},
                            {"held_out", q.held_out},
                            {"fitted_samples", std::max(q.samples, q.refitted)},
-                           {"outputs", outputs},
+                           {"outputs", to_json(q.outputs)},
                            {"techniques", techniques},
                            {"noise", sources},
                            {"low", low},
@@ -239,9 +251,8 @@ nlohmann::json to_json(const QuantizeSummary& q) {
   if (q.float_accuracy) result["float_accuracy"] = *q.float_accuracy;
   if (q.accuracy) result["accuracy"] = *q.accuracy;
   if (q.evaluation) {
-    nlohmann::json each = nlohmann::json::array();
-    for (const OutputNoise& o : q.evaluation->outputs) each.push_back({{"name", o.name}, {"sqnr_db", o.db}});
-    result["evaluation"] = {{"metric", "sqnr"}, {"samples", q.evaluation->samples}, {"outputs", each}};
+    result["evaluation"] = {
+        {"metric", "sqnr"}, {"samples", q.evaluation->samples}, {"outputs", to_json(q.evaluation->outputs)}};
   }
   return result;
 }
@@ -273,9 +284,12 @@ std::string to_text(const QuantizeSummary& q) {
       tried +=
           fmt::format("{}{} {:.1f} -> {:.1f} dB", tried.empty() ? "" : ", ", t.name, t.before_db, t.after_db);
   if (!tried.empty()) text += "helped    " + tried + "\n";
-  std::vector<OutputNoise> outputs = q.outputs;
+  std::vector<OutputNoise> outputs, integers;
+  for (const OutputNoise& o : q.outputs) (o.equal ? integers : outputs).push_back(o);
   std::stable_sort(outputs.begin(), outputs.end(),
                    [](const OutputNoise& a, const OutputNoise& b) { return a.db < b.db; });
+  std::stable_sort(integers.begin(), integers.end(),
+                   [](const OutputNoise& a, const OutputNoise& b) { return *a.equal < *b.equal; });
   for (size_t i = 0; i < outputs.size() && i < kMostOutputs; ++i)
     text +=
         outputs[i].db >= 999
@@ -293,6 +307,13 @@ std::string to_text(const QuantizeSummary& q) {
                         5 * kManyJudges);
   if (outputs.size() > kMostOutputs)
     text += fmt::format("          {} other outputs have more\n", outputs.size() - kMostOutputs);
+  for (size_t i = 0; i < integers.size() && i < kMostOutputs; ++i)
+    text += fmt::format("equal     {:.4g} % of the integers in '{}', on {}{}\n", 100 * *integers[i].equal,
+                        printable(integers[i].name), measured_text(q),
+                        outputs.empty() ? "" : "; they have no SQNR, and nothing is chosen by them");
+  if (integers.size() > kMostOutputs)
+    text += fmt::format("          {} other outputs of integers have as many or more\n",
+                        integers.size() - kMostOutputs);
   if (q.variation && *q.variation < kLittleVariation)
     text += fmt::format(
         "data      the outputs of different samples differ by only {:.2g} % of their size: check that "

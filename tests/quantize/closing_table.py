@@ -92,6 +92,41 @@ def low_outputs(s):
     s.check("a good result has no findings", q["low"] == [] and q["remedies"] == [], q)
 
 
+def outputs_of_integers(s):
+    """Class numbers are counted where they are right; scores decide."""
+    r = np.random.default_rng(5)
+    constants = [numpy_helper.from_array(r.normal(0, 0.3, dims).astype("f"), name)
+                 for name, dims in (("w", (8, 3, 3, 3)), ("v", (4, 8, 3, 3)))]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Conv", ["c", "v"], ["y"]),
+             helper.make_node("ArgMax", ["y"], ["best"], axis=1)]
+    outputs = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None),
+               helper.make_tensor_value_info("best", onnx.TensorProto.INT64, None)]
+    np.savez(s.path("x.npz"), x=r.normal(0, 1, (20, 3, 16, 16)).astype("f"))
+    flags = ["--quantize", "int8", "--force-int8", "--evaluate", s.path("x.npz"), "--metric", "sqnr"]
+    for name, given in (("both", outputs), ("ids", outputs[1:])):
+        model = helper.make_model(helper.make_graph(
+            nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 16, 16])], given, constants),
+            opset_imports=[helper.make_opsetid("", 18)])
+        model.ir_version = 8
+        onnx.save(model, s.path(name + ".onnx"))
+        table, q = s.call(s.path(name + ".onnx"), s.path("x.npz"), *flags, "--report", s.path("r.html"))
+        for what, list_ in (("held out", q["outputs"]), ("evaluated", q["evaluation"]["outputs"])):
+            best = next(x for x in list_ if x["name"] == "best")
+            s.check(f"{name}, {what}: the share of equal integers", best["sqnr_db"] is None and 0.9 < best["equal"] < 1, best)
+        text = "\n".join(table)
+        s.check(f"{name}: the table has it", re.search(r"equal +9\d\.\d+ % of the integers in 'best', on 4 samples held out", text), text)
+        with open(s.path("r.html"), encoding="utf-8") as f:
+            card = re.search(r"<b>([^<]*)</b><span>(SQNR|equal integers), (worst output )?'(\w+)'", f.read())
+        s.check(f"{name}: and the page", card and card.groups()[1:] == (("SQNR", "worst output ", "y") if name == "both" else
+                                                                         ("equal integers", None, "best")), card)
+        if name == "both":
+            y = q["outputs"][0]
+            s.check("the table, the evaluation and --min-sqnr are about the scores", y["name"] == "y" and "noise in 'best'" not in text and
+                    "worst output 'y'" in text, text)
+            _, q = s.call(s.path("both.onnx"), s.path("x.npz"), *flags[:3], "--min-sqnr", f"{y['sqnr_db'] - 2:.0f}")
+            s.check("integers suffice for what they have", all(x["integer"] for x in q["layers"] if x["op"] == "Conv"), q["layers"])
+
+
 def weights_only(s):
     table, q = s.net("attention", "--quantize", "int4w")
     low = q["low"]
@@ -316,6 +351,7 @@ def everything(s):
     streamed(s)
     doubtful_data(s)
     low_outputs(s)
+    outputs_of_integers(s)
     weights_only(s)
     many(s)
     beyond_reach(s)

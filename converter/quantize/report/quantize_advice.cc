@@ -69,10 +69,8 @@ void Quantizer::advise(const Graph& rounded) {
 void Quantizer::measure_remedies(bool leaving) {
   const auto try_out = [&](std::string flags, std::string what, const Graph& graph) {
     const Noise noise = judging().measure(graph);
-    std::vector<OutputNoise> outputs;
-    for (size_t i = 0; i < summary_.outputs.size(); ++i)
-      outputs.push_back({summary_.outputs[i].name, to_db(noise.outputs[i])});
-    Suggestion& remedy = add_remedy(std::move(flags), std::move(what), std::move(outputs), &summary_);
+    Suggestion& remedy =
+        add_remedy(std::move(flags), std::move(what), noise_by_output(exact_, noise), &summary_);
     if (options_.max_drop && options_.accuracy) remedy.accuracy = options_.accuracy(graph);
     if (options_.evaluate && options_.min_sqnr)
       remedy.evaluated_db = worst_of(options_.evaluate(exact_, graph).outputs);

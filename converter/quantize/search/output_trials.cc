@@ -68,13 +68,25 @@ void add_squares(const std::vector<float>& x, const TensorView& other, double* s
   }
 }
 
-Noise ratio(const std::vector<double>& signal, const std::vector<double>& noise) {
+Noise ratio(const std::vector<DType>& types, const std::vector<double>& signal,
+            const std::vector<double>& noise) {
+  const bool any_float = std::any_of(types.begin(), types.end(), is_float);
   Noise result;
-  for (size_t i = 0; i < signal.size(); ++i)
-    result.outputs.push_back(noise[i] <= 0    ? 0
-                             : signal[i] <= 0 ? std::numeric_limits<double>::infinity()
-                                              : noise[i] / signal[i]);
+  for (size_t i = 0; i < signal.size(); ++i) {
+    const double share = noise[i] <= 0    ? 0
+                         : signal[i] <= 0 ? std::numeric_limits<double>::infinity()
+                                          : noise[i] / signal[i];
+    const bool whole = !is_float(types[i]);
+    result.outputs.push_back(whole && any_float ? 0 : share);
+    result.unequal.push_back(whole ? std::optional(share) : std::nullopt);
+  }
   return result;
+}
+
+std::vector<DType> output_types(const Graph& graph) {
+  std::vector<DType> types;
+  for (const ValueId id : graph.outputs) types.push_back(graph.value(id).dtype);
+  return types;
 }
 
 // Beyond which 2.5 % of Student's distribution are.
@@ -136,7 +148,7 @@ Noise measure_all(const Graph& exact, const Graph& candidate, SampleSource& samp
     ++*count;
     if (progress) progress(*count, samples.count());
   }
-  return ratio(signal, noise);
+  return ratio(output_types(exact), signal, noise);
 }
 
 std::optional<Interval> sqnr_interval(std::span<const double> signal, std::span<const double> noise) {
@@ -169,7 +181,10 @@ size_t Trials::most_samples(const Graph& exact) {
 }
 
 Trials::Trials(const Graph& exact, std::vector<Sample> samples, RunnerOptions options)
-    : options_(std::move(options)), samples_(std::move(samples)), outputs_(exact.outputs.size()) {
+    : options_(std::move(options)),
+      samples_(std::move(samples)),
+      outputs_(exact.outputs.size()),
+      types_(output_types(exact)) {
   GraphRunner runner(exact, options_);
   for (const Sample& sample : samples_) {
     runner.run(sample);
@@ -240,7 +255,7 @@ Noise Trials::measure(const Graph& candidate, size_t most, Part part) const {
     add(runner, s, &signal, &noise);
   }
   did(Work::kTrial, trial_units(list.size()));
-  return ratio(signal, noise);
+  return ratio(types_, signal, noise);
 }
 
 Noise Trials::measure(const Graph& candidate, std::vector<std::optional<Interval>>* intervals) const {
@@ -259,8 +274,9 @@ Noise Trials::measure(const Graph& candidate, std::vector<std::optional<Interval
   }
   did(Work::kTrial, trial_units(size()));
   intervals->clear();
-  for (size_t i = 0; i < outputs_; ++i) intervals->push_back(sqnr_interval(signals[i], noises[i]));
-  return ratio(signal, noise);
+  for (size_t i = 0; i < outputs_; ++i)
+    intervals->push_back(is_float(types_[i]) ? sqnr_interval(signals[i], noises[i]) : std::nullopt);
+  return ratio(types_, signal, noise);
 }
 
 Trials::Probe::Probe(const Trials& trials, const Graph& exact)
@@ -295,7 +311,8 @@ Trials::Probe::Halves Trials::Probe::round(ValueId value, const QuantParams& par
     trials_.add(runner_, list[i], &signal[i % 2], &noise[i % 2]);
   }
   trials_.did(Work::kProbing, static_cast<double>(list.size()));
-  Halves result{ratio(signal[0], noise[0]), ratio(signal[1], noise[1])};
+  const std::vector<DType>& types = trials_.types_;
+  Halves result{ratio(types, signal[0], noise[0]), ratio(types, signal[1], noise[1])};
   if (list.size() < 2) result.odd = result.even;
   return result;
 }

@@ -14,10 +14,12 @@
 
 namespace sinter::convert {
 
-// Of every output, the squares of its errors over the squares of its exact values, summed over samples. Of an
-// output of integers: the share of elements that differ.
+// Of every output, the squares of its errors over the squares of its exact values, summed over samples.
+// Integers such as those of an ArgMax have no such noise: 0 beside outputs of floating-point numbers, by
+// which all is chosen then, else the share of elements that differ.
 struct Noise {
   std::vector<double> outputs;
+  std::vector<std::optional<double>> unequal;  // of outputs of integers, the share of elements that differ
 
   double worst() const;
   // SQNR of the worst output; 999: no noise.
@@ -112,6 +114,7 @@ class Trials {
   WorkLeft* work_ = nullptr;
   std::vector<Sample> samples_;
   size_t outputs_ = 0;
+  std::vector<DType> types_;                            // by output
   std::vector<std::vector<std::vector<float>>> exact_;  // by sample, by output
 };
 
