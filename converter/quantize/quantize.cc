@@ -55,6 +55,7 @@ Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions&
   plan_.left.require_int8 = options.require_int8;
   plan_.left.cpu = options.cpu;
   summary_.cpu = options.cpu;
+  summary_.byte_flags = options.byte_flags;
   plan_.left.integer_ports = options.integer_ports;
   for (const Turn& turn : all_turns()) {
     if (std::ranges::count(options.disabled, turn.technique->name) > 0) continue;
@@ -271,6 +272,8 @@ void Quantizer::list_sources() {
   std::stable_sort(summary_.sources.begin(), summary_.sources.end(),
                    [](const NoiseSource& a, const NoiseSource& b) { return a.db < b.db; });
 }
+
+std::string without_flags(const std::string& flags) { return flags.empty() ? "" : " without " + flags; }
 
 std::vector<OutputNoise> noise_by_output(const Graph& graph, const Noise& noise) {
   std::vector<OutputNoise> result;

@@ -47,6 +47,7 @@ struct QuantizeOptions {
   bool force_int8 = false;              // also where float is faster
   // Results of View that enter or leave the graph as integers (integers/public_integers.h).
   std::set<ValueId> integer_ports;
+  std::string byte_flags;      // PublicTypes::byte_flags(): settings with other integers go without these
   Cpu cpu = Cpu::kAvx512Vnni;  // of the device: its costs decide where float is faster
   // Operations in float will be refused: integers that nothing gains by too, and rather 16 bits than float.
   bool require_int8 = false;
@@ -96,6 +97,9 @@ struct Suggestion {
   std::optional<double> evaluated_db;  // of the worst output on the data of QuantizeOptions::evaluate
 };
 
+// " without FLAGS": what settings with other integers need besides; empty: nothing.
+std::string without_flags(const std::string& flags);
+
 struct QuantizeSummary {
   std::string mode = "int8";   // as --quantize takes it
   Cpu cpu = Cpu::kAvx512Vnni;  // that times are estimated for
@@ -116,8 +120,9 @@ struct QuantizeSummary {
   std::vector<NoiseSource> sources;  // the loudest first
   std::optional<double> float_accuracy, accuracy;
   std::optional<Evaluation> evaluation;
-  bool reached = true;   // the targets min_sqnr and max_drop are met
-  double wanted_db = 0;  // below which an output is one of these:
+  std::string byte_flags;  // QuantizeOptions::byte_flags
+  bool reached = true;     // the targets min_sqnr and max_drop are met
+  double wanted_db = 0;    // below which an output is one of these:
   std::vector<LowOutput> low;
   std::vector<Suggestion> remedies;  // the one to try first comes first
 };

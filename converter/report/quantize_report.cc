@@ -92,8 +92,10 @@ std::string advice(const QuantizeSummary& q) {
   const bool any =
       std::any_of(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return l.integer; });
   if (!any && !q.layers.empty() && q.bytes_before == 0)
-    return "no operation computes on integers: --force-int8 uses integers even where they are slower; "
-           "--quantize int8w makes all weights small";
+    return fmt::format(
+        "no operation computes on integers: --force-int8 uses integers even where they are slower; "
+        "--quantize int8w{} makes all weights small",
+        without_flags(q.byte_flags));
   if (q.bytes_before == 0 && q.samples < 32) return "more samples: these are too few to choose ranges from";
   if (kept_for_accuracy)
     return "--require-int8 lists the operations kept in float with reasons; --min-sqnr sets another target";

@@ -122,6 +122,7 @@ bool quantize(Conversion& c) {
   const ConversionOptions& options = c.options;
   QuantizeOptions how = options.quantization;
   how.require_int8 = options.require_int8;
+  how.byte_flags = options.public_types.byte_flags();
   const Target& first = options.targets.front();
   how.cpu = platforms_to_plan(first, options).empty() ? reference_cpu_of(first) : cpu_of(first);
   std::optional<ProgramMetric> program;

@@ -92,6 +92,19 @@ def low_outputs(s):
     s.check("a good result has no findings", q["low"] == [] and q["remedies"] == [], q)
 
 
+def integers_outside(s):
+    """What is proposed works beside --input-type and --output-type, or names the ones that have to go."""
+    ports = ["--input-type", "int8", "--output-type", "int8"]
+    _, q = s.net("attention", "--quantize", "int8", "--force-int8", *PLAIN, *ports)
+    s.check("remedies are measured for integers outside, too", len(q["remedies"]) >= 2, q["remedies"])
+    for remedy in q["remedies"]:
+        flags, _, without = remedy["flags"].partition(" without ")
+        s.check(f"{remedy['flags']} takes away flags that were given", without in ("", "--input-type int8 and --output-type int8"), remedy)
+        mode = [] if "--quantize" in flags else ["--quantize", "int8"]
+        off = [] if "int8w" in flags else ["--force-int8", *PLAIN]
+        s.net("attention", *mode, *flags.split(), *off, *([] if without else ports))
+
+
 def outputs_of_integers(s):
     """Class numbers are counted where they are right; scores decide."""
     r = np.random.default_rng(5)
@@ -351,6 +364,7 @@ def everything(s):
     streamed(s)
     doubtful_data(s)
     low_outputs(s)
+    integers_outside(s)
     outputs_of_integers(s)
     weights_only(s)
     many(s)

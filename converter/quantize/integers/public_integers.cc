@@ -15,6 +15,12 @@
 namespace sinter::convert {
 namespace {
 
+constexpr const char *kInputFlag = "--input-type", *kOutputFlag = "--output-type";
+
+std::string flag_text(const char* flag, const PortType& t) {
+  return fmt::format("{} {}{}{}", flag, t.port, t.port.empty() ? "" : "=", dtype_name(t.type));
+}
+
 // The inputs or the outputs of a graph, and what the flags want of them.
 class Ports {
  public:
@@ -22,7 +28,7 @@ class Ports {
       : graph_(graph),
         types_(inputs ? types.inputs : types.outputs),
         remedy_(types.remedy),
-        flag_(inputs ? "--input-type" : "--output-type"),
+        flag_(inputs ? kInputFlag : kOutputFlag),
         kind_(inputs ? "input" : "output") {
     for (const ValueId id : inputs ? graph.inputs : graph.outputs) {
       if (id < 0 || (inputs ? graph.state_read(id) : graph.state_written(id)) != nullptr) continue;
@@ -71,9 +77,7 @@ class Ports {
   }
 
  private:
-  std::string text(const PortType& t) const {
-    return fmt::format("{} {}{}{}", flag_, t.port, t.port.empty() ? "" : "=", dtype_name(t.type));
-  }
+  std::string text(const PortType& t) const { return flag_text(flag_, t); }
 
   const Graph& graph_;
   const std::vector<PortType>& types_;
@@ -236,6 +240,14 @@ ValueId view_of(Graph& graph, ValueId id, const char* what, bool first) {
 }
 
 }  // namespace
+
+std::string PublicTypes::byte_flags() const {
+  std::vector<std::string> flags;
+  for (const PortType& t : inputs) flags.push_back(flag_text(kInputFlag, t));
+  for (const PortType& t : outputs)
+    if (t.type != DType::kFloat32) flags.push_back(flag_text(kOutputFlag, t));
+  return fmt::format("{}", fmt::join(flags, " and "));
+}
 
 std::set<ValueId> mark_integer_ports(Graph& graph, const PublicTypes& types) {
   std::set<ValueId> marked;

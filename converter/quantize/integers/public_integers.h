@@ -20,6 +20,9 @@ struct PublicTypes {
   std::vector<PortType> inputs, outputs;
   std::string remedy;  // where a port does not have integers of its type
   bool any() const { return !inputs.empty() || !outputs.empty(); }
+  // The flags that only integers of 8 bits satisfy ("--input-type int8 and --output-type y=uint8"); empty:
+  // none.
+  std::string byte_flags() const;
 };
 
 // Puts a View behind every input and before every output that is to be an integer, whose result quantization

@@ -95,14 +95,16 @@ void Quantizer::measure_remedies(bool leaving) {
               what, build(plan).graph);
     }
   }
+  const std::string without = without_flags(options_.byte_flags);
   if (options_.activations == DType::kInt8) {
     QuantizationPlan plan = plan_;
     for (auto& [id, params] : plan.params) params = finer(params);
-    try_out("--quantize int8x16", "activations of 16 bits", build(plan).graph);
+    try_out("--quantize int8x16" + without, "activations of 16 bits", build(plan).graph);
   }
   Graph weights = exact_;
   weights.ledger = std::make_shared<TypeLedger>();
-  if (narrow_weights(weights, {}).narrowed > 0) try_out("--quantize int8w", "activations in float", weights);
+  if (narrow_weights(weights, {}).narrowed > 0)
+    try_out("--quantize int8w" + without, "activations in float", weights);
   rank_remedies(summary_.wanted_db, &summary_.remedies);
 }
 
