@@ -22,6 +22,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/printable.h"
 #include "converter/import/read/arrays.h"
+#include "converter/import/read/reader.h"
 
 namespace sinter::convert {
 namespace {
@@ -238,7 +239,9 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
   // The key is that of the .sinter files.
   ModelSource source;
-  if (!source.open(a.b, a.conversion, a.common, onnx || !ModelSource::is_onnx(a.b) ? a.trust : TrustOption(),
+  ConvertArguments of_b = a.conversion;
+  if (onnx && !ModelSource::is_onnx(a.b)) of_b.constants.clear();  // the file has them already
+  if (!source.open(a.b, of_b, a.common, onnx || !ModelSource::is_onnx(a.b) ? a.trust : TrustOption(),
                    outcome))
     return;
   // The ONNX model gets the shapes that the .sinter file was converted for, and the same preprocessing.
@@ -267,6 +270,11 @@ void run_compare(CompareArguments a, Outcome& outcome) {
   }
   // And the states that it keeps.
   take_states(second.model(), &lowering);
+  if (onnx && !lowering.bytes && takes_bytes(second.model(), entry)) {
+    Diagnostics ignored;  // what is wrong with the model is found again below
+    if (const auto declared = import_model(a.a, ignored))
+      check_declared(declared->graph, second.model(), entry);
+  }
   Diagnostics diagnostics;
   const std::unique_ptr<OpenModel> first =
       onnx ? open_reference(a.a, lowering, diagnostics)
@@ -276,7 +284,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     return;
   }
   const uint32_t first_entry = first->session().entry();
-  check_bytes(first->model(), first_entry, second.model(), entry);
+  check_inputs(first->model(), first_entry, second.model(), entry, onnx);
   constexpr double kQuantized = 20;
   const bool quantized = has_quantized_values(second.model(), entry) &&
                          (onnx || !has_quantized_values(first->model(), first->session().entry()));

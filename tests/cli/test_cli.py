@@ -1577,6 +1577,15 @@ class Flags(Case):
         self.convert(0, *self.right, *self.right, "--shape", "x=1,4")
         self.convert(0, "--max-trips", "turns=3", "--const", f"z={four}", "--shape", "z=1,4")  # which gives x its width, too
 
+    def test_compare_takes_constants_again(self):
+        const = ["--const", f"z={self.path('four.npy')}"]
+        onnx.save(model_of([helper.make_node("Add", ["x", "z"], ["y"])], [value("x", [1, 4]), value("z", [1, 4])], [value("y", [1, 4])], []),
+                  self.path("given.onnx"))
+        files = [self.path("given.onnx"), self.path("given.sinter")]
+        self.expect(0, "convert", files[0], "-o", files[1], *const)
+        self.expect(2, "compare", *files, "--random", "1", words=("'z'", "--const z=FILE.npy"))
+        self.expect(0, "compare", *files, "--random", "1", *const)
+
     def test_inputs_without_dimensions(self):
         node = [helper.make_node("Add", ["x", "s"], ["y"])]
         anything = helper.make_value_info("s", helper.make_tensor_type_proto(TensorProto.FLOAT, None))

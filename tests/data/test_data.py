@@ -557,8 +557,15 @@ class Bytes(Case):
                 np.testing.assert_array_equal(self.output(built, self.path("pixels.npy")), self.output(built, picture))
                 for data in (["--inputs", picture], ["--inputs", self.path("pixels.npy")], ["--random", "3"]):
                     self.run_sinter("compare", source, built, *data, "--input-type", "uint8", *flags, *self.FLAGS)
-                if "nhwc" not in flags:
+                if "nhwc" in flags:
+                    self.run_sinter("compare", source, built, "--inputs", picture, code=2,
+                                    words=["'x'", "uint8[1,17,24,3] in B", "--input-type uint8 --layout nhwc"])
+                    self.run_sinter("compare", source, built, "--random", "3", "--input-type", "uint8", *self.FLAGS, code=2,
+                                    words=["'x'", "give --layout nhwc"])
+                else:
                     self.run_sinter("compare", source, built, "--inputs", picture, code=2, words=["'x'", "uint8 in B", "--input-type uint8"])
+                for a, b in ((plain, built), (built, plain)):
+                    self.run_sinter("compare", a, b, "--random", "3", code=2, words=["'x'", "in B", "the ONNX model"])
 
     def test_quantized(self):
         for i in range(6):
