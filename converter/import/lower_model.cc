@@ -160,9 +160,15 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
       continue;
     }
     ValueId id = kAbsent;
-    if (const DataInput port{input.name, input.dtype, *dims};
-        options.bytes && takes_bytes(*options.bytes, port) &&
-        (!options.bytes->inputs.empty() || !is_state(input.name, options))) {
+    const DataInput port{input.name, input.dtype, *dims};
+    const bool bytes = options.bytes && takes_bytes(*options.bytes, port),
+               state = is_state(input.name, options);
+    if (bytes && state && !options.bytes->inputs.empty())
+      throw UsageError(fmt::format(
+          "--input-type {}=uint8: this input is a state, and a state keeps its type; leave the "
+          "flag out, or convert without the option that makes it a state (--state, --max-context)",
+          input.name));
+    if (bytes && !state) {
       if (lengths.bounds(input))
         diagnostics.refuse(
             "", "",

@@ -153,7 +153,7 @@ bool quantize(Conversion& c) {
 }
 
 bool publish_types(Conversion& c) {
-  for (Entry& entry : c.entries) give_public_types(entry.graph, c.options.public_types);
+  for (Entry& entry : c.entries) give_public_types(entry.graph, c.options.public_types, c.report.fates);
   describe_ports(c);
   return true;
 }

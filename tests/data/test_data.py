@@ -808,6 +808,33 @@ class Bytes(Case):
                         "--output-type", "peak=int8", code=2, words=["'peak'", "int16", "--quantize int8"])
         self.assertFalse(os.path.exists(self.path("no.sinter")))
 
+    def test_integers_of_one_value_under_two_names(self):
+        """An output may be another one under a second name, whatever computes it, and refusals name ONNX nodes."""
+        rng, node, shape = np.random.default_rng(13), helper.make_node, [1, 3, 8, 8]
+        w = numpy_helper.from_array(rng.normal(0, 0.4, (4, 3, 3, 3)).astype(np.float32), "w")
+        nodes = [node("Relu", ["x"], ["y"]), node("Identity", ["y"], ["z"]), node("Conv", ["x", "w"], ["c"])]
+        self.convert("names", nodes, [value("x", shape)], [value(n, None) for n in ("y", "z", "c")], [w])
+        source, built = self.path("names.onnx"), self.path("names8.sinter")
+        for i in range(6):
+            self.write(f"names/{i}.png", png(rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)))
+        flags = ["--mean", "127.5", "--scale", "1/127.5"]
+        want = self.output(self.path("names.sinter"), self.path("names"), *flags)
+        for types in (["--output-type", "int8"], ["--input-type", "uint8", "--output-type", "int8"], ["--input-type", "uint8", "--output-type", "z=uint8"]):
+            with self.subTest(types):
+                self.run_sinter("convert", source, "-o", built, "--quantize", "int8", "--force-int8", "--calibrate", self.path("names"), *flags, *types)
+                ports = {p["name"]: p for p in json.loads(self.run_sinter("inspect", built, "--json").out)["outputs"]}
+                self.assertEqual(ports["z"]["type"], types[-1].split("=")[-1])
+                self.run_sinter("run", built, "--inputs", self.path("names"), "--outputs", self.path("o.npz"), *([] if "uint8" in types else flags))
+                got = cli.load_npz(self.path("o.npz"))["z"].astype(np.float64)
+                self.assertLessEqual(np.abs((got - ports["z"]["zero_point"]) * ports["z"]["scale"] - want).max(), ports["z"]["scale"])
+        # A layout's Transpose behind both outputs.
+        nodes = [node("Conv", ["x", "w"], ["c"]), node("Sin", ["c"], ["y"], name="sine"), node("Conv", ["c", "u"], ["z"], name="other")]
+        u = numpy_helper.from_array(rng.normal(0, 0.4, (4, 4, 3, 3)).astype(np.float32), "u")
+        self.convert("layout", nodes, [value("x", shape)], [value("y", None), value("z", None)], [w, u])
+        for name, words in (("y", "Sin 'sine'"), ("z", "Conv 'other'")):
+            self.run_sinter("convert", self.path("layout.onnx"), "-o", built, "--output-type", name + "=int8", code=2,
+                            words=[f"'{name}' is computed by {words} in float32"])
+
     def test_integers_of_given_models(self):
         """An input that is rounded for one of its readers only, and an output that a Quantize does not make."""
         rng, node = np.random.default_rng(12), helper.make_node
@@ -868,8 +895,12 @@ class Bytes(Case):
         self.run_sinter("compare", source, built, "--inputs", os.path.join(FILES, "rgb.png"), *flags)
         out = self.path("no.sinter")
         self.run_sinter("convert", source, "-o", out, *flags, "--state", "auto", code=2, words=["x, s_in", "--input-type INPUT=uint8"])
-        self.run_sinter("convert", source, "-o", out, "--input-type", "s_in=uint8", "--scale", "1", "--state", "s_out=s_in", code=3,
-                        words=["a state keeps its type"])
+        self.run_sinter("convert", source, "-o", out, "--input-type", "s_in=uint8", "--scale", "1", "--state", "s_out=s_in", code=2,
+                        words=["this input is a state", "keeps its type", "leave the flag out"])
+        cli.save_npz(self.path("states.npz"), {"x": np.random.default_rng(0).normal(0, 1, [10, *shape]).astype(np.float32)})
+        for flag, name, kind in (("--input-type", "s_in", "input"), ("--output-type", "s_out", "output")):
+            self.run_sinter("convert", source, "-o", out, "--state", "s_out=s_in", "--quantize", "int8", "--calibrate", self.path("states.npz"),
+                            flag, name + "=int8", code=2, words=[f"{name}=int8: this {kind} is a state", "leave the flag out"])
         self.assertFalse(os.path.exists(out))
 
     def test_refusals(self):

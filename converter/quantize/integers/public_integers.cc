@@ -31,8 +31,10 @@ class Ports {
         flag_(inputs ? kInputFlag : kOutputFlag),
         kind_(inputs ? "input" : "output") {
     for (const ValueId id : inputs ? graph.inputs : graph.outputs) {
-      if (id < 0 || (inputs ? graph.state_read(id) : graph.state_written(id)) != nullptr) continue;
-      names_.push_back(graph.value(id).name);
+      if (id < 0) continue;
+      const bool state = (inputs ? graph.state_read(id) : graph.state_written(id)) != nullptr;
+      (state ? states_ : names_).push_back(graph.value(id).name);
+      if (state) continue;
       unnamed_ |= graph.value(id).dtype == DType::kFloat32;
     }
   }
@@ -53,6 +55,12 @@ class Ports {
       if (t.port.empty() && !unnamed_)
         throw UsageError(
             fmt::format("{}: the model has no {} of float32; leave the flag out", text(t), kind_));
+      if (std::find(states_.begin(), states_.end(), t.port) != states_.end())
+        throw UsageError(
+            fmt::format("{}: this {} is a state, which the session keeps in the type that it computes with; "
+                        "leave the flag out, or convert without the option that makes it a state (--state, "
+                        "--max-context)",
+                        text(t), kind_));
       if (!t.port.empty() && std::find(names_.begin(), names_.end(), t.port) == names_.end())
         throw UsageError(fmt::format("{}: the model has no {} of this name; it has '{}'", text(t), kind_,
                                      fmt::join(names_, "', '")));
@@ -83,7 +91,7 @@ class Ports {
   const std::vector<PortType>& types_;
   const std::string& remedy_;
   const char *flag_, *kind_;
-  std::vector<std::string> names_;
+  std::vector<std::string> names_, states_;
   bool unnamed_ = false;
 };
 
@@ -143,10 +151,7 @@ void give_inputs(Graph& graph, const PublicTypes& types) {
   for (const ValueId id : graph.inputs) {
     const PortType* t = id < 0 ? nullptr : ports.wanted(id);
     if (t == nullptr) continue;
-    if (graph.state_read(id) != nullptr) {
-      if (!t->port.empty()) ports.refuse(*t, id, "is a state, which keeps its type");
-      continue;
-    }
+    if (graph.state_read(id) != nullptr) continue;
     ports.check(*t, id);
     const Rounding found = rounding_of(graph, uses, id);
     if (!found.params || found.params->type != t->type)
@@ -192,17 +197,22 @@ ValueId made_integers(const Graph& graph, const Uses& uses, ValueId q) {
   }
 }
 
-void give_outputs(Graph& graph, const PublicTypes& types) {
+// The ONNX node that makes an output, for messages; else the operation.
+std::string maker_text(const std::string& output, const Node& maker, const NodeFates& fates) {
+  for (const NodeFate& fate : fates.all())
+    if (std::find(fate.outputs.begin(), fate.outputs.end(), output) != fate.outputs.end())
+      return fmt::format("{} '{}'", fate.op, fate.node);
+  return fmt::format("{} '{}'", op_info(maker.op())->name, maker.name);
+}
+
+void give_outputs(Graph& graph, const PublicTypes& types, const NodeFates& fates) {
   const Ports ports(graph, types, false);
   ports.check_names();
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     const ValueId y = graph.outputs[i];
     const PortType* t = y < 0 ? nullptr : ports.wanted(y);
     if (t == nullptr || graph.value(y).dtype == t->type) continue;
-    if (graph.state_written(y) != nullptr) {
-      if (!t->port.empty()) ports.refuse(*t, y, "is a state, which keeps its type");
-      continue;
-    }
+    if (graph.state_written(y) != nullptr) continue;
     ports.check(*t, y);
     const Uses uses(graph);
     const int p = uses.producer[static_cast<size_t>(y)];
@@ -213,7 +223,7 @@ void give_outputs(Graph& graph, const PublicTypes& types) {
     const bool flips = params && params->type == DType::kInt8 && t->type == DType::kUint8;
     if (!params || (params->type != t->type && !flips) || graph.is_constant(maker.inputs[0]))
       ports.refuse(*t, y,
-                   fmt::format("is computed by {} '{}' in {}", op_info(maker.op())->name, maker.name,
+                   fmt::format("is computed by {} in {}", maker_text(graph.value(y).name, maker, fates),
                                dtype_name(params ? params->type : graph.value(y).dtype)));
     ValueId q = made_integers(graph, uses, maker.inputs[0]);
     if (!flips && (graph.is_output(q) || uses.producer[static_cast<size_t>(q)] < 0))
@@ -227,10 +237,10 @@ void give_outputs(Graph& graph, const PublicTypes& types) {
 }
 
 // A View of `id` in its own shape, which is in no function of several operations.
-ValueId view_of(Graph& graph, ValueId id, const char* what, bool first) {
+ValueId view_of(Graph& graph, ValueId id, Builder::Origin origin, bool first) {
   std::vector<Node> nodes;
   Builder builder(graph);
-  builder.set_origin({graph.value(id).name, what});
+  builder.set_origin(std::move(origin));
   builder.set_target(&nodes);
   std::vector<ValueId> view;
   if (!builder.emit(ViewAttrs{IntList(graph.value(id).dims), -1}, {id}, 1, &view).ok())
@@ -259,14 +269,22 @@ std::set<ValueId> mark_integer_ports(Graph& graph, const PublicTypes& types) {
   const Ports inputs(graph, types, true), outputs(graph, types, false);
   for (const ValueId x : graph.inputs) {
     if (!to_mark(inputs, x, graph.state_read(x) != nullptr)) continue;
-    const ValueId view = view_of(graph, x, "input", true);
+    const ValueId view = view_of(graph, x, {graph.value(x).name, "input"}, true);
     replace_uses(graph, x, view);
     graph.nodes.front().inputs[0] = x;
     marked.insert(view);
   }
+  const Uses uses(graph);
+  const auto copied = [&](ValueId id) {
+    const int p = uses.producer[static_cast<size_t>(id)];
+    const bool copies = p >= 0 && graph.nodes[static_cast<size_t>(p)].as<CopyAttrs>() != nullptr;
+    const ValueId from = copies ? graph.nodes[static_cast<size_t>(p)].inputs[0] : id;
+    return graph.is_constant(from) ? id : from;
+  };
   for (ValueId& y : graph.outputs) {
     if (!to_mark(outputs, y, graph.state_written(y) != nullptr)) continue;
-    const ValueId view = view_of(graph, y, "output", false);
+    // No run shows the range of a Copy, which is not made.
+    const ValueId view = view_of(graph, copied(y), {graph.value(y).name, "output"}, false);
     graph.value(view).order = graph.value(y).order;
     std::swap(graph.value(view).name, graph.value(y).name);
     y = view;
@@ -275,9 +293,9 @@ std::set<ValueId> mark_integer_ports(Graph& graph, const PublicTypes& types) {
   return marked;
 }
 
-void give_public_types(Graph& graph, const PublicTypes& types) {
+void give_public_types(Graph& graph, const PublicTypes& types, const NodeFates& fates) {
   give_inputs(graph, types);
-  give_outputs(graph, types);
+  give_outputs(graph, types, fates);
   remove_dead_nodes(graph);
   until_stable(graph, join_tables);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/diagnostics/node_fates.h"
 #include "converter/ir/graph.h"
 
 namespace sinter::convert {
@@ -30,7 +31,8 @@ struct PublicTypes {
 std::set<ValueId> mark_integer_ports(Graph& graph, const PublicTypes& types);
 
 // Takes the Quantize behind inputs and the Dequantize before outputs out of the graph. Throws UsageError
-// where an input is not rounded to its type, an output is not computed in it, or a name is not one of a port.
-void give_public_types(Graph& graph, const PublicTypes& types);
+// where an input is not rounded to its type, an output is not computed in it, or a name is not one of a port;
+// `fates` name the ONNX nodes then.
+void give_public_types(Graph& graph, const PublicTypes& types, const NodeFates& fates);
 
 }  // namespace sinter::convert
