@@ -1,6 +1,7 @@
 // The declared types of the model's outputs against the computed ones (rule output.declared).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -32,6 +33,7 @@ class OutputLoss {
   void find(ValueId id, int depth = kDepth, bool low = true, bool high = true, bool integers = true) {
     const Node* node = id < 0 ? nullptr : producer_[static_cast<size_t>(id)];
     if (node == nullptr || depth == 0) return;
+    if (!node->bodies.empty()) return find_in_bodies(*node, id, depth - 1, low, high, integers);
     if (node->op() == Op::kCast && integers) return find_integers(*node);
     // The larger of two numbers is not the smallest there is.
     low &= node->op() != Op::kMax, high &= node->op() != Op::kMin;
@@ -49,6 +51,27 @@ class OutputLoss {
  private:
   static constexpr int kDepth = 12;
   static constexpr int64_t kMostLookedAt = 65536;
+
+  // A result of an If, or what a Loop carries, is one of its bodies' results, or what a Loop begins with that
+  // may not run.
+  void find_in_bodies(const Node& node, ValueId id, int depth, bool low, bool high, bool integers) {
+    const auto* loop = node.as<LoopAttrs>();
+    if (loop == nullptr && node.as<IfAttrs>() == nullptr) return;
+    const auto k = std::find(node.outputs.begin(), node.outputs.end(), id) - node.outputs.begin();
+    if (loop != nullptr && k >= loop->carried) return;
+    for (const auto& body : node.bodies) {
+      OutputLoss inside(*body, declared_);
+      const auto place =
+          static_cast<size_t>(k + (loop != nullptr ? 1 : 0));  // a Loop's first is its condition
+      inside.find(body->outputs[place], depth, low, high, integers);
+      rounds |= inside.rounds;
+      if (infinite_at == nullptr) infinite_at = inside.infinite_at, number = inside.number;
+    }
+    if (loop == nullptr) return;
+    const ConstantPtr trips = node.inputs[0] < 0 ? nullptr : graph_.value(node.inputs[0]).constant;
+    const bool runs = trips && trips->as_int64s()[0] > 0 && node.inputs[1] < 0;
+    if (!runs) find(node.inputs[static_cast<size_t>(2 + k)], depth, low, high, integers);
+  }
 
   void find_integers(const Node& cast) {
     const ValueId from = cast.inputs[0];

@@ -72,6 +72,29 @@ def truths():
                 np.where(c != 0, x, z))
 
 
+def edges():
+    """Integers that take the place of float32 numbers in an If or a Loop, and reach an output of float32."""
+    n, x, c = np.array([2**24 + 1, -5]), f32([0.5, 2]), np.array(True)
+    words = ["'y'", "float32", "float64", "rounds"]
+    branches = {"then_branch": body([node("Neg", "n", "a")], "", "a:l"), "else_branch": body([node("Neg", "x", "b")], "", "b")}
+    at = {"n": n, "x": x}
+    yield doubtful("if_of_int64_and_f32_declared_f32", "branch.edge", node("If", "c", "y", **branches), {**at, "c": c}, "y", f32(-n),
+                   words=words)
+    turn = body([node("Identity", "c0", "e"), node("Identity", "n", "b")], "i:l c0:b a", "e:b b:l")
+    yield doubtful("loop_carries_f32_then_int64_declared_f32", "branch.edge", node("Loop", ["k", "", "x"], "y", body=turn), at, "y", f32(n),
+                   {"k": i64(3)}, words=words)
+    half = body([node("Identity", "c0", "e"), node("Mul", "a x", "b")], "i:l c0:b a:l", "e:b b")
+    yield doubtful("loop_that_may_not_run_carries_int64_declared_f32", "branch.edge", node("Loop", ["k", "c", "n"], "y", body=half),
+                   {**at, "c": np.array(False)}, "y", f32(n), {"k": i64(3)}, words=words)
+    # What is computed may be rounded, and numbers that all fit are not.
+    yield match("loop_that_runs_carries_int64_declared_f32", "branch.edge", node("Loop", ["k", "", "n"], "y", body=half), at, "y",
+                f32(n * d(x)**3), {"k": i64(3)})
+    few = {**branches, "then_branch": body([node("Cast", "n", "s", to=5), node("Neg", "s", "a")], "", "a:s")}
+    yield match("if_of_int16_and_f32_declared_f32", "branch.edge", node("If", "c", "y", **few), {"n": n % 100, "x": x, "c": c}, "y",
+                f32(-(n % 100)))
+    yield match("if_of_int64_and_f32_declared_f64", "branch.edge", node("If", "c", "y", **branches), {**at, "c": c}, "y:d", d(-n))
+
+
 def casts():
     """Constants that the type of a Cast does not hold."""
     def case(name, op, constant, kind, became, letter, words, more=None):
@@ -241,5 +264,5 @@ def indices():
 
 
 def cases():
-    for group in (counts, truths, casts, comparisons, chosen, fills, roundings, indices):
+    for group in (counts, truths, edges, casts, comparisons, chosen, fills, roundings, indices):
         yield from group()
