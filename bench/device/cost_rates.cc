@@ -109,7 +109,7 @@ int64_t winograd_tile(const OpCall& call) {
 double winograd_time(const OpCase& c, int runs) {
   for (const Platform* platform : all_platforms())
     for (Backend* backend : measured_backends)
-      if (platform->computes_winograd && std::strcmp(platform->name, backend->name()) == 0)
+      if (platform->computes_winograd != nullptr && std::strcmp(platform->name, backend->name()) == 0)
         return time_of(c, *backend, runs);
   return INFINITY;
 }

@@ -313,7 +313,7 @@ const std::vector<OpCase>& op_cases() {
 
 const std::vector<Representative>& representatives() {
 #define REPRESENTED_BY(op, calls, name) \
-  { Op::k##op, CallClass::k##calls, #op, #calls, name }
+  { Op::k##op, kernel_time::CallClass::k##calls, #op, #calls, name }
   static const std::vector<Representative> rows = {
       REPRESENTED_BY(Conv, Usual, "3x3 56x56x64"),
       REPRESENTED_BY(Conv, FewChannels, "3x3 112x112x32-3"),

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "platforms/times/kernel_time.h"
 #include "runtime/backend/backend.h"
-#include "runtime/backend/kernel_time.h"
 
 namespace sinter::bench {
 
@@ -27,10 +27,10 @@ struct OpCase {
 };
 const std::vector<OpCase>& op_cases();
 
-// The case whose time is that of all calls of a class (runtime/backend/kernel_time.h).
+// The case whose time is that of all calls of a class (platforms/times/kernel_time.h).
 struct Representative {
   Op op;
-  CallClass calls;
+  kernel_time::CallClass calls;
   const char* op_name;
   const char* class_name;
   const char* case_name;

@@ -24,7 +24,6 @@
 #include "converter/import/read/arrays.h"
 #include "converter/target/native_target.h"
 #include "converter/target/target_names.h"
-#include "platforms/simd/simd_kernels.h"
 #include "runtime/backend/cpu.h"
 
 namespace sinter::convert {
@@ -118,7 +117,7 @@ void run_bench(const BenchArguments& a, Outcome& outcome) {
   nlohmann::json json{{"model", a.model},
                       {"backend", a.backend.empty() ? "planned" : a.backend},
                       {"threads", a.threads},
-                      {"instruction_set", simd_target()},
+                      {"instruction_set", instruction_set()},
                       {"fallbacks", fallbacks_json(host)},
                       {"entry", entry},
                       {"runs", times.size()},
@@ -165,8 +164,7 @@ void add_bench(CLI::App& app, Outcome& outcome) {
       ->check(thread_counts())
       ->group(flag_group::kTarget);
   add_value(*c, "--processors", a->processors, "LIST", kProcessorsHelp)->group(flag_group::kTarget);
-  add_value(*c, "--backend", a->backend, "NAME", "Use this backend wherever it can")
-      ->group(flag_group::kTarget);
+  add_value(*c, "--backend", a->backend, "NAME", backend_help())->group(flag_group::kTarget);
   add_value(*c, "--seconds", a->seconds, "S", "The duration of the measurement")
       ->check(CLI::Range(0.0, 3600.0))
       ->group(flag_group::kMeasurement);

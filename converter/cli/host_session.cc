@@ -171,6 +171,16 @@ std::vector<std::string> host_backend_names() {
   return names;
 }
 
+std::string backend_help() {
+  return fmt::format("Use this backend wherever it can: {}", fmt::join(host_backend_names(), ", "));
+}
+
+std::string instruction_set() {
+  for (const Backend* b : default_backends())
+    if (const char* name = b->instruction_set()) return name;
+  return "none";
+}
+
 namespace {
 
 // float32 numbers for an input of fewer bits.

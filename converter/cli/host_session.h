@@ -78,6 +78,12 @@ std::vector<Backend*> host_backends(const std::string& name);
 // Names, best first, with "reference".
 std::vector<std::string> host_backend_names();
 
+// The help of --backend, with these names.
+std::string backend_help();
+
+// The instruction set of the backends that choose one on this machine; "none": none does.
+std::string instruction_set();
+
 // A fallback step (sinter::Fallback), with its names.
 struct FallbackStep {
   uint32_t program = 0, step = 0;

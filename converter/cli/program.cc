@@ -20,7 +20,7 @@
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/diagnostics/printable.h"
 #include "converter/ir/weight_memory.h"
-#include "platforms/simd/simd_kernels.h"
+#include "sinter/backends.h"
 
 namespace sinter::convert {
 namespace {
@@ -174,7 +174,9 @@ void take_thread_local_data() {
 
 void cap_instruction_sets() {
   const char* cap = std::getenv("SINTER_CPU_CAP");
-  if (cap != nullptr) set_simd_cap(std::string_view(cap) == "sse41" ? "sse4" : cap);
+  if (cap == nullptr) return;
+  for (Backend* backend : default_backends())
+    backend->limit_instruction_set(std::string_view(cap) == "sse41" ? "sse4" : cap);
 }
 
 int run_program(const std::vector<std::string>& words) {

@@ -132,9 +132,7 @@ void add_ranges(CLI::App& app, Outcome& outcome) {
   add_value(*c, "--threads", a->threads, "N", "The number of threads")
       ->check(thread_counts())
       ->group(flag_group::kTarget);
-  add_value(*c, "--backend", a->backend, "NAME",
-            "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda")
-      ->group(flag_group::kTarget);
+  add_value(*c, "--backend", a->backend, "NAME", backend_help())->group(flag_group::kTarget);
   c->add_flag("--plain", a->plain, "Run the samples without observing any value, to compare times")
       ->group(flag_group::kMeasurement);
   add_source_flags(*c, a->conversion, false);

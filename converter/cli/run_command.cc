@@ -214,9 +214,7 @@ void add_run(CLI::App& app, Outcome& outcome) {
       ->check(thread_counts())
       ->group(flag_group::kTarget);
   add_value(*c, "--processors", a->processors, "LIST", kProcessorsHelp)->group(flag_group::kTarget);
-  add_value(*c, "--backend", a->backend, "NAME",
-            "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda")
-      ->group(flag_group::kTarget);
+  add_value(*c, "--backend", a->backend, "NAME", backend_help())->group(flag_group::kTarget);
   c->add_flag("--profile", a->profile, "Run the first sample again, warm, and print the times of each step")
       ->group(flag_group::kMeasurement);
   c->add_flag("--copy", a->copied,

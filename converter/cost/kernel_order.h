@@ -5,11 +5,6 @@
 
 namespace sinter::convert {
 
-CallClass class_of(const OpCall& call);
-
-// The platform's row for this call; null: it lists none.
-const KernelTime* listed_time(const Platform& platform, Cpu cpu, const OpCall& call);
-
 // Platform::kept_bytes.
 size_t kept_bytes(const Platform& platform, const OpCall& call);
 

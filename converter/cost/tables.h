@@ -1,12 +1,11 @@
 // The tables of costs, one for each processor: what an operation takes in float32, on int8 and on int16, and
 // from which work on a second thread pays. Times of each platform's kernels, by which one of them is chosen,
-// are in the platform's folder, for the same processors (runtime/backend/kernel_time.h).
+// are in the platform's folder, for the same processors (Platform::time).
 //
 // bench/README.md: what is measured, where, and how to measure it again.
 #pragma once
 
 #include "runtime/backend/cpu.h"
-#include "runtime/backend/kernel_time.h"
 
 namespace sinter::convert {
 

@@ -21,9 +21,7 @@ bool is_candidate(const Graph& graph, const NarrowWeights& narrow, const Node& n
   // Many filters that are narrow in the file would take up to 14 times as much memory.
   if (options.stored_weights && narrow.of(node)) return false;
   const CallView view(graph, node);
-  // Of few output channels most of the time would go into transforms.
   return view.call.in(0).dtype == DType::kFloat32 && view.call.in(0).rank == 4 &&
-         class_of(view.call) != CallClass::kFewChannels &&
          winograd_fits(window_geometry<ConvAttrs>(view.call));
 }
 
@@ -31,7 +29,9 @@ bool is_candidate(const Graph& graph, const NarrowWeights& narrow, const Node& n
 bool is_taken(const Graph& graph, const Node& node, const PlanOptions& options) {
   const CallView view(graph, node);
   const std::vector<Accepted> best = accepted_by(options, view.call, 1);
-  return !best.empty() && options.platforms[best[0].platform]->computes_winograd;
+  if (best.empty()) return false;
+  const Platform& first = *options.platforms[best[0].platform];
+  return first.computes_winograd != nullptr && first.computes_winograd(view.call);
 }
 
 int64_t best_tile(const Graph& graph, const Node& node, const PlanOptions& options) {
@@ -61,7 +61,7 @@ int64_t best_tile(const Graph& graph, const Node& node, const PlanOptions& optio
 
 int choose_winograd(Graph& graph, const PlanOptions& options) {
   if (std::none_of(options.platforms.begin(), options.platforms.end(),
-                   [](const Platform* p) { return p->computes_winograd; }))
+                   [](const Platform* p) { return p->computes_winograd != nullptr; }))
     return 0;
   int chosen = 0;
   const NarrowWeights narrow(graph);

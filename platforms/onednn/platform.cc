@@ -2,17 +2,19 @@
 
 #include "platforms/onednn/planning/problem.h"
 #include "platforms/onednn/planning/workspace.h"
+#include "platforms/times/kernel_time.h"
 
 namespace sinter {
 namespace onednn {
 namespace {
 
-constexpr KernelTime kTimes[] = {
-#define SINTER_KERNEL_TIME(op, calls, cpu, time, provenance) \
-  {Op::k##op, CallClass::k##calls, Cpu::k##cpu, time, Provenance::k##provenance},
+constexpr kernel_time::KernelTime kTimes[] = {
 #include "platforms/onednn/planning/kernel_times.def"
-#undef SINTER_KERNEL_TIME
 };
+
+std::optional<double> time_of(Cpu cpu, const OpCall& call) {
+  return kernel_time::listed_time(kTimes, cpu, call);
+}
 
 bool serves(const Target& target) { return target.architecture == Architecture::kX86_64; }
 
@@ -49,7 +51,7 @@ constexpr Platform onednn_platform = {.name = "onednn",
                                       .serves = onednn::serves,
                                       .has_kernel = onednn::has_kernel,
                                       .accept = onednn::accept,
-                                      .times = onednn::kTimes,
+                                      .time = onednn::time_of,
                                       .computes_half = onednn::computes_half,
                                       .on_request = true};
 

@@ -6,6 +6,7 @@
 #include "platforms/simd/packed.h"
 #include "platforms/simd/simd_backend.h"
 #include "platforms/simd/simd_kernels.h"
+#include "platforms/times/kernel_time.h"
 
 namespace sinter {
 namespace {
@@ -15,12 +16,13 @@ bool serves(const Target& target) {
          target.architecture == Architecture::kArmv7;
 }
 
-constexpr KernelTime kTimes[] = {
-#define SINTER_KERNEL_TIME(op, calls, cpu, time, provenance) \
-  {Op::k##op, CallClass::k##calls, Cpu::k##cpu, time, Provenance::k##provenance},
+constexpr kernel_time::KernelTime kTimes[] = {
 #include "platforms/simd/kernel_times.def"
-#undef SINTER_KERNEL_TIME
 };
+
+std::optional<double> time_of(Cpu cpu, const OpCall& call) {
+  return kernel_time::listed_time(kTimes, cpu, call);
+}
 
 // Element by element, beside products that other platforms compute.
 bool computes_half(const Target& target, DType type) {
@@ -49,6 +51,11 @@ Status accept(const Target& target, const OpCall& call, int threads, size_t* wor
   return ok_status();
 }
 
+// With few output channels most of the time would go into transforms.
+bool computes_winograd(const OpCall& call) {
+  return kernel_time::class_of(call) != kernel_time::CallClass::kFewChannels;
+}
+
 bool reads_large_weights(const OpCall& call) {
   return call.op == Op::kFullyConnected && call.in(1).constant && simd::reads_unpacked(call);
 }
@@ -61,8 +68,8 @@ const Platform simd_platform = {.name = "simd",
                                 .accept = accept,
                                 .reads_large_weights = reads_large_weights,
                                 .fuses = SimdBackend::fuses,
-                                .times = kTimes,
+                                .time = time_of,
                                 .computes_half = computes_half,
-                                .computes_winograd = true};
+                                .computes_winograd = computes_winograd};
 
 }  // namespace sinter

@@ -141,4 +141,8 @@ bool SimdBackend::fuse(const PreparedStep& first, const PreparedStep& next) {
                            &static_cast<ElementwiseStep*>(next.state)->piece);
 }
 
+const char* SimdBackend::instruction_set() const { return simd_target(); }
+
+bool SimdBackend::limit_instruction_set(const char* name) { return set_simd_cap(name); }
+
 }  // namespace sinter

@@ -23,6 +23,8 @@ class SimdBackend final : public Backend {
   static bool fuses(const OpCall& first, const OpCall& next);
   bool fuse(const PreparedStep& first, const PreparedStep& next) override;
   void release(PreparedStep&) override {}
+  const char* instruction_set() const override;
+  bool limit_instruction_set(const char* name) override;
 };
 
 }  // namespace sinter

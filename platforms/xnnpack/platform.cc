@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "platforms/times/kernel_time.h"
 #include "platforms/xnnpack/planning/accept.h"
 #include "platforms/xnnpack/planning/kept_bytes.h"
 
@@ -15,12 +16,13 @@ struct Capability {
   Status (*accept)(const Request& r, size_t* workspace);
 };
 
-constexpr KernelTime kTimes[] = {
-#define SINTER_KERNEL_TIME(op, calls, cpu, time, provenance) \
-  {Op::k##op, CallClass::k##calls, Cpu::k##cpu, time, Provenance::k##provenance},
+constexpr kernel_time::KernelTime kTimes[] = {
 #include "platforms/xnnpack/planning/kernel_times.def"
-#undef SINTER_KERNEL_TIME
 };
+
+std::optional<double> time_of(Cpu cpu, const OpCall& call) {
+  return kernel_time::listed_time(kTimes, cpu, call);
+}
 
 constexpr Capability kCapabilities[] = {
 #define SINTER_XNNPACK(op, dtypes, work, accept, ...) {Op::k##op, dtypes, accept_##accept},
@@ -112,7 +114,7 @@ constexpr Platform xnnpack_platform = {
     .has_kernel = xnnpack::has_kernel,
     .accept = xnnpack::accept_planned,
     .kept_bytes = xnnpack::kept_bytes,
-    .times = xnnpack::kTimes,
+    .time = xnnpack::time_of,
     .computes_half = xnnpack::computes_half,
 };
 

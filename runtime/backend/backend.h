@@ -176,6 +176,13 @@ class Backend {
   // Frees what prepare made outside prepared memory, if anything.
   virtual void release(PreparedStep& step) = 0;
 
+  // The instruction set that its kernels take on this machine ("none": there is none that they can use);
+  // null: it does not choose one.
+  virtual const char* instruction_set() const { return nullptr; }
+  // Limits the instruction sets of kernels in sessions that are created from now on; null: no limit. False,
+  // and nothing changes: this machine or build does not have the named one.
+  virtual bool limit_instruction_set(const char*) { return false; }
+
   // Null: the backend computes in host memory.
   virtual DeviceMemory* memory() { return nullptr; }
   // For a session with values in that memory, when the backend is open. `*queue` is null while measuring.

@@ -45,4 +45,11 @@ inline Cpu cpu_of(const Target& target) {
                                                                                      : Cpu::kAvx2;
 }
 
+// Where a number about a processor comes from.
+enum class Provenance : uint8_t {
+  kMeasured,    // a time on a machine
+  kCounted,     // instructions that an emulator executed: not cycles
+  kUnmeasured,  // an estimate
+};
+
 }  // namespace sinter

@@ -2,10 +2,10 @@
 // platform's library is there. The converter chooses kernels and plans workspaces by it.
 #pragma once
 
-#include <span>
+#include <optional>
 
+#include "runtime/backend/cpu.h"
 #include "runtime/backend/kernel.h"
-#include "runtime/backend/kernel_time.h"
 #include "runtime/backend/target.h"
 
 namespace sinter {
@@ -29,14 +29,16 @@ struct Platform {
   // Whether it computes `next`, which reads the result of `first`, together with that where their places
   // permit it (Backend::fuse), in less time than any platform takes for one after the other. Null: never.
   bool (*fuses)(const OpCall& first, const OpCall& next) = nullptr;
-  // Where two platforms list a time for a call that both accept, the lower one is preferred; else the order
-  // of platforms.def decides.
-  std::span<const KernelTime> times = {};
+  // The time of its kernel of a call that it accepts, on one thread of `cpu`, in a unit that all platforms
+  // share for that call; nullopt: not known. Where two platforms have one, the lower is preferred, else the
+  // order of platforms.def decides. Null: never known.
+  std::optional<double> (*time)(Cpu cpu, const OpCall& call) = nullptr;
   // Whether some of its kernels compute in `type`, float16 or bfloat16, on processors of this kind that do;
   // null: none.
   bool (*computes_half)(const Target& target, DType type) = nullptr;
-  // Whether its Conv uses Winograd's algorithm where the attribute permits it.
-  bool computes_winograd = false;
+  // Whether its kernel of a Conv that it accepts uses Winograd's algorithm where the attribute permits it.
+  // Null: never.
+  bool (*computes_winograd)(const OpCall& call) = nullptr;
   // Its steps compute in its device memory.
   bool own_memory = false;
   // Planned only where a conversion names it (--backends), asks for a type that it computes, or is for this

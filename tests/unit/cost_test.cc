@@ -12,6 +12,7 @@
 #include "converter/cost/work.h"
 #include "converter/ir/call_view.h"
 #include "platforms/platforms.h"
+#include "platforms/times/kernel_time.h"
 
 namespace sinter::convert {
 namespace {
@@ -217,13 +218,25 @@ const Platform& platform_named(std::string_view name) {
   return *all_platforms().front();
 }
 
+using kernel_time::CallClass, kernel_time::KernelTime;
+constexpr KernelTime kSimdTimes[] = {
+#include "platforms/simd/kernel_times.def"
+};
+constexpr KernelTime kXnnpackTimes[] = {
+#include "platforms/xnnpack/planning/kernel_times.def"
+};
+constexpr KernelTime kOnednnTimes[] = {
+#include "platforms/onednn/planning/kernel_times.def"
+};
+
 TEST(KernelTimes, EveryRowHasOneToCompareItWith) {
   std::map<std::tuple<Op, CallClass, Cpu>, std::vector<KernelTime>> rows;
-  for (const Platform* p : all_platforms()) {
+  for (const std::span<const KernelTime> list :
+       {std::span<const KernelTime>(kSimdTimes), {kXnnpackTimes}, {kOnednnTimes}}) {
     std::map<std::tuple<Op, CallClass, Cpu>, int> own;
-    for (const KernelTime& row : p->times) {
+    for (const KernelTime& row : list) {
       EXPECT_GT(row.time, 0);
-      EXPECT_EQ(++own[std::tuple(row.op, row.calls, row.cpu)], 1) << p->name << ' ' << op_name(row.op);
+      EXPECT_EQ(++own[std::tuple(row.op, row.calls, row.cpu)], 1) << op_name(row.op);
       rows[std::tuple(row.op, row.calls, row.cpu)].push_back(row);
     }
   }

@@ -97,20 +97,17 @@ TEST(Planner, ThreadsOfTheFirstCandidateComeBeforeLaterCandidates) {
   EXPECT_EQ(second_step({&first, &much}), kBytes);
 }
 
+std::optional<double> slow_exp(Cpu, const OpCall& call) { return call.op == Op::kExp ? 300 : 100; }
+std::optional<double> fast_exp(Cpu, const OpCall&) { return 200; }
+
 TEST(Planner, TheFasterKernelIsTheFirstCandidate) {
-  static constexpr KernelTime kSlow[] = {
-      {Op::kExp, CallClass::kUsual, Cpu::kAvx2, 300, Provenance::kMeasured},
-      {Op::kAbs, CallClass::kUsual, Cpu::kAvx2, 100, Provenance::kMeasured}};
-  static constexpr KernelTime kFast[] = {
-      {Op::kExp, CallClass::kUsual, Cpu::kAvx2, 200, Provenance::kMeasured},
-      {Op::kAbs, CallClass::kUsual, Cpu::kAvx2, 200, Provenance::kMeasured}};
   Fixture f({1, 16});
   const ValueId a = f.emit(ExpAttrs{}, {f.input}), b = f.emit(AbsAttrs{}, {a});
   f.graph->outputs = {b};
   PlanOptions options;
   options.target.architecture = Architecture::kX86_64;
-  const Platform first{.name = "first", .accept = takes_all<0>, .times = kSlow};
-  const Platform second{.name = "second", .accept = takes_all<0>, .times = kFast};
+  const Platform first{.name = "first", .accept = takes_all<0>, .time = slow_exp};
+  const Platform second{.name = "second", .accept = takes_all<0>, .time = fast_exp};
   options.platforms = {&first, &second};
   const PlannedProgram p = plan_model(f.graph, options).programs[0];
   EXPECT_EQ(p.steps[0].candidates, (std::vector<uint8_t>{1, 0, 2}));
