@@ -24,8 +24,15 @@ namespace sinter::device {
 }
 
 // Limits the Highway kernels to what SINTER_CPU_CAP names, as the command line does; XNNPACK reads it by
-// itself and has its own name for SSE4. Returns the name, or "full".
+// itself and has its own name for SSE4. SINTER_SIMD_VARIANT forces one of their variants. Returns the name,
+// or "full".
 inline const char* cap_instruction_sets() {
+#ifdef SINTER_WITH_SIMD
+  if (const char* variant = std::getenv("SINTER_SIMD_VARIANT"); !force_simd_variant(variant)) {
+    std::fprintf(stderr, "SINTER_SIMD_VARIANT: there is no '%s'\n", variant);
+    std::exit(2);
+  }
+#endif
   const char* cap = std::getenv("SINTER_CPU_CAP");
   if (cap == nullptr || *cap == '\0') return "full";
 #ifdef SINTER_WITH_SIMD

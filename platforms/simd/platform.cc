@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "platforms/simd/float/gemm_unpacked.h"
-#include "platforms/simd/packed.h"
 #include "platforms/simd/simd_backend.h"
 #include "platforms/simd/simd_kernels.h"
 #include "platforms/times/kernel_time.h"
@@ -35,18 +34,15 @@ bool has_kernel(const Target& target, Op op) {
          simd_kernels()[static_cast<size_t>(row)] != nullptr;
 }
 
-// The kernels' needs are the same on every instruction set, except for the direct Conv.
 Status accept(const Target& target, const OpCall& call, int threads, size_t* workspace) {
   *workspace = 0;
   SINTER_RETURN_UNLESS(is_exact_simd(call.op, target.architecture),
                        unsupported("the simd kernel is inexact on 32-bit ARM"));
-  SimdBackend simd;
   for (int n = 1; n <= threads; ++n) {
     StepNeeds needs;
-    SINTER_RETURN_IF_ERROR(simd.measure(call, n, &needs));
-    if (call.op == Op::kConv && needs.packing.parameters[0] != simd::kWinogradPanels)
-      SINTER_RETURN_IF_ERROR(simd::conv_bound(call, n, &needs.workspace));
-    *workspace = std::max(*workspace, needs.workspace);
+    size_t planned = 0;
+    SINTER_RETURN_IF_ERROR(SimdBackend::measure_and_plan(call, n, &needs, &planned));
+    *workspace = std::max(*workspace, planned);
   }
   return ok_status();
 }

@@ -2,51 +2,14 @@
 
 #include "platforms/simd/float/bfloat16.h"
 #include "platforms/simd/float/fused.h"
-#include "platforms/simd/packed.h"
 #include "platforms/simd/simd_kernels.h"
-#include "runtime/core/built.h"
+#include "platforms/simd/variant.h"
 #include "source_digest.h"
 
 namespace sinter {
 namespace {
 
-// An op whose kernel reads packed weights, input 1.
-struct Packer {
-  Op op;
-  bool (*packing)(const OpCall& call, int threads, Packing* packing, size_t* workspace) = nullptr;
-  void (*pack)(const OpCall& call, std::byte* packed, ThreadPool* threads) = nullptr;
-  Status (*run)(void* packed, const OpCall& call, RunContext& context) = nullptr;
-  bool keeps_weights = false;  // which runs read as well
-};
-// The packer, without its functions where the operation is not built: nothing calls them, nor links them.
-consteval Packer built(Packer packer) { return is_built(packer.op) ? packer : Packer{.op = packer.op}; }
-// Of the rows of an operation the first one that packs the call.
-constexpr Packer kPackers[] = {
-    built({Op::kConv, simd::winograd_packing, simd::pack_winograd, simd::run_winograd, true}),
-    built({Op::kConv, simd::conv_packing, simd::pack_conv, simd::run_packed_conv}),
-    built({Op::kFullyConnected, simd::connected_packing, simd::pack_connected, simd::run_packed_connected}),
-    built({Op::kLstm, simd::lstm_packing, simd::pack_lstm, simd::run_packed_lstm}),
-    built({Op::kQConv, simd::q_product_packing, simd::pack_q_product, simd::run_packed_q_product}),
-    built({Op::kQFullyConnected, simd::q_product_packing, simd::pack_q_product, simd::run_packed_q_product}),
-    built({Op::kQDepthwiseConv, simd::q_depthwise_packing, simd::pack_q_depthwise,
-           simd::run_packed_q_depthwise}),
-};
-
-// Null if the step reads its weights as they are; else packing, workspace and packed inputs are set.
-const Packer* packer_of(const OpCall& call, int threads, StepNeeds* needs) {
-  if (call.inputs.size() < 2 || !call.in(1).constant) return nullptr;
-  Packing& packing = needs->packing;
-  for (const Packer& p : kPackers) {
-    if (p.op != call.op || !p.packing(call, threads, &packing, &needs->workspace) || packing.bytes == 0)
-      continue;
-    packing.bytes = align_up(packing.bytes, kBufferAlignment);
-    packing.parameters[kPackingParameters - 1] = simd_instruction_set();
-    needs->packed = p.keeps_weights ? 0 : packing.inputs;
-    return &p;
-  }
-  packing = {};
-  return nullptr;
-}
+constexpr Status kDisagree = error(Code::kInternal, "measuring and preparing disagree");
 
 const Kernel* kernel_of(const OpCall& call) {
   const int row = op_index(call.op);
@@ -58,6 +21,26 @@ Status run_kernel(void* state, const OpCall& call, RunContext& context) {
 }
 Status run_kernel_widened(void* state, const OpCall& call, RunContext& context) {
   return simd::run_halves(*static_cast<const Kernel*>(state), call, context);
+}
+
+Status run_variant(void* state, const OpCall& call, RunContext& context) {
+  const auto& step = *static_cast<const simd::VariantStep*>(state);
+  return step.row->variant->run(step, call, context);
+}
+Status prepare_variant(const simd::VariantRow& row, const StepNeeds& needs, const OpCall& call,
+                       const Preparation& with, PreparedStep* step) {
+  SINTER_RETURN_UNLESS(
+      with.packed.size() == needs.packing.bytes,
+      error(Code::kInternal, "%a bytes of packed weights are needed, not %b",
+            static_cast<int64_t>(needs.packing.bytes), static_cast<int64_t>(with.packed.size())));
+  void* at = with.prepared.allocate(needs.prepared, alignof(simd::VariantStep));
+  SINTER_RETURN_UNLESS(at != nullptr, kDisagree);
+  auto* prepared = new (at) simd::VariantStep{&row, const_cast<std::byte*>(with.packed.data())};
+  const simd::Variant& variant = *row.variant;
+  SINTER_RETURN_UNLESS(variant.plan == nullptr || variant.plan(call, with, prepared->plan_memory()),
+                       kDisagree);
+  *step = {run_variant, prepared};
+  return ok_status();
 }
 
 // An element-wise step, which may be computed with others.
@@ -75,6 +58,11 @@ Status run_elementwise(void* state, const OpCall& call, RunContext& context) {
 }  // namespace
 
 Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
+  size_t planned = 0;
+  return measure_and_plan(call, threads, needs, &planned);
+}
+
+Status SimdBackend::measure_and_plan(const OpCall& call, int threads, StepNeeds* needs, size_t* planned) {
   *needs = {};
   needs->call = CallUse::kKept;  // these kernels are quick
   SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in device memory"));
@@ -82,23 +70,26 @@ Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   SINTER_RETURN_UNLESS(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
   if (simd::is_of_halves(call)) {
     SINTER_RETURN_IF_ERROR(simd::accept_halves(*kernel, call));
-    needs->workspace = simd::halves_workspace(threads);
+    *planned = needs->workspace = simd::halves_workspace(threads);
     return ok_status();
   }
   SINTER_RETURN_IF_ERROR(kernel->accept(call));
   simd::Piece piece;
   if (simd::piece_of(call, &piece)) needs->prepared = sizeof(ElementwiseStep);
-  if (packer_of(call, threads, needs) == nullptr && kernel->workspace != nullptr)
+  if (simd::choose_variant(call, threads, needs, planned) != nullptr) return ok_status();
+  if (kernel->workspace != nullptr)
     SINTER_RETURN_IF_ERROR(kernel->workspace(call, threads, &needs->workspace));
+  *planned = needs->workspace;
   return ok_status();
 }
 
 Status SimdBackend::pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) {
   StepNeeds needs;
-  const Packer* packer = packer_of(call, 1, &needs);
-  SINTER_RETURN_UNLESS(packer != nullptr && packed.size() == needs.packing.bytes,
+  size_t planned = 0;
+  const simd::VariantRow* row = simd::choose_variant(call, 1, &needs, &planned);
+  SINTER_RETURN_UNLESS(row != nullptr && packed.size() == needs.packing.bytes,
                        error(Code::kInternal, "measuring and packing disagree"));
-  packer->pack(call, packed.data(), threads);
+  row->variant->pack(call, packed.data(), threads);
   return ok_status();
 }
 
@@ -106,15 +97,9 @@ uint64_t SimdBackend::packed_layouts() const { return kSourceDigest | 1; }
 
 Status SimdBackend::prepare(const OpCall& call, const Preparation& with, PreparedStep* step) {
   StepNeeds needs;
-  if (const Packer* packer = packer_of(call, 1, &needs); packer != nullptr) {
-    SINTER_RETURN_UNLESS(
-        with.packed.size() == needs.packing.bytes,
-        error(Code::kInternal, "%a bytes of packed weights are needed, not %b",
-              static_cast<int64_t>(needs.packing.bytes), static_cast<int64_t>(with.packed.size())));
-    step->run = packer->run;
-    step->state = const_cast<std::byte*>(with.packed.data());  // read only
-    return ok_status();
-  }
+  size_t planned = 0;
+  if (const simd::VariantRow* row = simd::choose_variant(call, 1, &needs, &planned); row != nullptr)
+    return prepare_variant(*row, needs, call, with, step);
   const Kernel* kernel = kernel_of(call);
   SINTER_RETURN_UNLESS(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
   step->run = simd::is_of_halves(call) ? run_kernel_widened : run_kernel;
@@ -122,7 +107,7 @@ Status SimdBackend::prepare(const OpCall& call, const Preparation& with, Prepare
   simd::Piece piece;
   if (!simd::piece_of(call, &piece)) return ok_status();
   auto* elementwise = with.prepared.allocate_array<ElementwiseStep>(1);
-  SINTER_RETURN_UNLESS(elementwise != nullptr, error(Code::kInternal, "measuring and preparing disagree"));
+  SINTER_RETURN_UNLESS(elementwise != nullptr, kDisagree);
   *elementwise = {kernel, piece};
   step->run = run_elementwise;
   step->state = elementwise;

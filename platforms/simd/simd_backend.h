@@ -5,7 +5,7 @@
 
 namespace sinter {
 
-// The kernels of simd_kernels.h; packs the constant weights of convolutions and fully connected layers once,
+// The kernels of simd_kernels.h. Steps with constant weights run variants (variant.h), which pack these once,
 // instead of in every run.
 class SimdBackend final : public Backend {
  public:
@@ -15,6 +15,8 @@ class SimdBackend final : public Backend {
   Status open(BumpArena&) override;
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
+  // measure(), and the workspace that suffices on any instruction set.
+  static Status measure_and_plan(const OpCall& call, int threads, StepNeeds* needs, size_t* planned);
   Status pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) override;
   // Of these sources; the instruction set is a parameter of each packing.
   uint64_t packed_layouts() const override;

@@ -28,7 +28,11 @@ constexpr bool is_exact_simd(Op op, Architecture architecture) {
 // "wasm", or null for all. Returns false, and changes nothing, if this machine or build does not have it.
 // Call it before sessions are created.
 bool set_simd_cap(const char* name);
-// The best one in use; "none" where the processor has none of them.
+// Has the variant of this name (variants.def) take every call that it computes, whether it is the fastest or
+// not; null: none. Returns false, and changes nothing, if there is none of this name. As set_simd_cap, before
+// sessions are created.
+bool force_simd_variant(const char* name);
+// The best instruction set in use; "none" where the processor has none of them.
 const char* simd_target();
 // Its number, or 0 for none: weights packed for another instruction set cannot be used.
 int64_t simd_instruction_set();

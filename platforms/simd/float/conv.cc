@@ -5,7 +5,7 @@
 #include "platforms/simd/float/gemm_unpacked.h"
 #include "platforms/simd/float/im2col.h"
 #include "platforms/simd/float/input_lines.h"
-#include "platforms/simd/packed.h"
+#include "platforms/simd/variant.h"
 #include "platforms/simd/window.h"
 #include "runtime/core/narrow_weights.h"
 
@@ -43,9 +43,6 @@ constexpr int64_t kFewFilters = 32768;
 int64_t tile_rows(int64_t depth, int64_t filters, int64_t threads) {
   return std::min(slot_rows(threads), depth >= 128 && filters <= 65536 ? kRowTile / 2 : kRowTile);
 }
-
-// Few channels, with pixels in the lanes.
-bool runs_narrow(const Geometry& g) { return narrow_conv_takes(g) && narrow_conv_gains(g); }
 
 // ---- narrow filters, which are widened in every run
 
@@ -105,68 +102,31 @@ Status accept_conv(const OpCall& call) {
   return ok_status();
 }
 
-// Of `threads`, and of the filters unless they are packed beforehand; false where it cannot be counted.
-bool narrow_floats(const Geometry& g, bool packs, int threads, int64_t* floats) {
-  NarrowConv n;
-  n.g = g;
-  int64_t packed = 0;
-  const auto scratch_of = [&](int64_t sharing, int64_t* bytes) {
-    return choose_narrow_conv_boxes(&n, sharing) && narrow_scratch_bytes(g, n.boxes, 1, bytes);
-  };
-  if (!scratch_of_threads(threads, scratch_of, floats) || (packs && !narrow_conv_packed(g, &packed)))
-    return false;
-  return checked_add(*floats / static_cast<int64_t>(sizeof(float)), packed, floats);
-}
-
-// Packed filters of one group, a slot for each thread, and copies.
-bool patch_floats(const Geometry& g, bool packs, int64_t threads, int64_t copies, int64_t* floats) {
+// Bytes of a slot for each thread, of copies, and of the packed filters of one group where runs pack them;
+// false on overflow.
+bool patch_bytes(const Geometry& g, bool packs, int64_t threads, int64_t copies, int64_t* bytes) {
   const int64_t depth = g.taps() * (g.in_channels / g.group);
   int64_t packed = 0;
   return (!packs || packed_floats(g.out_channels / g.group, depth, &packed)) &&
-         slot_floats(g, threads, floats) &&
-         checked_mul<int64_t>(*floats, std::max<int64_t>(threads, 1), floats) &&
-         checked_add(*floats, copies, floats) && checked_add(*floats, packed, floats);
+         slot_floats(g, threads, bytes) &&
+         checked_mul<int64_t>(*bytes, std::max<int64_t>(threads, 1), bytes) &&
+         checked_add(*bytes, copies, bytes) && checked_add(*bytes, packed, bytes) &&
+         checked_mul<int64_t>(*bytes, sizeof(float), bytes);
 }
 
-// `packs`: the filters, unless few channels read them otherwise; `packs_few`: also these.
-Status conv_bytes(const Geometry& g, bool packs, bool packs_few, int threads, int64_t copies, size_t* bytes) {
-  const bool few = narrow_conv_takes(g);
-  int64_t narrow = 0, patches = 0;
-  SINTER_RETURN_UNLESS(
-      (!few || narrow_floats(g, packs_few, threads, &narrow)) &&
-          ((few && g.out_channels <= kNarrowOnAll) || patch_floats(g, packs, threads, copies, &patches)) &&
-          checked_mul<int64_t>(std::max(narrow, patches), sizeof(float), &patches),
-      too_much_workspace());
-  *bytes = static_cast<size_t>(patches);
-  return ok_status();
-}
-
+// Of any instruction set; filters of few columns, and constant ones on others, are not packed in runs.
 Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Geometry g = window_geometry<ConvAttrs>(call);
   if (has_narrow_filters(call)) return narrow_filters_bytes(g, threads, planned_copies(g, threads), bytes);
   const int64_t depth = g.taps() * (g.in_channels / g.group);
-  return conv_bytes(g, !few_columns(g.out_channels / g.group, depth), true, threads,
-                    planned_copies(g, threads), bytes);
-}
-
-// `constant`: the packed filters, or null.
-Status run_narrow(const OpCall& call, const Geometry& g, RunContext& context, const float* constant) {
-  const auto& attrs = call.attrs<ConvAttrs>();
-  NarrowConv n;
-  n.g = g, n.x = call.in(0).as<const float>();
-  n.bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
-  n.min = static_cast<float>(attrs.act_min), n.max = static_cast<float>(attrs.act_max);
-  n.y = call.out(0).as<float>();
-  int64_t packed = 0;
-  if (!choose_narrow_conv_boxes(&n, threads_of(context.threads)) || !narrow_conv_packed(g, &packed))
-    return ok_status();
-  std::byte* scratch = context.workspace.data();
-  if (constant == nullptr) {
-    auto* filters = reinterpret_cast<float*>(scratch);
-    pack_narrow_conv(g, call.in(1).as<const float>(), filters);
-    constant = filters, scratch += static_cast<size_t>(packed) * sizeof(float);
-  }
-  run_narrow_conv(n, constant, scratch, context.threads);
+  const bool few = narrow_conv_takes(g),
+             packs = !call.in(1).constant || !few_columns(g.out_channels / g.group, depth);
+  int64_t narrow = 0, patches = 0;
+  SINTER_RETURN_UNLESS((!few || narrow_conv_workspace(call, threads, &narrow)) &&
+                           ((few && g.out_channels <= kNarrowOnAll) ||
+                            patch_bytes(g, packs, threads, planned_copies(g, threads), &patches)),
+                       too_much_workspace());
+  *bytes = static_cast<size_t>(std::max(narrow, patches));
   return ok_status();
 }
 
@@ -272,12 +232,11 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
   const auto& attrs = call.attrs<ConvAttrs>();
   const Geometry g = window_geometry<ConvAttrs>(call);
   if (call.out(0).size() == 0) return ok_status();
-  if (runs_narrow(g)) return run_narrow(call, g, context, constant);
   const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
   const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group),
                 threads = threads_of(context.threads);
-  const bool dots = few_columns(columns, depth);
+  const bool dots = constant == nullptr && few_columns(columns, depth);
   int64_t packed_size = 0, slot_size = 0;
   if (!packed_floats(columns, depth, &packed_size) || !slot_floats(g, threads, &slot_size))
     return ok_status();
@@ -307,47 +266,32 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
 }
 
 Status run_conv(const OpCall& call, RunContext& context) {
-  return has_narrow_filters(call) ? run_narrow_filters(call, context) : run_conv_with(call, context, nullptr);
-}
-
-}  // namespace
-
-Status conv_bound(const OpCall& call, int threads, size_t* workspace) {
-  const bool packs = !call.in(1).constant;
   const Geometry g = window_geometry<ConvAttrs>(call);
-  if (has_narrow_filters(call))
-    return narrow_filters_bytes(g, threads, planned_copies(g, threads), workspace);
-  return conv_bytes(g, packs, packs, threads, planned_copies(g, threads), workspace);
+  if (has_narrow_filters(call)) return run_narrow_filters(call, context);
+  if (narrow_conv_takes(g) && narrow_conv_gains(g) && call.out(0).size() > 0)
+    return run_narrow_conv(call, context);
+  return run_conv_with(call, context, nullptr);
 }
 
-bool conv_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
-  if (has_narrow_filters(call)) return false;
+// ---- constant filters
+
+Fit takes_conv_gemm(const OpCall& call, int threads, VariantNeeds* needs) {
   const Geometry g = window_geometry<ConvAttrs>(call);
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
-  int64_t floats = 0;
-  size_t bytes = 0;
-  if (!conv_bytes(g, false, false, threads, used_copies(g, threads), &bytes).ok()) return false;
-  *workspace = bytes;
-  if (runs_narrow(g)) {
-    if (!narrow_conv_packed(g, &floats)) return false;
-    *packing = {align_up(static_cast<size_t>(floats) * sizeof(float), kBufferAlignment),
-                0b10,
-                {kFloatNarrow, g.kernel[0] * g.kernel[1], g.kernel[2], g.stride[2] * g.in_channels,
-                 g.dilation[2], columns}};
-    return true;
-  }
-  if (few_columns(columns, depth) || !packed_floats(columns, depth, &floats) ||
-      !checked_mul(floats, g.group, &floats) || !checked_mul<int64_t>(floats, sizeof(float), &floats))
-    return false;
-  *packing = {static_cast<size_t>(floats), 0b10, {kFloatPanels, g.group, columns, depth}};
-  return true;
+  int64_t workspace = 0, planned = 0, bytes = 0;
+  if (has_narrow_filters(call) || !patch_bytes(g, false, threads, used_copies(g, threads), &workspace) ||
+      !patch_bytes(g, false, threads, planned_copies(g, threads), &planned) ||
+      !packed_floats(columns, depth, &bytes) || !checked_mul(bytes, g.group, &bytes) ||
+      !checked_mul<int64_t>(bytes, sizeof(float), &bytes))
+    return Fit::kNever;
+  needs->workspace = static_cast<size_t>(workspace), needs->planned = static_cast<size_t>(planned);
+  needs->packing = form_of(bytes, 0b10, {g.group, columns, depth});
+  return few_columns(columns, depth) ? Fit::kElsewhere : Fit::kEverywhere;
 }
 
-void pack_conv(const OpCall& call, std::byte* packed, ThreadPool* threads) {
+void pack_conv_gemm(const OpCall& call, std::byte* packed, ThreadPool* threads) {
   const Geometry g = window_geometry<ConvAttrs>(call);
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
-  if (runs_narrow(g))
-    return pack_narrow_conv(g, call.in(1).as<const float>(), reinterpret_cast<float*>(packed));
   int64_t each = 0;
   if (!packed_floats(columns, depth, &each)) return;
   for (int64_t group = 0; group < g.group; ++group)
@@ -355,10 +299,14 @@ void pack_conv(const OpCall& call, std::byte* packed, ThreadPool* threads) {
                   reinterpret_cast<float*>(packed) + group * each, threads);
 }
 
-Status run_packed_conv(void* packed, const OpCall& call, RunContext& context) {
-  return run_conv_with(call, context, static_cast<const float*>(packed));
+Status run_conv_gemm(const VariantStep& step, const OpCall& call, RunContext& context) {
+  return run_conv_with(call, context, reinterpret_cast<const float*>(step.packed));
 }
 
+}  // namespace
+
+const Variant f32_conv_gemm = {
+    .takes = takes_conv_gemm, .pack = pack_conv_gemm, .run = run_conv_gemm, .full_name = conv_gemm_name};
 const Kernel kConvKernel = {Op::kConv, nullptr, conv_workspace, run_conv, accept_conv};
 
 }  // namespace sinter::simd

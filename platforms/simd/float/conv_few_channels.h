@@ -2,17 +2,9 @@
 #pragma once
 
 #include "platforms/simd/pixel_lanes.h"
+#include "runtime/backend/backend.h"
 
 namespace sinter::simd {
-
-struct NarrowConv {
-  Geometry g;
-  const float* x = nullptr;
-  const float* bias = nullptr;  // may be null
-  float min = 0, max = 0;
-  float* y = nullptr;
-  QBoxes boxes;
-};
 
 // Whether the kernel takes a convolution of these sizes; the same on every machine. Without a window, cells
 // would not be read often enough to pay.
@@ -22,14 +14,9 @@ constexpr int64_t kNarrowOnAll = 4;
 // Whether the one in use does: more channels fill enough lanes of other kernels, unless its vectors are long.
 bool narrow_conv_gains(const Geometry& g);
 
-// `n` has its sizes; boxes are chosen for `threads`. False where the memory cannot be counted.
-[[nodiscard]] bool choose_narrow_conv_boxes(NarrowConv* n, int64_t threads);
-// Floats of packed filters; false on overflow.
-[[nodiscard]] bool narrow_conv_packed(const Geometry& g, int64_t* floats);
-
-// Of filters [out_channels, kernel..., in_channels].
-void pack_narrow_conv(const Geometry& g, const float* filters, float* packed);
-// `scratch`: narrow_scratch_bytes() of unit 1 for each thread.
-void run_narrow_conv(const NarrowConv& n, const float* packed, std::byte* scratch, ThreadPool* threads);
+// Bytes of workspace of run_narrow_conv() on up to `threads` threads. False where they cannot be counted.
+[[nodiscard]] bool narrow_conv_workspace(const OpCall& call, int threads, int64_t* bytes);
+// A call with filters that are not constant, which are packed first.
+Status run_narrow_conv(const OpCall& call, RunContext& context);
 
 }  // namespace sinter::simd

@@ -15,6 +15,19 @@ namespace HWY_NAMESPACE {
 
 int64_t panel_width() { return static_cast<int64_t>(2 * hn::Lanes(F())); }
 
+#undef SINTER_GEMM_TILE
+#if HWY_ARCH_ARM_A64
+#define SINTER_GEMM_TILE "7x8_neon"
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+#define SINTER_GEMM_TILE "12x32_avx512"
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+#define SINTER_GEMM_TILE "6x16_avx2"
+#else
+#define SINTER_GEMM_TILE "6x8"
+#endif
+const char* gemm_name() { return "f32_gemm_" SINTER_GEMM_TILE; }
+const char* conv_gemm_name() { return "f32_conv_gemm_" SINTER_GEMM_TILE; }
+
 #if HWY_ARCH_ARM_A64
 int64_t row_unit(int64_t columns) { return columns < kCopiedColumns ? kSevenRows : kEightRows; }
 #else
@@ -153,12 +166,16 @@ constexpr int64_t kTileFloats = 8192;  // of the rows of a tile
 }  // namespace
 
 HWY_EXPORT(panel_width);
+HWY_EXPORT(gemm_name);
+HWY_EXPORT(conv_gemm_name);
 HWY_EXPORT(row_unit);
 HWY_EXPORT(gemm_columns);
 HWY_EXPORT(gemm_piece);
 HWY_EXPORT(gemv);
 
 int64_t panel_width() { return HWY_DYNAMIC_DISPATCH(panel_width)(); }
+const char* gemm_name() { return HWY_DYNAMIC_DISPATCH(gemm_name)(); }
+const char* conv_gemm_name() { return HWY_DYNAMIC_DISPATCH(conv_gemm_name)(); }
 int64_t row_unit(int64_t columns) { return HWY_DYNAMIC_DISPATCH(row_unit)(columns); }
 
 void gemm_columns(const Gemm& g, int64_t first, int64_t end) {

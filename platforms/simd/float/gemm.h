@@ -44,6 +44,9 @@ inline int64_t copied_floats(int64_t columns, int64_t depth) {
 }
 
 int64_t panel_width();
+// "f32_gemm_" or "f32_conv_gemm_", and the tile of the instruction set in use: rows by columns.
+const char* gemm_name();
+const char* conv_gemm_name();
 // Rows of a block, where other numbers of rows take more instructions each; else 1.
 int64_t row_unit(int64_t columns);
 // The first row of the t-th of `tiles` pieces: of whole units, of which the last piece has up to one more.

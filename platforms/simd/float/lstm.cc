@@ -1,9 +1,9 @@
 // Lstm with constant weights, packed. A panel has the weights of as many hidden units as a vector has lanes:
 // for the bias, for every number of x, then for every number of h, one vector of each gate. So a step reads
 // its weights in the order in which they are stored, and a unit's gates are computed at one place.
-#include "platforms/simd/packed.h"
 #include "platforms/simd/recurrent_layout.h"
 #include "platforms/simd/table.h"
+#include "platforms/simd/variant.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/float/lstm.cc"
@@ -244,22 +244,18 @@ struct LstmRun {
   }
 };
 
-}  // namespace
-
-bool lstm_packing(const OpCall& call, int, Packing* packing, size_t* workspace) {
-  if (!call.in(2).constant || (call.has_input(3) && !call.in(3).constant)) return false;
+Fit takes_lstm(const OpCall& call, int, VariantNeeds* needs) {
+  if (!call.in(2).constant || (call.has_input(3) && !call.in(3).constant)) return Fit::kNever;
   const RecurrentLayout l = recurrent_layout<LstmAttrs>(call, kGates);
-  int64_t bytes = 0, needs = 0;
-  if (!lstm_floats(l, &bytes, &needs) || bytes == 0) return false;
+  int64_t bytes = 0, workspace = 0;
+  if (!lstm_floats(l, &bytes, &workspace)) return Fit::kNever;
   const bool has_bias = call.has_input(3);
-  *packing = {static_cast<size_t>(bytes),
-              has_bias ? 0b1110u : 0b110u,
-              {kLstmPanels, l.directions, l.input, l.hidden, has_bias}};
-  *workspace = static_cast<size_t>(needs);
-  return true;
+  needs->packing = form_of(bytes, has_bias ? 0b1110u : 0b110u, {l.directions, l.input, l.hidden, has_bias});
+  needs->workspace = static_cast<size_t>(workspace);
+  return Fit::kEverywhere;
 }
 
-void pack_lstm(const OpCall& call, std::byte* packed, ThreadPool* threads) {
+void pack_lstm_weights(const OpCall& call, std::byte* packed, ThreadPool* threads) {
   const RecurrentLayout l = recurrent_layout<LstmAttrs>(call, kGates);
   const auto* bias = call.has_input(3) ? call.in(3).as<const float>() : nullptr;
   const int64_t size = kGates * padded_units(l) * (1 + l.input + l.hidden), rows = l.gate_rows();
@@ -271,14 +267,15 @@ void pack_lstm(const OpCall& call, std::byte* packed, ThreadPool* threads) {
   });
 }
 
-Status run_packed_lstm(void* packed, const OpCall& call, RunContext& context) {
+Status run_lstm_panels(const VariantStep& step, const OpCall& call, RunContext& context) {
   const auto input = [&](size_t i) { return call.has_input(i) ? call.in(i).as<const float>() : nullptr; };
   const auto output = [&](size_t i) { return call.has_output(i) ? call.out(i).as<float>() : nullptr; };
   LstmRun run;
   const RecurrentLayout& l = run.l = recurrent_layout<LstmAttrs>(call, kGates);
   run.lengths = call.has_input(4) ? call.in(4).as<const int32_t>() : nullptr;
   SINTER_RETURN_IF_ERROR(check_lengths(run.lengths, l));
-  run.x = input(0), run.weights = static_cast<const float*>(packed), run.h0 = input(5), run.c0 = input(6);
+  run.x = input(0), run.weights = reinterpret_cast<const float*>(step.packed), run.h0 = input(5),
+  run.c0 = input(6);
   run.y = output(0), run.h_end = output(1), run.c_end = output(2);
   run.padded = padded_units(l);
   run.direction_weights = kGates * run.padded * (1 + l.input + l.hidden);
@@ -315,6 +312,10 @@ Status run_packed_lstm(void* packed, const OpCall& call, RunContext& context) {
   for (int64_t i = 0; i < walks; ++i) run.finish(i / l.batch, i % l.batch);
   return ok_status();
 }
+
+}  // namespace
+
+const Variant f32_lstm = {.takes = takes_lstm, .pack = pack_lstm_weights, .run = run_lstm_panels};
 
 }  // namespace sinter::simd
 #endif  // HWY_ONCE

@@ -1,6 +1,6 @@
 // MatMul and FullyConnected on the product of gemm.h.
 #include "platforms/simd/float/gemm_unpacked.h"
-#include "platforms/simd/packed.h"
+#include "platforms/simd/variant.h"
 #include "runtime/core/narrow_weights.h"
 
 namespace sinter::simd {
@@ -60,42 +60,64 @@ Status connected_workspace(const OpCall& call, int threads, size_t* bytes) {
   return workspace_of(c.columns, c.depth, 0, 1, bytes);
 }
 
-Status run_connected_with(const OpCall& call, RunContext& context, const float* constant) {
+// The product without its weights.
+Gemm product_of(const OpCall& call, const Connected& c) {
   const auto& attrs = call.attrs<FullyConnectedAttrs>();
+  Gemm g;
+  g.a = call.in(0).as<const float>(), g.a_stride = c.x_step;
+  g.rows = c.rows, g.columns = c.columns, g.depth = c.depth;
+  g.bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
+  g.y = call.out(0).as<float>(), g.y_stride = c.y_step;
+  g.min = static_cast<float>(attrs.act_min), g.max = static_cast<float>(attrs.act_max);
+  return g;
+}
+
+Status run_connected(const OpCall& call, RunContext& context) {
   const Connected c = connected(call);
-  const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
-  const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
-  auto* y = call.out(0).as<float>();
-  const auto min = static_cast<float>(attrs.act_min), max = static_cast<float>(attrs.act_max);
   if (c.rows * c.columns == 0) return ok_status();
-  if (reads_unpacked(call)) {
-    Gemm g;
-    g.a = x, g.a_stride = c.x_step, g.rows = c.rows, g.columns = c.columns, g.depth = c.depth;
-    g.bias = bias, g.y = y, g.y_stride = c.y_step, g.min = min, g.max = max;
-    return run_unpacked(unpacked_weights(call), g, context), ok_status();
-  }
+  Gemm g = product_of(call, c);
+  if (reads_unpacked(call)) return run_unpacked(unpacked_weights(call), g, context), ok_status();
+  const auto* w = call.in(1).as<const float>();
   if (c.rows <= 1) {
     const int64_t grain = std::max<int64_t>(32768 / std::max<int64_t>(c.depth, 1), 4) / 4 * 4;
     parallel_for(context.threads, divide_up(c.columns, grain), 1, [&](int64_t begin, int64_t end) {
       const int64_t first = begin * grain, last = std::min(end * grain, c.columns);
-      for (int64_t r = 0; r < c.rows; ++r)
-        gemv(w + first * c.depth, last - first, c.depth, x + r * c.x_step,
-             bias != nullptr ? bias + first : nullptr, min, max, y + r * c.y_step + first);
+      gemv(w + first * c.depth, last - first, c.depth, g.a, g.bias != nullptr ? g.bias + first : nullptr,
+           g.min, g.max, g.y + first);
     });
     return ok_status();
   }
   auto* packed = reinterpret_cast<float*>(context.workspace.data());
-  if (constant == nullptr) pack_parallel(w, 1, c.depth, c.columns, c.depth, packed, context.threads);
-  Gemm g;
-  g.b = constant != nullptr ? constant : packed;
-  g.a = x, g.a_stride = c.x_step, g.rows = c.rows, g.columns = c.columns, g.depth = c.depth;
-  g.bias = bias, g.y = y, g.y_stride = c.y_step, g.min = min, g.max = max;
+  pack_parallel(w, 1, c.depth, c.columns, c.depth, packed, context.threads);
+  g.b = packed;
   gemm_parallel(g, context.threads);
   return ok_status();
 }
 
-Status run_connected(const OpCall& call, RunContext& context) {
-  return run_connected_with(call, context, nullptr);
+// ---- FullyConnected with constant weights
+
+Fit takes_panels(const OpCall& call, int, VariantNeeds* needs) {
+  const Connected c = connected(call);
+  int64_t bytes = 0;
+  if (c.rows <= 1 || reads_unpacked(call) || !packed_floats(c.columns, c.depth, &bytes) ||
+      !checked_mul<int64_t>(bytes, sizeof(float), &bytes))
+    return Fit::kNever;
+  needs->packing = form_of(bytes, 0b10, {c.columns, c.depth});
+  return Fit::kEverywhere;
+}
+
+void pack_connected_panels(const OpCall& call, std::byte* packed, ThreadPool* threads) {
+  const Connected c = connected(call);
+  pack_parallel(call.in(1).as<const float>(), 1, c.depth, c.columns, c.depth,
+                reinterpret_cast<float*>(packed), threads);
+}
+
+Status run_connected_panels(const VariantStep& step, const OpCall& call, RunContext& context) {
+  const Connected c = connected(call);
+  Gemm g = product_of(call, c);
+  g.b = reinterpret_cast<const float*>(step.packed);
+  if (c.rows * c.columns > 0) gemm_parallel(g, context.threads);
+  return ok_status();
 }
 
 // ---- MatMul
@@ -198,26 +220,10 @@ Status run_mat_mul(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-bool connected_packing(const OpCall& call, int, Packing* packing, size_t*) {
-  const Connected c = connected(call);
-  int64_t floats = 0;
-  if (c.rows <= 1 || reads_unpacked(call) || !packed_floats(c.columns, c.depth, &floats) ||
-      !checked_mul<int64_t>(floats, sizeof(float), &floats))
-    return false;
-  *packing = {static_cast<size_t>(floats), 0b10, {kFloatPanels, 1, c.columns, c.depth}};
-  return true;
-}
-
-void pack_connected(const OpCall& call, std::byte* packed, ThreadPool* threads) {
-  const Connected c = connected(call);
-  pack_parallel(call.in(1).as<const float>(), 1, c.depth, c.columns, c.depth,
-                reinterpret_cast<float*>(packed), threads);
-}
-
-Status run_packed_connected(void* packed, const OpCall& call, RunContext& context) {
-  return run_connected_with(call, context, static_cast<const float*>(packed));
-}
-
+const Variant f32_gemm = {.takes = takes_panels,
+                          .pack = pack_connected_panels,
+                          .run = run_connected_panels,
+                          .full_name = gemm_name};
 const Kernel kFullyConnectedKernel = {Op::kFullyConnected, nullptr, connected_workspace, run_connected,
                                       accept_connected};
 const Kernel kMatMulKernel = {Op::kMatMul, nullptr, mat_mul_workspace, run_mat_mul, accept_float_dense};

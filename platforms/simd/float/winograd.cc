@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "platforms/simd/packed.h"
+#include "platforms/simd/variant.h"
 #include "runtime/backend/winograd.h"
 
 namespace sinter::simd {
@@ -205,45 +205,55 @@ namespace {
 // Threads that make do with the memory of one, by smaller blocks.
 int64_t most_sharing(int64_t threads) { return std::clamp<int64_t>(threads, 1, 3); }
 
-}  // namespace
+struct WinogradStep {
+  Geometry g;
+  WinogradPlan p;
+};
 
-bool winograd_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
-  const auto& attrs = call.attrs<ConvAttrs>();
-  if (attrs.winograd == 0) return false;
+// The attribute permits the algorithm.
+template <int64_t kTile>
+Fit takes_winograd(const OpCall& call, int threads, VariantNeeds* needs) {
+  if (call.attrs<ConvAttrs>().winograd != kTile) return Fit::kNever;
   const Geometry g = window_geometry<ConvAttrs>(call);
   WinogradPlan one, p;
   int64_t packed = 0, scratch = 0;
-  if (!plan_winograd(g, attrs.winograd, 1, 1, &one) ||
-      !plan_winograd(g, attrs.winograd, threads, most_sharing(threads), &p) ||
+  if (!plan_winograd(g, kTile, 1, 1, &one) || !plan_winograd(g, kTile, threads, most_sharing(threads), &p) ||
       !checked_mul(p.filter_floats, p.positions, &packed) ||
       !checked_mul<int64_t>(packed, sizeof(float), &packed) || !checked_mul(p.slot_floats, p.slots, &scratch))
-    return false;
+    return Fit::kNever;
   // One thread may run with what several have.
   scratch = std::max(scratch, one.slots * one.slot_floats);
   if (!checked_mul<int64_t>(scratch, sizeof(float), &scratch) ||
       static_cast<uint64_t>(std::max(packed, scratch)) > SIZE_MAX / 2)
-    return false;
-  *packing = {
-      static_cast<size_t>(packed), 0b10, {kWinogradPanels, attrs.winograd, g.out_channels, g.in_channels}};
-  *workspace = static_cast<size_t>(scratch);
+    return Fit::kNever;
+  needs->packing = form_of(packed, 0b10, {g.out_channels, g.in_channels});
+  needs->workspace = static_cast<size_t>(scratch);
+  return Fit::kEverywhere;
+}
+
+// With the largest blocks that there is room for.
+bool plan_winograd_step(const OpCall& call, const Preparation& with, void* plan) {
+  auto* step = new (plan) WinogradStep{window_geometry<ConvAttrs>(call), {}};
+  if (call.out(0).size() == 0) return true;
+  const int64_t threads = threads_of(with.threads);
+  const auto room = static_cast<int64_t>(with.workspace.size() / sizeof(float));
+  const WinogradPlan& p = step->p;
+  for (int64_t sharing = 1; sharing == 1 || p.slot_floats > room / p.slots; ++sharing)
+    if (sharing > most_sharing(threads) ||
+        !plan_winograd(step->g, call.attrs<ConvAttrs>().winograd, threads, sharing, &step->p))
+      return false;
   return true;
 }
 
-Status run_winograd(void* packed, const OpCall& call, RunContext& context) {
+Status run_winograd(const VariantStep& step, const OpCall& call, RunContext& context) {
   const auto& attrs = call.attrs<ConvAttrs>();
-  const Geometry g = window_geometry<ConvAttrs>(call);
+  const Geometry& g = step.plan<WinogradStep>().g;
+  const WinogradPlan& p = step.plan<WinogradStep>().p;
   if (call.out(0).size() == 0) return ok_status();
-  WinogradPlan p;
-  const int64_t threads = threads_of(context.threads);
-  const auto room = static_cast<int64_t>(context.workspace.size() / sizeof(float));
-  // The largest blocks that there is room for.
-  for (int64_t sharing = 1; sharing == 1 || p.slot_floats > room / p.slots; ++sharing)
-    if (sharing > most_sharing(threads) || !plan_winograd(g, attrs.winograd, threads, sharing, &p))
-      return error(Code::kInternal, "a step that was measured cannot be planned");
   const auto* x = call.in(0).as<const float>();
   const WinogradOperands with{x,
                               call.in(1).as<const float>(),
-                              static_cast<const float*>(packed),
+                              reinterpret_cast<const float*>(step.packed),
                               call.has_input(2) ? call.in(2).as<const float>() : nullptr,
                               static_cast<float>(attrs.act_min),
                               static_cast<float>(attrs.act_max),
@@ -262,5 +272,19 @@ Status run_winograd(void* packed, const OpCall& call, RunContext& context) {
   });
   return ok_status();
 }
+
+template <int64_t kTile>
+constexpr Variant kWinograd = {.takes = takes_winograd<kTile>,
+                               .pack = pack_winograd,
+                               .plan_bytes = sizeof(WinogradStep),
+                               .plan = plan_winograd_step,
+                               .run = run_winograd,
+                               .keeps_weights = true};
+
+}  // namespace
+
+const Variant f32_conv_winograd_2x2 = kWinograd<2>;
+const Variant f32_conv_winograd_4x4 = kWinograd<4>;
+const Variant f32_conv_winograd_6x6 = kWinograd<6>;
 
 }  // namespace sinter::simd

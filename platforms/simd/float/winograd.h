@@ -98,4 +98,7 @@ void compute_small_outputs(const Geometry& g, uint64_t small, int64_t tile, cons
 [[nodiscard]] bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, int64_t sharing,
                                  WinogradPlan* plan);
 
+// Packs the filters of a call with the attribute: those of each position in panels (gemm.h).
+void pack_winograd(const OpCall& call, std::byte* packed, ThreadPool* threads);
+
 }  // namespace sinter::simd

@@ -1,7 +1,6 @@
 // The filters of a Winograd convolution: transformed in double, rounded once, and packed into panels for each
 // position.
 #include "platforms/simd/float/winograd.h"
-#include "platforms/simd/packed.h"
 #include "runtime/backend/winograd.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -10,11 +10,6 @@ Status accept_q16_product(const OpCall& call);
 Status q16_product_workspace(const OpCall& call, int threads, size_t* bytes);
 Status run_q16_product(const OpCall& call, RunContext& context);
 
-// With weights packed once, as packed.h has it: false where the instruction set in use does not need it.
-bool q16_product_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace);
-void pack_q16_product(const OpCall& call, std::byte* packed, ThreadPool* threads);
-Status run_packed_q16_product(std::byte* packed, const OpCall& call, RunContext& context);
-
 Status accept_q16_depthwise(const OpCall& call);
 Status q16_depthwise_workspace(const OpCall& call, int threads, size_t* bytes);
 Status run_q16_depthwise(const OpCall& call, RunContext& context);

@@ -5,10 +5,9 @@
 #include "platforms/simd/int16/gemm_panels.h"
 #include "platforms/simd/int16/windows.h"
 #include "platforms/simd/int8/int8.h"
-#include "platforms/simd/packed.h"
+#include "platforms/simd/variant.h"
 
 namespace sinter::simd {
-
 namespace {
 
 constexpr int64_t kWidestPanel = 32;
@@ -63,22 +62,22 @@ void pack_panel16(const OpCall& call, const Plan16& p, int64_t column, int64_t p
   to.narrow[panel] = narrow ? 1 : 0;
 }
 
-}  // namespace
+bool multiplies_panels(const OpCall& call) {
+  return call.in(0).dtype == DType::kInt16 && q16_multiplies_panels() && has_constant_rest(call);
+}
 
-bool q16_product_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
-  if (!q16_multiplies_panels()) return false;
+Fit takes_q16_panels(const OpCall& call, int threads, VariantNeeds* needs) {
+  if (!multiplies_panels(call)) return Fit::kNever;
   const Plan16 p = plan_q16(call);
   int64_t bytes = 0;
   if (p.depth == 0 || !packed_bytes16(p, &bytes) || !checked_mul(bytes, p.g.group, &bytes) ||
-      bytes >= INT64_MAX / 2 || !q16_product_workspace(call, threads, workspace).ok())
-    return false;
-  *packing = {static_cast<size_t>(bytes),
-              0b1110u,
-              {kInteger16Panels, p.g.group, p.columns, p.depth, call.in(3).size()}};
-  return true;
+      bytes >= INT64_MAX / 2 || !q16_product_workspace(call, threads, &needs->workspace).ok())
+    return Fit::kNever;
+  needs->packing = form_of(bytes, 0b1110u, {p.g.group, p.columns, p.depth, call.in(3).size()});
+  return Fit::kEverywhere;
 }
 
-void pack_q16_product(const OpCall& call, std::byte* packed, ThreadPool* threads) {
+void pack_q16_panels(const OpCall& call, std::byte* packed, ThreadPool* threads) {
   const Plan16 p = plan_q16(call);
   const int64_t panels = divide_up(p.columns, q16_panel_width());
   parallel_for(threads, p.g.group * panels, 1, [&](int64_t begin, int64_t end) {
@@ -86,8 +85,6 @@ void pack_q16_product(const OpCall& call, std::byte* packed, ThreadPool* threads
       pack_panel16(call, p, unit / panels * p.columns, unit % panels, packed_at(p, unit / panels, packed));
   });
 }
-
-namespace {
 
 // The windows of `count` output pixels from `first` on, where they can be read in the input: all in one line,
 // in no padding, and with a number behind each line of odd length, which is multiplied by zero. Else no
@@ -105,9 +102,7 @@ Q16Rows rows_in_place(const Plan16& p, const int16_t* x, int64_t first, int64_t 
   return {w.x, count, step, g.out_channels, p.lines, p.room, line_step};
 }
 
-}  // namespace
-
-Status run_packed_q16_product(std::byte* packed, const OpCall& call, RunContext& context) {
+Status run_q16_panels(const VariantStep& step, const OpCall& call, RunContext& context) {
   const Plan16 p = plan_q16(call);
   int64_t each = 0;
   if (call.out(0).size() == 0 || !q16_scratch_bytes(p, &each)) return ok_status();
@@ -138,12 +133,17 @@ Status run_packed_q16_product(std::byte* packed, const OpCall& call, RunContext&
         const ProductResult result{p.end.to, p.end.zero, p.end.low, p.end.high,
                                    call.out(0).data + (first * g.out_channels + group * p.columns) *
                                                           static_cast<int64_t>(byte_width(p.end.to))};
-        multiply_q16(packed_at(p, group, packed), from, panels * part / parts, panels * (part + 1) / parts,
-                     result);
+        multiply_q16(packed_at(p, group, step.packed), from, panels * part / parts,
+                     panels * (part + 1) / parts, result);
       }
     }
   });
   return ok_status();
 }
+
+}  // namespace
+
+// For x86; other processors multiply weights as they are.
+const Variant qs16_gemm = {.takes = takes_q16_panels, .pack = pack_q16_panels, .run = run_q16_panels};
 
 }  // namespace sinter::simd

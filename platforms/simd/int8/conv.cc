@@ -1,88 +1,20 @@
 // QFullyConnected and QConv on the product of gemm.h: box by box, each copied by the thread that multiplies
 // it with all panels of weights.
 #include "platforms/simd/int16/gemm.h"
-#include "platforms/simd/int8/conv_few_channels.h"
 #include "platforms/simd/int8/conv_plan.h"
 #include "platforms/simd/int8/gemm_i8mm.h"
-#include "platforms/simd/int8/winograd.h"
-#include "platforms/simd/packed.h"
 #include "platforms/simd/simd_kernels.h"
+#include "platforms/simd/variant.h"
 
 namespace sinter::simd {
 namespace {
 
-void pack(const OpCall& call, const QPlan& p, std::byte* memory, ThreadPool* threads) {
+void pack_groups(const OpCall& call, const QPlan& p, std::byte* memory, ThreadPool* threads) {
   parallel_for(threads, p.g.group, 1, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group)
       pack_q_panels(q_weights_of(call, p, group), static_cast<int32_t>(p.x_zero),
                     q_packed_at(p, group, call.has_input(4), memory));
   });
-}
-
-// ---- Winograd, of constant weights
-
-bool fits_winograd(const OpCall& call, const QPlan& p) {
-  return call.op == Op::kQConv && call.out(0).size() > 0 && winograd_fits(p.g, call.has_input(4));
-}
-
-// About as much scratch as the direct convolution takes.
-QWinograd winograd_of(const QPlan& p) {
-  int64_t each = 0;
-  if (!QScratch::bytes(p, &each)) each = 0;
-  return q_winograd(p.g, p.x_zero, each);
-}
-
-void pack_winograd(const OpCall& call, const QPlan& p, std::byte* memory, ThreadPool* threads) {
-  const QWinograd w = winograd_of(p);
-  const QWinogradPacked packed = q_winograd_packed(w, memory);
-  parallel_for(threads, divide_up(p.columns, q_panel_width()), 1, [&](int64_t begin, int64_t end) {
-    pack_q_winograd(w, q_weights_of(call, p, 0), packed, begin, end);
-  });
-}
-
-Status run_winograd(const OpCall& call, const QPlan& p, RunContext& context, std::byte* memory) {
-  QWinograd w = winograd_of(p);
-  w.x = call.in(0).as<const int8_t>(), w.result = p.result;
-  int64_t each = 0;
-  if (!q_winograd_scratch_bytes(w, &each)) return ok_status();
-  const QWinogradPacked packed = q_winograd_packed(w, memory);
-  const int64_t threads = threads_of(context.threads), panels = divide_up(p.columns, q_panel_width());
-  const int64_t blocks = divide_up(w.tiles, w.block);
-  // Where there are too few blocks, panels are shared out as well.
-  const int64_t parts = blocks >= threads ? 1 : std::min(panels, divide_up(threads, blocks));
-  const int64_t units = blocks * parts, slots = std::min(units, threads);
-  parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t block = unit / parts, part = unit % parts;
-      run_q_winograd(w, packed, w.tiles * block / blocks, w.tiles * (block + 1) / blocks,
-                     panels * part / parts, panels * (part + 1) / parts,
-                     context.workspace.data() + slot * each);
-    }
-  });
-  return ok_status();
-}
-
-// ---- few channels, of constant weights
-
-bool fits_narrow(const OpCall& call, const QPlan& p) {
-  return call.op == Op::kQConv && call.out(0).size() > 0 && !call.has_input(4) && narrow_fits(p.g);
-}
-bool runs_narrow(const OpCall& call, const QPlan& p) { return fits_narrow(call, p) && q_narrow_gains(p.g); }
-
-// Of one thread, where `threads` share the boxes.
-bool narrow_scratch(const OpCall& call, const QPlan& p, int64_t threads, QNarrow* n, int64_t* bytes) {
-  n->g = p.g, n->x_zero = p.x_zero, n->x = call.in(0).as<const int8_t>(), n->result = p.result;
-  return choose_q_narrow_boxes(n, threads) && q_narrow_scratch_bytes(*n, bytes);
-}
-
-Status run_narrow(const OpCall& call, const QPlan& p, RunContext& context, const std::byte* packed) {
-  QNarrow n;
-  int64_t each = 0;
-  if (!narrow_scratch(call, p, threads_of(context.threads), &n, &each)) return ok_status();
-  parallel_boxes(context.threads, n.g, n.boxes, [&](int64_t slot, const QBox& box) {
-    run_q_narrow(n, packed, box, context.workspace.data() + slot * each);
-  });
-  return ok_status();
 }
 
 // Whether rows are read in the input: windows of one tap, all of them inside.
@@ -137,13 +69,13 @@ struct Unit {
 
 // Calls f(scratch, unit) for all of them.
 template <class F>
-void share_units(const QPlan& p, RunContext& context, std::byte* memory, int64_t each, F&& f) {
+void share_units(const QPlan& p, RunContext& context, std::byte* memory, F&& f) {
   const int64_t threads = threads_of(context.threads);
   const int64_t boxes = p.boxes.count(p.g), panels = divide_up(p.columns, q_panel_width());
   const int64_t parts = boxes >= threads ? 1 : std::min(panels, divide_up(threads, boxes));
   const int64_t units = boxes * parts, slots = std::min(units, threads);
   parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
-    const QScratch s(p, memory + slot * each);
+    const QScratch s(p, memory + slot * p.scratch);
     int64_t held = -1, shape[2] = {};
     for (int64_t i = begin; i < end; ++i) {
       const int64_t part = i % parts, index = i / parts;
@@ -165,10 +97,9 @@ ProductResult result_of(const QPlan& p, const QBox& box, int64_t group) {
   return result;
 }
 
-void run_pairs(const QPlan& p, RunContext& context, const int8_t* x, std::byte* packed, std::byte* scratch,
-               int64_t each) {
+void run_pairs(const QPlan& p, RunContext& context, const int8_t* x, std::byte* packed, std::byte* scratch) {
   const Geometry& g = p.g;
-  share_units(p, context, scratch, each, [&](const QScratch& s, const Unit& unit) {
+  share_units(p, context, scratch, [&](const QScratch& s, const Unit& unit) {
     const QBox& box = unit.box;
     const int64_t lines = box.end[1] - box.begin[1], line = box.end[2] - box.begin[2];
     const int64_t channels = 2 * pair_channels(g.in_channels), pixels = pair_pixels(g, box);
@@ -192,10 +123,10 @@ bool lowers(const QPlan& p, bool zeros) {
 }
 
 void run_rows(const QPlan& p, RunContext& context, const int8_t* x, bool zeros, std::byte* packed,
-              std::byte* scratch, int64_t each) {
+              std::byte* scratch) {
   const Geometry& g = p.g;
   const bool copies = !in_place(p), lowered = lowers(p, zeros);
-  share_units(p, context, scratch, each, [&](const QScratch& s, const Unit& unit) {
+  share_units(p, context, scratch, [&](const QScratch& s, const Unit& unit) {
     const QBox& box = unit.box;
     const int64_t lines = box.end[1] - box.begin[1], line = box.end[2] - box.begin[2];
     if (copies && unit.other_box) load_q_box(g, box, x, static_cast<int32_t>(p.x_zero), s.buffer);
@@ -215,130 +146,119 @@ void run_rows(const QPlan& p, RunContext& context, const int8_t* x, bool zeros, 
   });
 }
 
-Status run_with(const OpCall& call, QPlan p, RunContext& context, std::byte* packed, std::byte* scratch) {
-  int64_t each = 0;
-  if (call.out(0).size() == 0 || !q_shared_scratch(&p, threads_of(context.threads), &each))
-    return ok_status();
+// `p` is a plan for these threads; its result has no address yet.
+Status run_planned(const OpCall& call, QPlan p, RunContext& context, std::byte* packed, std::byte* scratch) {
+  if (call.out(0).size() == 0) return ok_status();
+  p.result.y = call.out(0).data;
   const auto* x = call.in(0).as<const int8_t>();
   if (p.runs.pairs)
-    run_pairs(p, context, x, packed, scratch, each);
+    run_pairs(p, context, x, packed, scratch);
   else
-    run_rows(p, context, x, call.has_input(4), packed, scratch, each);
+    run_rows(p, context, x, call.has_input(4), packed, scratch);
   return ok_status();
 }
 
-Status needs_of(const OpCall& call, int threads, bool for_packing, size_t* packed, size_t* scratch) {
-  QPlan p;
-  int64_t a = 0, b = 0;
-  const auto scratch_of = [&p](int64_t n, int64_t* bytes) {
-    QPlan shared = p;
-    return q_shared_scratch(&shared, n, bytes);
-  };
-  SINTER_RETURN_UNLESS(q_plan_of(call, for_packing, &p) && q_packed_bytes(p, &a) &&
-                           checked_mul(a, p.g.group, &a) && scratch_of_threads(threads, scratch_of, &b) &&
-                           a < INT64_MAX / 2 && b < INT64_MAX / 4,
-                       too_much_workspace());
-  *packed = align_up(static_cast<size_t>(a), kBufferAlignment);
-  *scratch = static_cast<size_t>(b);
-  return ok_status();
+// Bytes of packed weights and of the scratch of up to `threads` threads; false where they cannot be counted.
+bool needs_of(const QPlan& p, int threads, int64_t* packed, int64_t* scratch) {
+  if (!q_packed_bytes(p, packed) || !checked_mul(*packed, p.g.group, packed) ||
+      !scratch_of_threads(p, threads, q_share, scratch) || *packed >= INT64_MAX / 2 ||
+      *scratch >= INT64_MAX / 4)
+    return false;
+  *packed = static_cast<int64_t>(align_up(static_cast<size_t>(*packed), kBufferAlignment));
+  return true;
 }
 
 bool wide(const OpCall& call) { return call.in(0).dtype == DType::kInt16; }
 
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
   if (wide(call)) return q16_product_workspace(call, threads, bytes);
-  size_t packed = 0, scratch = 0;
-  SINTER_RETURN_IF_ERROR(needs_of(call, threads, false, &packed, &scratch));
-  *bytes = packed + scratch;
+  QPlan p;
+  int64_t packed = 0, scratch = 0;
+  SINTER_RETURN_UNLESS(q_plan_of(call, &p) && needs_of(p, threads, &packed, &scratch), too_much_workspace());
+  *bytes = static_cast<size_t>(packed + scratch);
   return ok_status();
 }
 
 Status run(const OpCall& call, RunContext& context) {
   if (wide(call)) return run_q16_product(call, context);
-  size_t packed = 0, scratch = 0;
-  SINTER_RETURN_IF_ERROR(needs_of(call, 1, false, &packed, &scratch));
   QPlan p;
-  if (!q_plan_of(call, false, &p)) return ok_status();
-  pack(call, p, context.workspace.data(), context.threads);
-  return run_with(call, p, context, context.workspace.data(), context.workspace.data() + packed);
+  int64_t packed = 0, scratch = 0;
+  SINTER_RETURN_UNLESS(q_plan_of(call, &p) && needs_of(p, 1, &packed, &scratch), too_much_workspace());
+  pack_groups(call, p, context.workspace.data(), context.threads);
+  if (!q_share(&p, threads_of(context.threads))) return ok_status();
+  return run_planned(call, p, context, context.workspace.data(), context.workspace.data() + packed);
 }
 
 Status accept(const OpCall& call) {
   if (wide(call)) return accept_q16_product(call);
   QPlan p;
-  SINTER_RETURN_UNLESS(q_plan_of(call, false, &p), unsupported("a window is too large for the simd kernel"));
+  SINTER_RETURN_UNLESS(q_plan_of(call, &p), unsupported("a window is too large for the simd kernel"));
   return accept_dense(call);
+}
+
+// ---- constant weights
+
+// A plan for panels in the form of the instruction set in use. False: not a call of int8 with constant
+// weights, or its memory cannot be counted.
+bool plan_panels(const OpCall& call, QPlan* p) {
+  if (wide(call) || !has_constant_rest(call) || !q_plan_of(call, p)) return false;
+  p->bounded = bounds_products();
+  return true;
+}
+
+// The same for pairs of rows, which are faster where they are possible.
+bool plan_pairs(const OpCall& call, QPlan* p) {
+  constexpr int64_t kMostElements = INT32_MAX / 4;  // of a box, so that its buffer's offsets are int32
+  if (!simd_has_i8mm() || call.out(0).dtype != DType::kInt8 || call.has_input(4) || !plan_panels(call, p))
+    return false;
+  p->runs.pairs = true;
+  return p->boxes.elements < kMostElements && pairs_fit(p->g);
+}
+
+using PlanCall = bool (*)(const OpCall& call, QPlan* p);
+
+template <PlanCall kPlan, Fit kFit>
+Fit takes_product(const OpCall& call, int threads, VariantNeeds* needs) {
+  QPlan p;
+  int64_t bytes = 0, scratch = 0;
+  const bool zeros = call.has_input(4);
+  if (!kPlan(call, &p) || !needs_of(p, threads, &bytes, &scratch)) return Fit::kNever;
+  needs->workspace = static_cast<size_t>(scratch);
+  needs->packing = form_of(bytes, zeros ? 0b11110u : 0b1110u,
+                           {p.g.group, p.columns, p.runs.count, p.runs.length, p.x_zero, call.in(3).size(),
+                            zeros ? call.in(4).size() : 0});
+  return kFit;
+}
+
+template <PlanCall kPlan>
+void pack_product(const OpCall& call, std::byte* packed, ThreadPool* threads) {
+  QPlan p;
+  if (kPlan(call, &p)) pack_groups(call, p, packed, threads);
+}
+
+template <PlanCall kPlan>
+bool plan_product(const OpCall& call, const Preparation& with, void* plan) {
+  auto* p = new (plan) QPlan();
+  return kPlan(call, p) && (call.out(0).size() == 0 || q_share(p, threads_of(with.threads)));
+}
+
+Status run_product(const VariantStep& step, const OpCall& call, RunContext& context) {
+  return run_planned(call, step.plan<QPlan>(), context, step.packed, context.workspace.data());
 }
 
 }  // namespace
 
-bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
-  QPlan p;
-  size_t bytes = 0;
-  for (size_t i = 2; i < call.inputs.size(); ++i)
-    if (call.has_input(i) && !call.in(i).constant) return false;
-  if (wide(call)) return q16_product_packing(call, threads, packing, workspace);
-  if (!needs_of(call, threads, true, &bytes, workspace).ok() || !q_plan_of(call, true, &p)) return false;
-  const bool zeros = call.has_input(4);
-  if (fits_narrow(call, p)) {
-    // The workspace is planned for any instruction set.
-    QNarrow n;
-    int64_t filters = 0, scratch = 0;
-    const auto scratch_of = [&](int64_t sharing, int64_t* each) {
-      return narrow_scratch(call, p, sharing, &n, each);
-    };
-    if (!scratch_of_threads(threads, scratch_of, &scratch) || !q_narrow_packed_bytes(n, &filters))
-      return false;
-    *workspace = std::max(*workspace, static_cast<size_t>(scratch));
-    if (q_narrow_gains(p.g)) {
-      *packing = {align_up(static_cast<size_t>(filters), kBufferAlignment),
-                  0b1110u,
-                  {kIntegerNarrow, p.g.kernel[0] * p.g.kernel[1], p.g.kernel[2],
-                   p.g.stride[2] * p.g.in_channels, p.g.dilation[2], p.columns, p.x_zero, call.in(3).size()}};
-      return true;
-    }
-  }
-  if (fits_winograd(call, p)) {
-    // The workspace is planned for any instruction set.
-    const QWinograd w = winograd_of(p);
-    int64_t filters = 0, scratch = 0;
-    if (!q_winograd_packed_bytes(w, &filters) || !q_winograd_scratch_bytes(w, &scratch) ||
-        !checked_mul<int64_t>(scratch, std::max(threads, 1), &scratch))
-      return false;
-    *workspace = std::max(*workspace, static_cast<size_t>(scratch));
-    if (winograd_gains()) {
-      *packing = {static_cast<size_t>(filters),
-                  zeros ? 0b11110u : 0b1110u,
-                  {kIntegerWinogradPanels, p.columns, p.g.in_channels, call.in(3).size(),
-                   zeros ? call.in(4).size() : 0}};
-      return true;
-    }
-  }
-  *packing = {bytes,
-              zeros ? 0b11110u : 0b1110u,
-              {p.runs.pairs ? kIntegerPairs : kIntegerPanels, p.g.group, p.columns, p.runs.count,
-               p.runs.length, p.x_zero, call.in(3).size(), zeros ? call.in(4).size() : 0}};
-  return true;
-}
-
-void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) {
-  if (wide(call)) return pack_q16_product(call, packed, threads);
-  QPlan p;
-  if (!q_plan_of(call, true, &p)) return;
-  if (runs_narrow(call, p)) return pack_q_narrow(p.g, p.x_zero, q_weights_of(call, p, 0), packed);
-  if (fits_winograd(call, p) && winograd_gains()) return pack_winograd(call, p, packed, threads);
-  pack(call, p, packed, threads);
-}
-
-Status run_packed_q_product(void* packed, const OpCall& call, RunContext& context) {
-  if (wide(call)) return run_packed_q16_product(static_cast<std::byte*>(packed), call, context);
-  QPlan p;
-  if (!q_plan_of(call, true, &p)) return ok_status();
-  if (runs_narrow(call, p)) return run_narrow(call, p, context, static_cast<std::byte*>(packed));
-  if (fits_winograd(call, p) && winograd_gains())
-    return run_winograd(call, p, context, static_cast<std::byte*>(packed));
-  return run_with(call, p, context, static_cast<std::byte*>(packed), context.workspace.data());
-}
+const Variant qs8_gemm_i8mm = {.takes = takes_product<plan_pairs, Fit::kHere>,
+                               .pack = pack_product<plan_pairs>,
+                               .plan_bytes = sizeof(QPlan),
+                               .plan = plan_product<plan_pairs>,
+                               .run = run_product};
+const Variant qs8_gemm = {.takes = takes_product<plan_panels, Fit::kEverywhere>,
+                          .pack = pack_product<plan_panels>,
+                          .plan_bytes = sizeof(QPlan),
+                          .plan = plan_product<plan_panels>,
+                          .run = run_product,
+                          .full_name = q_gemm_name};
 
 const Kernel kQFullyConnectedKernel = {Op::kQFullyConnected, nullptr, workspace, run, accept};
 const Kernel kQConvKernel = {Op::kQConv, nullptr, workspace, run, accept};

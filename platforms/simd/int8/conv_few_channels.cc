@@ -1,7 +1,12 @@
+// QConv of few output channels with pixels in the lanes (pixel_lanes.h). Sums wrap modulo 2^32, so the
+// results are the bits of docs/numerics.md.
+//
 // The instruction sets with dot products of bytes, too.
 #define SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_BYTE_DOTS
-#include "platforms/simd/int8/conv_few_channels.h"
+#include "platforms/simd/int8/conv_plan.h"
+#include "platforms/simd/pixel_lanes.h"
+#include "platforms/simd/variant.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/int8/conv_few_channels.cc"
@@ -10,17 +15,33 @@
 #include "platforms/simd/int8/multiply-inl.h"
 #include "platforms/simd/pixel_lanes-inl.h"
 
+#ifndef SINTER_SIMD_Q_PIXEL_LANES_ONCE
+#define SINTER_SIMD_Q_PIXEL_LANES_ONCE
+namespace sinter::simd {
+
+struct QPixelLanes {
+  Geometry g;
+  int64_t x_zero = 0;
+  const int8_t* x = nullptr;
+  ProductResult result;
+  QBoxes boxes;
+  int64_t scratch = 0;  // bytes of a thread
+};
+
+}  // namespace sinter::simd
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 // Other kernels fill vectors with twice as many channels; on ARM, they take a whole panel of 8.
-bool q_narrow_gains(const Geometry& g) {
+bool q_pixel_lanes_gain(const Geometry& g) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D32()));
   return g.out_channels <= (HWY_TARGET_IS_NEON ? lanes : lanes / 2);
 }
 
-void pack_q_narrow(const Geometry& g, int64_t x_zero, const QWeights& from, std::byte* packed) {
+void pack_q_pixel_lanes(const Geometry& g, int64_t x_zero, const QWeights& from, std::byte* packed) {
   const int64_t columns = narrow_columns(g), words = narrow_words(g, kCell);
   auto* weights = reinterpret_cast<WeightElement*>(packed);
   auto* bias = reinterpret_cast<int32_t*>(packed) + words;
@@ -54,7 +75,7 @@ struct NarrowSums {
 };
 
 template <class T>
-HWY_INLINE void run_as(const QNarrow& n, const std::byte* packed, const QBox& at, std::byte* scratch) {
+HWY_INLINE void run_as(const QPixelLanes& n, const std::byte* packed, const QBox& at, std::byte* scratch) {
   const Geometry& g = n.g;
   const auto* words = reinterpret_cast<const int32_t*>(packed);
   const int32_t* bias = words + narrow_words(g, kCell);
@@ -67,7 +88,7 @@ HWY_INLINE void run_as(const QNarrow& n, const std::byte* packed, const QBox& at
   run_narrow_box<NarrowSums<T>, T, Element>(g, at, words, sums, scratch, static_cast<T*>(n.result.y), load);
 }
 
-void run_q_narrow(const QNarrow& n, const std::byte* packed, const QBox& at, std::byte* scratch) {
+void run_q_pixel_lanes(const QPixelLanes& n, const std::byte* packed, const QBox& at, std::byte* scratch) {
   if (n.result.type == DType::kInt8)
     run_as<int8_t>(n, packed, at, scratch);
   else if (n.result.type == DType::kFloat32)
@@ -83,39 +104,81 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sinter::simd {
 
-HWY_EXPORT(q_narrow_gains);
-HWY_EXPORT(pack_q_narrow);
-HWY_EXPORT(run_q_narrow);
+HWY_EXPORT(q_pixel_lanes_gain);
+HWY_EXPORT(pack_q_pixel_lanes);
+HWY_EXPORT(run_q_pixel_lanes);
 
-bool q_narrow_gains(const Geometry& g) { return HWY_DYNAMIC_DISPATCH(q_narrow_gains)(g); }
+namespace {
 
-bool choose_q_narrow_boxes(QNarrow* n, int64_t threads) {
-  return choose_narrow_boxes(n->g, divide_up(n->g.in_channels, 2), threads, &n->boxes);
-}
-
-bool q_narrow_packed_bytes(const QNarrow& n, int64_t* bytes) {
-  const Geometry& g = n.g;
+// Packed weights (words, then of each channel int32 bias and float multiplier), and one thread's scratch, are
+// bounds over all instruction sets. All of these are false where the memory cannot be counted.
+bool packed_q_pixel_lanes(const Geometry& g, int64_t* bytes) {
   int64_t taps = 0;
   return checked_mul(g.kernel[0], g.kernel[1], &taps) && checked_mul(taps, g.kernel[2], &taps) &&
          checked_mul(taps, divide_up(g.in_channels, 2) * 4 * kNarrowChannels, bytes) &&
          checked_add(*bytes, kNarrowChannels * 8, bytes);
 }
 
-bool q_narrow_scratch_bytes(const QNarrow& n, int64_t* bytes) {
+bool share_q_pixel_lanes(QPixelLanes* n, int64_t threads) {
   int64_t pairs = 0, quads = 0;
-  if (!narrow_scratch_bytes(n.g, n.boxes, 2, &pairs) || !narrow_scratch_bytes(n.g, n.boxes, 4, &quads))
+  if (!choose_narrow_boxes(n->g, divide_up(n->g.in_channels, 2), threads, &n->boxes) ||
+      !narrow_scratch_bytes(n->g, n->boxes, 2, &pairs) || !narrow_scratch_bytes(n->g, n->boxes, 4, &quads))
     return false;
-  *bytes = std::max(pairs, quads);
+  n->scratch = std::max(pairs, quads);
   return true;
 }
 
-void pack_q_narrow(const Geometry& g, int64_t x_zero, const QWeights& from, std::byte* packed) {
-  HWY_DYNAMIC_DISPATCH(pack_q_narrow)(g, x_zero, from, packed);
+QPixelLanes q_pixel_lanes(const QPlan& p) {
+  QPixelLanes n;
+  n.g = p.g, n.x_zero = p.x_zero, n.result = p.result;
+  return n;
 }
 
-void run_q_narrow(const QNarrow& n, const std::byte* packed, const QBox& box, std::byte* scratch) {
-  HWY_DYNAMIC_DISPATCH(run_q_narrow)(n, packed, box, scratch);
+Fit takes_few_q_channels(const OpCall& call, int threads, VariantNeeds* needs) {
+  QPlan p;
+  if (call.in(0).dtype != DType::kInt8 || call.has_input(4) || !has_constant_rest(call) ||
+      call.out(0).size() == 0 || !q_plan_of(call, &p) || !narrow_fits(p.g))
+    return Fit::kNever;
+  int64_t filters = 0, scratch = 0;
+  if (!scratch_of_threads(q_pixel_lanes(p), threads, share_q_pixel_lanes, &scratch) ||
+      !packed_q_pixel_lanes(p.g, &filters))
+    return Fit::kNever;
+  needs->workspace = static_cast<size_t>(scratch);
+  needs->packing = form_of(filters, 0b1110u,
+                           {p.g.kernel[0] * p.g.kernel[1], p.g.kernel[2], p.g.stride[2] * p.g.in_channels,
+                            p.g.dilation[2], p.columns, p.x_zero, call.in(3).size()});
+  return HWY_DYNAMIC_DISPATCH(q_pixel_lanes_gain)(p.g) ? Fit::kHere : Fit::kElsewhere;
 }
+
+void pack_few_q_channels(const OpCall& call, std::byte* packed, ThreadPool*) {
+  QPlan p;
+  if (q_plan_of(call, &p))
+    HWY_DYNAMIC_DISPATCH(pack_q_pixel_lanes)(p.g, p.x_zero, q_weights_of(call, p, 0), packed);
+}
+
+bool plan_few_q_channels(const OpCall& call, const Preparation& with, void* memory) {
+  QPlan p;
+  return q_plan_of(call, &p) &&
+         share_q_pixel_lanes(new (memory) QPixelLanes(q_pixel_lanes(p)), threads_of(with.threads));
+}
+
+Status run_few_q_channels(const VariantStep& step, const OpCall& call, RunContext& context) {
+  auto n = step.plan<QPixelLanes>();
+  n.x = call.in(0).as<const int8_t>(), n.result.y = call.out(0).data;
+  const auto run_box = HWY_DYNAMIC_POINTER(run_q_pixel_lanes);
+  parallel_boxes(context.threads, n.g, n.boxes, [&](int64_t slot, const QBox& box) {
+    run_box(n, step.packed, box, context.workspace.data() + slot * n.scratch);
+  });
+  return ok_status();
+}
+
+}  // namespace
+
+const Variant qs8_conv_pixel_lanes = {.takes = takes_few_q_channels,
+                                      .pack = pack_few_q_channels,
+                                      .plan_bytes = sizeof(QPixelLanes),
+                                      .plan = plan_few_q_channels,
+                                      .run = run_few_q_channels};
 
 }  // namespace sinter::simd
 #endif  // HWY_ONCE

@@ -1,8 +1,5 @@
 #include "platforms/simd/int8/conv_plan.h"
 
-#include "platforms/simd/int8/gemm_i8mm.h"
-#include "platforms/simd/simd_kernels.h"
-
 namespace sinter::simd {
 namespace {
 
@@ -19,13 +16,6 @@ void flatten(int64_t rows, Geometry* g) {
   for (int i = 0; i < 3; ++i) g->in[i] = g->out[i] = i == 2 ? rows : 1;
 }
 
-// Whether rows are multiplied in pairs. `packed`: weights are packed once, for the processor.
-bool takes_pairs(const OpCall& call, const QPlan& p, bool packed) {
-  constexpr int64_t kMostElements = INT32_MAX / 4;  // of a box, so that its buffer's offsets are int32
-  return packed && simd_has_i8mm() && call.out(0).dtype == DType::kInt8 && !call.has_input(4) &&
-         p.boxes.elements < kMostElements && pairs_fit(p.g);
-}
-
 // Of the input of a box; false on overflow.
 [[nodiscard]] bool box_elements(const QPlan& p, int64_t* elements) {
   *elements = kBoxElements;
@@ -39,7 +29,7 @@ bool takes_pairs(const OpCall& call, const QPlan& p, bool packed) {
 
 }  // namespace
 
-bool q_plan_of(const OpCall& call, bool packed, QPlan* p) {
+bool q_plan_of(const OpCall& call, QPlan* p) {
   Geometry& g = p->g;
   if (call.op == Op::kQFullyConnected) {
     const auto& a = call.attrs<QFullyConnectedAttrs>();
@@ -62,12 +52,9 @@ bool q_plan_of(const OpCall& call, bool packed, QPlan* p) {
   if (call.out(0).size() == 0) return true;
   int64_t depth = 0, most_elements = 0;
   if (!checked_add<int64_t>(p->runs.length, kQPairDepth, &depth) ||
-      !checked_mul(depth, p->runs.count, &depth) || !box_elements(*p, &most_elements) ||
-      !p->boxes.choose(g, g.in_channels, most_elements, kBoxPixels))
+      !checked_mul(depth, p->runs.count, &depth) || !box_elements(*p, &most_elements))
     return false;
-  p->runs.pairs = takes_pairs(call, *p, packed);
-  p->bounded = !packed || bounds_products();
-  return true;
+  return p->boxes.choose(g, g.in_channels, most_elements, kBoxPixels);
 }
 
 bool q_packed_bytes(const QPlan& p, int64_t* bytes) {
@@ -101,14 +88,14 @@ QWeights q_weights_of(const OpCall& call, const QPlan& p, int64_t group) {
           zero_step};
 }
 
-bool q_shared_scratch(QPlan* p, int64_t threads, int64_t* bytes) {
+bool q_share(QPlan* p, int64_t threads) {
   constexpr int64_t kSeparateChannels = 128;  // of a pixel: two lines of the cache
   if (p->boxes.count(p->g) < threads && p->boxes.elements > kBoxElements &&
       !p->boxes.choose(p->g, p->g.in_channels, kBoxElements, kBoxPixels))
     return false;
   if (p->boxes.count(p->g) >= threads || p->columns / threads < kSeparateChannels)
     p->boxes.share(p->g, threads);
-  return p->boxes.measure(p->g, p->g.in_channels) && QScratch::bytes(*p, bytes);
+  return p->boxes.measure(p->g, p->g.in_channels) && QScratch::bytes(*p, &p->scratch);
 }
 
 }  // namespace sinter::simd

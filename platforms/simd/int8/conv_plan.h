@@ -13,14 +13,15 @@ struct QPlan {
   int64_t x_zero = 0;
   ProductResult result;
   QBoxes boxes;
+  int64_t scratch = 0;  // bytes of a thread
 
   // In packed memory, columns are whole panels.
   int64_t wide() const { return divide_up(columns, kQPanel) * kQPanel; }
 };
 
-// Plans a call; `packed`: its weights are packed once, for the processor. False where the memory cannot be
-// counted.
-[[nodiscard]] bool q_plan_of(const OpCall& call, bool packed, QPlan* p);
+// Plans a call, for rows of its weights' panels in the form of any instruction set. False where the memory
+// cannot be counted.
+[[nodiscard]] bool q_plan_of(const OpCall& call, QPlan* p);
 
 // Of one group: panels, and the numbers of their columns. False on overflow.
 [[nodiscard]] bool q_packed_bytes(const QPlan& p, int64_t* bytes);
@@ -64,9 +65,10 @@ struct QScratch {
   }
 };
 
-// Divides the boxes among threads. Where there are too few boxes, panels are divided instead, so that each
-// thread reads its own weights only, unless the threads would write to the same lines of the cache. Each of
-// them has a copy of a box, which is a small one then.
-[[nodiscard]] bool q_shared_scratch(QPlan* p, int64_t threads, int64_t* bytes);
+// Divides the boxes among threads, and sets their scratch. Where there are too few boxes, panels are divided
+// instead, so that each thread reads its own weights only, unless the threads would write to the same lines
+// of the cache. Each of them has a copy of a box, which is a small one then. False where the memory cannot be
+// counted.
+[[nodiscard]] bool q_share(QPlan* p, int64_t threads);
 
 }  // namespace sinter::simd

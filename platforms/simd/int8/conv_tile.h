@@ -104,15 +104,16 @@ void parallel_boxes(ThreadPool* threads, const Geometry& g, const QBoxes& boxes,
                  });
 }
 
-// The workspace of `threads` threads, each of which takes `*bytes` by scratch(n, bytes) where n share the
-// work. A session may take half of them, and so on.
-template <class Scratch>
-[[nodiscard]] bool scratch_of_threads(int threads, Scratch&& scratch, int64_t* bytes) {
+// The workspace of `threads` threads that share the boxes of a plan: share(plan, n) sets the bytes that each
+// of n takes, plan->scratch. A session may take half of them, and so on. False where they cannot be counted.
+template <class Plan, class Share>
+[[nodiscard]] bool scratch_of_threads(const Plan& plan, int threads, Share&& share, int64_t* bytes) {
   *bytes = 0;
   for (int64_t n = std::max(threads, 1); n > 0; n /= 2) {
-    int64_t each = 0;
-    if (!scratch(n, &each) || !checked_mul(each, n, &each)) return false;
-    *bytes = std::max(*bytes, each);
+    Plan shared = plan;
+    int64_t all = 0;
+    if (!share(&shared, n) || !checked_mul(shared.scratch, n, &all)) return false;
+    *bytes = std::max(*bytes, all);
   }
   return true;
 }

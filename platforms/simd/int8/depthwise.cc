@@ -5,7 +5,7 @@
 #include "platforms/simd/int8/depthwise.h"
 
 #include "platforms/simd/int16/gemm.h"
-#include "platforms/simd/packed.h"
+#include "platforms/simd/variant.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/int8/depthwise.cc"
@@ -108,6 +108,7 @@ constexpr int64_t kBoxPixels = 4096;
 struct Plan {
   QDepthwise q;
   QBoxes boxes;
+  int64_t scratch = 0;  // bytes of a thread
   int64_t blocks() const { return divide_up(q.g.out_channels, kQChannels); }
 };
 
@@ -143,10 +144,10 @@ bool scratch_bytes(const Plan& p, int64_t* bytes) {
          (*bytes = *bytes / kBufferAlignment * kBufferAlignment, true);
 }
 
-// Of one thread, where `threads` share the boxes.
-bool shared_scratch(Plan* p, int64_t threads, int64_t* bytes) {
+// Where `threads` share the boxes.
+bool share_depthwise(Plan* p, int64_t threads) {
   p->boxes.share(p->q.g, threads);
-  return p->boxes.measure(p->q.g, kQChannels) && scratch_bytes(*p, bytes);
+  return p->boxes.measure(p->q.g, kQChannels) && scratch_bytes(*p, &p->scratch);
 }
 
 bool place(Plan* p, std::byte* packed) {
@@ -158,34 +159,35 @@ bool place(Plan* p, std::byte* packed) {
   return true;
 }
 
-Status needs_of(const OpCall& call, int threads, size_t* packed, size_t* scratch) {
+void pack_depthwise_weights(const OpCall& call, std::byte* packed, ThreadPool*) {
   Plan p;
-  int64_t weights = 0, a = 0, b = 0;
-  const auto scratch_of = [&p](int64_t n, int64_t* bytes) {
-    Plan shared = p;
-    return shared_scratch(&shared, n, bytes);
-  };
-  SINTER_RETURN_UNLESS(plan_of(call, &p) && packed_bytes(p, &weights, &a) &&
-                           scratch_of_threads(threads, scratch_of, &b) && a < INT64_MAX / 2 &&
-                           b < INT64_MAX / 4,
-                       too_much_workspace());
-  *packed = align_up(static_cast<size_t>(a), kBufferAlignment);
-  *scratch = static_cast<size_t>(b);
-  return ok_status();
+  if (!plan_of(call, &p) || !place(&p, packed)) return;
+  HWY_DYNAMIC_DISPATCH(pack_q_depthwise)
+  (p.q, {call.in(1).as<const int8_t>(), call.in(2).as<const int32_t>(), call.in(3).as<const float>(),
+         call.in(3).size() == 1 ? 0 : 1});
 }
 
-Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std::byte* scratch) {
-  Plan p;
-  int64_t each = 0;
-  const int64_t threads = threads_of(context.threads);
-  if (call.out(0).size() == 0 || !plan_of(call, &p) || !shared_scratch(&p, threads, &each) ||
-      !place(&p, packed))
-    return ok_status();
-  const int64_t units = p.boxes.count(p.q.g) * p.blocks(), slots = std::min(units, threads);
+bool depthwise_needs(const Plan& p, int threads, int64_t* packed, int64_t* scratch) {
+  int64_t weights = 0;
+  if (!packed_bytes(p, &weights, packed) || !scratch_of_threads(p, threads, share_depthwise, scratch) ||
+      *packed >= INT64_MAX / 2 || *scratch >= INT64_MAX / 4)
+    return false;
+  *packed = static_cast<int64_t>(align_up(static_cast<size_t>(*packed), kBufferAlignment));
+  return true;
+}
+
+// `p` is a plan for these threads, without addresses.
+Status run_depthwise_plan(const OpCall& call, Plan p, RunContext& context, std::byte* packed,
+                          std::byte* scratch) {
+  if (call.out(0).size() == 0 || !place(&p, packed)) return ok_status();
+  p.q.x = call.in(0).as<const int8_t>(), p.q.result.y = call.out(0).data;
+  const int64_t units = p.boxes.count(p.q.g) * p.blocks(),
+                slots = std::min(units, threads_of(context.threads));
   parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
     const auto run = HWY_DYNAMIC_POINTER(q_depthwise_box);
     for (int64_t unit = begin; unit < end; ++unit)
-      run(p.q, p.boxes.at(p.q.g, unit / p.blocks()), unit % p.blocks() * kQChannels, scratch + slot * each);
+      run(p.q, p.boxes.at(p.q.g, unit / p.blocks()), unit % p.blocks() * kQChannels,
+          scratch + slot * p.scratch);
   });
   return ok_status();
 }
@@ -194,18 +196,22 @@ bool wide_input(const OpCall& call) { return call.in(0).dtype == DType::kInt16; 
 
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
   if (wide_input(call)) return q16_depthwise_workspace(call, threads, bytes);
-  size_t packed = 0, scratch = 0;
-  SINTER_RETURN_IF_ERROR(needs_of(call, threads, &packed, &scratch));
-  *bytes = packed + scratch;
+  Plan p;
+  int64_t packed = 0, scratch = 0;
+  SINTER_RETURN_UNLESS(plan_of(call, &p) && depthwise_needs(p, threads, &packed, &scratch),
+                       too_much_workspace());
+  *bytes = static_cast<size_t>(packed + scratch);
   return ok_status();
 }
 
 Status run(const OpCall& call, RunContext& context) {
   if (wide_input(call)) return run_q16_depthwise(call, context);
-  size_t packed = 0, scratch = 0;
-  SINTER_RETURN_IF_ERROR(needs_of(call, 1, &packed, &scratch));
-  pack_q_depthwise(call, context.workspace.data(), nullptr);
-  return run_with(call, context, context.workspace.data(), context.workspace.data() + packed);
+  Plan p;
+  int64_t packed = 0, scratch = 0;
+  SINTER_RETURN_UNLESS(plan_of(call, &p) && depthwise_needs(p, 1, &packed, &scratch), too_much_workspace());
+  pack_depthwise_weights(call, context.workspace.data(), nullptr);
+  if (!share_depthwise(&p, threads_of(context.threads))) return ok_status();
+  return run_depthwise_plan(call, p, context, context.workspace.data(), context.workspace.data() + packed);
 }
 
 Status accept(const OpCall& call) {
@@ -221,33 +227,35 @@ Status accept(const OpCall& call) {
   return accept_dense(call);
 }
 
+Fit takes_depthwise(const OpCall& call, int threads, VariantNeeds* needs) {
+  Plan p;
+  int64_t bytes = 0, scratch = 0;
+  if (wide_input(call) || !has_constant_rest(call) || !plan_of(call, &p) ||
+      !depthwise_needs(p, threads, &bytes, &scratch))
+    return Fit::kNever;
+  const Geometry& g = p.q.g;
+  needs->workspace = static_cast<size_t>(scratch);
+  needs->packing = form_of(
+      bytes, 0b1110, {g.out_channels, g.kernel[0], g.kernel[1], g.kernel[2], p.q.x_zero, call.in(3).size()});
+  return Fit::kEverywhere;
+}
+
+bool plan_depthwise(const OpCall& call, const Preparation& with, void* plan) {
+  auto* p = new (plan) Plan();
+  return plan_of(call, p) && (call.out(0).size() == 0 || share_depthwise(p, threads_of(with.threads)));
+}
+
+Status run_depthwise_variant(const VariantStep& step, const OpCall& call, RunContext& context) {
+  return run_depthwise_plan(call, step.plan<Plan>(), context, step.packed, context.workspace.data());
+}
+
 }  // namespace
 
-bool q_depthwise_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
-  Plan p;
-  size_t bytes = 0;
-  if (wide_input(call) || !call.in(2).constant || !call.in(3).constant ||
-      !needs_of(call, threads, &bytes, workspace).ok() || !plan_of(call, &p))
-    return false;
-  const Geometry& g = p.q.g;
-  *packing = {bytes,
-              0b1110,
-              {kIntegerDepthwise, g.out_channels, g.kernel[0], g.kernel[1], g.kernel[2], p.q.x_zero,
-               call.in(3).size()}};
-  return true;
-}
-
-void pack_q_depthwise(const OpCall& call, std::byte* packed, ThreadPool*) {
-  Plan p;
-  if (!plan_of(call, &p) || !place(&p, packed)) return;
-  HWY_DYNAMIC_DISPATCH(pack_q_depthwise)
-  (p.q, {call.in(1).as<const int8_t>(), call.in(2).as<const int32_t>(), call.in(3).as<const float>(),
-         call.in(3).size() == 1 ? 0 : 1});
-}
-
-Status run_packed_q_depthwise(void* packed, const OpCall& call, RunContext& context) {
-  return run_with(call, context, static_cast<std::byte*>(packed), context.workspace.data());
-}
+const Variant qs8_depthwise = {.takes = takes_depthwise,
+                               .pack = pack_depthwise_weights,
+                               .plan_bytes = sizeof(Plan),
+                               .plan = plan_depthwise,
+                               .run = run_depthwise_variant};
 
 const Kernel kQDepthwiseConvKernel = {Op::kQDepthwiseConv, nullptr, workspace, run, accept};
 

@@ -27,6 +27,19 @@ namespace HWY_NAMESPACE {
 #define SINTER_Q_BOUNDED (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL)
 
 int64_t q_panel_width() { return panel_columns(); }
+const char* q_gemm_name() {
+#if HWY_TARGET == HWY_NEON
+  return "qs8_gemm_4x16_dot";
+#elif !HWY_ARCH_X86
+  return kMaxRows == 8 ? "qs8_gemm_8x8_neon" : "qs8_gemm_4x8_neon";
+#elif HWY_TARGET <= HWY_AVX3_DL
+  return "qs8_gemm_8x32_vnni";
+#else
+  return kMaxRows == 8           ? "qs8_gemm_8x32_maddubs"
+         : panel_columns() == 16 ? "qs8_gemm_4x16_maddubs"
+                                 : "qs8_gemm_4x8_maddubs";
+#endif
+}
 bool multiplies_bytes() { return sizeof(Element) == 1; }
 bool reads_rows_as_they_are() { return sizeof(RowElement) == 1 && shift_of<RowElement>() == 0; }
 #if SINTER_Q_BOUNDED
@@ -253,6 +266,7 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 
 HWY_EXPORT(q_panel_width);
+HWY_EXPORT(q_gemm_name);
 HWY_EXPORT(multiplies_bytes);
 HWY_EXPORT(bounds_products);
 HWY_EXPORT(lower_q_rows);
@@ -261,6 +275,7 @@ HWY_EXPORT(pack_q_panels);
 HWY_EXPORT(multiply_q);
 
 int64_t q_panel_width() { return HWY_DYNAMIC_DISPATCH(q_panel_width)(); }
+const char* q_gemm_name() { return HWY_DYNAMIC_DISPATCH(q_gemm_name)(); }
 bool multiplies_bytes() { return HWY_DYNAMIC_DISPATCH(multiplies_bytes)(); }
 bool bounds_products() { return HWY_DYNAMIC_DISPATCH(bounds_products)(); }
 void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* minima) {

@@ -80,6 +80,8 @@ struct QRows {
 };
 
 int64_t q_panel_width();
+// "qs8_gemm_", rows by columns of a tile, and the instructions that the set in use multiplies with.
+const char* q_gemm_name();
 // Whether the instruction set in use bounds products (maddubs-inl.h).
 bool bounds_products();
 // The bytes of the numbers of one column, in whole panels of kQPanel columns; limits take at most a byte for

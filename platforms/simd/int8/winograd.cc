@@ -1,12 +1,47 @@
-#include "platforms/simd/int8/winograd.h"
-
+// 3x3 convolutions of int8 with stride 1 by Winograd's F(2x2, 3x3): four outputs take 16 products instead
+// of 36.
+//
+// In integers the algorithm is exact. With the filter transformed by twice the usual matrix, sums are four
+// times the convolution's, which fits int32 where winograd_fits; the results are the bits of
+// docs/numerics.md. It pays on x86 without dot products of bytes.
+//
+// Source: A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks" (2016).
 #include <cstring>
+
+#include "platforms/simd/int8/conv_plan.h"
+#include "platforms/simd/variant.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/int8/winograd.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 #include "platforms/simd/int8/int8-inl.h"
+
+#ifndef SINTER_SIMD_Q_WINOGRAD_ONCE
+#define SINTER_SIMD_Q_WINOGRAD_ONCE
+namespace sinter::simd {
+
+// Operands and sizes of one call. Tiles are 2x2 outputs, numbered along lines over the whole batch.
+struct QWinograd {
+  Geometry g;
+  int64_t depth = 0;             // input channels, padded to pairs
+  int64_t down = 0, across = 0;  // tiles of an image
+  int64_t tiles = 0, block = 0;  // of all images; of one piece of work
+  int64_t x_zero = 0;
+  const int8_t* x = nullptr;
+  ProductResult result;
+  int64_t scratch = 0;  // bytes of a thread
+};
+
+// The packed filters: 16 transforms of each panel, then per column int32 bias and float multiplier.
+struct QWinogradPacked {
+  int16_t* panels = nullptr;  // [panel][position][depth / kUnit][column][kUnit]
+  int32_t* bias = nullptr;
+  float* multipliers = nullptr;
+};
+
+}  // namespace sinter::simd
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -253,10 +288,7 @@ constexpr int64_t kLargeFilters = 65536, kWorthwhileTiles = 32;
 
 int64_t wide_columns(const QWinograd& w) { return divide_up(w.g.out_channels, kQPanel) * kQPanel; }
 
-}  // namespace
-
-bool winograd_gains() { return HWY_ARCH_X86 && !multiplies_bytes(); }
-
+// Whether the algorithm is faster for the window and channels of a QConv on some instruction set, and exact.
 bool winograd_fits(const Geometry& g, bool weight_zeros) {
   if (g.kernel[0] != 1 || g.in[0] != 1 || g.out[0] != 1 || g.pad[0] != 0 || g.group != 1) return false;
   for (int i = 1; i < 3; ++i)
@@ -269,18 +301,26 @@ bool winograd_fits(const Geometry& g, bool weight_zeros) {
          g.in_channels <= INT32_MAX / most;
 }
 
-QWinograd q_winograd(const Geometry& g, int64_t x_zero, int64_t scratch_bytes) {
-  QWinograd w;
-  w.g = g, w.x_zero = x_zero;
-  w.depth = divide_up(g.in_channels, 2) * 2;
-  w.down = divide_up(g.out[1], 2), w.across = divide_up(g.out[2], 2);
-  w.tiles = g.batch * w.down * w.across;
-  const int64_t each = kPositionCount * (w.depth * 2 + kQPanel * 4);
-  const int64_t most = std::clamp(scratch_bytes / each / 8 * 8, kMinTiles, kMaxTiles);
-  w.block = std::min(w.tiles, most);
-  return w;
+// Blocks take about as much scratch as the direct convolution's boxes, unless 8 tiles take more. False on
+// overflow.
+bool plan_q_winograd(const QPlan& p, QWinograd* w) {
+  const Geometry& g = w->g = p.g;
+  w->x_zero = p.x_zero, w->result = p.result;
+  w->depth = divide_up(g.in_channels, 2) * 2;
+  w->down = divide_up(g.out[1], 2), w->across = divide_up(g.out[2], 2);
+  w->tiles = g.batch * w->down * w->across;
+  const int64_t each = kPositionCount * (w->depth * 2 + kQPanel * 4);
+  int64_t of_boxes = 0, bytes = 0;
+  if (!QScratch::bytes(p, &of_boxes)) of_boxes = 0;
+  w->block = std::min(w->tiles, std::clamp(of_boxes / each / 8 * 8, kMinTiles, kMaxTiles));
+  if (!checked_mul(each, w->block, &bytes) ||
+      !checked_add<int64_t>(bytes, w->depth + static_cast<int64_t>(kBufferAlignment), &bytes))
+    return false;
+  w->scratch = static_cast<int64_t>(align_up(static_cast<size_t>(bytes), kBufferAlignment));
+  return true;
 }
 
+// Bytes of packed filters; false on overflow.
 bool q_winograd_packed_bytes(const QWinograd& w, int64_t* bytes) {
   return checked_mul<int64_t>(kPositionCount * 2, w.depth, bytes) && checked_add<int64_t>(*bytes, 8, bytes) &&
          checked_mul(*bytes, wide_columns(w), bytes);
@@ -295,26 +335,67 @@ QWinogradPacked q_winograd_packed(const QWinograd& w, std::byte* memory) {
   return packed;
 }
 
-bool q_winograd_scratch_bytes(const QWinograd& w, int64_t* bytes) {
-  int64_t tile = 0;
-  if (!checked_mul<int64_t>(kPositionCount * 2, w.depth, &tile) ||
-      !checked_add<int64_t>(tile, kPositionCount * 4 * kQPanel, &tile) ||
-      !checked_mul(tile, w.block, bytes) ||
-      !checked_add<int64_t>(*bytes, w.depth + static_cast<int64_t>(kBufferAlignment), bytes))
-    return false;
-  *bytes = static_cast<int64_t>(align_up(static_cast<size_t>(*bytes), kBufferAlignment));
-  return true;
+bool plan_call(const OpCall& call, QWinograd* w, QPlan* p) {
+  return call.in(0).dtype == DType::kInt8 && has_constant_rest(call) && call.out(0).size() > 0 &&
+         q_plan_of(call, p) && winograd_fits(p->g, call.has_input(4)) && plan_q_winograd(*p, w);
 }
 
-void pack_q_winograd(const QWinograd& w, const QWeights& from, const QWinogradPacked& to, int64_t first_panel,
-                     int64_t end_panel) {
-  HWY_DYNAMIC_DISPATCH(pack_q_winograd)(w, from, to, first_panel, end_panel);
+Fit takes_q_winograd(const OpCall& call, int threads, VariantNeeds* needs) {
+  QPlan p;
+  QWinograd w;
+  int64_t filters = 0, scratch = 0;
+  if (!plan_call(call, &w, &p) || !q_winograd_packed_bytes(w, &filters) ||
+      !checked_mul<int64_t>(w.scratch, std::max(threads, 1), &scratch))
+    return Fit::kNever;
+  const bool zeros = call.has_input(4);
+  needs->workspace = static_cast<size_t>(scratch);
+  needs->packing = form_of(filters, zeros ? 0b11110u : 0b1110u,
+                           {p.columns, p.g.in_channels, call.in(3).size(), zeros ? call.in(4).size() : 0});
+  return HWY_ARCH_X86 && !multiplies_bytes() ? Fit::kHere : Fit::kElsewhere;
 }
 
-void run_q_winograd(const QWinograd& w, const QWinogradPacked& packed, int64_t first, int64_t end,
-                    int64_t first_panel, int64_t end_panel, std::byte* scratch) {
-  HWY_DYNAMIC_DISPATCH(run_q_winograd)(w, packed, first, end, first_panel, end_panel, scratch);
+void pack_winograd_panels(const OpCall& call, std::byte* memory, ThreadPool* threads) {
+  QPlan p;
+  QWinograd w;
+  if (!plan_call(call, &w, &p)) return;
+  const QWinogradPacked packed = q_winograd_packed(w, memory);
+  const auto pack = HWY_DYNAMIC_POINTER(pack_q_winograd);
+  parallel_for(threads, divide_up(p.columns, q_panel_width()), 1,
+               [&](int64_t begin, int64_t end) { pack(w, q_weights_of(call, p, 0), packed, begin, end); });
 }
+
+bool plan_winograd_step(const OpCall& call, const Preparation&, void* plan) {
+  QPlan p;
+  return plan_call(call, new (plan) QWinograd(), &p);
+}
+
+Status run_winograd_step(const VariantStep& step, const OpCall& call, RunContext& context) {
+  auto w = step.plan<QWinograd>();
+  w.x = call.in(0).as<const int8_t>(), w.result.y = call.out(0).data;
+  const QWinogradPacked packed = q_winograd_packed(w, step.packed);
+  const int64_t threads = threads_of(context.threads), panels = divide_up(w.g.out_channels, q_panel_width());
+  const int64_t blocks = divide_up(w.tiles, w.block);
+  // Where there are too few blocks, panels are shared out as well.
+  const int64_t parts = blocks >= threads ? 1 : std::min(panels, divide_up(threads, blocks));
+  const int64_t units = blocks * parts, slots = std::min(units, threads);
+  const auto run = HWY_DYNAMIC_POINTER(run_q_winograd);
+  parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t block = unit / parts, part = unit % parts;
+      run(w, packed, w.tiles * block / blocks, w.tiles * (block + 1) / blocks, panels * part / parts,
+          panels * (part + 1) / parts, context.workspace.data() + slot * w.scratch);
+    }
+  });
+  return ok_status();
+}
+
+}  // namespace
+
+const Variant qs8_conv_winograd_2x2 = {.takes = takes_q_winograd,
+                                       .pack = pack_winograd_panels,
+                                       .plan_bytes = sizeof(QWinograd),
+                                       .plan = plan_winograd_step,
+                                       .run = run_winograd_step};
 
 }  // namespace sinter::simd
 #endif  // HWY_ONCE
