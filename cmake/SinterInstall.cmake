@@ -28,7 +28,7 @@ foreach(name IN LISTS SINTER_BUILT_PLATFORMS)
     "${PROJECT_SOURCE_DIR}/platforms/${name}/*_kernels.h")
   install(FILES ${headers} DESTINATION "${include_root}/platforms/${name}")
 endforeach()
-install(FILES "${PROJECT_SOURCE_DIR}/schemas/ops.def" DESTINATION "${include_root}/schemas")
+install(FILES "${PROJECT_SOURCE_DIR}/schemas/ops.def" "${PROJECT_SOURCE_DIR}/schemas/weight_formats.def" DESTINATION "${include_root}/schemas")
 # Binaries are passed on with these.
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 

@@ -76,22 +76,16 @@ int main(int argc, char** argv) {
   for (std::byte& b : weights)
     b = static_cast<std::byte>(((state = state * 1664525 + 1013904223) >> 24 & 0xbb) | 1);
   PthreadPool two(2);
+  static constexpr float kTable[kWeightTableSize] = {-4,   -3,  -2, -1.5, -1, -0.5, -0.25, 0,
+                                                     0.25, 0.5, 1,  1.5,  2,  3,    4,     6};
   struct {
     const char* name;
-    int bits;
-    DType format;
-  } const kinds[] = {{"2", 2, DType::kNone},
-                     {"3", 3, DType::kNone},
-                     {"4", 4, DType::kNone},
-                     {"5", 5, DType::kNone},
-                     {"6", 6, DType::kNone},
-                     {"8", 8, DType::kNone},
-                     {"table of 16", 4, DType::kFloat32},
-                     {"float4e2m1", 4, DType::kFloat4E2M1},
-                     {"float8e4m3fn", 8, DType::kFloat8E4M3FN},
-                     {"float8e4m3fnuz", 8, DType::kFloat8E4M3FNUZ},
-                     {"float8e5m2", 8, DType::kFloat8E5M2},
-                     {"float8e5m2fnuz", 8, DType::kFloat8E5M2FNUZ}};
+    WeightFormat format;
+  } const kinds[] = {
+#define SINTER_WEIGHT_FORMAT(name, type, bits, kind) {#name, {DType::k##type, bits, CodeKind::k##kind}},
+#include "schemas/weight_formats.def"
+#undef SINTER_WEIGHT_FORMAT
+  };
   const auto is_asked = [&](const char* name) { return only == nullptr || std::strcmp(only, name) == 0; };
   if (std::none_of(std::begin(kinds), std::end(kinds),
                    [&](const auto& kind) { return is_asked(kind.name); })) {
@@ -106,14 +100,14 @@ int main(int argc, char** argv) {
       for (const bool rounded : {false, true})
         for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), static_cast<ThreadPool*>(&two)}) {
           if (!is_asked(kind.name)) continue;
-          if (rounded && kind.format != DType::kNone) continue;
-          simd::LowBit g;
-          g.weights = reinterpret_cast<const uint8_t*>(weights.data());
-          g.end = g.weights + weights.size();
-          if (kind.bits == 4 && kind.format != DType::kNone) g.table = simd::float4_table();
-          g.bits = kind.bits, g.format = kind.format, g.is_rounded = rounded, g.depth = depth,
-          g.block = block, g.blocks = depth / block;
-          g.columns = static_cast<int64_t>(weights.size()) / g.row_bytes();
+          if (rounded && !kind.format.is_integer()) continue;
+          LowBitMatrix m;
+          m.format = kind.format, m.weights = reinterpret_cast<const uint8_t*>(weights.data());
+          m.table = reinterpret_cast<const std::byte*>(kTable);
+          m.depth = depth, m.block = block, m.blocks = depth / block;
+          m.columns = static_cast<int64_t>(weights.size()) / m.row_bytes();
+          simd::LowBit g = simd::low_bit_of(m);
+          g.is_rounded = rounded;
           const auto count = static_cast<size_t>(g.columns * g.blocks);
           const std::span<std::byte> scales = device::take(count * sizeof(float));
           for (size_t i = 0; i < count; ++i) reinterpret_cast<float*>(scales.data())[i] = 0.01f;

@@ -10,8 +10,6 @@ namespace {
 
 using namespace linear;
 
-constexpr LowBitPlaces kExpertPlaces = {.weights = 2, .scales = 3, .zeros = 4, .table = 6};
-
 // A float type whose numbers the type `t` holds, or `t` itself.
 bool is_narrower_float(DType given, DType t) {
   return given == t || (is_float(given) && given != DType::kFloat8E8M0 && bit_width(given) < bit_width(t));
@@ -32,8 +30,7 @@ Status infer_expert_fully_connected(OpCall& call) {
   SINTER_RETURN_UNLESS(expert.rank == 1 && expert.dims[0] == x.dims[0],
                        invalid("the experts are not one for each row of x").of_input(1));
   if (call.has_input(3)) {
-    SINTER_RETURN_IF_ERROR(check_dtype(call, 2, is_low_bit_integer(w.dtype) || is_low_bit_float(w.dtype)));
-    SINTER_RETURN_IF_ERROR(check_low_bit_operands(call, kExpertPlaces, w.dims[2], a.block_size));
+    SINTER_RETURN_IF_ERROR(check_low_bit_operands(call, a.bits, a.block_size));
   } else {
     SINTER_RETURN_UNLESS(!call.has_input(4), invalid("zero points without scales").of_input(4));
     SINTER_RETURN_UNLESS(!call.has_input(6), invalid("a table without scales").of_input(6));
@@ -107,7 +104,7 @@ Status run_expert_fully_connected(const OpCall& call, RunContext& context) {
   const int64_t panels = (w.dims[1] + kTile - 1) / kTile, units = panels * rows.groups();
   int64_t slots = std::min(units, threads_of(context.threads));
   if (each > 0) slots = std::min(slots, static_cast<int64_t>(rest.size() / each));
-  const LowBitReader weights(call, kExpertPlaces, call.attrs<ExpertFullyConnectedAttrs>().block_size, 0);
+  const LowBitReader weights(call);
   return for_float_or_half(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {

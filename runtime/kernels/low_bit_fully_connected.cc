@@ -1,5 +1,4 @@
-// LowBitFullyConnected: FullyConnected with weights of 2 to 8 bits, a scale and a zero point per block of a
-// row; or of 4 bits that are indices into a table.
+// LowBitFullyConnected: FullyConnected with weights of a format of few bits.
 #include "runtime/backend/rounded_block.h"
 #include "runtime/kernels/low_bit_weights.h"
 
@@ -8,31 +7,19 @@ namespace {
 
 using namespace linear;
 
-constexpr LowBitPlaces kPlaces = {.weights = 1, .scales = 2, .zeros = 3, .table = 5};
-
 Status check_weights(const OpCall& call, const LowBitFullyConnectedAttrs& a) {
   const TensorView &x = call.in(0), &w = call.in(1);
   SINTER_RETURN_UNLESS(x.rank >= 1 && w.rank == 2,
                        invalid("x needs an axis and the weights two, not %a and %b", x.rank, w.rank));
   SINTER_RETURN_IF_ERROR(check_dims(x));
   SINTER_RETURN_IF_ERROR(check_dims(w));
-  const int64_t depth = x.dims[x.rank - 1];
-  if (a.bits == 0) {
-    SINTER_RETURN_IF_ERROR(check_dtype(call, 1, is_low_bit_integer(w.dtype) || is_low_bit_float(w.dtype)));
-    SINTER_RETURN_UNLESS(w.dims[1] == depth,
-                         invalid("the weights read %a values of each row of %b", w.dims[1], depth));
-  } else {
-    SINTER_RETURN_UNLESS(a.bits >= 3 && a.bits <= 7 && has_planes(static_cast<int>(a.bits)),
-                         invalid("weights of %a bits have an element type or are not supported", a.bits));
-    SINTER_RETURN_IF_ERROR(check_dtype(call, 1, w.dtype == DType::kUint8));
-    SINTER_RETURN_UNLESS(w.dims[1] == bit_row_bytes(static_cast<int>(a.bits), depth),
-                         invalid("rows of %a bytes do not hold the weights of %b values", w.dims[1], depth));
-  }
+  SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
+  SINTER_RETURN_IF_ERROR(check_bounds(a.act_min, a.act_max));
+  SINTER_RETURN_IF_ERROR(check_low_bit_operands(call, a.bits, a.block_size));
   SINTER_RETURN_UNLESS(a.activation_bits == 0 || a.activation_bits == 8,
                        invalid("activations of %a bits are not supported", a.activation_bits));
-  SINTER_RETURN_UNLESS(
-      a.activation_bits == 0 || (is_low_bit_integer(w.dtype) && !call.has_input(kPlaces.table)),
-      invalid("activations in 8 bits need weights that are integers"));
+  SINTER_RETURN_UNLESS(a.activation_bits == 0 || low_bit_matrix(call).format.is_integer(),
+                       invalid("activations in 8 bits need weights that are integers"));
   return ok_status();
 }
 
@@ -40,9 +27,6 @@ Status infer_low_bit_fully_connected(OpCall& call) {
   const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
   const TensorView &x = call.in(0), &w = call.in(1);
   SINTER_RETURN_IF_ERROR(check_weights(call, a));
-  SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
-  SINTER_RETURN_IF_ERROR(check_bounds(a.act_min, a.act_max));
-  SINTER_RETURN_IF_ERROR(check_low_bit_operands(call, kPlaces, x.dims[x.rank - 1], a.block_size));
   if (call.has_input(4)) {
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, 4, 0));
     SINTER_RETURN_UNLESS(call.in(4).rank == 1 && call.in(4).dims[0] == w.dims[0],
@@ -118,7 +102,7 @@ void low_bit(const OpCall& call, RunContext& context) {
   T* y = call.out(0).as<T>();
   const Bounds<T> bounds(a.act_min, a.act_max);
   const Product p = connected_product(call);
-  const LowBitReader weights(call, kPlaces, a.block_size, a.bits);
+  const LowBitReader weights(call);
   const int64_t panels = (p.columns + kTile - 1) / kTile;
   const Tiling tiling{panels, p.rows, 1, kRows, low_bit_scratch(call)};
   for_tiles(tiling, context, [&](std::byte* scratch, int64_t panel, int64_t r0, int64_t r1) {

@@ -1,10 +1,10 @@
-// What the reference kernels of products with weights of few bits share: which operands they take, and
-// reading numbers of any type as doubles, a piece of weights at a time.
+// What the reference kernels of products with weights of few bits share: the operands that they take, and a
+// reader that gives weights of any format as doubles, a piece at a time.
 #pragma once
 
 #include <algorithm>
 
-#include "runtime/core/bit_rows.h"
+#include "runtime/backend/low_bit_matrix.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/reference.h"
@@ -14,29 +14,22 @@ namespace sinter {
 // kPiece weights of four columns are widened at a time, for kRows rows.
 inline constexpr int64_t kPiece = 128, kRows = 64;
 
-// The operands of a call besides x, which is the first one.
-struct LowBitPlaces {
-  size_t weights, scales, zeros, table;
-};
-
-inline bool is_unsigned_weight(DType t) {
-  return t == DType::kUint2 || t == DType::kUint4 || t == DType::kUint8;
-}
-inline bool is_low_bit_integer(DType t) {
-  return is_unsigned_weight(t) || t == DType::kInt2 || t == DType::kInt4 || t == DType::kInt8;
-}
-inline bool is_low_bit_float(DType t) {
-  return t == DType::kFloat4E2M1 || (is_float8(t) && t != DType::kFloat8E8M0);
-}
-
-// Whether the call has scales [..., blocks] of x's type or of a narrower float, zero points of the same shape
-// (none, the weights' type or, for unsigned weights, x's), and a table (none, or 16 numbers that weights of
-// uint4 index). The weights [..., depth] or [..., bytes of a row] and x are checked already.
-inline Status check_low_bit_operands(const OpCall& call, const LowBitPlaces& at, int64_t depth,
-                                     int64_t block_size) {
-  constexpr int64_t kTableSize = 16;
+// Whether the call has weights [..., elements of a row] of a format, scales [..., blocks] of x's type or of a
+// narrower float, zero points of the same shape (none, the weights' type or, for unsigned weights, x's), and
+// a table where the codes are indices. The rank of weights and x is checked already.
+inline Status check_low_bit_operands(const OpCall& call, int64_t bits, int64_t block_size) {
+  const LowBitPlaces at = low_bit_places(call.op);
   const TensorView &w = call.in(at.weights), &scales = call.in(at.scales);
   const DType x = call.in(0).dtype, s = scales.dtype;
+  const int64_t depth = call.in(0).dims[call.in(0).rank - 1];
+  const WeightFormat* format = find_weight_format(w.dtype, bits, call.has_input(at.table));
+  SINTER_RETURN_UNLESS(format != nullptr,
+                       invalid("weights of %A with bits %b, or beside a table, have no format",
+                               static_cast<int64_t>(w.dtype), bits)
+                           .of_input(at.weights));
+  SINTER_RETURN_UNLESS(
+      w.dims[w.rank - 1] == format->row_elements(depth),
+      invalid("rows of %a elements do not hold the weights of %b values", w.dims[w.rank - 1], depth));
   SINTER_RETURN_IF_ERROR(check_dtype(
       call, at.scales, s == x || (is_float(s) && s != DType::kFloat4E2M1 && bit_width(s) < bit_width(x))));
   SINTER_RETURN_UNLESS(block_size >= 1, invalid("block size %a is out of range", block_size));
@@ -47,24 +40,19 @@ inline Status check_low_bit_operands(const OpCall& call, const LowBitPlaces& at,
       fits, invalid("the scales are not %a for each row of the weights", blocks).of_input(at.scales));
   if (call.has_input(at.zeros)) {
     const TensorView& zeros = call.in(at.zeros);
-    SINTER_RETURN_IF_ERROR(
-        check_dtype(call, at.zeros,
-                    is_low_bit_integer(w.dtype) &&
-                        (zeros.dtype == w.dtype || (is_unsigned_weight(w.dtype) && zeros.dtype == x))));
+    SINTER_RETURN_IF_ERROR(check_dtype(
+        call, at.zeros,
+        format->is_integer() && (zeros.dtype == w.dtype || (!format->is_signed() && zeros.dtype == x))));
     SINTER_RETURN_UNLESS(zeros.same_shape(scales),
                          invalid("zero points and scales differ in shape").of_input(at.zeros));
   }
-  if (!call.has_input(at.table)) return ok_status();
+  if (!format->has_table()) return ok_status();
   const TensorView& table = call.in(at.table);
   SINTER_RETURN_IF_ERROR(check_dtype(
       call, at.table,
       table.dtype == DType::kFloat32 || (table.dtype == DType::kFloat64 && x == DType::kFloat64)));
-  SINTER_RETURN_UNLESS(table.rank == 1 && table.dims[0] == kTableSize,
-                       invalid("a table has %a values in one axis", kTableSize).of_input(at.table));
-  SINTER_RETURN_UNLESS(w.dtype == DType::kUint4,
-                       invalid("indices into a table have the type uint4").of_input(at.weights));
-  SINTER_RETURN_UNLESS(!call.has_input(at.zeros),
-                       invalid("values of a table do not have zero points").of_input(at.zeros));
+  SINTER_RETURN_UNLESS(table.rank == 1 && table.dims[0] == kWeightTableSize,
+                       invalid("a table has %a values in one axis", kWeightTableSize).of_input(at.table));
   return ok_status();
 }
 
@@ -79,49 +67,47 @@ inline double number(const Run& run, DType t, int64_t i) {
       return static_cast<double>(run.u[i]);
   }
 }
-// Element `at` of a dense value.
-inline double element(const TensorView& v, int64_t at) {
+// Element `at` of dense ones.
+inline double element(DType t, const std::byte* from, int64_t at) {
   Run run;
-  read_run(v.dtype, v.data + at * static_cast<int64_t>(byte_width(v.dtype)), 0, at, 1, run);
-  return number(run, v.dtype, 0);
+  read_run(t, from + at * static_cast<int64_t>(byte_width(t)), 0, at, 1, run);
+  return number(run, t, 0);
 }
 
 // Weights less their zero points, or values of the table, and scales, in double. Weights without scales are
 // floats of any type.
 class LowBitReader {
  public:
-  // `bits`: LowBitFullyConnectedAttrs::bits.
-  LowBitReader(const OpCall& call, const LowBitPlaces& at, int64_t block_size, int64_t bits)
-      : w_(call.in(at.weights)),
-        scales_(call.has_input(at.scales) ? call.in(at.scales) : TensorView{}),
-        zeros_(call.has_input(at.zeros) ? call.in(at.zeros) : TensorView{}),
-        table_(call.has_input(at.table) ? call.in(at.table) : TensorView{}),
-        bits_(static_cast<int>(bits)),
-        depth_(call.in(0).dims[call.in(0).rank - 1]),
-        block_(scales_.present() ? block_size : std::max<int64_t>(depth_, 1)) {}
+  explicit LowBitReader(const OpCall& call)
+      : m_(low_bit_matrix(call)), w_(call.in(low_bit_places(call.op).weights)) {
+    if (m_.scales == nullptr) m_.block = std::max<int64_t>(m_.depth, 1);
+  }
 
-  int64_t blocks() const { return scales_.dims[scales_.rank - 1]; }
+  int64_t blocks() const { return m_.blocks; }
   // `row`: of the weights of all matrices.
-  double scale(int64_t row, int64_t block) const { return element(scales_, row * blocks() + block); }
+  double scale(int64_t row, int64_t block) const {
+    return element(m_.scale_type, m_.scales, row * m_.blocks + block);
+  }
 
   // Weights k0 .. k1 - 1 of one row, linear::kTile apart, times their scales if `scaled`.
   void read(int64_t row, int64_t k0, int64_t k1, bool scaled, double* dst) const {
     Run run;
     for (int64_t k = k0; k < k1;) {
-      const int64_t block = k / block_, n = std::min({block_ - k % block_, k1 - k, kRunLength});
-      const double zero = zeros_.present() ? element(zeros_, row * blocks() + block) : 0,
-                   by = scaled && scales_.present() ? scale(row, block) : 1;
-      if (bits_ != 0) {
-        const auto* codes = reinterpret_cast<const uint8_t*>(w_.data) + row * w_.dims[w_.rank - 1];
-        for (int64_t i = 0; i < n; ++i) run.u[i] = bit_row_item(codes, bits_, depth_, k + i);
+      const int64_t block = k / m_.block, n = std::min({m_.block - k % m_.block, k1 - k, kRunLength});
+      const double zero = m_.zeros != nullptr ? element(m_.zero_type, m_.zeros, row * m_.blocks + block) : 0,
+                   by = scaled && m_.scales != nullptr ? scale(row, block) : 1;
+      if (m_.format.in_planes()) {
+        for (int64_t i = 0; i < n; ++i) run.u[i] = weight_code(m_.format, m_.weights, m_.depth, row, k + i);
       } else {
-        const int64_t first = row * depth_ + k;
+        const int64_t first = row * m_.depth + k;
         const auto width = static_cast<int64_t>(byte_width(w_.dtype));
         read_run(w_.dtype, w_.data + first * width, width, first, n, run);
       }
       for (int64_t i = 0; i < n; ++i, dst += linear::kTile) {
         const double code = number(run, w_.dtype, i);
-        *dst = (table_.present() ? element(table_, static_cast<int64_t>(code)) : code - zero) * by;
+        *dst = (m_.table != nullptr ? element(m_.table_type, m_.table, static_cast<int64_t>(code))
+                                    : code - zero) *
+               by;
       }
       k += n;
     }
@@ -137,9 +123,8 @@ class LowBitReader {
   }
 
  private:
-  TensorView w_, scales_, zeros_, table_;
-  int bits_;
-  int64_t depth_, block_;
+  LowBitMatrix m_;
+  TensorView w_;
 };
 
 }  // namespace sinter

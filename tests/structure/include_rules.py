@@ -37,7 +37,7 @@ AREAS = [
     ("platforms/cuda_emulated/", ("runtime/core/", "runtime/backend/", "platforms/cuda/")),
     # No other platform includes one, but for the form in which they list times.
     ("platforms/*/", ("runtime/core/", "runtime/backend/", "runtime/include/", "schemas/ops.def",
-                      "platforms/times/")),
+                      "schemas/weight_formats.def", "platforms/times/")),
     # The list of all.
     ("platforms/", ("runtime/core/", "runtime/backend/", "runtime/include/", "platforms/")),
     # The program runs models on every backend that it was built with.

@@ -45,7 +45,7 @@ Status lower_ExpertFullyConnected(Lowering& l) {
   LowBitArguments a;
   a.rows = static_cast<uint32_t>(rows), a.experts = experts;
   a.low = -kInfinity, a.high = kInfinity;
-  return launch_low_bit(l, columns, l.attrs<ExpertFullyConnectedAttrs>().block_size, a);
+  return launch_low_bit(l, a);
 }
 
 }  // namespace sinter::cuda

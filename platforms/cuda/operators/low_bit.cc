@@ -61,7 +61,7 @@ Status launch_tiles(Lowering& l, int64_t block, LowBitArguments& a) {
   a.column_tiles = Divider(column_tiles);
   LaunchShape shape = {.blocks = {static_cast<uint32_t>(column_tiles * row_tiles)}};
   // Integers of weights are exact as 16-bit floats; numbers of tables and zero points with fractions are not.
-  const bool exact = a.kind != FloatKind::kFloat && a.float_zeros == 0 && a.table == nullptr;
+  const bool exact = a.kind != FloatKind::kFloat && a.float_zeros == 0 && !a.format.has_table();
   if (exact && (block == a.depth || block % kLowBitDepth == 0)) {
     shape.shared_bytes = 2 * kLowBitHalfStage;
     return l.launch_one_of(
@@ -74,29 +74,25 @@ Status launch_tiles(Lowering& l, int64_t block, LowBitArguments& a) {
 
 }  // namespace
 
-Status launch_low_bit(Lowering& l, int64_t columns, int64_t block_size, LowBitArguments& a) {
+Status launch_low_bit(Lowering& l, LowBitArguments& a) {
+  const LowBitMatrix m = low_bit_matrix(l.call());
   const LowBitPlaces at = low_bit_places(l.call().op);
   const TensorView &x = l.in(0), &weights = l.call().in(at.weights);
-  const int64_t depth = x.dims[x.rank - 1], rows = a.rows;
+  const int64_t depth = m.depth, columns = m.columns, rows = a.rows;
   SINTER_RETURN_UNLESS(columns < INT32_MAX && depth < INT32_MAX - 4096,
                        unsupported("an operand has an axis of 2^31 elements or more"));
-  const TensorView& scales = l.in(at.scales);
-  a.y = l.out(0).data, a.x = x.data, a.scales = scales.data;
-  if (l.has_input(at.zeros))
-    a.zeros = l.in(at.zeros).data, a.float_zeros = l.in(at.zeros).dtype != weights.dtype;
+  a.y = l.out(0).data, a.x = x.data, a.scales = l.in(at.scales).data;
+  if (l.has_input(at.zeros)) a.zeros = l.in(at.zeros).data, a.float_zeros = m.zero_type != weights.dtype;
   if (l.has_input(at.bias)) a.bias = l.in(at.bias).data;
-  const bool table = l.has_input(at.table);
-  SINTER_RETURN_UNLESS(!table || l.in(at.table).dtype == DType::kFloat32,
-                       unsupported("tables are float32 there"));
+  const bool table = m.format.has_table();
+  SINTER_RETURN_UNLESS(!table || m.table_type == DType::kFloat32, unsupported("tables are float32 there"));
   if (table) a.table = l.in(at.table).as<const float>();
-  a.kind = kind_of(x.dtype), a.scale_type = scales.dtype, a.weight_type = weights.dtype;
-  a.bits = low_bit_width(l.call()), a.zero_bits = bit_width(weights.dtype), a.planes = a.bits != a.zero_bits;
-  a.is_signed =
-      weights.dtype == DType::kInt2 || weights.dtype == DType::kInt4 || weights.dtype == DType::kInt8;
+  a.kind = kind_of(x.dtype), a.scale_type = m.scale_type, a.format = m.format;
+  a.zero_bits = bit_width(weights.dtype);
   a.columns = static_cast<uint32_t>(columns), a.depth = static_cast<uint32_t>(depth);
-  const int64_t block = std::max<int64_t>(std::min(block_size, depth), 1);
+  const int64_t block = std::max<int64_t>(std::min(m.block, depth), 1);
   a.block_size = Divider(block);
-  a.blocks = static_cast<uint32_t>(scales.dims[scales.rank - 1]);
+  a.blocks = static_cast<uint32_t>(m.blocks);
   const bool rounds =
       l.call().op == Op::kLowBitFullyConnected && l.attrs<LowBitFullyConnectedAttrs>().activation_bits != 0;
   if (rounds) SINTER_RETURN_IF_ERROR(round_rows(l, block, &a));
@@ -104,31 +100,31 @@ Status launch_low_bit(Lowering& l, int64_t columns, int64_t block_size, LowBitAr
   // Kernels read a segment of weights at once, which has one scale, from rows that begin at multiples of 16
   // bytes, or in planes; only constants can be made so.
   const bool one = rows == 1 || a.experts.of_row != nullptr || l.call().op == Op::kExpertFullyConnected;
-  const int segment = low_bit_segment(a.bits);
+  const int segment = low_bit_segment(a.format.bits);
   const bool plain = a.kind != FloatKind::kDouble && depth > 0 && (block == depth || block % segment == 0) &&
-                     l.is_constant(at.weights) && !is_float(weights.dtype);
+                     l.is_constant(at.weights) && m.format.kind != CodeKind::kFloat;
   if (!plain || (table && (one || rows <= kMostFewRows))) {
     a.w = l.in(at.weights).data;
     return l.launch<Kernel::k_low_bit_any>(
         {.blocks = {blocks_for(rows * columns, threads_of(Kernel::k_low_bit_any) / 32)}}, a);
   }
-  const int64_t pitch = low_bit_pitch(l.call());
+  const int64_t pitch = low_bit_pitch(m);
   int64_t matrices = 1, bytes = 0;
   for (int i = 0; i + 1 < weights.rank; ++i) matrices *= weights.dims[i];
   SINTER_RETURN_UNLESS(checked_mul(pitch, matrices, &bytes), unsupported("weights of 2^63 bytes or more"));
-  const bool in_place = !low_bit_in_planes(a.bits) && depth * a.bits % 128 == 0;
+  const bool in_place = !low_bit_in_planes(a.format.bits) && depth * a.format.bits % 128 == 0;
   a.w = in_place ? l.in(at.weights).data : l.packed(static_cast<size_t>(bytes), pack_low_bit);
   a.pitch = static_cast<uint32_t>(pitch);
 
   if (!one && rows > kMostFewRows) return launch_tiles(l, block, a);
   const int at_once = one ? 1 : 4;
   const int64_t row_groups = one ? rows : (rows + at_once - 1) / at_once, most = kLowBitRowsOfLaunch;
-  const Kernel kernel = few_rows_kernel(a.bits, one);
+  const Kernel kernel = few_rows_kernel(a.format.bits, one);
   return l.launch_one_of(kernel,
                          {.blocks = {blocks_of(columns, threads_of(kernel) / 32 * low_bit_columns(at_once)),
                                      static_cast<uint32_t>(std::min(row_groups, most)),
                                      static_cast<uint32_t>((row_groups + most - 1) / most)},
-                          .shared_bytes = static_cast<uint32_t>(low_bit_shared(a.bits, at_once))},
+                          .shared_bytes = static_cast<uint32_t>(low_bit_shared(a.format.bits, at_once))},
                          a);
 }
 
@@ -143,7 +139,7 @@ Status lower_LowBitFullyConnected(Lowering& l) {
   LowBitArguments a;
   a.rows = static_cast<uint32_t>(rows);
   a.low = attrs.act_min, a.high = attrs.act_max;
-  return launch_low_bit(l, columns, attrs.block_size, a);
+  return launch_low_bit(l, a);
 }
 
 }  // namespace sinter::cuda

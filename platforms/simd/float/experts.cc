@@ -17,25 +17,17 @@ struct Experts {
   const float* x = nullptr;
   float* y = nullptr;
   const float* bias = nullptr;
-  TensorView w, scales, zeros;  // [experts, columns, ...]
-  TensorView table;             // of all experts
-  bool low_bit = false;         // weights with scales, else floats
-  int64_t rows = 0, experts = 0, columns = 0, depth = 0, block_size = 0;
+  TensorView w;          // [experts, columns, depth]
+  LowBitMatrix matrix;   // weights with scales
+  bool low_bit = false;  // else weights are floats
+  int64_t rows = 0, experts = 0, columns = 0, depth = 0;
 
-  // The matrix [columns, ...] of one expert; absent where the operand is.
-  static TensorView matrix_of(const TensorView& all, int64_t expert) {
-    TensorView m;
-    if (!all.present()) return m;
-    m.dtype = all.dtype, m.rank = 2, m.dims[0] = all.dims[1], m.dims[1] = all.dims[2];
-    if (all.data != nullptr) m.data = all.data + expert * (m.size() * bit_width(m.dtype) / 8);
-    return m;
-  }
   UnpackedWeights floats_of(int64_t expert) const {
-    return {matrix_of(w, expert).data, w.dtype, columns, depth};
+    return {w.data + expert * columns * depth * static_cast<int64_t>(byte_width(w.dtype)), w.dtype, columns,
+            depth};
   }
   LowBit low_bit_of(int64_t expert) const {
-    LowBit g = low_bit_matrix(matrix_of(w, expert), matrix_of(scales, expert), matrix_of(zeros, expert),
-                              table, depth, block_size, 0);
+    LowBit g = simd::low_bit_of(matrix.of_expert(expert));
     choose_arrangement(&g, rows <= experts);  // most have one row then
     return g;
   }
@@ -48,13 +40,8 @@ Experts experts_of(const OpCall& call) {
   if (call.has_input(5)) e.bias = call.in(5).as<const float>();
   e.w = call.in(2);
   e.rows = call.in(0).dims[0], e.experts = e.w.dims[0], e.columns = e.w.dims[1], e.depth = e.w.dims[2];
-  if (call.has_input(3)) {
-    e.low_bit = true;
-    e.scales = call.in(3);
-    e.block_size = call.attrs<ExpertFullyConnectedAttrs>().block_size;
-    if (call.has_input(4)) e.zeros = call.in(4);
-    if (call.has_input(6)) e.table = call.in(6);
-  }
+  e.low_bit = call.has_input(3);
+  if (e.low_bit) e.matrix = low_bit_matrix(call);
   return e;
 }
 
@@ -74,8 +61,7 @@ Status accept_experts(const OpCall& call) {
   }
   SINTER_RETURN_IF_ERROR(check_low_bit(e.low_bit_of(0)));
   // Those of every expert begin at whole bytes, as rows of weights do.
-  const int64_t zeros = e.zeros.size() / std::max<int64_t>(e.experts, 1);
-  SINTER_RETURN_UNLESS(!e.zeros.present() || zeros * bit_width(e.zeros.dtype) % 8 == 0,
+  SINTER_RETURN_UNLESS(e.columns * e.matrix.blocks * bit_width(e.matrix.zero_type) % 8 == 0,
                        unsupported("an expert's zero points begin at whole bytes only"));
   return ok_status();
 }

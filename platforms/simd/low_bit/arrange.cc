@@ -24,15 +24,15 @@ namespace HWY_NAMESPACE {
 
 int64_t low_bit_lanes() { return static_cast<int64_t>(hn::Lanes(F())); }
 void choose_arrangement(LowBit* g, bool one_row) {
-  const bool by_row = one_row || !unpacks_once(g->bits);
+  const bool by_row = one_row || !unpacks_once(g->format.bits);
   // Fixed-point numbers take fewer instructions than weights that become floats.
-  g->is_fixed =
-      SINTER_FIXED != 0 && by_row && !g->is_rounded && g->format == DType::kNone && g->bits <= kMostFixedBits;
+  g->is_fixed = SINTER_FIXED != 0 && by_row && !g->is_rounded && g->format.is_integer() &&
+                g->format.bits <= kMostFixedBits;
   const LowBitGroups groups(*g, low_bit_lanes());
   const bool has_whole_chunks = g->depth % groups.group == 0 && groups.group % groups.chunk == 0;
   // Those of planes are several streams anyway.
   g->is_one_stream =
-      SINTER_ONE_STREAM != 0 && by_row && g->is_rounded && !has_planes(g->bits) && has_whole_chunks;
+      SINTER_ONE_STREAM != 0 && by_row && g->is_rounded && !has_planes(g->format.bits) && has_whole_chunks;
 }
 
 // The bits of the largest magnitude; more than kInfinity's if a number is NaN.
@@ -120,7 +120,7 @@ HWY_INLINE void arrange_integers(const int8_t* q, int64_t lanes, int8_t* to) {
 // the zero point before the weights are, and what makes signed bytes of weights unsigned.
 HWY_INLINE int32_t known_zero(const LowBit& g) {
   return (g.zeros == nullptr ? -static_cast<int32_t>(middle_of(g)) : 0) +
-         ((g.is_rounded || g.is_fixed) && has_signed_bytes(g.bits) ? 128 : 0);
+         ((g.is_rounded || g.is_fixed) && has_signed_bytes(g.format.bits) ? 128 : 0);
 }
 
 // One group.
@@ -130,7 +130,7 @@ HWY_INLINE void arrange_group(const LowBit& g, const LowBitGroups& groups, const
   const int64_t lanes = groups.lanes, word = groups.chunk / lanes;
   float *start = to + groups.numbers, *sums = start + lanes, *scales = sums + lanes;
   const float scale = g.is_rounded && !groups.spread ? scale_of(x, count) : 0;
-  const float higher = g.format == DType::kNone ? 0x1p-8f : 1.0f;  // codes-inl.h
+  const float higher = g.format.is_integer() ? 0x1p-8f : 1.0f;  // codes-inl.h
   for (int64_t l = 0; l < lanes; ++l) sums[l] = 0, scales[l] = scale;
   for (int64_t c = 0; c < groups.chunks; ++c, x += groups.chunk, count -= groups.chunk) {
     const int64_t n = count < groups.chunk ? count : groups.chunk;
@@ -197,7 +197,7 @@ void arrange_row(const LowBit& g, const float* x, float* arranged) {
   float* to = arranged + kArrangedHead;
 #if SINTER_ONE_STREAM
   if (g.is_one_stream) {
-    const int bits = bit_planes(g.bits).bits;
+    const int bits = bit_planes(g.format.bits).bits;
     return bits == 2   ? arrange_blocks<4>(g, groups, x, to)
            : bits == 4 ? arrange_blocks<2>(g, groups, x, to)
                        : arrange_blocks<1>(g, groups, x, to);
@@ -213,7 +213,7 @@ void arrange_row(const LowBit& g, const float* x, float* arranged) {
 #endif
       arrange_group<kVectors>(g, groups, x + k, count, to);
     };
-    switch (bit_planes(g.bits).bits) {
+    switch (bit_planes(g.format.bits).bits) {
       case 2:
         arrange(std::integral_constant<int, 4>());
         break;
@@ -248,7 +248,7 @@ void round_row(const LowBit& g, const LowBitSegments& segments, const float* x, 
     if (s % segments.parts == 0) scale = scale_of(x + first, std::min(g.block, g.depth - first));
     if (n > 0) round_numbers(x + first, n, scale, q);
     std::fill(q + n, q + bytes, int8_t{0});
-    switch (bit_planes(g.bits).bits) {
+    switch (bit_planes(g.format.bits).bits) {
       case 2:
         copy_sixteens<4>(q, bytes, reinterpret_cast<int8_t*>(to));
         break;

@@ -103,7 +103,7 @@ constexpr auto bytes_of_numbers(int byte) {
 
 // Places in a table of 16 numbers, one in each lane of words that are shifted.
 struct TableCodes : CommonCodes<4, false> {
-  HWY_INLINE explicit TableCodes(const LowBit& g) : numbers_(g.table) {}
+  HWY_INLINE explicit TableCodes(const LowBit& g) : numbers_(g.numbers) {}
   HWY_INLINE FourFloats floats(VI bytes) const {
     return {numbers_.look_up(bytes), numbers_.look_up(hn::ShiftRight<8>(bytes)),
             numbers_.look_up(hn::ShiftRight<16>(bytes)), numbers_.look_up(hn::ShiftRight<24>(bytes))};
@@ -112,7 +112,7 @@ struct TableCodes : CommonCodes<4, false> {
  private:
   TableLanes numbers_;
 };
-using Float4Codes = TableCodes;
+using E2M1Codes = TableCodes;
 
 #else
 
@@ -130,7 +130,7 @@ struct ByteTableCodes : CommonCodes<4, false> {
     alignas(16) uint8_t bytes[4][16];
     for (int code = 0; code < 16; ++code) {
       uint8_t number[4];
-      std::memcpy(number, g.table + code, sizeof number);
+      std::memcpy(number, g.numbers + code, sizeof number);
       for (int b = 0; b < 4; ++b) bytes[b][code] = number[b];
     }
     b0_ = hn::LoadDup128(Bytes(), bytes[0]), b1_ = hn::LoadDup128(Bytes(), bytes[1]);
@@ -164,7 +164,7 @@ struct ByteTableCodes : CommonCodes<4, false> {
 };
 #undef SINTER_TABLE_CALL
 using TableCodes = ByteTableCodes<4>;
-using Float4Codes = ByteTableCodes<2>;  // bfloat16 holds them
+using E2M1Codes = ByteTableCodes<2>;  // bfloat16 holds them
 
 #endif
 
@@ -202,10 +202,10 @@ struct Float8Codes : CommonCodes<8, false> {
   VB upper0_, upper1_, lower0_, lower1_;
 };
 
-using E4M3Codes = Float8Codes<kFloat8E4M3FNFormat>;
-using E4M3UzCodes = Float8Codes<kFloat8E4M3FNUZFormat>;
+using E4M3FNCodes = Float8Codes<kFloat8E4M3FNFormat>;
+using E4M3FNUZCodes = Float8Codes<kFloat8E4M3FNUZFormat>;
 using E5M2Codes = Float8Codes<kFloat8E5M2Format>;
-using E5M2UzCodes = Float8Codes<kFloat8E5M2FNUZFormat>;
+using E5M2FNUZCodes = Float8Codes<kFloat8E5M2FNUZFormat>;
 
 #elif (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_ARCH_ARM_A64
 
@@ -267,41 +267,42 @@ struct HalfCodes : CommonCodes<8, false> {
   hn::Mask<Bytes> seen_;
 };
 
-using E4M3Codes = HalfCodes<kFloat8E4M3FNFormat>;
-using E4M3UzCodes = HalfCodes<kFloat8E4M3FNUZFormat>;
+using E4M3FNCodes = HalfCodes<kFloat8E4M3FNFormat>;
+using E4M3FNUZCodes = HalfCodes<kFloat8E4M3FNUZFormat>;
 using E5M2Codes = HalfCodes<kFloat8E5M2Format>;
-using E5M2UzCodes = FormatCodes<SmallFloat<kFloat8E5M2FNUZFormat>, 8>;
+using E5M2FNUZCodes = FormatCodes<SmallFloat<kFloat8E5M2FNUZFormat>, 8>;
 
 #else
 
-using E4M3Codes = FormatCodes<SmallFloat<kFloat8E4M3FNFormat>, 8>;
-using E4M3UzCodes = FormatCodes<SmallFloat<kFloat8E4M3FNUZFormat>, 8>;
+using E4M3FNCodes = FormatCodes<SmallFloat<kFloat8E4M3FNFormat>, 8>;
+using E4M3FNUZCodes = FormatCodes<SmallFloat<kFloat8E4M3FNUZFormat>, 8>;
 using E5M2Codes = FormatCodes<Float8E5M2, 8>;
-using E5M2UzCodes = FormatCodes<SmallFloat<kFloat8E5M2FNUZFormat>, 8>;
+using E5M2FNUZCodes = FormatCodes<SmallFloat<kFloat8E5M2FNUZFormat>, 8>;
 
 #endif
 
 // Codes that few models have: several rows are computed one after another, without code of their own.
 template <class Codes>
-constexpr bool kIsRare = std::is_same_v<Codes, E4M3UzCodes> || std::is_same_v<Codes, E5M2UzCodes>;
+constexpr bool kIsRare = std::is_same_v<Codes, E4M3FNUZCodes> || std::is_same_v<Codes, E5M2FNUZCodes>;
 
-// f with the std::type_identity of the codes of floats (LowBit::format).
+// f with the std::type_identity of a format's codes. Those of signed integers are the unsigned ones.
 template <class Function>
-HWY_INLINE void for_float_codes(DType format, Function&& f) {
-  switch (format) {
-    case DType::kFloat8E4M3FN:
-      return f(std::type_identity<E4M3Codes>());
-    case DType::kFloat8E4M3FNUZ:
-      return f(std::type_identity<E4M3UzCodes>());
-    case DType::kFloat8E5M2:
-      return f(std::type_identity<E5M2Codes>());
-    case DType::kFloat8E5M2FNUZ:
-      return f(std::type_identity<E5M2UzCodes>());
-    case DType::kFloat32:
-      return f(std::type_identity<TableCodes>());
-    default:
-      return f(std::type_identity<Float4Codes>());
-  }
+HWY_INLINE void for_codes(WeightFormat format, Function&& f) {
+  if (format.is_signed()) format = weight_format(format.bits, CodeKind::kUnsigned);
+#define SINTER_CODES_Unsigned(name, bits) IntegerCodes<bits>
+#define SINTER_CODES_Signed(name, bits) IntegerCodes<bits>
+#define SINTER_CODES_Float(name, bits) name##Codes
+#define SINTER_CODES_Table(name, bits) TableCodes
+#define SINTER_WEIGHT_FORMAT(name, type, bits, kind)                     \
+  if constexpr (CodeKind::k##kind != CodeKind::kSigned)                  \
+    if (format == WeightFormat{DType::k##type, bits, CodeKind::k##kind}) \
+      return f(std::type_identity<SINTER_CODES_##kind(name, bits)>());
+#include "schemas/weight_formats.def"
+#undef SINTER_WEIGHT_FORMAT
+#undef SINTER_CODES_Table
+#undef SINTER_CODES_Float
+#undef SINTER_CODES_Signed
+#undef SINTER_CODES_Unsigned
 }
 
 }  // namespace HWY_NAMESPACE

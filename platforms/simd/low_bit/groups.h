@@ -19,7 +19,7 @@ struct LowBitGroups {
   int64_t record = 0;   // floats of a group of arranged x: numbers, start, sums and scales of each lane
 
   LowBitGroups(const LowBit& g, int64_t vector_lanes) : lanes(vector_lanes) {
-    const int64_t word = 32 / bit_planes(g.bits).bits;
+    const int64_t word = 32 / bit_planes(g.format.bits).bits;
     chunk = lanes * word;
     spread = g.blocks > 1 && g.block % word == 0 && chunk % g.block == 0;
     group = spread ? chunk : g.block;
@@ -48,7 +48,7 @@ struct BlockNumbers {
 };
 
 // The zero point of weights without zero points, in the terms of unsigned weights.
-inline float middle_of(const LowBit& g) { return g.is_signed ? static_cast<float>(1 << (g.bits - 1)) : 0.0f; }
+inline float middle_of(const LowBit& g) { return static_cast<float>(g.format.sign_bit()); }
 
 // The first floats of an arranged row: [0] is not 0 if a number of x is not finite, or x cannot have the form
 // that was asked for; the row is arranged as floats then, and multiplied number by number.

@@ -9,31 +9,17 @@
 
 namespace sinter::simd {
 
-const float* float4_table() {
-  static constexpr auto kNumbers = [] {
-    std::array<float, 16> numbers = {};
-    for (uint32_t code = 0; code < numbers.size(); ++code)
+LowBit low_bit_of(const LowBitMatrix& matrix) {
+  static constexpr auto kFloat4 = [] {
+    std::array<float, kWeightTableSize> numbers = {};
+    for (unsigned code = 0; code < numbers.size(); ++code)
       numbers[code] = static_cast<float>(decode_float<kFloat4E2M1Format>(code));
     return numbers;
   }();
-  return kNumbers.data();
-}
-
-LowBit low_bit_matrix(const TensorView& weights, const TensorView& scales, const TensorView& zeros,
-                      const TensorView& table, int64_t depth, int64_t block_size, int64_t bits) {
-  LowBit g;
-  g.weights = weights.as<const uint8_t>();
-  g.bits = bits != 0 ? static_cast<int>(bits) : bit_width(weights.dtype);
-  if (is_float(weights.dtype)) g.format = weights.dtype;
-  if (weights.dtype == DType::kFloat4E2M1) g.table = float4_table();
-  if (table.present()) g.format = DType::kFloat32, g.table = table.as<const float>();
-  g.is_signed =
-      weights.dtype == DType::kInt2 || weights.dtype == DType::kInt4 || weights.dtype == DType::kInt8;
-  g.columns = weights.dims[0], g.depth = depth, g.blocks = scales.dims[1];
-  g.block = std::min(block_size, std::max<int64_t>(depth, 2));
-  if (g.weights != nullptr) g.end = g.weights + weights.dense_bytes();
-  g.scales = scales.data, g.scale_type = scales.dtype;
-  if (zeros.present()) g.zeros = zeros.data, g.zero_type = zeros.dtype;
+  LowBit g{matrix};
+  if (g.weights != nullptr) g.end = g.weights + g.columns * g.row_bytes();
+  if (g.format.type == DType::kFloat4E2M1) g.numbers = kFloat4.data();
+  if (g.format.has_table()) g.numbers = reinterpret_cast<const float*>(g.table);
   return g;
 }
 
@@ -42,10 +28,10 @@ Status check_low_bit(const LowBit& g) {
                            g.scale_type == DType::kBFloat16 || is_float8(g.scale_type),
                        unsupported("scales are float32, float16, bfloat16 or float8 there"));
   // Blocks of a plane of one bit, and of two, begin at whole bytes.
-  const int64_t unit = g.bits == 8 ? 1 : g.bits == 4 ? 2 : 8;
-  SINTER_RETURN_UNLESS((has_planes(g.bits) || g.depth % (8 / bit_planes(g.bits).bits) == 0) &&
-                           (g.blocks <= 1 || g.block % unit == 0),
-                       unsupported("rows and blocks of weights of few bits begin at whole bytes only"));
+  const int64_t unit = g.format.bits == 2 ? 8 : g.format.unit();
+  SINTER_RETURN_UNLESS(
+      (g.format.in_planes() || g.depth % g.format.unit() == 0) && (g.blocks <= 1 || g.block % unit == 0),
+      unsupported("rows and blocks of weights of few bits begin at whole bytes only"));
   // The sums of a lane are int32.
   SINTER_RETURN_UNLESS(!g.is_rounded || g.block <= 65536,
                        unsupported("blocks of rounded x have 65536 numbers at most"));
@@ -54,19 +40,19 @@ Status check_low_bit(const LowBit& g) {
 
 float low_bit_scale(const LowBit& g, int64_t at) {
   if (is_float8(g.scale_type))
-    return static_cast<float>(float8_value(g.scale_type, static_cast<const uint8_t*>(g.scales)[at]));
+    return static_cast<float>(float8_value(g.scale_type, static_cast<uint8_t>(g.scales[at])));
   switch (g.scale_type) {
     case DType::kFloat16:
-      return float16_value(static_cast<const uint16_t*>(g.scales)[at]);
+      return float16_value(reinterpret_cast<const uint16_t*>(g.scales)[at]);
     case DType::kBFloat16:
-      return bfloat16_value(static_cast<const uint16_t*>(g.scales)[at]);
+      return bfloat16_value(reinterpret_cast<const uint16_t*>(g.scales)[at]);
     default:
-      return static_cast<const float*>(g.scales)[at];
+      return reinterpret_cast<const float*>(g.scales)[at];
   }
 }
 
 float low_bit_zero(const LowBit& g, int64_t at) {
-  const int middle = g.is_signed ? 1 << (g.bits - 1) : 0;
+  const auto middle = static_cast<int>(g.format.sign_bit());
   if (g.zeros == nullptr) return static_cast<float>(middle);
   if (g.zero_type == DType::kFloat32) return reinterpret_cast<const float*>(g.zeros)[at];
   const int bits = bit_width(g.zero_type);
@@ -80,12 +66,8 @@ namespace {
 constexpr int64_t kPieceFloats = kMaxPanel * kDepthPiece;
 
 LowBit low_bit(const OpCall& call) {
-  const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
-  const TensorView& x = call.in(0);
-  const auto optional = [&](size_t i) { return call.has_input(i) ? call.in(i) : TensorView{}; };
-  LowBit g = low_bit_matrix(call.in(1), call.in(2), optional(3), optional(5), x.dims[x.rank - 1],
-                            a.block_size, a.bits);
-  g.is_rounded = a.activation_bits == 8;
+  LowBit g = low_bit_of(low_bit_matrix(call));
+  g.is_rounded = call.attrs<LowBitFullyConnectedAttrs>().activation_bits == 8;
   return g;
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "platforms/simd/table.h"
-#include "runtime/core/bit_rows.h"
+#include "runtime/backend/low_bit_matrix.h"
 
 namespace sinter::simd {
 
@@ -12,19 +12,10 @@ inline constexpr int64_t kLowBitRows = 4;  // rows of x that are multiplied at a
 inline constexpr int64_t kMostLanes = 16;
 
 // One matrix. Rows of weights and blocks begin at whole bytes (check_low_bit).
-struct LowBit {
-  const uint8_t* weights = nullptr;  // `columns` rows of `depth` codes (bit_rows.h)
-  const uint8_t* end = nullptr;      // of the weights' bytes
-  const void* scales = nullptr;      // [columns, blocks]
-  DType scale_type = DType::kFloat32;
-  const std::byte* zeros = nullptr;  // [columns, blocks], or null: none
-  DType zero_type = DType::kNone;
-  int bits = 8;  // 2 to 8
-  // Of floats, which have no zero points: float8 or float4; kFloat32: those of `table`. kNone: integers.
-  DType format = DType::kNone;
-  const float* table = nullptr;  // [16]: the number of each code of float4 and of kFloat32; else null
-  bool is_signed = false;        // two's complement; 2, 4 and 8 bits
-  bool is_rounded = false;       // blocks of x are rounded to int8 (activation_bits 8)
+struct LowBit : LowBitMatrix {
+  const uint8_t* end = nullptr;    // of the weights' bytes
+  const float* numbers = nullptr;  // [kWeightTableSize]: those of float4 or of the table; else null
+  bool is_rounded = false;         // blocks of x are rounded to int8 (activation_bits 8)
   // x is arranged as fixed-point numbers: integers of 24 bits and a unit for each 4, 8 or 16 neighbours, of
   // which the largest takes all bits. So a number is off by 2^-24 of that largest one at most. Rows with
   // numbers that are not finite, and those whose largest number is below 2^-80, are arranged as floats.
@@ -32,18 +23,9 @@ struct LowBit {
   // Rounded x is arranged for one row that meets the rows of weights one after another: the numbers of its
   // blocks are behind its bytes.
   bool is_one_stream = false;
-  int64_t columns = 0, depth = 0, block = 0, blocks = 0;
-
-  int64_t row_bytes() const { return bit_row_bytes(bits, depth); }
 };
 
-// The numbers of float4e2m1.
-const float* float4_table();
-// Of weights [columns, depth] or [columns, bytes of a row], scales, zero points and a table (both may be
-// absent). A row of one block has blocks of its own length, whatever block_size is. bits:
-// LowBitFullyConnectedAttrs::bits.
-LowBit low_bit_matrix(const TensorView& weights, const TensorView& scales, const TensorView& zeros,
-                      const TensorView& table, int64_t depth, int64_t block_size, int64_t bits);
+LowBit low_bit_of(const LowBitMatrix& matrix);
 // kUnsupported, with the reason, for what the products here do not compute.
 Status check_low_bit(const LowBit& g);
 // One of them; zero points in the terms of unsigned weights.

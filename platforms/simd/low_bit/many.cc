@@ -65,7 +65,7 @@ HWY_INLINE void block(const LowBit& g, const LowBitSegments& segments, const Byt
   }
     SINTER_EACH_ROW(SINTER_ROW)
 #undef SINTER_ROW
-    add_products<kRows, kDots>({x0, x1, x2, x3, x4, x5, x6, x7}, fours, g.bits, w, sums);
+    add_products<kRows, kDots>({x0, x1, x2, x3, x4, x5, x6, x7}, fours, g.format.bits, w, sums);
     const V scale0 = hn::LoadU(d, scales), scale1 = hn::LoadU(d, scales + lanes);
     if (with_zeros) {
       const V z0 = hn::LoadU(d, zeros), z1 = hn::LoadU(d, zeros + lanes);
@@ -135,7 +135,7 @@ HWY_NOINLINE void blocks(const LowBit& g, const LowBitSegments& segments, const 
 void multiply_piece(const LowBit& g, const LowBitSegments& segments, const BytePiece& piece,
                     const ByteProduct& product) {
 #if SINTER_BYTE_PAIRS
-  if (has_signed_bytes(g.bits)) return blocks<Dots::kSigned>(g, segments, piece, product);
+  if (has_signed_bytes(g.format.bits)) return blocks<Dots::kSigned>(g, segments, piece, product);
 #elif HWY_TARGET == HWY_NEON
   if (simd_has_i8mm()) return blocks<Dots::kMatrices>(g, segments, piece, product);
 #endif

@@ -39,8 +39,8 @@ HWY_INLINE void widen_words(const T* from, int64_t count, float* to) {
 
 // Scales at .. at + count - 1.
 inline HWY_NOINLINE void read_scales(const LowBit& g, int64_t at, int64_t count, float* to) {
-  const auto* bytes = static_cast<const uint8_t*>(g.scales) + at;
-  const auto* halves = static_cast<const uint16_t*>(g.scales) + at;
+  const auto* bytes = reinterpret_cast<const uint8_t*>(g.scales) + at;
+  const auto* halves = reinterpret_cast<const uint16_t*>(g.scales) + at;
   switch (g.scale_type) {
     case DType::kFloat16:
       return widen_numbers(halves, count, to, [&](auto v) SINTER_SIMD_LAMBDA { return Float16::of_bits(v); });
@@ -52,7 +52,8 @@ inline HWY_NOINLINE void read_scales(const LowBit& g, int64_t at, int64_t count,
       if (is_float8(g.scale_type))
         return for_float8(g.scale_type,
                           [&](auto format) { widen_words<decltype(format)>(bytes, count, to); });
-      std::memcpy(to, static_cast<const float*>(g.scales) + at, static_cast<size_t>(count) * sizeof(float));
+      std::memcpy(to, reinterpret_cast<const float*>(g.scales) + at,
+                  static_cast<size_t>(count) * sizeof(float));
   }
 }
 
@@ -64,7 +65,7 @@ inline HWY_NOINLINE void read_zeros(const LowBit& g, int64_t at, int64_t count, 
     return;
   }
   const auto* bytes = reinterpret_cast<const uint8_t*>(g.zeros);
-  const int bits = bit_width(g.zero_type), flip = g.is_signed ? 1 << (bits - 1) : 0;
+  const int bits = bit_width(g.zero_type), flip = g.format.is_signed() ? 1 << (bits - 1) : 0;
   if (bits == 8) {
     const VI flips = hn::Set(I(), flip);
     return widen_numbers(bytes + at, count, to, [&](auto v) SINTER_SIMD_LAMBDA {
@@ -155,7 +156,7 @@ class RowNumbers {
         in_place_ && (rows[kColumns - 1] + 1) * g_.blocks + kMostLanes <= g_.columns * g_.blocks;
     if (in_place)
       for (int c = 0; c < kColumns; ++c)
-        scale_[c] = static_cast<const Scale*>(g_.scales) + rows[c] * g_.blocks + group * groups_.scales;
+        scale_[c] = reinterpret_cast<const Scale*>(g_.scales) + rows[c] * g_.blocks + group * groups_.scales;
     return in_place && g_.zeros == nullptr ? groups_.groups : copy(rows, group, !in_place);
   }
   // Of the first of these groups; as many as a vector has lanes can be read from each of them on.
@@ -176,7 +177,7 @@ class RowNumbers {
       if (with_scales) {
         scale_[c] = scales_[c];
         if constexpr (kHalf)
-          std::memcpy(scales_[c], static_cast<const Scale*>(g_.scales) + at,
+          std::memcpy(scales_[c], reinterpret_cast<const Scale*>(g_.scales) + at,
                       static_cast<size_t>(count) * sizeof(Scale));
         else
           read_scales(g_, at, count, scales_[c]);
@@ -209,8 +210,8 @@ HWY_INLINE auto lane_blocks(const LowBitGroups& groups, int64_t first) {
 // What makes signed weights unsigned, or, as signed bytes, the reverse.
 template <class D = I>
 HWY_INLINE hn::Vec<D> flip_of(const LowBit& g, bool signed_bytes) {
-  const unsigned each = g.bits == 2 ? 0xaa : g.bits == 4 ? 0x88 : 0x80;
-  return hn::Set(D(), g.is_signed != signed_bytes ? static_cast<int32_t>(0x01010101u * each) : 0);
+  const unsigned each = g.format.bits == 2 ? 0xaa : g.format.bits == 4 ? 0x88 : 0x80;
+  return hn::Set(D(), g.format.is_signed() != signed_bytes ? static_cast<int32_t>(0x01010101u * each) : 0);
 }
 
 }  // namespace HWY_NAMESPACE

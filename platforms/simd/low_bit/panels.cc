@@ -34,7 +34,7 @@ struct Floats {
 };
 struct OfTable {
   static constexpr bool kNarrow = true;
-  HWY_INLINE explicit OfTable(const LowBit& g) : numbers_(g.table) {}
+  HWY_INLINE explicit OfTable(const LowBit& g) : numbers_(g.numbers) {}
   HWY_INLINE V first(VI v) const { return numbers_.look_up(v); }
   HWY_INLINE V second(VI v) const { return numbers_.look_up(hn::ShiftRight<4>(v)); }
 
@@ -81,15 +81,15 @@ HWY_INLINE uint64_t eight_items(const uint8_t* plane, const uint8_t* end, int bi
 
 // Sixteen weights of a row as unsigned bytes, from k on, a multiple of 8; those behind the last are anything.
 HWY_INLINE void unpack_sixteen(const LowBit& g, int64_t row, int64_t k, uint8_t* to) {
-  const BitPlanes planes = bit_planes(g.bits);
+  const BitPlanes planes = bit_planes(g.format.bits);
   const uint8_t* low = g.weights + row * g.row_bytes();
   const uint8_t* two = low + plane_bytes(planes.bits, g.depth);
   const uint8_t* single = two + (planes.two ? plane_bytes(2, g.depth) : 0);
-  const uint64_t flip = g.is_signed ? 0x0202020202020202u : 0;  // of 2 bits: others have no sign
+  const uint64_t flip = g.format.is_signed() ? 0x0202020202020202u : 0;  // of 2 bits: others have no sign
   for (int half = 0; half < 2; ++half, k += 8, to += 8) {
     uint64_t v = eight_items(low, g.end, planes.bits, k) ^ flip;
     if (planes.two) v |= eight_items(two, g.end, 2, k) << planes.bits;
-    if (planes.single) v |= eight_items(single, g.end, 1, k) << (g.bits - 1);
+    if (planes.single) v |= eight_items(single, g.end, 1, k) << (g.format.bits - 1);
     for (int i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(v >> (8 * i));
   }
 }
@@ -105,9 +105,11 @@ HWY_NOINLINE void widen_square(const LowBit& g, int64_t column, int64_t count, i
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr int64_t kEach = kNarrow ? 2 : 1;
   const int64_t row_bytes = g.row_bytes();
-  const bool unpacks = g.bits != 4 && g.bits != 8;
+  const bool unpacks = g.format.bits != 4 && g.format.bits != 8;
   const int64_t valid = g.columns - column < count ? g.columns - column : count;
-  const auto flip = hn::Set(bytes, static_cast<uint8_t>(!g.is_signed || unpacks ? 0 : kNarrow ? 0x88 : 0x80));
+  const auto flip = hn::Set(bytes, static_cast<uint8_t>(!g.format.is_signed() || unpacks ? 0
+                                                        : kNarrow                        ? 0x88
+                                                                                         : 0x80));
   HWY_ALIGN float zeros[kSquare] = {}, scales[kSquare] = {};  // beyond the last column: weights of 0
   HWY_ALIGN uint8_t square[kSquare * kSquare] = {}, turned[kSquare * kSquare];
   for (int64_t k = k0; k < k1;) {
@@ -155,12 +157,13 @@ HWY_INLINE void widen_columns(const LowBit& g, int64_t column, int64_t k0, int64
 
 void widen_panel(const LowBit& g, int64_t column, int64_t k0, int64_t k1, float* to) {
   using Float4 = std::conditional_t<TableLanes::kFast, OfTable, Floats<SmallFloat<kFloat4E2M1Format>, 4>>;
-  if (g.format == DType::kFloat32) return widen_columns<OfTable>(g, column, k0, k1, to);
-  if (g.format == DType::kFloat4E2M1) return widen_columns<Float4>(g, column, k0, k1, to);
-  if (g.format != DType::kNone)
-    return for_float8(
-        g.format, [&](auto format) { widen_columns<Floats<decltype(format), 8>>(g, column, k0, k1, to); });
-  if (g.bits == 4) return widen_columns<Integers<4>>(g, column, k0, k1, to);
+  if (g.format.has_table()) return widen_columns<OfTable>(g, column, k0, k1, to);
+  if (g.format.type == DType::kFloat4E2M1) return widen_columns<Float4>(g, column, k0, k1, to);
+  if (!g.format.is_integer())
+    return for_float8(g.format.type, [&](auto format) {
+      widen_columns<Floats<decltype(format), 8>>(g, column, k0, k1, to);
+    });
+  if (g.format.bits == 4) return widen_columns<Integers<4>>(g, column, k0, k1, to);
   widen_columns<Integers<8>>(g, column, k0, k1, to);
 }
 

@@ -193,7 +193,7 @@ void unpack_piece(const LowBit& g, const LowBitSegments& segments, int64_t colum
                   int64_t last, float* piece) {
   if (first == last) return;
   unpack_numbers(g, segments, column, first, last, piece);
-  switch (g.bits) {
+  switch (g.format.bits) {
 #define SINTER_WIDTH(bits)                                       \
   case bits:                                                     \
     unpack_bytes<bits>(g, segments, column, first, last, piece); \

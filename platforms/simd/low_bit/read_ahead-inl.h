@@ -31,7 +31,7 @@ class ReadAhead {
         scale_far_(far_ * scale_bytes_ / std::max<int64_t>(g.row_bytes(), 1)) {}
   HWY_INLINE void start(const LowBit& g, int64_t row) {
     weights_ = g.weights + row * g.row_bytes() + far_;
-    scales_ = static_cast<const uint8_t*>(g.scales) + row * scale_bytes_ + scale_far_;
+    scales_ = reinterpret_cast<const uint8_t*>(g.scales) + row * scale_bytes_ + scale_far_;
   }
   // Of a vector of words of each of kRows rows.
   template <int kRows>

@@ -251,19 +251,14 @@ HWY_INLINE void products_of_form(const LowBit& g, const float* arranged, int64_t
 
 void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
-  if (g.format != DType::kNone)
-    return for_float_codes(g.format, [&](auto tag) {
-      products_of_scales<typename decltype(tag)::type, false, float>(g, arranged, stride, rows, first, last,
-                                                                     bias, min, max, y, y_stride);
-    });
-  switch (g.bits) {
-#define SINTER_WIDTH(width) \
-  case width:               \
-    return products_of_form<width>(g, arranged, stride, rows, first, last, bias, min, max, y, y_stride);
-    SINTER_WIDTH(2)
-    SINTER_WIDTH(3) SINTER_WIDTH(4) SINTER_WIDTH(5) SINTER_WIDTH(6) SINTER_WIDTH(7) default : SINTER_WIDTH(8)
-#undef SINTER_WIDTH
-  }
+  for_codes(g.format, [&](auto tag) {
+    using Codes = typename decltype(tag)::type;
+    if constexpr (Codes::kIntegers)
+      products_of_form<Codes::kBits>(g, arranged, stride, rows, first, last, bias, min, max, y, y_stride);
+    else
+      products_of_scales<Codes, false, float>(g, arranged, stride, rows, first, last, bias, min, max, y,
+                                              y_stride);
+  });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -289,16 +284,16 @@ void centred_products(const LowBit& g, const float* arranged, int64_t first, int
     const float number =
         arranged[kArrangedHead + k / groups.group * groups.record + in_group / groups.chunk * groups.chunk +
                  vector * groups.lanes + in_chunk / word];
-    return vector % 2 != 0 && g.format == DType::kNone ? number * 256 : number;
+    return vector % 2 != 0 && g.format.is_integer() ? number * 256 : number;
   };
   for (int64_t n = first; n < last; ++n) {
     const uint8_t* row = g.weights + n * g.row_bytes();
-    const int flip = g.is_signed ? 1 << (g.bits - 1) : 0;
+    const unsigned flip = g.format.sign_bit();
     float sum = bias != nullptr ? bias[n] : 0.0f;
     for (int64_t k = 0; k < g.depth; ++k) {
       const int64_t at = n * g.blocks + k / g.block;
-      const int code = bit_row_item(row, g.bits, g.depth, k) ^ flip;
-      const float weight = g.table != nullptr ? g.table[code] : static_cast<float>(code);
+      const unsigned code = bit_row_item(row, g.format.bits, g.depth, k) ^ flip;
+      const float weight = g.numbers != nullptr ? g.numbers[code] : static_cast<float>(code);
       sum += (weight - low_bit_zero(g, at)) * low_bit_scale(g, at) * x(k);
     }
     y[n] = sum < min ? min : sum > max ? max : sum;
@@ -312,8 +307,8 @@ void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, in
   // Numbers by themselves: of integers where the row's first float is not 0 (kArrangedHead), and of tables
   // where their first number, which fills up blocks, is not finite.
   const auto by_number = [&](int64_t r) {
-    if (g.table != nullptr) return !std::isfinite(g.table[0]);
-    return !g.is_rounded && g.format == DType::kNone && arranged[r * stride] != 0;
+    if (g.numbers != nullptr) return !std::isfinite(g.numbers[0]);
+    return !g.is_rounded && g.format.is_integer() && arranged[r * stride] != 0;
   };
   bool any = false;
   for (int64_t r = 0; r < rows; ++r) any = any || by_number(r);

@@ -3,7 +3,7 @@
 
 #include "platforms/cuda/grid/divider.h"
 #include "platforms/cuda/kernels/product/experts.h"
-#include "runtime/core/dtype.h"
+#include "runtime/core/weight_format.h"
 
 namespace sinter::cuda {
 
@@ -21,15 +21,12 @@ struct LowBitArguments {
   const std::byte *x = nullptr, *w = nullptr, *scales = nullptr;
   const std::byte* zeros = nullptr;    // null: 0
   const std::byte* bias = nullptr;     // null: 0
-  const float* table = nullptr;        // of 16 numbers, which weights index; null: weights are numbers
+  const float* table = nullptr;        // of the format
   const float* row_scales = nullptr;   // [rows, blocks]: x has been rounded to integers in units of these
   FloatKind kind = FloatKind::kFloat;  // of x, bias and y
   DType scale_type = DType::kFloat32;
-  DType weight_type = DType::kUint4;  // uint8 where `planes`
-  int32_t bits = 4;
-  int32_t planes = 0;     // 1: the operand has rows of runtime/core/bit_rows.h
-  int32_t zero_bits = 4;  // of a zero point that is an integer
-  int32_t is_signed = 0;
+  WeightFormat format;
+  int32_t zero_bits = 4;    // of a zero point that is an integer
   int32_t float_zeros = 0;  // 1: zeros have x's type; 0: w's
   uint32_t rows = 0, columns = 0, depth = 0;
   uint32_t pitch = 0;  // bytes from a row of weights to the next (low_bit_any: not used)

@@ -1,24 +1,17 @@
 // LowBitFullyConnected of calls that the other kernels do not take: a warp computes one result, from weights
 // as they are stored.
 #include "platforms/cuda/kernels/low_bit/low_bit_numbers.h"
-#include "runtime/core/bit_rows.h"
-#include "runtime/core/float_formats.h"
 
 namespace sinter::cuda {
 namespace {
 
 // Weight k of a column.
 SINTER_DEVICE float any_weight(const LowBitArguments& a, int64_t column, uint32_t k) {
-  if (a.planes != 0) {
-    const int64_t pitch = bit_row_bytes(a.bits, a.depth);
-    return bit_row_item(reinterpret_cast<const uint8_t*>(a.w) + column * pitch, a.bits, a.depth, k);
-  }
-  const int64_t at = column * a.depth + k;
-  if (is_float8(a.weight_type)) return narrow_weight(a.w, a.weight_type, at);
-  const int32_t code = low_bit_integer(a.w, a.bits, a.is_signed != 0, at);
-  if (a.table != nullptr) return a.table[code];
-  if (a.weight_type != DType::kFloat4E2M1) return static_cast<float>(code);
-  return static_cast<float>(decode_float<kFloat4E2M1Format>(static_cast<uint32_t>(code)));
+  if (is_float8(a.format.type)) return narrow_weight(a.w, a.format.type, column * a.depth + k);
+  const unsigned code = weight_code(a.format, reinterpret_cast<const uint8_t*>(a.w), a.depth, column, k);
+  if (a.format.has_table()) return a.table[code];
+  if (a.format.is_integer()) return static_cast<float>(code_integer(a.format, code));
+  return static_cast<float>(code_number(a.format, code));
 }
 
 template <class T>
@@ -32,8 +25,9 @@ SINTER_DEVICE void any_result(const LowBitArguments& a, uint32_t row, uint32_t c
     const int64_t at = of_all * a.blocks + block;
     R zero = 0, scale;
     if (a.zeros != nullptr)
-      zero = a.float_zeros != 0 ? widen(reinterpret_cast<const T*>(a.zeros)[at])
-                                : static_cast<R>(low_bit_integer(a.zeros, a.zero_bits, a.is_signed != 0, at));
+      zero = a.float_zeros != 0
+                 ? widen(reinterpret_cast<const T*>(a.zeros)[at])
+                 : static_cast<R>(low_bit_integer(a.zeros, a.zero_bits, a.format.is_signed(), at));
     if constexpr (sizeof(T) == 8)
       scale = a.scale_type == DType::kFloat64 ? reinterpret_cast<const double*>(a.scales)[at]
                                               : static_cast<double>(load_scale(a, at));

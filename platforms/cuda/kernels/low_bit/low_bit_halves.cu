@@ -59,9 +59,9 @@ struct Tile {
     to->by = low_bit_scale(a, column, k0);
     if (k >= a.depth) return;
     const std::byte* from = a.w + int64_t{column} * a.pitch;
-    if (low_bit_in_planes(a.bits)) {
-      to->w = sixteen_of_planes(a.bits, from, k);
-    } else if (a.bits == 4) {
+    if (low_bit_in_planes(a.format.bits)) {
+      to->w = sixteen_of_planes(a.format.bits, from, k);
+    } else if (a.format.bits == 4) {
       const auto v = *reinterpret_cast<const Words<8>*>(from + k / 2);
       to->w.w[0] = v.w[0], to->w.w[1] = v.w[1];
     } else {
@@ -74,7 +74,7 @@ struct Tile {
     const int at = line() * kDepth + half();
     stage.store(at, xs[0]);
     stage.store(at + 8, xs[1]);
-    if (a.bits == 4)
+    if (a.format.bits == 4)
       widen_weights<4>(stage, kTile * kDepth + at, ws);
     else
       widen_weights<8>(stage, kTile * kDepth + at, ws);
@@ -186,7 +186,8 @@ SINTER_DEVICE void many_rows(const LowBitArguments& a) {
   };
   uint32_t column_tile;
   const uint32_t row_tile = a.column_tiles.divide(block_x(), &column_tile);
-  const Tile<T> tile{a, row_tile * kTile, column_tile * kTile, LowBitReader(a.bits, a.is_signed != 0)};
+  const Tile<T> tile{a, row_tile * kTile, column_tile * kTile,
+                     LowBitReader(a.format.bits, a.format.is_signed())};
   float sums[kRowFragments][kColumnFragments][4] = {};
   Words<16> xs[2];
   Weights ws;

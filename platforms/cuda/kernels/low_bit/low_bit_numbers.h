@@ -46,7 +46,7 @@ SINTER_DEVICE LowBitScale low_bit_scale(const LowBitArguments& a, int64_t column
   if (a.zeros == nullptr) return s;
   s.zero = a.float_zeros != 0
                ? load_float(a.zeros, a.kind, at)
-               : static_cast<float>(low_bit_integer(a.zeros, a.zero_bits, a.is_signed != 0, at));
+               : static_cast<float>(low_bit_integer(a.zeros, a.zero_bits, a.format.is_signed(), at));
   return s;
 }
 

@@ -106,7 +106,7 @@ struct FewRows {
   }
 
   SINTER_DEVICE void run() const {
-    const LowBitReader reader(kBits, a.is_signed != 0);
+    const LowBitReader reader(kBits, a.format.is_signed());
     const bool fraction = a.zeros != nullptr && a.float_zeros != 0;
     float sums[kRows][kColumns] = {};
     Piece pieces[kColumns];

@@ -44,9 +44,9 @@ struct Tile {
     *to = {};
     if (column >= a.columns || k >= a.depth) return;
     const std::byte* from = a.w + int64_t{column} * a.pitch;
-    if (low_bit_in_planes(a.bits)) {
-      to->w = sixteen_of_planes(a.bits, from, k);
-    } else if (a.bits == 4) {
+    if (low_bit_in_planes(a.format.bits)) {
+      to->w = sixteen_of_planes(a.format.bits, from, k);
+    } else if (a.format.bits == 4) {
       const auto v = *reinterpret_cast<const Words<8>*>(from + k / 2);
       to->w.w[0] = v.w[0], to->w.w[1] = v.w[1];
     } else {
@@ -59,9 +59,9 @@ struct Tile {
                            const Weights& ws) const {
     SINTER_UNROLL
     for (int i = 0; i < kHalf; ++i) x[(half() + i) * kStride + line()] = xs[i];
-    if (a.table != nullptr)
+    if (a.format.has_table())
       look_up(w, ws);
-    else if (a.bits == 4)
+    else if (a.format.bits == 4)
       widen<4>(w, ws);
     else
       widen<8>(w, ws);
@@ -93,7 +93,8 @@ SINTER_KERNEL(low_bit_tile, LowBitArguments) {
   const Shared<float> w = shared_memory<float>(kDepth * kStride * 4, kDepth * kStride);
   uint32_t column_tile;
   const uint32_t row_tile = a.column_tiles.divide(block_x(), &column_tile);
-  const Tile tile{a, row_tile * kTile, column_tile * kTile, LowBitReader(a.bits, a.is_signed != 0)};
+  const Tile tile{a, row_tile * kTile, column_tile * kTile,
+                  LowBitReader(a.format.bits, a.format.is_signed())};
   const int row0 = thread_index() / (kTile / kColumns) * kRows,
             column0 = thread_index() % (kTile / kColumns) * kColumns;
   float sums[kRows][kColumns] = {};

@@ -1,0 +1,76 @@
+// What a code of a weight of few bits is: the rows of schemas/weight_formats.def.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/core/bit_rows.h"
+#include "runtime/core/float_formats.h"
+
+namespace sinter {
+
+enum class CodeKind : uint8_t { kUnsigned, kSigned, kFloat, kTable };
+
+struct WeightFormat {
+  DType type = DType::kUint8;  // of the operand's elements
+  uint8_t bits = 8;            // of a code
+  CodeKind kind = CodeKind::kUnsigned;
+
+  constexpr bool operator==(const WeightFormat&) const = default;
+  constexpr bool is_integer() const { return kind == CodeKind::kUnsigned || kind == CodeKind::kSigned; }
+  constexpr bool is_signed() const { return kind == CodeKind::kSigned; }
+  constexpr bool has_table() const { return kind == CodeKind::kTable; }
+  constexpr bool in_planes() const { return bits != bit_width(type); }
+  // LowBitFullyConnectedAttrs::bits.
+  constexpr int64_t attribute() const { return in_planes() ? bits : 0; }
+  // Codes that take whole bytes, of every plane.
+  constexpr int64_t unit() const { return in_planes() ? 8 : 8 / bits; }
+  // The operand's elements for a row of `depth` codes.
+  constexpr int64_t row_elements(int64_t depth) const {
+    return in_planes() ? bit_row_bytes(bits, depth) : depth;
+  }
+  // What turns a signed code into an unsigned one, and back.
+  constexpr unsigned sign_bit() const { return is_signed() ? 1u << (bits - 1) : 0; }
+};
+
+inline constexpr WeightFormat kWeightFormats[] = {
+#define SINTER_WEIGHT_FORMAT(name, type, bits, kind) {DType::k##type, bits, CodeKind::k##kind},
+#include "schemas/weight_formats.def"
+#undef SINTER_WEIGHT_FORMAT
+};
+
+// The numbers in tables that codes index, whatever the codes' bits.
+inline constexpr int64_t kWeightTableSize = 16;
+
+// The format of an operand of type `type`, with LowBitFullyConnectedAttrs::bits, that may index a table;
+// null: there is none.
+constexpr const WeightFormat* find_weight_format(DType type, int64_t attribute, bool has_table) {
+  for (const WeightFormat& f : kWeightFormats)
+    if (f.type == type && f.attribute() == attribute && f.has_table() == has_table) return &f;
+  return nullptr;
+}
+// Codes of `bits` bits, of a kind of which there are such.
+constexpr WeightFormat weight_format(int bits, CodeKind kind) {
+  for (const WeightFormat& f : kWeightFormats)
+    if (f.bits == bits && f.kind == kind) return f;
+  return {};
+}
+
+// Code k of row `row` of an operand of rows of `depth` codes.
+constexpr unsigned weight_code(WeightFormat f, const uint8_t* weights, int64_t depth, int64_t row,
+                               int64_t k) {
+  if (f.in_planes()) return bit_row_item(weights + row * f.row_elements(depth), f.bits, depth, k);
+  const int64_t at = row * depth + k;
+  return bit_rows_detail::plane_item(weights, f.bits, at);
+}
+constexpr int code_integer(WeightFormat f, unsigned code) {
+  return static_cast<int>(code ^ f.sign_bit()) - static_cast<int>(f.sign_bit());
+}
+// The number of a code that is not an index.
+constexpr double code_number(WeightFormat f, unsigned code) {
+  if (f.kind != CodeKind::kFloat) return code_integer(f, code);
+  return f.type == DType::kFloat4E2M1 ? decode_float<kFloat4E2M1Format>(code)
+                                      : float8_value(f.type, static_cast<uint8_t>(code));
+}
+
+}  // namespace sinter
