@@ -17,7 +17,10 @@ constexpr size_t kMostReadings = 4;
 
 bool integer(DType t) { return is_integer(t) || (is_sub_byte(t) && t != DType::kFloat4E2M1); }
 // Floats that a product of weights of few bits takes.
-bool small_float(DType t) { return t == DType::kFloat4E2M1 || (is_float8(t) && t != DType::kFloat8E8M0); }
+bool small_float(DType t) {
+  const WeightFormat* f = find_weight_format(t, 0, false);
+  return f != nullptr && f->kind == CodeKind::kFloat;
+}
 
 template <class A>
 bool plain(const A& a) {
@@ -179,7 +182,7 @@ All looked_up(const Recipe& recipe, const Dims& dims) {
   const auto* nd = std::get_if<GatherNdAttrs>(&recipe.attrs);
   if (!std::holds_alternative<GatherAttrs>(recipe.attrs) && (!nd || nd->batch_dims != 0)) return {};
   const ConstantPtr &table = recipe.inputs[0], &places = recipe.inputs[1];
-  if (table->dims().size() != 1 || table->size() > kLowBitTableSize || !is_float(table->dtype()) ||
+  if (table->dims().size() != 1 || table->size() > kWeightTableSize || !is_float(table->dtype()) ||
       bit_width(table->dtype()) < 16 || !integer(places->dtype()) || places->size() != element_count(dims))
     return {};
   LowBitParts p{places->dims() == dims ? places : places->reshaped(dims), nullptr, nullptr};

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "converter/ir/constant.h"
+#include "runtime/core/weight_format.h"
 
 namespace sinter::convert {
-
-constexpr int64_t kLowBitTableSize = 16;
 
 struct LowBitParts {
   ConstantPtr q;                    // integers, or floats of 8 or 4 bits
@@ -20,7 +19,7 @@ struct LowBitParts {
   // casts.
   bool direct = false;
   int64_t block = 0;  // of a direct one, if not 0: z and s are [N, blocks of this many columns]
-  // If not empty: the numbers, at most kLowBitTableSize, which the integers q index. z is null.
+  // If not empty: the numbers, at most kWeightTableSize, which the integers q index. z is null.
   std::vector<float> table = {};
   ConstantPtr table_scales = nullptr;  // then: s before anything moved it, if known
 };

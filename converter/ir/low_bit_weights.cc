@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "converter/ir/builder.h"
-#include "converter/ir/low_bit_matrix.h"
 #include "converter/ir/packed_integers.h"
 #include "converter/ir/recipe.h"
+#include "converter/ir/spread_parts.h"
 #include "runtime/core/bit_rows.h"
 
 namespace sinter::convert {
@@ -16,27 +16,16 @@ constexpr size_t kLazyBytes = 1 << 20;  // packed weights that are moved when th
 
 // The form of the integers: `offset` is subtracted from both q and z.
 struct Coding {
-  int bits = 8;  // planes (runtime/core/bit_rows.h) are unsigned, their zero points uint8
-  DType type = DType::kNone;
+  WeightFormat format;
   int64_t offset = 0;
   enum class Zeros { kNone, kPacked, kFloat } zeros = Zeros::kNone;
 
-  bool planes() const { return has_planes(bits); }
-  // Weights of a whole byte of every plane: rows and blocks begin at such.
-  int64_t unit() const { return planes() ? 8 : 8 / bits; }
-  int64_t padding(int64_t columns) const { return planes() ? 0 : (unit() - columns % unit()) % unit(); }
-};
-
-DType integer_type(int bits, bool with_sign) {
-  switch (bits) {
-    case 2:
-      return with_sign ? DType::kInt2 : DType::kUint2;
-    case 4:
-      return with_sign ? DType::kInt4 : DType::kUint4;
-    default:
-      return with_sign ? DType::kInt8 : DType::kUint8;
+  // Rows and blocks begin at whole bytes; rows in planes do whatever their length.
+  int64_t padding(int64_t columns) const {
+    const int64_t unit = format.in_planes() ? 1 : format.unit();
+    return (unit - columns % unit) % unit;
   }
-}
+};
 
 // The smallest of these widths that holds the integers. 7 bits save too little of 8 for what they take to
 // read.
@@ -44,7 +33,7 @@ constexpr int kAllWidths[] = {2, 3, 4, 5, 6, 8};
 constexpr int kElementWidths[] = {2, 4, 8};
 constexpr int kPlainWidths[] = {4, 8};
 
-std::optional<Coding> coding(const LowBitMatrix& m, std::pair<int64_t, int64_t> range_of_q, DType stored,
+std::optional<Coding> coding(const SpreadParts& m, std::pair<int64_t, int64_t> range_of_q, DType stored,
                              std::span<const int> widths) {
   const auto [low, high] = range_of_q;
   const auto [z_low, z_high] = std::minmax_element(m.z.items.begin(), m.z.items.end());
@@ -56,20 +45,21 @@ std::optional<Coding> coding(const LowBitMatrix& m, std::pair<int64_t, int64_t> 
       std::all_of(m.z.items.begin(), m.z.items.end(), [](float z) { return z == std::floor(z); });
   for (const int bits : widths) {
     const int64_t range = int64_t{1} << bits;
-    const bool planes = has_planes(bits);
-    const DType plain = integer_type(bits, false), with_sign = integer_type(bits, true);
+    const WeightFormat plain = weight_format(bits, CodeKind::kUnsigned);
+    const bool planes = plain.in_planes();
+    const WeightFormat with_sign = planes ? plain : weight_format(bits, CodeKind::kSigned);
     if (whole && *z_low == *z_high) {  // one zero point for all: none
       const auto z = static_cast<int64_t>(*z_low);
       if (!planes && low - z >= -range / 2 && high - z < range / 2)
-        return Coding{bits, with_sign, z, Coding::Zeros::kNone};
-      if (low - z >= 0 && high - z < range) return Coding{bits, plain, z, Coding::Zeros::kNone};
+        return Coding{with_sign, z, Coding::Zeros::kNone};
+      if (low - z >= 0 && high - z < range) return Coding{plain, z, Coding::Zeros::kNone};
     }
     // Stored so, they need not be written anew, and other readers of the same numbers share them.
-    if (!planes && whole && stored == with_sign && *z_low >= static_cast<float>(-range / 2) &&
+    if (!planes && whole && stored == with_sign.type && *z_low >= static_cast<float>(-range / 2) &&
         *z_high < static_cast<float>(range / 2))
-      return Coding{bits, with_sign, 0, Coding::Zeros::kPacked};
+      return Coding{with_sign, 0, Coding::Zeros::kPacked};
     if (high - low >= range) continue;
-    Coding c{bits, plain,
+    Coding c{plain,
              low >= 0 && high < range                ? 0
              : low >= -range / 2 && high < range / 2 ? -range / 2
                                                      : low,
@@ -94,24 +84,25 @@ Bytes packed(const std::vector<uint8_t>& items, int bits) {
 
 // With a constant width, divisions become shifts.
 template <int kBits>
-void set_rows(const LowBitMatrix& m, const Coding& c, const std::vector<int32_t>& order, int64_t columns,
+void set_rows(const SpreadParts& m, int64_t offset, const std::vector<int32_t>& order, int64_t columns,
               uint8_t* at) {
   for (int64_t n = 0; n < m.rows; ++n, at += bit_row_bytes(kBits, columns))
     for (int64_t k = 0; k < m.columns; ++k) {
       const int64_t column = order.empty() ? k : order[static_cast<size_t>(k)];
-      const int64_t q = m.q[static_cast<size_t>(n * m.columns + column)] - c.offset;
+      const int64_t q = m.q[static_cast<size_t>(n * m.columns + column)] - offset;
       set_bit_row_item(at, kBits, columns, k, static_cast<uint8_t>(q & ((1 << kBits) - 1)));
     }
 }
 
-// Rows of whole bytes.
-Bytes packed_weights(const LowBitMatrix& m, const Coding& c, const std::vector<int32_t>& order) {
+// Rows of whole bytes of codes q - offset.
+ConstantPtr packed_weights(const SpreadParts& m, WeightFormat format, int64_t offset = 0, int64_t padding = 0,
+                           const std::vector<int32_t>& order = {}) {
   constexpr decltype(&set_rows<8>) kOfWidth[] = {set_rows<2>, set_rows<3>, set_rows<4>, set_rows<5>,
                                                  set_rows<6>, set_rows<7>, set_rows<8>};
-  const int64_t columns = m.columns + c.padding(m.columns);
-  Bytes bytes(static_cast<size_t>(m.rows * bit_row_bytes(c.bits, columns)));
-  kOfWidth[c.bits - 2](m, c, order, columns, reinterpret_cast<uint8_t*>(bytes.data()));
-  return bytes;
+  const int64_t columns = m.columns + padding;
+  Bytes bytes(static_cast<size_t>(m.rows * bit_row_bytes(format.bits, columns)));
+  kOfWidth[format.bits - 2](m, offset, order, columns, reinterpret_cast<uint8_t*>(bytes.data()));
+  return Constant::owned(format.type, {m.rows, format.row_elements(columns)}, std::move(bytes));
 }
 
 size_t stored_bytes(const ConstantPtr& c) {
@@ -165,7 +156,7 @@ ConstantPtr stored_zeros(const Dims& dims, const std::vector<float>& items) {
 }
 
 // Whether direct parts need no comparison with the constant: what it rounds neither overflows nor vanishes.
-bool is_certain(const LowBitMatrix& m, std::pair<int64_t, int64_t> range_of_q, DType rounded_to) {
+bool is_certain(const SpreadParts& m, std::pair<int64_t, int64_t> range_of_q, DType rounded_to) {
   const double low = static_cast<double>(range_of_q.first), high = static_cast<double>(range_of_q.second);
   double most = 0, most_s = 0, least_s = 1;
   for (const float z : m.z.items)
@@ -191,7 +182,7 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, const LowBi
     return spread_blocks(spread) ? from_parts(constant, spread, widths) : std::nullopt;
   };
   if (!stored && parts.block > 0) return by_element();
-  auto m = low_bit_matrix(parts, dims);
+  auto m = spread_parts(parts, dims);
   if (!m) return std::nullopt;
   // A Cast that the model wrote keeps its effect, unless the scales are numbers of that type already: then it
   // only names the type that the model computes in.
@@ -208,11 +199,11 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, const LowBi
   if (!range) return std::nullopt;
   const auto c = coding(*m, *range, parts.q->dtype(), widths);
   if (!c) return std::nullopt;
-  if (stored &&
-      (c->bits != stored->bits() || c->padding(m->columns) > 0 || !is_certain(*m, *range, parts.rounded_to)))
+  if (stored && (c->format.bits != stored->bits() || c->padding(m->columns) > 0 ||
+                 !is_certain(*m, *range, parts.rounded_to)))
     return by_element();
   // Blocks begin at whole bytes.
-  if (b.block < m->columns && b.block % c->unit() != 0) return std::nullopt;
+  if (b.block < m->columns && b.block % c->format.unit() != 0) return std::nullopt;
   const int64_t blocks = (m->columns + b.block - 1) / b.block;
   std::vector<float> scales, zeros;
   std::vector<uint8_t> zero_bits;
@@ -225,24 +216,25 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, const LowBi
           c->zeros == Coding::Zeros::kPacked ? static_cast<uint8_t>(static_cast<int>(zeros.back())) : 0);
     }
   LowBitWeights w;
+  w.format = c->format;
+  const DType type = w.format.type;
   w.padding = c->padding(m->columns);
   w.block = b.block == m->columns ? b.block + w.padding : b.block, w.order = b.order,
   w.rounded = parts.rounded_to != DType::kNone;
   w.scales = stored_floats({m->rows, blocks}, scales);
   if (c->zeros == Coding::Zeros::kPacked)
-    w.zeros = Constant::owned(c->type, {m->rows, blocks}, packed(zero_bits, c->planes() ? 8 : c->bits));
+    w.zeros = Constant::owned(type, {m->rows, blocks}, packed(zero_bits, bit_width(type)));
   if (c->zeros == Coding::Zeros::kFloat) w.zeros = stored_zeros({m->rows, blocks}, zeros);
-  const Dims whole{m->rows, c->planes() ? bit_row_bytes(c->bits, m->columns) : m->columns + w.padding};
-  if (c->planes()) w.bits = c->bits;
-  if (b.order.empty() && c->offset == 0 && parts.q->dtype() == c->type && parts.q->dims() == whole) {
+  const Dims whole{m->rows, w.format.row_elements(m->columns + w.padding)};
+  if (b.order.empty() && c->offset == 0 && parts.q->dtype() == type && parts.q->dims() == whole) {
     w.weights = parts.q;
   } else if (stored) {
-    w.weights = Constant::lazy(c->type, whole,
+    w.weights = Constant::lazy(type, whole,
                                [packed = *stored, offset = c->offset] { return packed.shifted(offset); });
     if (w.weights->byte_size() < kLazyBytes)
-      w.weights = Constant::owned(c->type, whole, stored->shifted(c->offset));
+      w.weights = Constant::owned(type, whole, stored->shifted(c->offset));
   } else {
-    w.weights = Constant::owned(c->type, whole, packed_weights(*m, *c, b.order));
+    w.weights = packed_weights(*m, w.format, c->offset, w.padding, b.order);
   }
   w.stored_bytes = w.weights->byte_size() + stored_bytes(w.scales) + stored_bytes(w.zeros) +
                    b.order.size() * sizeof(int32_t);
@@ -253,17 +245,18 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, const LowBi
 std::optional<LowBitWeights> from_float_parts(const ConstantPtr& constant, const LowBitParts& parts) {
   // Without scales they are weights of FullyConnected.
   if (parts.z || !parts.s || parts.q->dims() != constant->dims()) return std::nullopt;
-  const auto m = low_bit_matrix(parts, constant->dims());
+  const auto m = spread_parts(parts, constant->dims());
   if (!m) return std::nullopt;
   for (const float s : m->s.items)
     if (!std::isfinite(s)) return std::nullopt;
   if (parts.written && !holds(parts.rounded_to, m->s.items)) return std::nullopt;
-  const int64_t block = block_in_place(*m), unit = 8 / bit_width(parts.q->dtype());
+  LowBitWeights w;
+  w.format = *find_weight_format(parts.q->dtype(), 0, false);
+  const int64_t block = block_in_place(*m), unit = w.format.unit();
   if (!block_suits(block, m->columns) || m->columns % unit != 0 || block % unit != 0) return std::nullopt;
   constexpr int64_t kLargest = 57344;  // of all formats
   const bool certain = parts.direct && is_certain(*m, {-kLargest, kLargest}, parts.rounded_to);
   if (!certain && !same_products(constant, parts, *m)) return std::nullopt;
-  LowBitWeights w;
   w.weights = parts.q, w.block = block, w.rounded = parts.rounded_to != DType::kNone;
   const Dims dims{m->rows, (m->columns + block - 1) / block};
   std::vector<float> scales;
@@ -292,22 +285,22 @@ ConstantPtr as_computed(const ConstantPtr& model, const ConstantPtr& wide) {
 
 // Of indices into a table: they keep their order.
 std::optional<LowBitWeights> from_table_parts(const ConstantPtr& constant, const LowBitParts& parts) {
-  const auto m = low_bit_matrix(parts, constant->dims());
+  auto m = spread_parts(parts, constant->dims());
   if (!m) return std::nullopt;
   for (const float s : m->s.items)
     if (!std::isfinite(s)) return std::nullopt;
   // As of integers. Their scales are float32 in models of bitsandbytes whatever these compute in.
   if (parts.written && !holds(parts.rounded_to, parts.table)) return std::nullopt;
-  const int64_t block = block_in_place(*m);
-  if (!block_suits(block, m->columns) || m->columns % 2 != 0 || block % 2 != 0) return std::nullopt;
-  auto places = read_indices(constant, parts, *m, block);
-  if (!places) return std::nullopt;
   LowBitWeights w;
-  w.weights = Constant::owned(DType::kUint4, constant->dims(), std::move(*places));
-  w.block = block, w.rounded = parts.rounded_to != DType::kNone;
+  w.format = weight_format(4, CodeKind::kTable);
+  const int64_t block = block_in_place(*m), unit = w.format.unit();
+  if (!block_suits(block, m->columns) || m->columns % unit != 0 || block % unit != 0 ||
+      !read_indices(constant, parts, block, &*m))
+    return std::nullopt;
+  w.weights = packed_weights(*m, w.format), w.block = block, w.rounded = parts.rounded_to != DType::kNone;
   std::vector<float> numbers = parts.table, scales;
-  numbers.resize(kLowBitTableSize);
-  w.table = Constant::of<float>(DType::kFloat32, {kLowBitTableSize}, numbers);
+  numbers.resize(kWeightTableSize);
+  w.table = Constant::of<float>(DType::kFloat32, {kWeightTableSize}, numbers);
   for (int64_t n = 0; n < m->rows; ++n)
     for (int64_t k = 0; k < m->columns; k += block) scales.push_back(m->s(n, k));
   w.scales = stored_floats({m->rows, (m->columns + block - 1) / block}, scales);

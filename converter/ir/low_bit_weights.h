@@ -11,16 +11,17 @@
 #include <vector>
 
 #include "converter/ir/constant.h"
+#include "runtime/core/weight_format.h"
 
 namespace sinter::convert {
 
+// The constants of a LowBitMatrix (runtime/backend/low_bit_matrix.h).
 struct LowBitWeights {
-  ConstantPtr
-      weights;  // [N, K + padding], of 2, 4 or 8 bits; or integers of `bits`, 3, 5 or 6, in rows of bytes
+  WeightFormat format;
+  ConstantPtr weights;         // [N, elements of K + padding codes]
   ConstantPtr scales;          // [N, blocks] float32
   ConstantPtr zeros;           // null, or [N, blocks] of the weights' type or float32
-  ConstantPtr table;           // null, or float32 [16], which the weights, uint4, index
-  int64_t bits = 0;            // LowBitFullyConnectedAttrs::bits
+  ConstantPtr table;           // null, or float32 [kWeightTableSize]
   int64_t block = 0;           // weights that share a scale
   std::vector<int32_t> order;  // empty, or which column of the constant each of `weights` is
   int64_t padding = 0;   // columns behind the last, to be multiplied by zeros: rows begin at whole bytes

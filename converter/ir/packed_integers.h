@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "converter/ir/constant.h"
+#include "runtime/core/weight_format.h"
 
 namespace sinter::convert {
 
@@ -18,17 +19,14 @@ class PackedIntegers {
   std::pair<int64_t, int64_t> range() const;
   // Every integer less `offset`, as the low bits of a type of as many bits.
   Bytes shifted(int64_t offset) const;
-  int bits() const { return bits_; }
+  int bits() const { return format_.bits; }
 
  private:
   // Integers of the last byte, if it is not full; else 0.
-  int64_t rest() const { return constant_->size() % (8 / bits_); }
-  int64_t value(unsigned code) const {
-    return sign_ && code >> (bits_ - 1) ? code - (int64_t{1} << bits_) : code;
-  }
+  int64_t rest() const { return constant_->size() % format_.unit(); }
+  int64_t value(unsigned code) const { return code_integer(format_, code); }
   ConstantPtr constant_;
-  int bits_ = 8;
-  bool sign_ = false;
+  WeightFormat format_;
 };
 
 }  // namespace sinter::convert

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "converter/import/lower/common.h"
+#include "runtime/core/weight_format.h"
 
 namespace sinter::convert {
 namespace {
@@ -41,9 +42,7 @@ Bytes without_gaps(std::span<const std::byte> bytes, int64_t rows, int64_t count
   return result;
 }
 
-DType packed_type(int64_t bits) {
-  return bits == 2 ? DType::kUint2 : bits == 4 ? DType::kUint4 : DType::kUint8;
-}
+DType packed_type(int64_t bits) { return weight_format(static_cast<int>(bits), CodeKind::kUnsigned).type; }
 
 // The zero points [experts, outputs, blocks]: packed along the blocks, or along the outputs where rows have
 // one scale; without them the middle of the range.

@@ -1,7 +1,7 @@
 // MatMulNBits of com.microsoft, and the operators that join several of them behind one norm.
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
-#include "runtime/core/bit_rows.h"
+#include "runtime/core/weight_format.h"
 
 namespace sinter::convert {
 namespace {
@@ -39,12 +39,13 @@ ValueId packed_product(NodeLowering& n, ValueId x, const PackedProduct& p) {
                 block = n.attr_int("block_size", 0);
   if (x < 0) return kUnknown;
   n.ignore_attr("accuracy_level");
-  const DType packed = bits == 2 ? DType::kUint2 : bits == 4 ? DType::kUint4 : DType::kUint8;
   constexpr int64_t kMost = int64_t{1} << 28;
   if (bits < 2 || bits > 8 || k < 1 || k > kMost || columns < 1 || columns > kMost || block < 1 ||
       block > kMost || block % 8 * bits % 8 != 0 || !n.has_input(p.scales))
     return n.refuse_shapes("bits {}, K {}, N {} and block_size {} do not fit", bits, k, columns, block),
            kUnknown;
+  const WeightFormat format = weight_format(static_cast<int>(bits), CodeKind::kUnsigned);
+  const DType packed = format.type;
   const int64_t blocks = (k + block - 1) / block, padded = blocks * block;
   const ConstantPtr b = n.constant(n.input(p.weights));
   if (!b) return n.refuse("its weights must be constant"), kUnknown;
@@ -53,9 +54,8 @@ ValueId packed_product(NodeLowering& n, ValueId x, const PackedProduct& p) {
                            blocks, block),
            kUnknown;
   const LoadedBytes loaded = b->load();
-  const ValueId weights =
-      n.add_constant(has_planes(static_cast<int>(bits))
-                         ? as_bytes(b, bits, {columns, padded})
+  const ValueId weights = n.add_constant(
+      format.in_planes() ? as_bytes(b, bits, {columns, padded})
                          : Constant::mapped(packed, {columns, padded}, loaded.owner, loaded.bytes));
   const ValueId scale = n.reshape(n.input(p.scales), {columns, blocks});
   const DType t = n.dtype(x);

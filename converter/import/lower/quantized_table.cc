@@ -7,6 +7,7 @@
 #include "converter/import/lower/quant_operands.h"
 #include "converter/ir/recipe.h"
 #include "runtime/core/op_enums.h"
+#include "runtime/core/weight_format.h"
 
 namespace sinter::convert {
 namespace {
@@ -160,12 +161,13 @@ bool lower_gather_block_quantized(NodeLowering& n) {
       (!is_float(given) && !packed && bits != bit_width(given)) || block < 0)
     return n.refuse("{} data of {} bits, {} scales and block_size {} do not fit", dtype_name(given), bits,
                     dtype_name(t.scale->dtype()), block);
+  const auto stored = [&](CodeKind kind) { return weight_format(static_cast<int>(bits), kind).type; };
   // Numbers packed in bytes as what they are.
   Dims dims = t.data->dims();
   if (packed) {
     dims.back() *= 8 / bits;
     const LoadedBytes loaded = t.data->load();
-    t.data = Constant::mapped(bits == 2 ? DType::kUint2 : DType::kUint4, dims, loaded.owner, loaded.bytes);
+    t.data = Constant::mapped(stored(CodeKind::kUnsigned), dims, loaded.owner, loaded.bytes);
   }
   const DType type = t.data->dtype();
   const int64_t length = dims[static_cast<size_t>(axis)];
@@ -209,15 +211,12 @@ bool lower_gather_block_quantized(NodeLowering& n) {
   } else if (given == DType::kUint8) {
     // The middle of the range, taken from the data once: signed numbers without a zero point.
     const auto flipped = static_cast<std::byte>(bits == 2 ? 0xaa : bits == 4 ? 0x88 : 0x80);
-    t.data = Constant::lazy(bits == 2   ? DType::kInt2
-                            : bits == 4 ? DType::kInt4
-                                        : DType::kInt8,
-                            dims, [data = t.data, flipped] {
-                              const LoadedBytes loaded = data->load();
-                              Bytes bytes(loaded.bytes.begin(), loaded.bytes.end());
-                              for (std::byte& b : bytes) b ^= flipped;
-                              return bytes;
-                            });
+    t.data = Constant::lazy(stored(CodeKind::kSigned), dims, [data = t.data, flipped] {
+      const LoadedBytes loaded = data->load();
+      Bytes bytes(loaded.bytes.begin(), loaded.bytes.end());
+      for (std::byte& b : bytes) b ^= flipped;
+      return bytes;
+    });
   }
   const DType index = n.dtype(n.input(1));
   const ValueId indices = index == DType::kInt32 ? n.input(1) : n.cast(n.input(1), DType::kInt64);

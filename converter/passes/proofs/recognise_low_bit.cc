@@ -87,7 +87,7 @@ class LowBitRecogniser {
       if (!along(n, &x, pad, {x})) return;
     }
     record(n, id, o);
-    e_.replace(n, LowBitFullyConnectedAttrs{o.block, p.act_min, p.act_max, o.bits},
+    e_.replace(n, LowBitFullyConnectedAttrs{o.block, p.act_min, p.act_max, o.format.attribute()},
                without_absent({x, o.weights, o.scales, o.zeros, p.bias, o.table}));
   }
 
@@ -104,7 +104,8 @@ class LowBitRecogniser {
 
   struct Operands {
     ValueId weights = kAbsent, scales = kAbsent, zeros = kAbsent, table = kAbsent, order = kAbsent;
-    int64_t block = 0, bits = 0, padding = 0;
+    WeightFormat format;
+    int64_t block = 0, padding = 0;
     bool rounded = false;
   };
 
@@ -112,8 +113,7 @@ class LowBitRecogniser {
   // become when a session is created, as long as those fit a cache.
   bool better_wide(const LowBitWeights& w) const {
     const Constant& weights = *w.weights;
-    return w.bits == 0 && bit_width(weights.dtype()) == 8 && w.block >= weights.dims()[1] &&
-           weights.size() < cached_;
+    return w.format.bits == 8 && w.block >= weights.dims()[1] && weights.size() < cached_;
   }
 
   std::optional<Operands> operands(ValueId id, const ConstantPtr& constant) {
@@ -132,8 +132,8 @@ class LowBitRecogniser {
                add(w.zeros, ".zeros"),
                add(w.table, ".table"),
                kAbsent,
+               w.format,
                w.block,
-               w.bits,
                w.padding,
                w.rounded};
     if (!w.order.empty())
@@ -212,15 +212,13 @@ class LowBitRecogniser {
   }
 
   void record(int n, ValueId id, const Operands& o) {
-    const Value& w = e_.value(o.weights);
     const int64_t depth = e_.value(e_.node(n).inputs[0]).dims.back();
-    std::string reason = fmt::format(
-        "the weights stay packed in {} bits, {} to a scale", o.bits != 0 ? o.bits : bit_width(w.dtype),
-        o.bits != 0 ? std::min(o.block, depth) : std::min(o.block, w.dims.back() - o.padding));
+    std::string reason = fmt::format("the weights stay packed in {} bits, {} to a scale", int{o.format.bits},
+                                     std::min(o.block, depth));
     if (o.table != kAbsent) reason += ", indices into a table";
     if (o.order != kAbsent) reason += ", columns in the order of their groups";
     if (o.rounded) reason += "; the model's roundings to 16 bits during unpacking are omitted";
-    e_.graph().decide(e_.value(id), e_.node(n), w.dtype, TypeRule::kUnpackLowbit, TypeEffect::kRetyped,
+    e_.graph().decide(e_.value(id), e_.node(n), o.format.type, TypeRule::kUnpackLowbit, TypeEffect::kRetyped,
                       reason);
   }
 

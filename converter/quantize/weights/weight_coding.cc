@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "runtime/core/bit_rows.h"
-
 namespace sinter::convert {
 namespace {
 
@@ -43,8 +41,9 @@ Coded WeightCoder::code_in(int bits, Weights rows, const BlockShape& shape, cons
   };
   Coded best;
   // Planes of bits have no sign.
-  const bool planes = has_planes(bits);
-  if (bits < 8 && shape.columns % (planes ? 8 : 2) == 0 && shape.columns >= block_ / 2 &&
+  const WeightFormat plain = weight_format(bits, CodeKind::kUnsigned);
+  const bool planes = plain.in_planes();
+  if (bits < 8 && shape.columns % plain.unit() == 0 && shape.columns >= block_ / 2 &&
       (!planes || block_ % 8 == 0)) {
     best.scheme = {bits, block_, planes};
     best.codes = coded(best.scheme);

@@ -9,6 +9,7 @@
 
 #include "converter/quantize/weights/block_codes.h"
 #include "converter/quantize/weights/weight_rows.h"
+#include "runtime/core/weight_format.h"
 #include "runtime/model/format.h"
 
 namespace sinter::convert {
@@ -19,6 +20,7 @@ struct Scheme {
   int64_t block = 0;  // 0: one scale a row
   bool zeros = false;
   auto operator<=>(const Scheme&) const = default;
+  WeightFormat format() const { return weight_format(bits, zeros ? CodeKind::kUnsigned : CodeKind::kSigned); }
 };
 
 struct Coded {

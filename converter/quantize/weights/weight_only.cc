@@ -35,22 +35,6 @@ void for_integers(Weights rows, const BlockCodes& codes, const Use& use) {
     use(n, codes.integers(rows, n, std::min(step, shape.rows - n)));
 }
 
-// Integers from 0 on in the rows of bytes of runtime/core/bit_rows.h.
-ConstantPtr bit_rows(Weights rows, const BlockCodes& codes) {
-  const BlockShape& shape = codes.shape;
-  const int64_t row = bit_row_bytes(codes.bits, shape.columns);
-  ResultBytes result(static_cast<size_t>(shape.rows * row));
-  auto* const bytes = reinterpret_cast<uint8_t*>(result.span().data());
-  for_integers(rows, codes, [&](int64_t first, const std::vector<int8_t>& items) {
-    for (size_t i = 0; i < items.size(); ++i) {
-      const auto n = first + static_cast<int64_t>(i) / shape.columns,
-                 k = static_cast<int64_t>(i) % shape.columns;
-      set_bit_row_item(bytes + n * row, codes.bits, shape.columns, k, static_cast<uint8_t>(items[i]));
-    }
-  });
-  return Constant::held(DType::kUint8, {shape.rows, row}, std::move(result).hold());
-}
-
 // As bfloat16 in the file, if they are such numbers.
 ConstantPtr scales_constant(const Dims& dims, const std::vector<float>& scales) {
   const ConstantPtr wide = Constant::of<float>(DType::kFloat32, dims, scales);
@@ -80,13 +64,22 @@ ConstantPtr integers(DType type, const Dims& dims, const std::vector<T>& items) 
   return Constant::owned(type, dims, std::move(bytes));
 }
 
-// Those of the rows, which are `dims`.
-ConstantPtr integers(DType type, const Dims& dims, Weights rows, const BlockCodes& codes) {
-  ResultBytes result(dense_bytes(type, dims));
+// Those of the rows, which are `dims`, or rows of bytes.
+ConstantPtr integers(WeightFormat format, Dims dims, Weights rows, const BlockCodes& codes) {
+  const int64_t columns = codes.shape.columns, row = format.row_elements(columns);
+  if (format.in_planes()) dims.back() = row;
+  ResultBytes result(dense_bytes(format.type, dims));
   for_integers(rows, codes, [&](int64_t first, const std::vector<int8_t>& items) {
-    put_integers(type, static_cast<size_t>(first * codes.shape.columns), items, result.span());
+    if (!format.in_planes())
+      return put_integers(format.type, static_cast<size_t>(first * columns), items, result.span());
+    auto* const bytes = reinterpret_cast<uint8_t*>(result.span().data()) + first * row;
+    for (size_t i = 0; i < items.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      set_bit_row_item(bytes + at / columns * row, codes.bits, columns, at % columns,
+                       static_cast<uint8_t>(items[i]));
+    }
   });
-  return Constant::held(type, dims, std::move(result).hold());
+  return Constant::held(format.type, dims, std::move(result).hold());
 }
 
 uint64_t stored_bytes(const ConstantPtr& c) {
@@ -208,17 +201,11 @@ class Narrowing {
         p.block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
         const Dims dims{shape.rows, shape.columns},
             blocks{shape.rows, (shape.columns + p.block - 1) / p.block};
-        const bool planes = has_planes(s.bits);
-        const DType type = planes        ? DType::kUint8
-                           : s.zeros     ? DType::kUint4
-                           : s.bits == 4 ? DType::kInt4
-                                         : DType::kInt8;
         const std::string name = e_.value(node.inputs[1]).name;
-        if (planes) p.bits = s.bits;
-        p.operands = {
-            add(planes ? bit_rows(rows, p.coded.codes) : integers(type, dims, rows, p.coded.codes), name, ""),
-            add(scales_constant(blocks, p.coded.codes.scales), name, ".scales")};
-        if (s.zeros) p.operands.push_back(add(integers(type, blocks, p.coded.codes.zeros), name, ".zeros"));
+        p.operands = {add(integers(s.format(), dims, rows, p.coded.codes), name, ""),
+                      add(scales_constant(blocks, p.coded.codes.scales), name, ".scales")};
+        if (s.zeros)
+          p.operands.push_back(add(integers(s.format().type, blocks, p.coded.codes.zeros), name, ".zeros"));
         p.coded.codes = {};
       }
     }
@@ -231,7 +218,7 @@ class Narrowing {
       inputs.push_back(bias);
     }
     LowBitFullyConnectedAttrs attrs{};
-    attrs.block_size = p.block, attrs.bits = p.bits;
+    attrs.block_size = p.block, attrs.bits = p.coded.scheme.format().attribute();
     if (connected != nullptr) attrs.act_min = connected->act_min, attrs.act_max = connected->act_max;
     done(n, 1, e_.value(p.operands[0]).dtype, p.how);
     e_.replace(n, attrs, inputs);
@@ -258,16 +245,16 @@ class Narrowing {
     const Scheme& s = coded.scheme;
     const int64_t block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
     const Dims blocks{dims[0], dims[1], (shape.columns + block - 1) / block};
-    const DType type = s.zeros ? DType::kUint4 : s.bits == 4 ? DType::kInt4 : DType::kInt8;
     const std::string name = e_.value(node.inputs[2]).name;
     std::vector<ValueId> inputs{node.inputs[0], node.inputs[1],
-                                add(integers(type, dims, w, coded.codes), name, ""),
+                                add(integers(s.format(), dims, w, coded.codes), name, ""),
                                 add(scales_constant(blocks, coded.codes.scales), name, ".scales")};
     const ValueId bias = node.inputs.size() > 5 ? node.inputs[5] : kAbsent;
     if (s.zeros || bias != kAbsent)
-      inputs.push_back(s.zeros ? add(integers(type, blocks, coded.codes.zeros), name, ".zeros") : kAbsent);
+      inputs.push_back(s.zeros ? add(integers(s.format().type, blocks, coded.codes.zeros), name, ".zeros")
+                               : kAbsent);
     if (bias != kAbsent) inputs.push_back(bias);
-    done(n, 2, type, describe(coded));
+    done(n, 2, s.format().type, describe(coded));
     e_.replace(n, ExpertFullyConnectedAttrs{block, 0}, inputs);
   }
 
@@ -288,7 +275,7 @@ class Narrowing {
     const std::string name = e_.value(node.inputs[0]).name;
     const Dims blocks{rows, (columns + block - 1) / block};
     const bool packed = s.bits == 4;
-    const ConstantPtr q = integers(packed ? DType::kInt4 : DType::kInt8, {rows, columns}, w, coded.codes);
+    const ConstantPtr q = integers(s.format(), {rows, columns}, w, coded.codes);
     // Halves of a byte are looked up as bytes.
     ConstantPtr stored = q;
     if (packed) {
@@ -332,7 +319,7 @@ class Narrowing {
       const std::vector<float> rows = arranged.rows(w);
       const Coded coded = known ? *known : coder_.code(rows, arranged.shape, four && last, {.blocks = last});
       const Scheme& scheme = coded.scheme;
-      s.type = scheme.bits == 4 ? DType::kInt4 : DType::kInt8;
+      s.type = scheme.format().type;
       s.how = describe(coded);
       Dims dims = c->dims();
       DequantizeAttrs attrs{};
@@ -383,9 +370,9 @@ class Narrowing {
 
   struct Product {
     bool packed = false;
-    int64_t block = 0, bits = 0;
+    int64_t block = 0;
     std::vector<ValueId> operands;  // if packed
-    Coded coded;                    // else
+    Coded coded;
     std::string how;
   };
   struct Stored {

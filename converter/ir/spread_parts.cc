@@ -1,4 +1,4 @@
-#include "converter/ir/low_bit_matrix.h"
+#include "converter/ir/spread_parts.h"
 
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ bool broadcasts(const Constant& c, const Dims& matrix) {
   return own[0] * own[1] == c.size() && fits(0) && fits(1);
 }
 
-bool read(ConstantPtr c, Dims dims, double absent, int64_t block, LowBitMatrix::Operand* out) {
+bool read(ConstantPtr c, Dims dims, double absent, int64_t block, SpreadParts::Operand* out) {
   if (!c) c = Constant::scalar(DType::kFloat32, absent);
   if (auto blocks = block == 0 ? blocks_along_rows(c, dims) : std::nullopt) {
     c = blocks->table, block = blocks->block;
@@ -70,13 +70,21 @@ ConstantPtr matrix_like(ConstantPtr c, const Dims& dims) {
   return broadcast_later(c, dims);
 }
 
+// The integers of such a constant, in int32.
+ConstantPtr as_integers(const ConstantPtr& c, const Dims& dims) {
+  ConstantPtr q = matrix_like(c, dims);
+  if (q && q->dtype() != DType::kInt32)
+    q = computed_later(DType::kInt32, q->dims(), CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {q});
+  return q;
+}
+
 bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 // Of a column, which items of the zero points and scales it has.
-std::pair<int64_t, int64_t> shared_by(const LowBitMatrix& m, int64_t k) { return {m.z.at(k), m.s.at(k)}; }
+std::pair<int64_t, int64_t> shared_by(const SpreadParts& m, int64_t k) { return {m.z.at(k), m.s.at(k)}; }
 
 // Of every column, a hash of its zero points and scales.
-std::vector<uint64_t> hashes(const LowBitMatrix& m) {
+std::vector<uint64_t> hashes(const SpreadParts& m) {
   std::map<std::pair<int64_t, int64_t>, size_t> known;
   std::vector<int64_t> different;  // a column of each kind
   std::vector<size_t> kind(static_cast<size_t>(m.columns));
@@ -129,7 +137,7 @@ struct Rounding {
 };
 
 // Are the integers `q` of these rows and their scales what the constant has there?
-bool same_values(const LowBitMatrix& m, const ColumnBlocks& b, const LowBitParts& parts, int64_t first_row,
+bool same_values(const SpreadParts& m, const ColumnBlocks& b, const LowBitParts& parts, int64_t first_row,
                  std::span<const int32_t> q, std::span<const std::byte> constant) {
   const auto [relative, absolute] = Rounding(parts.rounded_to);
   const double divided = std::max(relative, 0x1p-23);
@@ -164,14 +172,14 @@ bool same_values(const LowBitMatrix& m, const ColumnBlocks& b, const LowBitParts
 
 bool block_suits(int64_t block, int64_t columns) { return block >= std::min(columns, kLeastBlock); }
 
-std::optional<LowBitMatrix> low_bit_matrix(const LowBitParts& parts, const Dims& dims) {
-  LowBitMatrix m{dims[0], dims[1], {}, {}, {}};
+std::optional<SpreadParts> spread_parts(const LowBitParts& parts, const Dims& dims) {
+  SpreadParts m{dims[0], dims[1], {}, {}, {}};
   if (!read(parts.z, dims, 0, parts.block, &m.z) || !read(parts.s, dims, 1, parts.block, &m.s))
     return std::nullopt;
   return m;
 }
 
-int64_t block_in_place(const LowBitMatrix& m) {
+int64_t block_in_place(const SpreadParts& m) {
   std::vector<int64_t> open;  // columns that may differ from the one before
   for (int64_t k = 1; k < m.columns; ++k)
     if (shared_by(m, k) != shared_by(m, k - 1)) open.push_back(k);
@@ -186,7 +194,7 @@ int64_t block_in_place(const LowBitMatrix& m) {
   return block == 0 ? m.columns : block;
 }
 
-std::optional<ColumnBlocks> sorted_blocks(const LowBitMatrix& m) {
+std::optional<ColumnBlocks> sorted_blocks(const SpreadParts& m) {
   const std::vector<uint64_t> hash = hashes(m);
   std::unordered_map<uint64_t, size_t> known;
   std::vector<std::vector<int32_t>> groups;
@@ -212,11 +220,9 @@ std::optional<ColumnBlocks> sorted_blocks(const LowBitMatrix& m) {
 
 std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& constant,
                                                          const LowBitParts& parts, const ColumnBlocks& b,
-                                                         LowBitMatrix* m) {
-  ConstantPtr q = matrix_like(parts.q, constant->dims());
+                                                         SpreadParts* m) {
+  const ConstantPtr q = as_integers(parts.q, constant->dims());
   if (!q) return std::nullopt;
-  if (q->dtype() != DType::kInt32)
-    q = computed_later(DType::kInt32, q->dims(), CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {q});
   m->q.reserve(static_cast<size_t>(constant->size()));
   int32_t low = INT32_MAX, high = INT32_MIN;
   std::vector<int32_t> items;
@@ -231,44 +237,34 @@ std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& cons
   return std::pair<int64_t, int64_t>{low, high};
 }
 
-std::optional<Bytes> read_indices(const ConstantPtr& constant, const LowBitParts& parts,
-                                  const LowBitMatrix& m, int64_t block) {
-  ConstantPtr q = matrix_like(parts.q, constant->dims());
-  if (!q) return std::nullopt;
-  if (q->dtype() != DType::kInt32)
-    q = computed_later(DType::kInt32, q->dims(), CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {q});
+bool read_indices(const ConstantPtr& constant, const LowBitParts& parts, int64_t block, SpreadParts* m) {
+  const ConstantPtr q = as_integers(parts.q, constant->dims());
+  if (!q) return false;
   const Rounding may_change(parts.rounded_to);
-  Bytes packed(static_cast<size_t>((constant->size() + 1) / 2));
-  const auto same = [&](int64_t row, std::span<const LoadedBytes> pieces) {
-    const size_t count = pieces[0].bytes.size() / sizeof(int32_t);
-    const auto rows = static_cast<int64_t>(count) / m.columns;
-    const auto place = [&](size_t i) {
-      int32_t item = 0;
-      std::memcpy(&item, pieces[0].bytes.data() + i * sizeof item, sizeof item);
-      return static_cast<uint32_t>(item);
-    };
+  m->q.reserve(static_cast<size_t>(constant->size()));
+  return in_pieces({q, constant}, [&](int64_t row, std::span<const LoadedBytes> pieces) {
+    const auto rows = static_cast<int64_t>(pieces[0].bytes.size() / sizeof(int32_t)) / m->columns;
     size_t i = 0;
     for (int64_t n = row; n < row + rows; ++n)
-      for (int64_t first = 0; first < m.columns; first += block) {
-        const float scale = m.s(n, first);
-        float products[kLowBitTableSize];
+      for (int64_t first = 0; first < m->columns; first += block) {
+        const float scale = m->s(n, first);
+        float products[kWeightTableSize];
         for (size_t t = 0; t < parts.table.size(); ++t) products[t] = parts.table[t] * scale;
-        for (int64_t k = first; k < std::min(first + block, m.columns); ++k, ++i) {
+        for (int64_t k = first; k < std::min(first + block, m->columns); ++k, ++i) {
+          int32_t item = 0;
           float want = 0;
+          std::memcpy(&item, pieces[0].bytes.data() + i * sizeof item, sizeof item);
           std::memcpy(&want, pieces[1].bytes.data() + i * sizeof want, sizeof want);
-          if (place(i) >= parts.table.size() || !may_change.allows(products[place(i)], want)) return false;
+          const auto at = static_cast<uint32_t>(item);
+          if (at >= parts.table.size() || !may_change.allows(products[at], want)) return false;
+          m->q.push_back(static_cast<uint8_t>(at));
         }
       }
-    const auto at = static_cast<size_t>(row * m.columns);
-    for (i = 0; i < count; ++i)
-      packed[(at + i) / 2] |= static_cast<std::byte>(place(i) << ((at + i) % 2 * 4));
     return true;
-  };
-  if (!in_pieces({q, constant}, same)) return std::nullopt;
-  return packed;
+  });
 }
 
-bool same_products(const ConstantPtr& constant, const LowBitParts& parts, const LowBitMatrix& m) {
+bool same_products(const ConstantPtr& constant, const LowBitParts& parts, const SpreadParts& m) {
   const ConstantPtr q = computed_later(DType::kFloat32, constant->dims(),
                                        CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {parts.q});
   const Rounding may_change(parts.rounded_to);

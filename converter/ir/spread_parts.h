@@ -1,4 +1,4 @@
-// (q - z) * s as a matrix: its integers, and its zero points and scales, which blocks of a row share.
+// The parts of (q - z) * s, or of table[q] * s, spread over the rows and columns of a matrix.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace sinter::convert {
 
-struct LowBitMatrix {
+struct SpreadParts {
   // z or s, broadcast by strides; `block` columns may share an item, or any that `index` has the same number
   // for.
   struct Operand {
@@ -43,25 +43,24 @@ struct ColumnBlocks {
 bool block_suits(int64_t block, int64_t columns);
 
 // Zero points and scales of a constant with these two dims; nullopt: they do not broadcast to these.
-std::optional<LowBitMatrix> low_bit_matrix(const LowBitParts& parts, const Dims& dims);
+std::optional<SpreadParts> spread_parts(const LowBitParts& parts, const Dims& dims);
 
 // The length of the blocks where columns stay in place.
-int64_t block_in_place(const LowBitMatrix& m);
+int64_t block_in_place(const SpreadParts& m);
 // Columns that agree in all rows together, in the order in which the groups begin; one group whose size does
 // not fit the others' is last. nullopt: the blocks do not suit.
-std::optional<ColumnBlocks> sorted_blocks(const LowBitMatrix& m);
+std::optional<ColumnBlocks> sorted_blocks(const SpreadParts& m);
 
 // Reads the integers, compares (q - z) * s with the constant, element by element, and returns the smallest
 // and the largest integer. nullopt: they take more than 8 bits, or are not what the constant comes from.
 // Both are computed together, because the integers are most of the work.
 std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& constant,
                                                          const LowBitParts& parts, const ColumnBlocks& b,
-                                                         LowBitMatrix* m);
-// The indices q of table[q] * s as elements of uint4, after comparison with the constant, of which `block`
-// columns share a scale. nullopt: they are not what the constant comes from.
-std::optional<Bytes> read_indices(const ConstantPtr& constant, const LowBitParts& parts,
-                                  const LowBitMatrix& m, int64_t block);
+                                                         SpreadParts* m);
+// Reads the indices q of table[q] * s and compares it with the constant, of which `block` columns share a
+// scale. False: they are not what the constant comes from.
+bool read_indices(const ConstantPtr& constant, const LowBitParts& parts, int64_t block, SpreadParts* m);
 // Whether q * s, of floats q with the constant's dims, is the constant, element by element.
-bool same_products(const ConstantPtr& constant, const LowBitParts& parts, const LowBitMatrix& m);
+bool same_products(const ConstantPtr& constant, const LowBitParts& parts, const SpreadParts& m);
 
 }  // namespace sinter::convert
