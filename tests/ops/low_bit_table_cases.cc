@@ -1,6 +1,7 @@
-// LowBitFullyConnected with weights that are indices into a table of 16 numbers.
+// LowBitFullyConnected with weights that are indices into a table, in every format that has one.
 #include <cmath>
 
+#include "runtime/core/weight_format.h"
 #include "tests/op_harness/half_test.h"
 #include "tests/op_harness/op_test.h"
 
@@ -17,12 +18,32 @@ Tensor nf4() {
                               0.440709829f, 0.562617004f, 0.722956836f, 1.0f});
 }
 
+// Calls f(format) for those of schemas/weight_formats.def that have a table.
+template <class F>
+void for_table_formats(const F& f) {
+  for (const WeightFormat& format : kWeightFormats) {
+    SCOPED_TRACE(testing::Message() << int{format.bits} << " bits");
+    if (format.has_table()) f(format);
+  }
+}
+LowBitFullyConnectedAttrs attrs_of(WeightFormat f, int64_t block) {
+  return {.block_size = block, .bits = f.attribute()};
+}
+
 Tensor places_of(const Shape& dims, uint64_t seed) {
   return {DType::kUint4, dims, noise<uint8_t>({(dims[0] * dims[1] + 1) / 2}, 0, 256, seed).bytes};
 }
+// Rows of `depth` codes.
+Tensor places_of(WeightFormat f, int64_t rows, int64_t depth, uint64_t seed) {
+  if (!f.in_planes()) return places_of({rows, depth}, seed);
+  return noise<uint8_t>({rows, f.row_elements(depth)}, 0, 256, seed);
+}
+int place(WeightFormat f, const Tensor& w, int64_t depth, int64_t row, int64_t column) {
+  return static_cast<int>(
+      weight_code(f, reinterpret_cast<const uint8_t*>(w.bytes.data()), depth, row, column));
+}
 int place(const Tensor& w, int64_t row, int64_t column) {
-  const int64_t at = row * w.dims[1] + column;
-  return static_cast<int>(w.bytes[static_cast<size_t>(at / 2)]) >> (at % 2 * 4) & 15;
+  return place(weight_format(4, CodeKind::kTable), w, w.dims[1], row, column);
 }
 
 TEST(LowBitTables, Sizes) {
@@ -33,40 +54,46 @@ TEST(LowBitTables, Sizes) {
                               {0, 3, 32, 32},     {1, 40, 62, 34},  {3, 6, 1032, 512}, {1, 13, 4160, 64},
                               {1, 5, 4096, 4096}, {2, 7, 51, 13},   {9, 7, 51, 13},    {1, 7, 333, 333},
                               {66, 130, 24, 32},  {9, 40, 288, 96}};
-  for (const auto& [m, n, k, block] : sizes) {
-    SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << " by " << block);
-    const bool whole_bytes = k % 2 == 0 && (block >= k || block % 2 == 0);
-    const Tensor x = noise<float>({m, k}, -1, 1, 1),
-                 s = noise<float>({n, (k + block - 1) / block}, 0.05, 0.1, 2), w = places_of({n, k}, 4);
-    RunOptions taken = whole_bytes ? kTableTaken : kAnyTable;
-    taken.emulated = m * n * k <= 1 << 18;
-    LowBitFullyConnectedAttrs a{.block_size = block};
-    run_op(a, {x, w, s, {}, {}, nf4()}, taken);
-    a.act_min = -0.5, a.act_max = 0.25;
-    run_op(a, {x, w, s, {}, noise<float>({n}, -1, 1, 3), nf4()}, taken);
-  }
+  for_table_formats([&](WeightFormat format) {
+    for (const auto& [m, n, k, block] : sizes) {
+      SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << " by " << block);
+      const int64_t unit = format.unit();
+      const bool whole_bytes = (format.in_planes() || k % unit == 0) && (block >= k || block % unit == 0);
+      const Tensor x = noise<float>({m, k}, -1, 1, 1),
+                   s = noise<float>({n, (k + block - 1) / block}, 0.05, 0.1, 2),
+                   w = places_of(format, n, k, 4);
+      RunOptions taken = whole_bytes ? kTableTaken : kAnyTable;
+      taken.emulated = m * n * k <= 1 << 18;
+      LowBitFullyConnectedAttrs a = attrs_of(format, block);
+      run_op(a, {x, w, s, {}, {}, nf4()}, taken);
+      a.act_min = -0.5, a.act_max = 0.25;
+      run_op(a, {x, w, s, {}, noise<float>({n}, -1, 1, 3), nf4()}, taken);
+    }
+  });
 }
 
 // Rows of x with a single 1: the number itself, to the last bit, at every place of a vector.
 TEST(LowBitTables, EveryNumberAtEveryPlace) {
-  constexpr int64_t kDepth = 130, kColumns = 20;
-  const Tensor w = places_of({kColumns, kDepth}, 4);
+  constexpr int64_t kDepth = 136, kColumns = 20;
   const std::vector<float> table = nf4().values<float>();
-  for (const int64_t rows : {1, 3, 8})
-    for (int64_t first = 0; first < kDepth; first += rows) {
-      std::vector<float> x(static_cast<size_t>(rows * kDepth));
-      for (int64_t r = 0; r < rows; ++r) x[static_cast<size_t>(r * kDepth + (first + r) % kDepth)] = 1;
-      const std::vector<float> y =
-          run_op(LowBitFullyConnectedAttrs{.block_size = 26},
-                 {tensor<float>({rows, kDepth}, x), w, full<float>({kColumns, 5}, 1), {}, {}, nf4()},
-                 kTableTaken)[0]
-              .values<float>();
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t n = 0; n < kColumns; ++n)
-          ASSERT_EQ(y[static_cast<size_t>(r * kColumns + n)],
-                    table[static_cast<size_t>(place(w, n, (first + r) % kDepth))])
-              << rows << " rows, place " << first + r << ", column " << n;
-    }
+  for_table_formats([&](WeightFormat format) {
+    const Tensor w = places_of(format, kColumns, kDepth, 4);
+    for (const int64_t rows : {1, 3, 8})
+      for (int64_t first = 0; first < kDepth; first += rows) {
+        std::vector<float> x(static_cast<size_t>(rows * kDepth));
+        for (int64_t r = 0; r < rows; ++r) x[static_cast<size_t>(r * kDepth + (first + r) % kDepth)] = 1;
+        const std::vector<float> y =
+            run_op(attrs_of(format, 24),
+                   {tensor<float>({rows, kDepth}, x), w, full<float>({kColumns, 6}, 1), {}, {}, nf4()},
+                   kTableTaken)[0]
+                .values<float>();
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t n = 0; n < kColumns; ++n)
+            ASSERT_EQ(y[static_cast<size_t>(r * kColumns + n)],
+                      table[static_cast<size_t>(place(format, w, kDepth, n, (first + r) % kDepth))])
+                << rows << " rows, place " << first + r << ", column " << n;
+      }
+  });
 }
 
 TEST(LowBitTables, Scales) {
