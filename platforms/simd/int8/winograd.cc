@@ -57,8 +57,6 @@ constexpr int64_t kTileRows = SINTER_WINOGRAD_ROWS;
 
 int64_t winograd_panel() { return static_cast<int64_t>(2 * hn::Lanes(D32())); }
 
-// ---- filters
-
 // Twice the usual matrix on both sides, so that numbers stay integers: within +-9 * 255.
 void pack_q_winograd(const QWinograd& w, const QWeights& from, const QWinogradPacked& to, int64_t first_panel,
                      int64_t end_panel) {
