@@ -36,7 +36,7 @@ void StepProfile::add(const StepInfo& info) {
   if (info.in_body) return;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   Times& t = times_[info.step];
-  t.backend = info.backend;
+  t.backend = info.backend, t.kernel = info.kernel;
   if (t.seconds.size() < kMostTimes) t.seconds.push_back(seconds);
 }
 
@@ -60,13 +60,15 @@ std::string StepProfile::text(const HostSession& host, const Model& model) const
     const FallbackStep* fallback = host.fallback(host.program(), step);
     const double median = percentile(t.seconds, 0.5);
     const double products = total(multiply_adds(view, view.entry(), step));
-    all += fmt::format(
-        "{:5.1f} % {:10.1f} {:10.1f} {:10.1f} {:10.1f} {:>7}  {} {} {} {}{}\n",
-        all_seconds > 0 ? 100 * median / all_seconds : 0, 1e6 * median, 1e6 * percentile(t.seconds, 0.9),
-        1e6 * percentile(t.seconds, 0.99), 1e6 * t.seconds.front(),
-        products > 0 ? fmt::format("{:.3g}", gmac_per_s(products, median)) : "", step,
-        model.step_op(step, host.program()), t.backend, printable(model.step_name(step, host.program())),
-        fallback == nullptr ? "" : "  " + fallback_note(*fallback));
+    all += fmt::format("{:5.1f} % {:10.1f} {:10.1f} {:10.1f} {:10.1f} {:>7}  {} {} {}{} {}{}\n",
+                       all_seconds > 0 ? 100 * median / all_seconds : 0, 1e6 * median,
+                       1e6 * percentile(t.seconds, 0.9), 1e6 * percentile(t.seconds, 0.99),
+                       1e6 * t.seconds.front(),
+                       products > 0 ? fmt::format("{:.3g}", gmac_per_s(products, median)) : "", step,
+                       model.step_op(step, host.program()), t.backend,
+                       t.kernel != nullptr ? std::string(" ") + t.kernel : "",
+                       printable(model.step_name(step, host.program())),
+                       fallback == nullptr ? "" : "  " + fallback_note(*fallback));
   }
   return all;
 }
@@ -87,6 +89,7 @@ nlohmann::json StepProfile::json(const HostSession& host, const Model& model) co
                     {"min_us", 1e6 * t.seconds.front()},
                     {"multiply_adds", products}});
     if (products > 0) list.back()["gmac_per_s"] = gmac_per_s(products, percentile(t.seconds, 0.5));
+    if (t.kernel != nullptr) list.back()["kernel"] = t.kernel;
     if (const FallbackStep* fallback = host.fallback(host.program(), step))
       list.back()["fallback"] = fallback_json(*fallback);
   }

@@ -34,6 +34,7 @@ class StepProfile {
  private:
   struct Times {
     const char* backend = "";
+    const char* kernel = nullptr;
     std::vector<double> seconds;  // of the first kMostTimes runs; sorted for a report
   };
   static constexpr size_t kMostTimes = 10000;

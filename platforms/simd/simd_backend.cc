@@ -130,4 +130,10 @@ const char* SimdBackend::instruction_set() const { return simd_target(); }
 
 bool SimdBackend::limit_instruction_set(const char* name) { return set_simd_cap(name); }
 
+const char* SimdBackend::kernel_name(const PreparedStep& step) const {
+  if (step.run != run_variant) return nullptr;
+  const simd::VariantRow& row = *static_cast<const simd::VariantStep*>(step.state)->row;
+  return row.variant->full_name != nullptr ? row.variant->full_name() : row.name;
+}
+
 }  // namespace sinter

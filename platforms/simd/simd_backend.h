@@ -24,6 +24,7 @@ class SimdBackend final : public Backend {
   // Element-wise steps of float32. `fuses`: where their places permit it.
   static bool fuses(const OpCall& first, const OpCall& next);
   bool fuse(const PreparedStep& first, const PreparedStep& next) override;
+  const char* kernel_name(const PreparedStep& step) const override;
   void release(PreparedStep&) override {}
   const char* instruction_set() const override;
   bool limit_instruction_set(const char* name) override;

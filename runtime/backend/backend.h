@@ -173,6 +173,8 @@ class Backend {
     (void)first, (void)next;
     return false;
   }
+  // The kernel that computes the step, as profiles print it; null: there is one for each operation.
+  virtual const char* kernel_name(const PreparedStep&) const { return nullptr; }
   // Frees what prepare made outside prepared memory, if anything.
   virtual void release(PreparedStep& step) = 0;
 

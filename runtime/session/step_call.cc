@@ -60,8 +60,11 @@ Status run_observed(SessionState& session, const StepList& list, const StepObser
       continue;
     }
     const bool control = step.backend == RunStep::kNoBackend;
-    const StepInfo info{list.program, step.step, control ? "session" : session.backends[step.backend]->name(),
-                        list.program != session.main.program};
+    StepInfo info{list.program, step.step, "session", nullptr, list.program != session.main.program};
+    if (!control) {
+      const Backend& backend = *session.backends[step.backend];
+      info.backend = backend.name(), info.kernel = backend.kernel_name({step.run, step.state});
+    }
     if (observer.before != nullptr) observer.before(observer.context, info);
     RunContext context = context_of(session, step);
     OpCall call = call_of(session, step, model);

@@ -144,8 +144,9 @@ struct Requirements {
 struct StepInfo {
   uint32_t program = 0;
   uint32_t step = 0;
-  const char* backend = "";  // the backend that computes it
-  bool in_body = false;      // the step is in a branch or a loop, not in the entry program
+  const char* backend = "";      // the backend that computes it
+  const char* kernel = nullptr;  // its kernel, where it has several for the operation
+  bool in_body = false;          // the step is in a branch or a loop, not in the entry program
 };
 
 // Called around every step that runs, including those of branches and loop bodies. `after` may read the
