@@ -12,10 +12,6 @@ constexpr kernel_time::KernelTime kTimes[] = {
 #include "platforms/onednn/planning/kernel_times.def"
 };
 
-std::optional<double> time_of(Cpu cpu, const OpCall& call) {
-  return kernel_time::listed_time(kTimes, cpu, call);
-}
-
 bool serves(const Target& target) { return target.architecture == Architecture::kX86_64; }
 
 // Without dot products of bytes the library's sums of int8 saturate.
@@ -51,7 +47,7 @@ constexpr Platform onednn_platform = {.name = "onednn",
                                       .serves = onednn::serves,
                                       .has_kernel = onednn::has_kernel,
                                       .accept = onednn::accept,
-                                      .time = onednn::time_of,
+                                      .time = kernel_time::time_by<onednn::kTimes>,
                                       .computes_half = onednn::computes_half,
                                       .on_request = true};
 

@@ -19,10 +19,6 @@ constexpr kernel_time::KernelTime kTimes[] = {
 #include "platforms/simd/kernel_times.def"
 };
 
-std::optional<double> time_of(Cpu cpu, const OpCall& call) {
-  return kernel_time::listed_time(kTimes, cpu, call);
-}
-
 // Element by element, beside products that other platforms compute.
 bool computes_half(const Target& target, DType type) {
   return type == DType::kBFloat16 && target.has(Feature::kAvx512Bf16);
@@ -64,7 +60,7 @@ const Platform simd_platform = {.name = "simd",
                                 .accept = accept,
                                 .reads_large_weights = reads_large_weights,
                                 .fuses = SimdBackend::fuses,
-                                .time = time_of,
+                                .time = kernel_time::time_by<kTimes>,
                                 .computes_half = computes_half,
                                 .computes_winograd = computes_winograd};
 

@@ -127,4 +127,10 @@ inline std::optional<double> listed_time(std::span<const KernelTime> rows, Cpu c
   return !time && call.op == Op::kQDepthwiseConv ? time_of(CallClass::kUsual) : time;
 }
 
+// Platform::time of a platform that lists `kRows`.
+template <const auto& kRows>
+std::optional<double> time_by(Cpu cpu, const OpCall& call) {
+  return listed_time(kRows, cpu, call);
+}
+
 }  // namespace sinter::kernel_time

@@ -20,10 +20,6 @@ constexpr kernel_time::KernelTime kTimes[] = {
 #include "platforms/xnnpack/planning/kernel_times.def"
 };
 
-std::optional<double> time_of(Cpu cpu, const OpCall& call) {
-  return kernel_time::listed_time(kTimes, cpu, call);
-}
-
 constexpr Capability kCapabilities[] = {
 #define SINTER_XNNPACK(op, dtypes, work, accept, ...) {Op::k##op, dtypes, accept_##accept},
 #include "platforms/xnnpack/operators.def"
@@ -114,7 +110,7 @@ constexpr Platform xnnpack_platform = {
     .has_kernel = xnnpack::has_kernel,
     .accept = xnnpack::accept_planned,
     .kept_bytes = xnnpack::kept_bytes,
-    .time = xnnpack::time_of,
+    .time = kernel_time::time_by<xnnpack::kTimes>,
     .computes_half = xnnpack::computes_half,
 };
 
