@@ -7,6 +7,8 @@
 namespace sinter::convert {
 namespace {
 
+bool is_preprocessing(const Node& node) { return node.origin == kByteInputOrigin; }
+
 class NumberSamples final : public SampleSource {
  public:
   NumberSamples(std::unique_ptr<SampleSource> source, const BuiltInScale& parts, const RunnerOptions& options)
@@ -37,11 +39,12 @@ class NumberSamples final : public SampleSource {
 }  // namespace
 
 std::optional<BuiltInScale> split_built_in_scale(const Graph& graph) {
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_preprocessing)) return std::nullopt;
   BuiltInScale parts{graph, {}, graph};
   parts.scale.outputs.clear();
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const std::string name = graph.value(graph.inputs[i]).name;
-    const auto is_part = [&](const Node& n) { return n.origin == kByteInputOrigin && n.name == name; };
+    const auto is_part = [&](const Node& n) { return is_preprocessing(n) && n.name == name; };
     const auto last = std::find_if(graph.nodes.rbegin(), graph.nodes.rend(), is_part);
     if (last == graph.nodes.rend()) continue;
     const ValueId numbers = last->outputs[0];
@@ -52,7 +55,6 @@ std::optional<BuiltInScale> split_built_in_scale(const Graph& graph) {
     parts.network.value(numbers).name = name;
     parts.network.inputs[i] = numbers;
   }
-  if (parts.in_bytes.empty()) return std::nullopt;
   parts.scale.bindable_outputs.clear();
   remove_dead_nodes(parts.scale);
   return parts;
