@@ -29,7 +29,7 @@ inline constexpr double kWorthRewriting = 0.5, kWorthCorrecting = 0.2;
 
 class Quantizer;
 
-// What a technique does in a phase, by one of three functions or a permission.
+// A turn of a technique in a phase: one of three functions, or a permission.
 struct Turn {
   const Technique* technique;
   const Phase* phase;
@@ -39,7 +39,7 @@ struct Turn {
   void (Quantizer::*rounding)(Graph&, Part) = nullptr;
   // Measures a changed plan, which becomes the plan if it is accepted.
   void (Quantizer::*proposal)() = nullptr;
-  // What the phase may do besides.
+  // The member that permits the phase to do more.
   bool Quantizer::*permission = nullptr;
   // Whether the model, the options and this many kept samples allow it; null: always.
   bool (Quantizer::*needs)(size_t kept) const = nullptr;
@@ -54,7 +54,7 @@ class Quantizer {
  private:
   // ---- quantize_turns.cc
   static std::span<const Turn> all_turns();
-  // Of the techniques that are used.
+  // The turns in `phase` of techniques that are used and whose needs are met.
   std::vector<Turn> turns(const Phase& phase, size_t kept) const;
   void propose(const Phase& phase);
   // The judge: whether a proposal gains more than `worth`, in dB on samples that it was not made from.

@@ -113,7 +113,7 @@ bool quantize_weights_only(Conversion& c) {
                        "--activations int8: no product of this model has weights that are integers of few "
                        "bits; all activations stay in float",
                        "add --quantize int4w (or int8w), or remove the option");
-  // Of the same weights the same integers.
+  // Further entries have the same weights, and get the same integers.
   for (Entry& other : c.further()) quantize_weights(other.graph, how, nullptr, nullptr, options.quantization);
   return true;
 }

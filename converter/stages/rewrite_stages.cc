@@ -1,4 +1,5 @@
-// The passes rewrite the graphs, and what can computes in the type of 16 bits that the user prefers.
+// The passes rewrite the graphs. Then operations compute in the type of 16 bits that the user prefers, if
+// any.
 #include <fmt/format.h>
 
 #include <algorithm>

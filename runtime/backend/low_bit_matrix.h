@@ -1,5 +1,5 @@
-// Weights of few bits as they lie in memory, and which operands of a call they are. Reference kernels and
-// platforms read them by this.
+// The layout of weights of few bits in memory, and the operands of a call that hold them. Reference kernels
+// and platforms read weights by it.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct LowBitMatrix {
   int64_t columns = 0;                // of one matrix
   int64_t depth = 0, block = 0, blocks = 0;
 
-  // Of rows that are whole bytes.
+  // The bytes of a row, where rows are whole bytes.
   int64_t row_bytes() const { return bit_row_bytes(format.bits, depth); }
   LowBitMatrix of_expert(int64_t expert) const {
     LowBitMatrix m = *this;
@@ -41,8 +41,8 @@ struct LowBitMatrix {
   }
 };
 
-// That of a call whose operands were checked, or of the default format. A row of one block has blocks of its
-// own length (at least 2), whatever `block_size` is.
+// The matrix of a call whose operands were checked; without a format for them, of the default one. A row of
+// one block has blocks of its own length (at least 2), whatever `block_size` is.
 inline LowBitMatrix low_bit_matrix(const OpCall& call) {
   const LowBitPlaces at = low_bit_places(call.op);
   const TensorView &x = call.in(0), &w = call.in(at.weights);

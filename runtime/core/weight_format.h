@@ -1,4 +1,4 @@
-// What a code of a weight of few bits is: the rows of schemas/weight_formats.def.
+// The formats of weights of few bits: the rows of schemas/weight_formats.def.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct WeightFormat {
   constexpr int64_t row_elements(int64_t depth) const {
     return in_planes() ? bit_row_bytes(bits, depth) : depth;
   }
-  // What turns a signed code into an unsigned one, and back.
+  // The bit whose inversion makes a signed code unsigned, and back.
   constexpr unsigned sign_bit() const { return is_signed() ? 1u << (bits - 1) : 0; }
 };
 

@@ -1,4 +1,4 @@
-// What the reference kernels of products with weights of few bits share: the operands that they take, and a
+// Parts of the reference kernels of products with weights of few bits: a check of their operands, and a
 // reader that gives weights of any format as doubles, a piece at a time.
 #pragma once
 

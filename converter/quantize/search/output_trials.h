@@ -14,7 +14,7 @@
 
 namespace sinter::convert {
 
-// Of every output, the squares of its errors over the squares of its exact values, summed over samples.
+// The noise of every output: the squares of its errors over those of its exact values, summed over samples.
 // Integers such as those of an ArgMax have no such noise: 0 beside outputs of floating-point numbers, by
 // which all is chosen then, else the share of elements that differ.
 struct Noise {

@@ -64,7 +64,7 @@ ConstantPtr integers(DType type, const Dims& dims, const std::vector<T>& items) 
   return Constant::owned(type, dims, std::move(bytes));
 }
 
-// Those of the rows, which are `dims`, or rows of bytes.
+// The codes of the rows as a constant of shape `dims`, whose last axis holds bytes if they are in planes.
 ConstantPtr integers(WeightFormat format, Dims dims, Weights rows, const BlockCodes& codes) {
   const int64_t columns = codes.shape.columns, row = format.row_elements(columns);
   if (format.in_planes()) dims.back() = row;

@@ -114,7 +114,7 @@ bool patch_bytes(const Geometry& g, bool packs, int64_t threads, int64_t copies,
          checked_mul<int64_t>(*bytes, sizeof(float), bytes);
 }
 
-// Of any instruction set; filters of few columns, and constant ones on others, are not packed in runs.
+// The workspace suffices on any instruction set. Runs pack filters, but for constant ones of few columns.
 Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Geometry g = window_geometry<ConvAttrs>(call);
   if (has_narrow_filters(call)) return narrow_filters_bytes(g, threads, planned_copies(g, threads), bytes);

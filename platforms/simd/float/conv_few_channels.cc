@@ -96,7 +96,7 @@ bool share_narrow_conv(NarrowConv* n, int64_t threads) {
          narrow_scratch_bytes(n->g, n->boxes, 1, &n->scratch);
 }
 
-// Without addresses.
+// The call, without addresses.
 NarrowConv narrow_conv(const OpCall& call) {
   const auto& attrs = call.attrs<ConvAttrs>();
   NarrowConv n;

@@ -78,7 +78,7 @@ inline Status accept_dense(const OpCall& call) {
 // y[i] = table[x[i]], 256 entries; y may be x. In lut.cc.
 void look_up_bytes(const uint8_t* x, const uint8_t* table, uint8_t* y, size_t n);
 
-// Of dense int8 operands; in pool.cc.
+// MaxPool and Reduce of dense int8 operands (pool.cc).
 Status run_int8_max_pool(const OpCall& call, RunContext& context);
 Status run_int8_extreme(const OpCall& call, RunContext& context, const ReducePlan& plan, bool max);
 

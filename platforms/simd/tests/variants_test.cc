@@ -25,7 +25,7 @@ const VariantRow* row_of(const A& attrs, const std::vector<Tensor>& inputs) {
   return &simd::variant_rows()[static_cast<size_t>(needs.packing.parameters[0]) - 1];
 }
 
-// What a row computes of the calls below.
+// Runs the calls that a row takes with that row.
 class ForcedRow {
  public:
   explicit ForcedRow(const VariantRow& row) : row_(row) { EXPECT_TRUE(force_simd_variant(row.name)); }
