@@ -1,6 +1,6 @@
 # The libraries that scripts/deps.sh builds with this build's toolchain file, as imported targets:
 #   sinter_deps::flatbuffers, sinter_deps::xxhash (headers), sinter_deps::hwy, sinter_deps::pthreadpool,
-#   sinter_deps::xnnpack (with cpuinfo inside), sinter_deps::sodium, and sinter_deps::onednn where it was built.
+#   sinter_deps::xnnpack (with cpuinfo inside) and sinter_deps::sodium. A platform adds its own optional library.
 # SINTER_DEPS_PREFIX (cache or environment) names the folder of all targets' results; SINTER_DEPS_DIR becomes this target's.
 # SINTER_FLATC is the schema compiler of this machine.
 
@@ -113,9 +113,4 @@ endif()
 if(SINTER_XNNPACK)
   sinter_deps_renamed_archive(xnnpack xnnpack)
   target_link_libraries(sinter_deps::xnnpack INTERFACE m)
-endif()
-# A C++ library, whose exceptions and RTTI stay inside.
-if(SINTER_THREADS AND EXISTS "${SINTER_DEPS_DIR}/lib/libsinter_onednn.a")
-  sinter_deps_renamed_archive(onednn onednn)
-  target_link_libraries(sinter_deps::onednn INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
 endif()

@@ -29,16 +29,9 @@ usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
 
 # ---- sources -------------------------------------------------------------------------------------------------
 
-declare -A tarball=(
-  [flatbuffers]='flatbuffers_23.5.26+dfsg.orig.tar.xz'
-  [highway]='highway_1.3.0.orig.tar.gz'
-  [pthreadpool]='pthreadpool_0.0~git20240616.560c60d.orig.tar.xz'
-  [cpuinfo]='cpuinfo_0.0~git20250905.877328f.orig.tar.xz'
-  [fxdiv]='fxdiv_0.0~git20200417.b408327.orig.tar.xz'
-  [xnnpack]='xnnpack_0.0~git20241108.4ea82e5.orig.tar.xz'
-  [onednn]='onednn_3.7.2+ds.orig.tar.xz'
-  [libsodium]='libsodium_1.0.18.orig.tar.gz'
-)
+# A library's tarball is named by the library and its version: deps.sha256 lists each once.
+declare -A tarball
+while read -r _ file; do tarball[${file%%_*}]=$file; done <"$root/scripts/deps.sha256"
 
 want_sha() { awk -v f="$1" '$2 == f { print $1 }' "$root/scripts/deps.sha256"; }
 sha_ok() { [ "$(sha256sum <"$1" | cut -d' ' -f1)" = "$(want_sha "$2")" ]; }

@@ -4,7 +4,7 @@
     ops_doc.py            rewrites docs/ops.md
     ops_doc.py --check    exit code 1 if docs/ops.md is not what this would write
 
-The device's operations: rows and comments of ops.def, in its order, with the lists of the simd, xnnpack and onednn backends.
+The device's operations: rows and comments of ops.def, in its order, with the lists of the platforms.
 ONNX's operations: every rule of converter/import/lower/, with the first version of operator set, the
 device operations that the rule's functions name, the operands that must be constants, and what the rule itself refuses.
 """
@@ -151,10 +151,13 @@ def attributes(text):
 
 
 def backends():
-    simd = set(re.findall(r"^SINTER_SIMD_KERNEL\((\w+)\)", read("platforms/simd/kernels.def"), re.M))
-    xnnpack = set(re.findall(r"^SINTER_XNNPACK\((\w+),", read("platforms/xnnpack/operators.def"), re.M))
-    onednn = set(re.findall(r"^SINTER_ONEDNN\((\w+),", read("platforms/onednn/operators.def"), re.M))
-    return {"simd": simd, "xnnpack": xnnpack, "onednn": onednn}
+    """platform -> the operations that it lists in operators.def or kernels.def; devices are left out."""
+    found = {}
+    for name in re.findall(r"^SINTER_PLATFORM\((\w+),", read("platforms/platforms.def"), re.M):
+        lists = [p for p in (f"platforms/{name}/kernels.def", f"platforms/{name}/operators.def") if os.path.exists(os.path.join(ROOT, p))]
+        if lists and not name.startswith("cuda"):
+            found[name] = set(re.findall(r"^SINTER_\w+\((\w+)[,)]", read(lists[0]), re.M))
+    return found
 
 
 # ---- ONNX's operations
@@ -310,7 +313,7 @@ def document():
         out += [f"### {title[0].upper() + title[1:]}", "", "| name | id | meaning | in | out | attributes | on integers | also |",
                 "| --- | --- | --- | --- | --- | --- | --- | --- |"]
         for name, number, ins, outs, attrs, integers, meaning in rows:
-            also = ", ".join(b for b in ("simd", "xnnpack", "onednn") if name in fast[b])
+            also = ", ".join(b for b in fast if name in fast[b])
             out.append(f"| {name} | {number} | {cell(meaning)} | {ins} | {outs} | {attrs} | {integers} | {also} |")
         out.append("")
     newest = int(re.search(r"kNewestOpset = (\d+);", read("converter/import/read/reader.h")).group(1))

@@ -67,8 +67,8 @@ class GrowingBuffer {
 }  // namespace
 
 std::vector<KernelChoice> choose_kernels(const FileView& view, const std::vector<StepTime>& times) {
-  std::map<std::pair<uint32_t, uint32_t>, std::map<std::string, double>> by_step;
-  for (const StepTime& t : times) by_step[{t.program, t.step}][t.backend] = t.nanoseconds;
+  std::map<std::pair<uint32_t, uint32_t>, std::map<std::string, StepTime>> by_step;
+  for (const StepTime& t : times) by_step[{t.program, t.step}][t.backend] = t;
   std::vector<KernelChoice> choices;
   for (const auto& [key, known] : by_step) {
     const fb::StepPlan* plan = plan_of(view.profile(), key.first, key.second);
@@ -79,16 +79,13 @@ std::vector<KernelChoice> choose_kernels(const FileView& view, const std::vector
     // A control step is the session's own.
     if (candidates.size() < 2 || plan->device_workspaces() != nullptr || known.count(candidates[0]) == 0)
       continue;
-    KernelChoice choice{key.first,
-                        key.second,
-                        candidates[0],
-                        candidates[0],
-                        known.at(candidates[0]),
-                        known.at(candidates[0])};
+    KernelChoice choice{known.at(candidates[0]), known.at(candidates[0])};
     for (const std::string& name : candidates)
-      if (const auto at = known.find(name); at != known.end() && at->second < choice.chosen_ns)
-        choice.chosen = name, choice.chosen_ns = at->second;
-    if (choice.chosen_ns + std::max(kMinGain * choice.planned_ns, kMinGainNs) < choice.planned_ns)
+      if (const auto at = known.find(name);
+          at != known.end() && at->second.nanoseconds < choice.chosen.nanoseconds)
+        choice.chosen = at->second;
+    const double before = choice.planned.nanoseconds;
+    if (choice.chosen.nanoseconds + std::max(kMinGain * before, kMinGainNs) < before)
       choices.push_back(choice);
   }
   return choices;
@@ -106,18 +103,19 @@ std::vector<std::byte> with_choices(const LoadedModel& loaded, uint32_t profile,
   std::map<std::pair<size_t, std::string>, size_t> copies;  // by original and first candidate
   for (const KernelChoice& choice : choices) {
     const fb::Profile& changed = *fb::GetModel(buffer.data())->profiles()->Get(profile);
-    const fb::StepPlan* plan = plan_of(changed, choice.program, choice.step);
+    const fb::StepPlan* plan = plan_of(changed, choice.planned.program, choice.planned.step);
     std::vector<uint8_t> order(plan->candidates()->begin(), plan->candidates()->end());
     const auto chosen = std::find_if(order.begin(), order.end(), [&](uint8_t i) {
-      return changed.backends()->Get(i)->str() == choice.chosen;
+      return changed.backends()->Get(i)->str() == choice.chosen.backend;
     });
     if (chosen == order.end())
-      throw std::logic_error(fmt::format("'{}' is not a candidate of the step", choice.chosen));
+      throw std::logic_error(fmt::format("'{}' is not a candidate of the step", choice.chosen.backend));
     std::rotate(order.begin(), chosen, chosen + 1);
-    const size_t reference = buffer.place_of(detail::find_plan(changed, choice.program)->steps()->Data()) +
-                             sizeof(flatbuffers::uoffset_t) * choice.step;
+    const size_t reference =
+        buffer.place_of(detail::find_plan(changed, choice.planned.program)->steps()->Data()) +
+        sizeof(flatbuffers::uoffset_t) * choice.planned.step;
     const size_t original = buffer.place_of(plan);
-    const auto [at, fresh] = copies.emplace(std::pair(original, choice.chosen), 0);
+    const auto [at, fresh] = copies.emplace(std::pair(original, choice.chosen.backend), 0);
     if (fresh) at->second = buffer.copy_with_list(original, fb::StepPlan::VT_CANDIDATES, order);
     buffer.refer(reference, at->second);
   }

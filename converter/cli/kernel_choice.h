@@ -9,11 +9,9 @@
 
 namespace sinter::convert {
 
-// A step for which another backend than the first one planned is faster.
+// A step for which another backend than the first one planned is faster: its times on both.
 struct KernelChoice {
-  uint32_t program = 0, step = 0;
-  std::string planned, chosen;
-  double planned_ns = 0, chosen_ns = 0;
+  StepTime planned, chosen;
 };
 
 // Steps of which another candidate is faster by more than noise: by a twentieth of the planned one's time,

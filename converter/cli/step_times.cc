@@ -33,8 +33,10 @@ class TimedSession {
     };
     observer_.after = [](void* self, const StepInfo& info, const OpCall&) {
       auto& session = *static_cast<TimedSession*>(self);
-      if (session.backend_ == info.backend)
-        session.run_[{info.program, info.step}] += elapsed_seconds(session.start_);
+      const StepKey key{info.program, info.step};
+      if (session.backend_ != info.backend) return;
+      session.run_[key] += elapsed_seconds(session.start_);
+      if (info.kernel != nullptr) session.kernels_[key] = info.kernel;
     };
     host_.session().set_observer(&observer_);
   }
@@ -53,15 +55,21 @@ class TimedSession {
   }
   void append_to(std::vector<StepTime>* times) const {
     for (const auto& [key, seconds] : lowest_)
-      times->push_back({key.first, key.second, backend_, 1e9 * seconds});
+      times->push_back({key.first, key.second, backend_, 1e9 * seconds, kernel_of(key)});
   }
 
  private:
+  std::string kernel_of(const StepKey& key) const {
+    const auto at = kernels_.find(key);
+    return at == kernels_.end() ? "" : at->second;
+  }
+
   std::string backend_;
   HostSession host_;
   StepObserver observer_;
   Clock::time_point start_;
   std::map<StepKey, double> run_, lowest_;
+  std::map<StepKey, const char*> kernels_;
 };
 
 }  // namespace

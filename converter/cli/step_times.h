@@ -15,6 +15,7 @@ struct StepTime {
   uint32_t program = 0, step = 0;
   std::string backend;
   double nanoseconds = 0;
+  std::string kernel;  // the backend's, where it has several for the operation and the step was timed here
 };
 
 // Runs a shape set of the model on every backend of its profile that this program has, in turns, for about

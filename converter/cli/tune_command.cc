@@ -84,16 +84,25 @@ BothTimes compare_files(const LoadedModel& before, const LoadedModel& after, con
 
 nlohmann::json choices_json(const Model& model, const std::vector<KernelChoice>& choices) {
   nlohmann::json list = nlohmann::json::array();
-  for (const KernelChoice& c : choices)
-    list.push_back({{"program", c.program},
-                    {"step", c.step},
-                    {"op", model.step_op(c.step, c.program)},
-                    {"name", model.step_name(c.step, c.program)},
-                    {"planned", c.planned},
-                    {"planned_us", c.planned_ns / 1e3},
-                    {"chosen", c.chosen},
-                    {"chosen_us", c.chosen_ns / 1e3}});
+  for (const auto& [planned, chosen] : choices) {
+    list.push_back({{"program", planned.program},
+                    {"step", planned.step},
+                    {"op", model.step_op(planned.step, planned.program)},
+                    {"name", model.step_name(planned.step, planned.program)},
+                    {"planned", planned.backend},
+                    {"planned_us", planned.nanoseconds / 1e3},
+                    {"chosen", chosen.backend},
+                    {"chosen_us", chosen.nanoseconds / 1e3}});
+    if (!planned.kernel.empty()) list.back()["planned_kernel"] = planned.kernel;
+    if (!chosen.kernel.empty()) list.back()["chosen_kernel"] = chosen.kernel;
+  }
   return list;
+}
+
+// "simd (qs8_gemm_8x32_vnni) 12.3 us"
+std::string timed_kernel(const StepTime& t) {
+  return fmt::format("{}{} {:.1f} us", t.backend, t.kernel.empty() ? "" : fmt::format(" ({})", t.kernel),
+                     t.nanoseconds / 1e3);
 }
 
 void run_tune(const TuneArguments& a, Outcome& outcome) {
@@ -173,12 +182,13 @@ void run_tune(const TuneArguments& a, Outcome& outcome) {
   if (a.common.quiet) return;
   if (sets.size() > 1)
     print_text(fmt::format("shapes     all {} sets; run times are their sum\n", sets.size()));
-  for (const KernelChoice& c : choices)
-    print_text(
-        fmt::format("step {:>4}  {:<16} {} {:.1f} us instead of {} {:.1f} us  {}\n",
-                    sets.size() > 1 ? fmt::format("{}.{}", c.program, c.step) : fmt::format("{}", c.step),
-                    model.step_op(c.step, c.program), c.chosen, c.chosen_ns / 1e3, c.planned,
-                    c.planned_ns / 1e3, printable(model.step_name(c.step, c.program))));
+  for (const auto& [planned, chosen] : choices) {
+    const uint32_t program = planned.program, step = planned.step;
+    print_text(fmt::format("step {:>4}  {:<16} {} instead of {}  {}\n",
+                           sets.size() > 1 ? fmt::format("{}.{}", program, step) : fmt::format("{}", step),
+                           model.step_op(step, program), timed_kernel(chosen), timed_kernel(planned),
+                           printable(model.step_name(step, program))));
+  }
   print_text(fmt::format("changed    {} steps of profile {}\n", choices.size(), model.profile_name(profile)));
   if (both.before > 0 && !slower)
     print_text(fmt::format("run        {:.4f} ms, before {:.4f} ms\n", both.after, both.before));

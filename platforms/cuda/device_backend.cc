@@ -185,6 +185,12 @@ bool DeviceBackend::fuse(const PreparedStep& first, const PreparedStep& next) {
   return true;
 }
 
+const char* DeviceBackend::kernel_name(const PreparedStep& prepared) const {
+  const Action* a = static_cast<const Step*>(prepared.state)->actions;
+  while (a != nullptr && a->kind != Action::Kind::kLaunch) a = Lowering::next(a);
+  return a != nullptr ? cuda::kernel_name(a->kernel) : nullptr;
+}
+
 void DeviceBackend::release(PreparedStep& prepared) {
   auto* step = static_cast<Step*>(prepared.state);
   step->queue->drop(step);

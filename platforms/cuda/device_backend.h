@@ -20,6 +20,8 @@ class DeviceBackend : public Backend, public DeviceMemory {
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
   bool fuse(const PreparedStep& first, const PreparedStep& next) override;
   void release(PreparedStep& step) override;
+  // The kernel of the step's first launch.
+  const char* kernel_name(const PreparedStep& step) const override;
   DeviceMemory* memory() override { return this; }
   Status open_queue(const QueueMemory& memory, DeviceQueue** queue) override;
   void close_queue(DeviceQueue* queue) override;

@@ -783,6 +783,18 @@ class Tune(Case):
         cli.save_npz(self.path("equal.npz"), {n: np.ones(shape, np.float32) for n in "xy"})
         self.expect(0, "compare", model, out, "--inputs", self.path("equal.npz"))
 
+    def test_names_kernels(self):
+        """Steps that are planned for the reference kernels come back, with the names of the kernels that are faster."""
+        planned, tuned = self.path("highway.sinter"), self.path("highway.tuned.sinter")
+        self.expect(0, "convert", DIGITS, "-o", planned, "--backends", "simd")
+        lines = [f"0 {i} {name} {1000 if name == 'reference' else 2000}" for i, step in enumerate(self.steps(planned))
+                 for name in step.get("candidates", ())]
+        self.expect(0, "tune", planned, "--times", self.times("reference.txt", lines))
+        changed = json.loads(self.expect((0, 1), "tune", planned, "-o", tuned, "--seconds", "0.1", "--json").out)["changed"]
+        names = {c.get("chosen_kernel", "") for c in changed if c["op"] == "Conv"}
+        self.assertTrue(names and all(n.startswith("f32_conv_") for n in names), names)
+        self.assertFalse([c for c in changed if "planned_kernel" in c], "the reference kernels have no names")
+
     def test_noise_decides_nothing(self):
         i, c, _ = self.slower()
         lines = [f"0 {i} {c[0]} 100000", f"0 {i} {c[1]} 96000"]

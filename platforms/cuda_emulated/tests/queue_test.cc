@@ -70,7 +70,7 @@ TEST(CudaQueue, AllocatesNothingInARun) {
   EXPECT_TRUE(seen.nothing()) << seen.text();
 }
 
-// An observer sees every step by itself, with the same results.
+// An observer sees every step by itself, with its kernel, and the same results.
 TEST(CudaQueue, RunsStepsOneByOneForAnObserver) {
   FarModel b = copies(3);
   Running r(b, kOnDevice);
@@ -80,6 +80,8 @@ TEST(CudaQueue, RunsStepsOneByOneForAnObserver) {
   observer.context = &steps;
   observer.after = [](void* context, const StepInfo& info, const OpCall&) {
     EXPECT_STREQ(info.backend, "cuda-emulated");
+    const bool transfer = info.step == 0 || info.step == 4;
+    EXPECT_STREQ(info.kernel, transfer ? nullptr : "move");
     ++*static_cast<int*>(context);
   };
   r.session.set_observer(&observer);
