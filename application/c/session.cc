@@ -9,7 +9,7 @@
 namespace sinter::c {
 namespace {
 
-// As much of them as the caller's header has.
+// Writes as many of the numbers as the caller's header has.
 Status write_requirements(const Requirements& needs, size_t handle, sinter_requirements* out) {
   const size_t size = out->size;
   SINTER_RETURN_UNLESS(size >= sizeof(size_t) && size <= kMaxStructure,
@@ -33,7 +33,7 @@ Status write_requirements(const Requirements& needs, size_t handle, sinter_requi
   return ok_status();
 }
 
-// What the functions of sessions and of packed weights differ in.
+// The differences between the functions of sessions and of packed weights.
 struct OfSession {
   using Handle = sinter_session;
   static Result<Requirements> requirements(const Model& model, const SessionOptions& options) {
@@ -81,7 +81,7 @@ sinter_code requirements(const sinter_model* model, const sinter_session_options
   return result(status, error, model->model);
 }
 
-// A block for a handle and what it needs, and the options with which that is created.
+// A block for a handle and its memory, and the options with which the object is created.
 template <class Of>
 struct Taken {
   Converted call;
@@ -126,7 +126,7 @@ void observe(sinter_session* session);
 
 Status move(sinter_session** session, const sinter_session_options* options) {
   sinter_session& old = **session;
-  // Before a handle is placed there.
+  // The options are converted before a handle is placed there.
   sinter_session_options given;
   SINTER_RETURN_IF_ERROR(complete(options, &given));
   const auto address = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
