@@ -32,9 +32,7 @@ struct InsideRange {
   int64_t begin, end;
 };
 inline InsideRange inside_range(const Geometry& g) {
-  const int64_t reach = g.in[2] + g.pad[2] - (g.kernel[2] - 1) * g.dilation[2];  // such positions end here,
-                                                                                 // plus pad
-                                                                                 // plus pad
+  const int64_t reach = g.in[2] + g.pad[2] - (g.kernel[2] - 1) * g.dilation[2];  // their end, plus pad
   const int64_t begin = std::clamp<int64_t>(divide_up(g.pad[2], g.stride[2]), 0, g.out[2]);
   return {begin, std::clamp(reach <= 0 ? 0 : divide_up(reach, g.stride[2]), begin, g.out[2])};
 }

@@ -1,6 +1,6 @@
 // Up to eight rows by packed panels of eight columns, on 64-bit ARM, where four depths of neighbouring rows
-// are beside each other: one instruction loads four rows, whose lanes are the factors of 32 products. In
-// assembly, for eight rows take all 32 registers: v0 to v15 are sums, v16 to v23 rows, v24 to v31 the panel.
+// are beside each other: one instruction loads four rows, whose lanes are the factors of 32 products. It is
+// in assembly, because eight rows take all 32 registers: v0-v15 are sums, v16-v23 rows, v24-v31 the panel.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_FLOAT_GEMM_8X8_NEON_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -20,7 +20,7 @@ namespace HWY_NAMESPACE {
 constexpr int64_t kEightRows = 8;
 constexpr float kZeroSums[8] = {};
 
-// Steps are in bytes.
+// The operands of a block of rows. Steps are in bytes.
 struct BlockedRows {
   const float* a;  // [depth / 4, rounded up][rows][4]
   int64_t a_step;  // from four depths to the next four
@@ -35,7 +35,7 @@ struct BlockedRows {
   int64_t finish;  // bit 0: bounded from below, bit 1: from above, bit 2: added to y
 };
 
-// A row's registers of its two sums and of its four depths.
+// The lists of rows: registers of a row's two sums and of its four depths.
 #define SINTER_ROW_LIST1(op) op(0, 1, 16)
 #define SINTER_ROW_LIST2(op) SINTER_ROW_LIST1(op) op(2, 3, 17)
 #define SINTER_ROW_LIST3(op) SINTER_ROW_LIST2(op) op(4, 5, 18)
@@ -55,7 +55,7 @@ struct BlockedRows {
 #define SINTER_LOAD7 SINTER_FOUR_ROWS "ld1 {v20.4s-v22.4s}, [x9], %[step]\n\t"
 #define SINTER_LOAD8 SINTER_FOUR_ROWS "ld1 {v20.4s-v23.4s}, [x9], %[step]\n\t"
 #define SINTER_START(s0, s1, x) "ldp q" #s0 ", q" #s1 ", [%[start]]\n\t"
-// Lane `lane` of the row's register x, times that depth of the panel.
+// Multiplies lane `lane` of the row's register x by that depth of the panel.
 #define SINTER_MULTIPLY(s0, s1, b0, b1, x, lane)    \
   "fmla v" #s0 ".4s, v" #b0 ".4s, v" #x ".s[" #lane \
   "]\n\t"                                           \
@@ -116,7 +116,7 @@ HWY_INLINE void multiply_block(BlockedRows p) {
   SINTER_BLOCK_OF(8);
 }
 
-// One block of `rows` rows by all panels, of which there is one at least.
+// Computes one block of `rows` rows by all panels, of which there is one at least.
 static HWY_NOINLINE void multiply_block_of(int64_t rows, const BlockedRows& p) {
   switch (rows) {
 #define SINTER_CASE(n) \
@@ -134,7 +134,7 @@ static HWY_NOINLINE void multiply_block_of(int64_t rows, const BlockedRows& p) {
   }
 }
 
-// Rows of one of `blocks` blocks of `rows` rows, which differ by one row at most.
+// The rows of one of `blocks` blocks of `rows` rows, which differ by one row at most.
 struct RowBlock {
   int64_t first, count;
 };
