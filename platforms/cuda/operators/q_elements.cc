@@ -4,7 +4,7 @@
 namespace sinter::cuda {
 namespace {
 
-// The elements of y, and where they are in each view, which has y's dims or is broadcast to them.
+// Describes the elements of y and their places in each view, which has y's dims or is broadcast to them.
 Status fours_of(std::span<const TensorView* const> views, std::span<FoursSteps* const> steps, Fours* all) {
   Box box;
   SINTER_RETURN_IF_ERROR(box_of(views[0]->shape(), &box));
