@@ -1,4 +1,4 @@
-// What used each byte of a memory last. A word of 4 bytes has one entry while it is used as a whole, which
+// The last uses of each byte of a memory. A word of 4 bytes has one entry while it is used as a whole, which
 // most accesses do: an entry is four times as long as the word.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace sinter::cuda::emulator {
 struct ByteUses {
   static constexpr size_t kWord = 4;
 
-  Uses* words = nullptr;     // [bytes / 4], of words that are not split
-  Uses* bytes = nullptr;     // [bytes], of the bytes of words that are
+  Uses* words = nullptr;     // [bytes / 4], for words that are not split
+  Uses* bytes = nullptr;     // [bytes], for the bytes of words that are
   uint8_t* split = nullptr;  // [bytes / 4], 0 or 1
 
   // Calls `access`, a function of Uses& that returns a Meeting, for each entry of the bytes from `at` to
