@@ -27,7 +27,7 @@ struct Job {
   const emulator::HostKernel* kernel = nullptr;
   emulator::Grid grid;
   const std::vector<Job>* graph = nullptr;
-  StreamHandle other = nullptr;  // kWait: waits for the first `jobs` jobs of this stream
+  StreamHandle other = nullptr;  // kWait: until `other_jobs` of its jobs are done
   size_t other_jobs = 0;
   alignas(16) std::byte arguments[kMostArguments];
 };

@@ -12,7 +12,7 @@ struct Fours {
   uint32_t per = 1;  // 4 or 1
 };
 
-// An operand: where items are, and how far apart the elements of one.
+// An operand: the places of items, and the distance of an item's elements.
 struct FoursSteps {
   Steps items;
   int64_t along = 0;

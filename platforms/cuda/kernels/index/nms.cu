@@ -84,7 +84,7 @@ SINTER_KERNEL(nms_keep, NmsArguments) {
     keep_boxes<float>(a);
 }
 
-// counts: of the lines before each, and behind them, of all.
+// `counts` has the number of boxes of the lines before each line and, behind them, of all.
 SINTER_KERNEL(nms_write, NmsArguments) {
   const int64_t all = int64_t{a.lines} * a.limit;
   for (int64_t n = global_thread(); n < all; n += global_threads()) {

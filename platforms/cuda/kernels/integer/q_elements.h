@@ -8,7 +8,7 @@ namespace sinter::cuda {
 
 enum class PairFn : int32_t { kAdd, kMul, kPRelu };
 
-// y = fn(a, b) of int8 or int16; b is float32 for kPRelu.
+// Computes y = fn(a, b) of int8 or int16; b is float32 for kPRelu.
 struct QPairArguments {
   std::byte* y = nullptr;
   const std::byte *a = nullptr, *b = nullptr;
@@ -23,7 +23,7 @@ struct QPairArguments {
   IntegerResult result;
 };
 
-// y = (x - x_zero) * multiplier, between int8 and int16.
+// Computes y = (x - x_zero) * multiplier, between int8 and int16.
 struct QRequantizeArguments {
   std::byte* y = nullptr;
   const std::byte* x = nullptr;
@@ -34,7 +34,7 @@ struct QRequantizeArguments {
   IntegerResult result;
 };
 
-// y = table[x - the smallest x], x int8 or uint8, y of 1, 2 or 4 bytes.
+// Computes y = table[x - the smallest x] for x of int8 or uint8 and y of 1, 2 or 4 bytes.
 struct LutArguments {
   std::byte* y = nullptr;
   const std::byte *x = nullptr, *table = nullptr;
@@ -44,7 +44,7 @@ struct LutArguments {
   int32_t is_signed = 0, width = 1;
 };
 
-// y of int16, between the entries of a table of 2^k intervals.
+// Computes y of int16, between the entries of a table of 2^k intervals.
 struct QTableArguments {
   std::byte* y = nullptr;
   const std::byte *x = nullptr, *table = nullptr;
