@@ -62,9 +62,10 @@ struct DepthwiseRun {
 #define SINTER_TAP1(a, b, f0, g0, f1, g1, f2, g2, x0, x1, p) SINTER_PRODUCTS(a, b, f1, g1, x0, x1)
 #define SINTER_TAP2(a, b, f0, g0, f1, g1, f2, g2, x0, x1, p) SINTER_PRODUCTS(a, b, f2, g2, x0, x1)
 #define SINTER_BEGIN(a, b) "ldp q" #a ", q" #b ", [%[bias]]\n\t"
-#define SINTER_RAISE(a, b) "fmax v" #a ".4s, v" #a ".4s, v30.4s\n\tfmax v" #b ".4s, v" #b ".4s, v30.4s\n\t"
-#define SINTER_RAISE_AND_LOWER(a, b) \
-  SINTER_RAISE(a, b) "fmin v" #a ".4s, v" #a ".4s, v31.4s\n\tfmin v" #b ".4s, v" #b ".4s, v31.4s\n\t"
+#define SINTER_CLAMP_BELOW(a, b) \
+  "fmax v" #a ".4s, v" #a ".4s, v30.4s\n\tfmax v" #b ".4s, v" #b ".4s, v30.4s\n\t"
+#define SINTER_CLAMP(a, b) \
+  SINTER_CLAMP_BELOW(a, b) "fmin v" #a ".4s, v" #a ".4s, v31.4s\n\tfmin v" #b ".4s, v" #b ".4s, v31.4s\n\t"
 #define SINTER_STORE(a, b) "st1 {v" #a ".4s, v" #b ".4s}, [%[y]], %[out_pixel]\n\t"
 
 // With stride 1, a step takes a column of the input: the last one of the sums `o`, the middle one of `m` and
@@ -137,11 +138,11 @@ HWY_NOINLINE void run_depthwise_lines(const DepthwiseRun& r) {
   const float* filter = r.filter;
   float* y = r.y;
   int64_t count = r.lines;
-#define SINTER_CHOOSE(stride, n)                                                \
-  if constexpr (kStride == stride && kLines == n && kLowers)                    \
-    SINTER_RUN(SINTER_STRIDE##stride, SINTER_LINES##n, SINTER_RAISE_AND_LOWER); \
-  if constexpr (kStride == stride && kLines == n && !kLowers)                   \
-  SINTER_RUN(SINTER_STRIDE##stride, SINTER_LINES##n, SINTER_RAISE)
+#define SINTER_CHOOSE(stride, n)                                      \
+  if constexpr (kStride == stride && kLines == n && kLowers)          \
+    SINTER_RUN(SINTER_STRIDE##stride, SINTER_LINES##n, SINTER_CLAMP); \
+  if constexpr (kStride == stride && kLines == n && !kLowers)         \
+  SINTER_RUN(SINTER_STRIDE##stride, SINTER_LINES##n, SINTER_CLAMP_BELOW)
   SINTER_CHOOSE(1, 1);
   SINTER_CHOOSE(1, 2);
   SINTER_CHOOSE(1, 3);
@@ -159,8 +160,8 @@ HWY_NOINLINE void run_depthwise_lines(const DepthwiseRun& r) {
 #undef SINTER_END1
 #undef SINTER_STEP1
 #undef SINTER_STORE
-#undef SINTER_RAISE_AND_LOWER
-#undef SINTER_RAISE
+#undef SINTER_CLAMP
+#undef SINTER_CLAMP_BELOW
 #undef SINTER_BEGIN
 #undef SINTER_TAP2
 #undef SINTER_TAP1

@@ -73,9 +73,9 @@ struct RowsOfPanel {
 #define SINTER_ADD(s0, s1, lo, hi, p, before, step)                      \
   "ldp q28, q29, [%[addend]]\n\tadd %[addend], %[addend], %[y_step]\n\t" \
   "fadd v" #s0 ".4s, v" #s0 ".4s, v28.4s\n\tfadd v" #s1 ".4s, v" #s1 ".4s, v29.4s\n\t"
-#define SINTER_RAISE(s0, s1, lo, hi, p, before, step) \
+#define SINTER_CLAMP_BELOW(s0, s1, lo, hi, p, before, step) \
   "fmax v" #s0 ".4s, v" #s0 ".4s, v28.4s\n\tfmax v" #s1 ".4s, v" #s1 ".4s, v28.4s\n\t"
-#define SINTER_LOWER(s0, s1, lo, hi, p, before, step) \
+#define SINTER_CLAMP_ABOVE(s0, s1, lo, hi, p, before, step) \
   "fmin v" #s0 ".4s, v" #s0 ".4s, v29.4s\n\tfmin v" #s1 ".4s, v" #s1 ".4s, v29.4s\n\t"
 #define SINTER_STORE(s0, s1, lo, hi, p, before, step) "st1 {v" #s0 ".4s, v" #s1 ".4s}, [%[y]], %[y_step]\n\t"
 #define SINTER_TWO_DEPTHS "ld1 {v28.4s, v29.4s, v30.4s, v31.4s}, [x16], #64\n\t"
@@ -102,8 +102,8 @@ struct RowsOfPanel {
       "7:\n\ttbz x17, #0, 8f\n\tldp q28, q29, [x16]\n\t" SINTER_ROW_LIST##n(SINTER_LOAD1)                    \
       SINTER_ROW_LIST##n(SINTER_LANE0)                                                                        \
       "8:\n\tcbz %[finish], 11f\n\ttbz %[finish], #2, 9f\n\t" SINTER_ROW_LIST##n(SINTER_ADD)                  \
-      "9:\n\ttbz %[finish], #0, 10f\n\tld1r {v28.4s}, [%[low]]\n\t" SINTER_ROW_LIST##n(SINTER_RAISE)          \
-      "10:\n\ttbz %[finish], #1, 11f\n\tld1r {v29.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_LOWER)        \
+      "9:\n\ttbz %[finish], #0, 10f\n\tld1r {v28.4s}, [%[low]]\n\t" SINTER_ROW_LIST##n(SINTER_CLAMP_BELOW)          \
+      "10:\n\ttbz %[finish], #1, 11f\n\tld1r {v29.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_CLAMP_ABOVE)        \
       "11:\n\t" SINTER_ROW_LIST##n(SINTER_STORE) "subs %[blocks], %[blocks], #1\n\tb.ne 1b"                  \
       : [a] "+r"(p.a), [addend] "+r"(p.addend), [y] "+r"(p.y), [blocks] "+r"(blocks)                          \
       : [a_step] "r"(p.a_step), [b] "r"(p.b), [depth] "r"(p.depth), [rest] "r"(p.depth & 7),                  \
@@ -162,8 +162,8 @@ HWY_NOINLINE void multiply_panel(RowsOfPanel p, int64_t rows) {
 #undef SINTER_EIGHT_DEPTHS
 #undef SINTER_TWO_DEPTHS
 #undef SINTER_STORE
-#undef SINTER_LOWER
-#undef SINTER_RAISE
+#undef SINTER_CLAMP_ABOVE
+#undef SINTER_CLAMP_BELOW
 #undef SINTER_ADD
 #undef SINTER_LANE7
 #undef SINTER_LANE6

@@ -67,9 +67,9 @@ struct BlockedRows {
 #define SINTER_ADD(s0, s1, x)                          \
   "ldp q24, q25, [x13]\n\tadd x13, x13, %[y_step]\n\t" \
   "fadd v" #s0 ".4s, v" #s0 ".4s, v24.4s\n\tfadd v" #s1 ".4s, v" #s1 ".4s, v25.4s\n\t"
-#define SINTER_RAISE(s0, s1, x) \
+#define SINTER_CLAMP_BELOW(s0, s1, x) \
   "fmax v" #s0 ".4s, v" #s0 ".4s, v24.4s\n\tfmax v" #s1 ".4s, v" #s1 ".4s, v24.4s\n\t"
-#define SINTER_LOWER(s0, s1, x) \
+#define SINTER_CLAMP_ABOVE(s0, s1, x) \
   "fmin v" #s0 ".4s, v" #s0 ".4s, v25.4s\n\tfmin v" #s1 ".4s, v" #s1 ".4s, v25.4s\n\t"
 #define SINTER_STORE(s0, s1, x) "st1 {v" #s0 ".4s, v" #s1 ".4s}, [x12], %[y_step]\n\t"
 #define SINTER_FOUR_DEPTHS(n)                                                                        \
@@ -93,8 +93,8 @@ struct BlockedRows {
       SINTER_ROW_LIST##n(SINTER_LANE2)                                                                       \
       "7:\n\tadd %[b], %[b], %[b_skip]\n\tcbz %[finish], 10f\n\ttbz %[finish], #2, 8f\n\tmov x13, x12\n\t"      \
       SINTER_ROW_LIST##n(SINTER_ADD) "8:\n\ttbz %[finish], #0, 9f\n\tld1r {v24.4s}, [%[low]]\n\t"               \
-      SINTER_ROW_LIST##n(SINTER_RAISE)                                                                       \
-      "9:\n\ttbz %[finish], #1, 10f\n\tld1r {v25.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_LOWER)        \
+      SINTER_ROW_LIST##n(SINTER_CLAMP_BELOW)                                                                       \
+      "9:\n\ttbz %[finish], #1, 10f\n\tld1r {v25.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_CLAMP_ABOVE)        \
       "10:\n\t" SINTER_ROW_LIST##n(SINTER_STORE) "subs %[panels], %[panels], #1\n\tb.ne 1b"                   \
       : [b] "+r"(p.b), [y] "+r"(p.y), [start] "+r"(p.start), [panels] "+r"(p.panels)                         \
       : [a] "r"(p.a), [step] "r"(p.a_step - (n > 4 ? 64 : 0)), [depth] "r"(p.depth),                         \
@@ -146,8 +146,8 @@ HWY_INLINE RowBlock row_block(int64_t rows, int64_t blocks, int64_t i) {
 #undef SINTER_BLOCK_OF
 #undef SINTER_FOUR_DEPTHS
 #undef SINTER_STORE
-#undef SINTER_LOWER
-#undef SINTER_RAISE
+#undef SINTER_CLAMP_ABOVE
+#undef SINTER_CLAMP_BELOW
 #undef SINTER_ADD
 #undef SINTER_LANE3
 #undef SINTER_LANE2
