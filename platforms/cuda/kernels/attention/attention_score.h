@@ -7,7 +7,7 @@
 
 #include "platforms/cuda/grid/report_fault.h"
 #include "platforms/cuda/kernels/attention/attention.h"
-#include "platforms/cuda/kernels/product/finish.h"
+#include "platforms/cuda/kernels/product/epilogue.h"
 
 namespace sinter::cuda {
 

@@ -1,7 +1,7 @@
 // Element-wise programs in integers: all integers and bool, elements of any type that only move (as unsigned
 // integers of their width), and conversions from integers.
 #include "platforms/cuda/kernels/elements/element_program.h"
-#include "platforms/cuda/kernels/elements/four.h"
+#include "platforms/cuda/kernels/elements/thread_elements.h"
 #include "runtime/core/float_formats.h"
 
 namespace sinter::cuda {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "platforms/cuda/kernels/elements/elements.h"
-#include "platforms/cuda/kernels/elements/four.h"
 #include "platforms/cuda/kernels/elements/power.h"
+#include "platforms/cuda/kernels/elements/thread_elements.h"
 
 namespace sinter::cuda {
 

@@ -37,7 +37,7 @@ SINTER_DEVICE void store_item(std::byte* to, int64_t along, int count, const Fou
 
 // Calls f(item, the number of its elements) for the items of this thread.
 template <class F>
-SINTER_DEVICE void for_items(const Fours& all, F f) {
+SINTER_DEVICE void for_items(const VectorBox& all, F f) {
   for (int64_t n = global_thread(); n < all.box.size; n += global_threads()) {
     const auto item = static_cast<uint32_t>(n);
     const uint32_t rest = all.size - item * all.per;

@@ -1,7 +1,7 @@
 // Arguments of kernels/integer/q_elements.cu: integer operations, element by element.
 #pragma once
 
-#include "platforms/cuda/kernels/elements/fours.h"
+#include "platforms/cuda/kernels/elements/vector_box.h"
 #include "platforms/cuda/kernels/integer/integer_result.h"
 
 namespace sinter::cuda {
@@ -12,8 +12,8 @@ enum class PairFn : int32_t { kAdd, kMul, kPRelu };
 struct QPairArguments {
   std::byte* y = nullptr;
   const std::byte *a = nullptr, *b = nullptr;
-  Fours all;
-  FoursSteps y_steps, a_steps, b_steps;
+  VectorBox all;
+  VectorSteps y_steps, a_steps, b_steps;
   PairFn fn = PairFn::kAdd;
   int32_t width = 1;  // bytes of an element
   int32_t a_zero = 0, b_zero = 0;
@@ -27,8 +27,8 @@ struct QPairArguments {
 struct QRequantizeArguments {
   std::byte* y = nullptr;
   const std::byte* x = nullptr;
-  Fours all;
-  FoursSteps y_steps, x_steps;
+  VectorBox all;
+  VectorSteps y_steps, x_steps;
   int32_t x_width = 1, x_zero = 0;
   float multiplier = 0;
   IntegerResult result;
@@ -38,8 +38,8 @@ struct QRequantizeArguments {
 struct LutArguments {
   std::byte* y = nullptr;
   const std::byte *x = nullptr, *table = nullptr;
-  Fours all;
-  FoursSteps y_steps, x_steps;
+  VectorBox all;
+  VectorSteps y_steps, x_steps;
   int64_t table_step = 0;
   int32_t is_signed = 0, width = 1;
 };
@@ -48,8 +48,8 @@ struct LutArguments {
 struct QTableArguments {
   std::byte* y = nullptr;
   const std::byte *x = nullptr, *table = nullptr;
-  Fours all;
-  FoursSteps y_steps, x_steps;
+  VectorBox all;
+  VectorSteps y_steps, x_steps;
   int64_t table_step = 0;
   int32_t k = 8, low = 0, high = 0;
 };

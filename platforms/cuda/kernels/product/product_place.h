@@ -2,7 +2,7 @@
 #pragma once
 
 #include "platforms/cuda/kernels/index/expert_of_row.h"
-#include "platforms/cuda/kernels/product/finish.h"
+#include "platforms/cuda/kernels/product/epilogue.h"
 
 namespace sinter::cuda {
 

@@ -2,8 +2,8 @@
 #include "platforms/cuda/kernels/elements/element_types.h"
 #include "platforms/cuda/kernels/elements/saturate_as.h"
 #include "platforms/cuda/kernels/integer/requantize.h"
-#include "platforms/cuda/kernels/reduce/folds.h"
 #include "platforms/cuda/kernels/reduce/reduce.h"
+#include "platforms/cuda/kernels/reduce/reduce_functions.h"
 #include "platforms/cuda/kernels/reduce/team_folds.h"
 
 namespace sinter::cuda {

@@ -1,7 +1,7 @@
 // Depthwise convolutions: a thread sums 16 bytes of channels of four pixels next to each other, whose windows
 // overlap: elements of a line that several windows share are read once. For other types, and filters that
 // share a channel, a thread computes one sum.
-#include "platforms/cuda/kernels/product/finish.h"
+#include "platforms/cuda/kernels/product/epilogue.h"
 #include "platforms/cuda/kernels/window/depthwise.h"
 
 namespace sinter::cuda {

@@ -1,4 +1,4 @@
-// The end of a sum in kernels that accumulate: bias and bounds, in the type of the sum.
+// The epilogue of kernels that accumulate: bias and bounds, in the type of the sum.
 #pragma once
 
 #include "platforms/cuda/grid/grid.h"
