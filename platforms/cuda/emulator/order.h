@@ -14,7 +14,7 @@ struct Uses {
 };
 
 // The conflict of an access with another one that nothing orders, or null.
-using Meeting = const char*;
+using Conflict = const char*;
 inline constexpr char kReadBehindWrite[] = "is read without a barrier behind another thread's write",
                       kWrittenBehindWrite[] = "is written without a barrier behind another thread's write",
                       kWrittenBehindRead[] = "is written without a barrier behind another thread's read";
@@ -32,19 +32,19 @@ class Order {
   void meet_warp(int warp) { warps_[warp] = advance(); }
 
   // These are accesses of the thread that runs. An atomic access conflicts only with others.
-  Meeting read(Uses& uses) const {
+  Conflict read(Uses& uses) const {
     if (uses.written >= launch_ && unordered(uses.written)) return kReadBehindWrite;
     if (uses.read != mine_) uses.read = joined(uses.read);
     return nullptr;
   }
-  Meeting write(Uses& uses) const {
+  Conflict write(Uses& uses) const {
     if (uses.written >= launch_ && unordered(uses.written)) return kWrittenBehindWrite;
     if (uses.read >= launch_ && unordered(uses.read)) return kWrittenBehindRead;
     // An access that conflicts with an earlier read conflicts with this write as well.
     uses = {mine_, 0};
     return nullptr;
   }
-  Meeting change_atomically(Uses& uses) const {
+  Conflict change_atomically(Uses& uses) const {
     const bool in_launch = uses.written >= launch_;
     if (in_launch && (uses.written & kAtomic) == 0 && unordered(uses.written)) return kWrittenBehindWrite;
     if (uses.read >= launch_ && unordered(uses.read)) return kWrittenBehindRead;

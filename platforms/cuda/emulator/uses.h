@@ -17,21 +17,21 @@ struct ByteUses {
   Uses* bytes = nullptr;     // [bytes], for the bytes of words that are
   uint8_t* split = nullptr;  // [bytes / 4], 0 or 1
 
-  // Calls `access`, a function of Uses& that returns a Meeting, for each entry of the bytes from `at` to
+  // Calls `access`, a function of Uses& that returns a Conflict, for each entry of the bytes from `at` to
   // `end`, up to the first one that is not null, which it returns.
   template <class Access>
-  Meeting each(size_t at, size_t end, Access access) const {
+  Conflict each(size_t at, size_t end, Access access) const {
     while (at < end) {
       const size_t word = at / kWord, next = (word + 1) * kWord;
       const bool whole = at % kWord == 0 && next <= end;
       if (split[word] == 0 && whole) {
-        if (Meeting m = access(words[word])) return m;
+        if (Conflict m = access(words[word])) return m;
         at = next;
         continue;
       }
       if (split[word] == 0) part(word);
       for (const size_t stop = std::min(next, end); at < stop; ++at)
-        if (Meeting m = access(bytes[at])) return m;
+        if (Conflict m = access(bytes[at])) return m;
       if (whole) join(word);
     }
     return nullptr;
