@@ -22,7 +22,7 @@ enum class CallUse : uint8_t {
   kUnused,   // nothing: operands and attributes may be missing
 };
 
-// The packed form of a step's constants, and what it depends on. Steps for which one backend has the same
+// The packed form of a step's constants, and its parameters. Steps for which one backend has the same
 // packing (bytes, inputs, parameters), and whose inputs of `inputs` are the same constants, share the bytes.
 inline constexpr size_t kPackingParameters = 12;
 struct Packing {
@@ -36,7 +36,7 @@ struct Packing {
 struct StepNeeds {
   size_t prepared = 0;   // handles, tables: lives as long as the session; kBufferAlignment-aligned
   size_t workspace = 0;  // scratch during run, shared between steps; in the memory of the step's operands
-  // Bit i: run() does not read input i, a constant, because prepare() takes what it needs from it. A value
+  // Bit i: run() does not read input i, a constant, because prepare() takes its bytes. A value
   // that the session has made for this step only (a widened weight) need not stay then, and the operand has
   // no data in a run. Steps in a backend's own memory take all their constants in this way.
   uint32_t packed = 0;

@@ -1,7 +1,7 @@
 // Rows of unsigned integers of 2 to 8 bits.
 //
 // Integers of 2, 4 and 8 bits follow each other, low bits first, as the element types of these widths do.
-// Those of 3, 5, 6 and 7 bits are divided into planes of 4, 2 or 1 bits, which are rows of such integers
+// Others, of 3, 5, 6 and 7 bits, are divided into planes of 4, 2 or 1 bits, which are rows of such integers
 // themselves, the plane of the lowest bits first: 3 = 2 + 1, 5 = 4 + 1, 6 = 4 + 2, 7 = 4 + 2 + 1. Each plane
 // of a row takes whole bytes. A vector of bytes of a plane is then a vector of neighbouring integers' bits,
 // whatever the width.

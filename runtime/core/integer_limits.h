@@ -1,5 +1,5 @@
-// Limits of the integer operations (QAdd, QConv, ...): what the converter emits, what inference verifies and
-// what every kernel may rely on. docs/numerics.md gives the formulas.
+// Limits of the integer operations (QAdd, QConv, ...), which the converter keeps, inference verifies
+// and every kernel may rely on. docs/numerics.md gives the formulas.
 #pragma once
 
 #include <cstdint>

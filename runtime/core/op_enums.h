@@ -48,7 +48,7 @@ enum class LengthRule {
   kMeet = 0,  // equal: both are lengths of one axis
   kElements,  // equal: a new shape has as many elements
   kWithin,    // 0 to limit: a part of an axis
-  kPlanned,   // 0 to limit: what the plan has room for
+  kPlanned,   // 0 to limit: the room of the plan
   kPart,      // equal: the elements from a start on, `length` of them
   kUnfit,     // none: fails every run that comes to it
 };

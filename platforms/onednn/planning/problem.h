@@ -32,7 +32,7 @@ bool is_of_integers(Op op);
 // Fails with kUnsupported and the reason for a call that is left to others, by types, dims and attributes.
 Status problem_of(const OpCall& call, Problem* p);
 
-// Checks the data of small constants: float32 must hold exactly what the library computes in it.
+// Checks the data of small constants: float32 must hold the library's sums in it exactly.
 Status check_constants(const OpCall& call, const Problem& p);
 
 }  // namespace sinter::onednn

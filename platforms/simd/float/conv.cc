@@ -13,7 +13,7 @@ namespace sinter::simd {
 namespace {
 
 // Counts the floats of a thread's patches or lines; false on overflow. Lines of few channels have more room
-// than patches would take, up to a part of what the call reads and writes.
+// than patches would take, up to a part of the call's operands.
 bool slot_floats(const Geometry& g, int64_t threads, int64_t* floats) {
   *floats = 0;
   if (pointwise(g) || g.batch == 0) return true;

@@ -76,7 +76,7 @@ struct QBoxes {
     box.end[0] = box.begin[0] + 1;
     box.end[1] = std::min(box.begin[1] + out_lines, g.out[1]);
     box.end[2] = std::min(box.begin[2] + out_pixels, g.out[2]);
-    // The room is not more than what was measured.
+    // The room is not more than the measured one.
     if (!reach(g, 1, box.end[1] - box.begin[1], &box.lines)) box.lines = lines;
     if (!reach(g, 2, box.end[2] - box.begin[2], &box.line)) box.line = line;
     return box;

@@ -7,8 +7,8 @@
 // the largest input of each cell in a box. A cell whose inputs exceed its limit is widened: even and odd
 // depths are multiplied separately, as int16.
 //
-// For a few rows the choice would take longer than the products. x|x| are multiplied by weights that have
-// changed sign where x is negative: sums of two products are at most 2 * 128 * 127 then, unless a weight is
+// For a few rows the choice would take longer than the products. Sizes |x| are multiplied by weights that
+// have changed sign where x is negative: sums of two products are at most 2 * 128 * 127 unless a weight is
 // -128.
 //
 // Per-target header: included again for every instruction set.

@@ -24,7 +24,7 @@ using VU = hn::Vec<U>;
 //   Bits       the type of an element in memory
 //   load       a vector of elements
 //   load_some  the first n of them, fewer than a vector has, and zeros
-//   of_words   the elements in the low bits of 32-bit lanes; what the lanes have above them is ignored
+//   of_words   the elements in the low bits of 32-bit lanes; the bits above them are ignored
 
 struct Float32 {
   using Bits = float;
