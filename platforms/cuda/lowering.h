@@ -123,7 +123,7 @@ class Lowering {
   }
   Status fill(std::byte* to, size_t bytes, uint8_t value);
 
-  // The results.
+  // Return the results.
   size_t workspace_bytes() const { return align_up(workspace_used_, kBufferAlignment); }
   size_t prepared_bytes() const { return prepared_here_.used(); }
   size_t device_prepared_bytes() const { return device_here_.used(); }

@@ -10,7 +10,7 @@ struct RecurrentLayout {
   int64_t steps, batch, input, hidden, directions, gates;
   bool batch_first, first_is_reverse;
 
-  // The rows of X, of Y and of initial and final states.
+  // Return the rows of X, of Y and of initial and final states.
   int64_t x_row(int64_t t, int64_t b) const { return batch_first ? b * steps + t : t * batch + b; }
   int64_t y_row(int64_t t, int64_t d, int64_t b) const {
     return batch_first ? (b * steps + t) * directions + d : (t * directions + d) * batch + b;

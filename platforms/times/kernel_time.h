@@ -127,7 +127,7 @@ inline std::optional<double> listed_time(std::span<const KernelTime> rows, Cpu c
   return !time && call.op == Op::kQDepthwiseConv ? time_of(CallClass::kUsual) : time;
 }
 
-// The Platform::time of a platform that lists `kRows`.
+// Implements Platform::time for a platform that lists `kRows`.
 template <const auto& kRows>
 std::optional<double> time_by(Cpu cpu, const OpCall& call) {
   return listed_time(kRows, cpu, call);

@@ -97,7 +97,6 @@ class DeviceQueue {
   virtual Status upload(std::byte* to_device, const std::byte* from_host, size_t bytes) = 0;
   virtual Status download(std::byte* to_host, const std::byte* from_device, size_t bytes) = 0;
   virtual Status copy(std::byte* to, const std::byte* from, size_t bytes) = 0;  // on the device, disjoint
-                                                                                // overlap
   virtual Status zero(std::byte* at, size_t bytes) = 0;
   // Waits until all started work is done. Returns and clears the first error since the last call; steps after
   // a failed one may be skipped or compute anything within their operands.

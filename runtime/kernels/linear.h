@@ -100,7 +100,7 @@ class Direct {
   // The operands are x, weights, bias? -> y.
   Direct(const OpCall& call, double min, double max)
       : bias_(call.has_input(2) ? call.in(2).as<T>() : nullptr), y_(call.out(0).as<T>()), bounds_(min, max) {}
-  // The value of the padding around an image, and readers of rows and of a column.
+  // Return the value of the padding around an image, and readers of rows and of a column.
   T padding() const { return T(0); }
   Reader row_reader() const { return {}; }
   Reader column_reader(int64_t /*column*/) const { return {}; }

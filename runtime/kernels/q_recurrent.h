@@ -35,7 +35,7 @@ inline int32_t next_cell(int32_t forget, int32_t cell, int32_t in, int32_t candi
 inline int32_t cell_gate(int32_t cell) { return std::clamp<int32_t>((cell + 4) >> 3, -32768, 32767); }
 inline int32_t lstm_hidden(int32_t out, int32_t cell) { return (out * cell + (1 << 16)) >> 17; }
 
-// The hidden value of a Gru behind the reset gate, and the next one.
+// Return the hidden value of a Gru behind the reset gate, and the next one.
 inline int32_t reset_hidden(int32_t reset, int32_t hidden) { return (reset * hidden + (1 << 14)) >> 15; }
 inline int32_t gru_hidden(int32_t update, int32_t candidate, int32_t hidden) {
   const int32_t mixed = update * hidden + (((32768 - update) * candidate + 2) >> 2);

@@ -40,7 +40,7 @@ struct Layout {
   Activation activations[6];  // per_direction for the first direction, then for the second
 
   bool reverse(int64_t direction) const { return first_is_reverse || direction == 1; }
-  // The index of the first of a run of `input` (or hidden) elements.
+  // Return the index of the first of a run of `input` (or hidden) elements.
   int64_t x_row(int64_t t, int64_t b) const { return batch_first ? b * steps + t : t * batch + b; }
   int64_t y_row(int64_t t, int64_t d, int64_t b) const {
     return batch_first ? (b * steps + t) * directions + d : (t * directions + d) * batch + b;

@@ -29,7 +29,7 @@ class Int8Result {
       : zero_(static_cast<int32_t>(a.y_zero)),
         min_(static_cast<int32_t>(a.q_min)),
         max_(static_cast<int32_t>(a.q_max)) {}
-  // |v| <= 2^30.
+  // |v| is at most 2^30.
   int8_t operator()(int32_t v) const { return static_cast<int8_t>(std::clamp(v + zero_, min_, max_)); }
   // Clamping before rounding is the same: the bounds are integers.
   int8_t operator()(float v) const {

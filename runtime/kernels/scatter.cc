@@ -7,7 +7,7 @@
 namespace sinter {
 namespace {
 
-// The larger or smaller of two; NaN if either is NaN.
+// Returns the larger or smaller of two; NaN if either is NaN.
 template <class T>
 T larger(T a, T b) {
   return a != a || a > b ? a : b;

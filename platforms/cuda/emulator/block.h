@@ -33,7 +33,7 @@ void copy_async(int to, const void* from, int bytes);
 void commit_copies();
 void wait_for_copies(int under_way);
 
-// The two accesses of an atomic operation on device memory.
+// Make the two accesses of an atomic operation on device memory.
 void load_atomic(const void* at, void* value, size_t bytes);
 void store_atomic(void* at, const void* value, size_t bytes);
 

@@ -78,7 +78,7 @@ void pack_filters(const OpCall& call, std::span<std::byte> to) {
   });
 }
 
-// The sums of each product and output channel, in 64 bits.
+// Calls f with the sums of each product and output channel, in 64 bits.
 template <class A, class F>
 void for_terms(const OpCall& call, F&& f) {
   const bool wide = call.in(0).dtype == DType::kInt16;

@@ -50,7 +50,7 @@ void set_activations(const A& attrs, std::span<const RnnActivation> defaults, Re
   }
 }
 
-// The common part of the three operations; `gates` is the number of rows of W and R for a hidden unit.
+// Sets the operands of all three operations; `gates` is the number of rows of W and R for a hidden unit.
 template <class A>
 Status set_operands(Lowering& l, const A& attrs, int gates, std::span<const RnnActivation> defaults,
                     RecurrentArguments* a) {

@@ -125,7 +125,7 @@ Status run_connected_panels(const VariantStep& step, const OpCall& call, RunCont
 struct Matrices {
   int64_t rows, columns, depth, batch;
   bool transpose_a, transpose_b;
-  // The floats of scratch for one matrix of each side.
+  // Return the floats of scratch for one matrix of each side.
   int64_t a_copy() const { return transpose_a ? rows * depth : 0; }
 };
 Matrices matrices(const OpCall& call) {

@@ -192,7 +192,7 @@ struct PRelu {
     const VF v = hn::ConvertTo(DF(), difference);
     return nearest(hn::Mul(v, hn::IfNegativeThenElse(v, slope, multiplier)));  // below 2^22
   }
-  // A vector of bytes; slopes are `step` apart from part to part.
+  // Computes a vector of bytes; slopes are `step` apart from part to part.
   HWY_INLINE V8 operator()(const int8_t* x, const float* slopes, size_t step) const {
     const size_t lanes = hn::Lanes(D32());
     return result.bytes(part(x, slopes), part(x + lanes, slopes + step),

@@ -10,7 +10,6 @@ struct QPlan {
   QRuns runs;
   int64_t columns = 0;  // of one group
   bool bounded = true;  // products are bounded (maddubs-inl.h); the numbers for it are packed as well
-                        // weights
   int64_t x_zero = 0;
   ProductResult result;
   QBoxes boxes;

@@ -134,7 +134,7 @@ HWY_NOINLINE void rows_block(int64_t n, const RowElement* a, const int32_t* rows
   block_of<kVectors>(n, a, rows, panel, KeepSums{sums});
 }
 
-// The results of `n` rows, columns from `column` on, of which `valid` count.
+// Stores the results of `n` rows, columns from `column` on, of which `valid` count.
 template <class T>
 HWY_NOINLINE void finish(const QPacked& w, const int32_t* sums, const int32_t* row_sums, int64_t n,
                          int64_t column, int64_t valid, const ProductResult& result, const int64_t* y_rows) {

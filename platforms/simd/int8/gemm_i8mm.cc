@@ -233,7 +233,7 @@ template <int kPairs, Bounds kBounds>
   end.template store<kPairs>(sums, rows.y_rows + pair, y);
 }
 
-// The same for a panel with fewer columns.
+// Does the same for a panel with fewer columns.
 template <int kPairs, Bounds kBounds>
 void part_of_block(const PanelOf& from, const QPairRows& rows, int64_t pair, PairBytes<kBounds> end,
                    int8_t* y, int64_t columns) {

@@ -15,7 +15,6 @@ struct QPairRows {
   const std::byte* buffer = nullptr;
   const int32_t *pairs = nullptr, *runs = nullptr;
   const int64_t* y_rows = nullptr;  // the place of a pair's first row; the second is `next` behind it
-                                    // it
   int64_t next = 0, count = 0;
 };
 

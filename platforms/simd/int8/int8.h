@@ -32,7 +32,7 @@ ProductResult product_result(const OpCall& call, const A& a) {
           static_cast<float>(a.q_max - a.y_zero), call.out(0).data};
 }
 
-// The bounds of int8 results.
+// Return the bounds of int8 results.
 inline int8_t lowest(const ProductResult& r) {
   return static_cast<int8_t>(static_cast<int32_t>(r.low) + r.zero);
 }

@@ -216,7 +216,7 @@ struct FixedChunk {
         unit(hn::LoadU(F(), chunk + kFixedDigits * kVectors * lanes)) {}
 };
 
-// The sums of products with the two higher digits, in units of the second, and with the third, put together.
+// Returns the sums of products with the two higher digits, in units of the second, and with the third.
 template <int kBits>
 HWY_INLINE V sum_of_digits(VI higher, VI lowest) {
   const F d;
