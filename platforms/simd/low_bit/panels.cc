@@ -32,9 +32,9 @@ struct Floats {
   HWY_INLINE V first(VI v) const { return Format::of_words(hn::BitCast(U(), v)); }
   HWY_INLINE V second(VI v) const { return first(hn::ShiftRight<4>(v)); }
 };
-struct OfTable {
+struct TableNumbers {
   static constexpr bool kNarrow = true;
-  HWY_INLINE explicit OfTable(const LowBit& g) : numbers_(g.numbers) {}
+  HWY_INLINE explicit TableNumbers(const LowBit& g) : numbers_(g.numbers) {}
   HWY_INLINE V first(VI v) const { return numbers_.look_up(v); }
   HWY_INLINE V second(VI v) const { return numbers_.look_up(hn::ShiftRight<4>(v)); }
 
@@ -156,8 +156,9 @@ HWY_INLINE void widen_columns(const LowBit& g, int64_t column, int64_t k0, int64
 }
 
 void widen_panel(const LowBit& g, int64_t column, int64_t k0, int64_t k1, float* to) {
-  using Float4 = std::conditional_t<TableLanes::kFast, OfTable, Floats<SmallFloat<kFloat4E2M1Format>, 4>>;
-  if (g.format.has_table()) return widen_columns<OfTable>(g, column, k0, k1, to);
+  using Float4 =
+      std::conditional_t<TableLanes::kFast, TableNumbers, Floats<SmallFloat<kFloat4E2M1Format>, 4>>;
+  if (g.format.has_table()) return widen_columns<TableNumbers>(g, column, k0, k1, to);
   if (g.format.type == DType::kFloat4E2M1) return widen_columns<Float4>(g, column, k0, k1, to);
   if (!g.format.is_integer())
     return for_float8(g.format.type, [&](auto format) {
