@@ -25,8 +25,8 @@ struct OpenOptions {
   // The kernels that verify the steps' types and shapes and compute the steps that no backend accepts:
   // reference_kernels(), or a table with only the kernels that the application's models need.
   KernelTable kernels;
-  // False: the storage is trusted. The structure is always verified. It has no effect with a public_key, nor
-  // in a sealed build (SINTER_SEALED), which checks digests but not the structure.
+  // False: the storage is trusted, but the structure is verified. This has no effect with a public_key, nor
+  // in a sealed build (SINTER_SEALED), which checks digests and does not verify the structure.
   bool check_digests = true;
   // True: the file is in memory that cannot change (flash, ROM), and its FlatBuffer is read in place instead
   // of copied.

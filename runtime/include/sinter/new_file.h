@@ -20,7 +20,7 @@
 
 namespace sinter {
 
-// A NewFile takes 24 KiB of the stack. Errors are kInvalidArgument; `a` is the system's error number, or 0.
+// A NewFile is 24 KiB, too large for small stacks. Errors are kInvalidArgument with the system's number or 0.
 class NewFile {
  public:
   enum class Kept {
