@@ -20,7 +20,7 @@
 
 namespace sinter {
 
-// A NewFile is 24 KiB, too large for small stacks. Errors are kInvalidArgument with the system's number or 0.
+// A NewFile has 24 KiB: not for small stacks. Errors are kInvalidArgument; `a` is the system's number, or 0.
 class NewFile {
  public:
   enum class Kept {
