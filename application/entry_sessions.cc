@@ -17,7 +17,7 @@ bool add(size_t bytes, size_t* sum) {
   return true;
 }
 
-// Device memory: each session has blocks of its own.
+// Adds up device memory: each session has blocks of its own.
 Status add_devices(const Requirements& one, Requirements* all) {
   for (const DeviceRequirements& device : one.on_devices()) {
     uint32_t d = 0;
@@ -35,7 +35,7 @@ Status add_devices(const Requirements& one, Requirements* all) {
   return ok_status();
 }
 
-// Those that the options name.
+// Returns the shape sets that the options name.
 uint32_t entries_of(const Model& model, const SessionOptions& options) {
   return options.entry == kEveryEntry ? model.entry_count() : 1;
 }
@@ -147,7 +147,7 @@ Status EntrySessions::move_from(EntrySessions& old, const Model& model, const Re
     destroy();
     return invalid("a session keeps its profile and its entry when it is moved; give those that it has");
   }
-  // At the same places in both: one profile has one arrangement of its states.
+  // One profile has one arrangement of its states, so they are at the same places in both.
   const std::span<std::byte> from = old.state_->memory(), to = state_->memory();
   if (!from.empty()) std::memcpy(to.data(), from.data(), std::min(from.size(), to.size()));
   entry_ = old.entry_;

@@ -11,7 +11,7 @@
 
 namespace sinter {
 
-// Null where there is not so much. At least a byte, so that null always means a failure.
+// Returns null if the heap has not that much. It takes at least a byte, so that null always means a failure.
 inline std::byte* allocate_aligned(size_t bytes) {
   const size_t whole = align_up(bytes > 0 ? bytes : 1, kBufferAlignment);
   if (whole < bytes) return nullptr;

@@ -14,10 +14,10 @@ Status put(void* file, std::span<const std::byte> bytes) { return static_cast<Ne
 struct Paths {
   const char* from;
   const char* to;
-  const char* at;  // the one that an error is about
+  const char* at;  // the path that an error is about
 };
 
-// Whether sessions of all shape sets are created from the file, where constants may be missing.
+// Returns an error unless sessions of all shape sets can be created from the file, which may lack constants.
 Status check_sessions(const detail::SharedModel& model, SessionOptions with) {
   with.packed_weights = &model.packed;
   with.packed_in_file = packed_in_file();

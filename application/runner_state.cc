@@ -16,8 +16,8 @@ void put_dims(Text& out, std::span<const int64_t> dims) {
   out.put("]");
 }
 
-// Bytes for the inputs that can move along when a Runner goes on with another shape set: those with the same
-// shape in two sets. The sets have one arena between them, where such inputs are at other places.
+// Returns the bytes of the inputs that can move along when a Runner goes on with another shape set: inputs
+// with the same shape in two sets, whose places differ in the arena that the sets share.
 size_t most_moving_bytes(const Model& model) {
   size_t most = 0;
   for (uint32_t e = 0; e < model.entry_count(); ++e) {
@@ -36,7 +36,7 @@ size_t most_moving_bytes(const Model& model) {
   }
   return most;
 }
-// Of an input: "[1,1..128]".
+// Writes the ranges of an input: "[1,1..128]".
 void put_ranges(Text& out, const Model& model, uint32_t input, uint32_t entry) {
   out.put("[");
   for (size_t i = 0; i < model.input(input, entry).dims.size(); ++i) {
@@ -101,7 +101,7 @@ bool Runner::State::fits(uint32_t other, uint32_t i, std::span<const int64_t> di
     int64_t room[kMaxRank];
     const std::span<const int64_t> wanted = j == i ? dims : shape_of(j, room);
     if (!of.takes({there.name, wanted}, other)) return false;
-    // What was set moves along as it is in memory.
+    // The value of an input that was set moves along as it is in memory.
     if (j != i && !std::equal(here.dims.begin(), here.dims.end(), there.dims.begin(), there.dims.end()))
       return false;
   }
@@ -116,7 +116,7 @@ std::span<const int64_t> Runner::State::shape_of(uint32_t i, int64_t* room) cons
 
 void Runner::State::switch_to(uint32_t other, uint32_t replaced) {
   Session &from = session(), &to = sessions.of(other);
-  // All are read before any is written: their places in the arena overlap.
+  // All inputs are read before any is written: their places in the arena overlap.
   for (const bool writes : {false, true}) {
     std::byte* kept = moving.span().data();
     for (uint32_t j = 0; j < model().input_count(entry()); ++j) {
@@ -126,7 +126,7 @@ void Runner::State::switch_to(uint32_t other, uint32_t replaced) {
       if (bytes > 0) std::memcpy(writes ? input.data : kept, writes ? kept : input.data, bytes);
       kept += bytes;
       int64_t room[kMaxRank];
-      if (writes) (void)to.set_shape(j, shape_of(j, room));  // which fits() has found to be possible
+      if (writes) (void)to.set_shape(j, shape_of(j, room));  // fits() has found this to be possible
     }
   }
   sessions.use(other);

@@ -1,4 +1,4 @@
-// What a Runner holds: the model, which Runners share, the sessions of its shape sets, and its error.
+// The state of a Runner: the model, which Runners share, the sessions of its shape sets, and its error.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ struct SharedModel {
   Model model;
   PackedWeights packed;
 
-  // Of a file in memory; maps a file and opens it.
+  // Opens a file in memory; the other function maps a file and opens it.
   Status open(std::span<const std::byte> file, const RunnerOptions& options);
   Status open(const char* path, const RunnerOptions& options);
   Status pack(const SessionOptions& options);
@@ -55,7 +55,7 @@ struct SharedModel {
 };
 
 // The options that sessions and packed weights have in common. `pool`, a pool of its own if the caller has
-// not given one and wants several threads, outlives what is created with the result.
+// not given one and wants several threads, outlives all objects that are created with the result.
 Status session_options(const RunnerOptions& options, std::unique_ptr<PthreadPool>* pool,
                        SessionOptions* result);
 
@@ -69,11 +69,11 @@ struct Runner::State {
 
   detail::SharedModel* shared = nullptr;
   std::unique_ptr<PthreadPool> own_pool;
-  detail::Memory memory;  // of the sessions
+  detail::Memory memory;  // for the sessions
   detail::Memory moving;  // for inputs that move along to another shape set
   EntrySessions sessions;
   Session none;
-  std::unique_ptr<bool[]> given;  // by input of the current entry: set since the last run
+  std::unique_ptr<bool[]> given;  // by input of the current entry: true if set since the last run
   Code code = Code::kOk;
   char text[kErrorText] = "";
 
@@ -93,20 +93,20 @@ struct Runner::State {
     model().format(status, out.rest());
     return false;
   }
-  // "the model does not have an input 'imag'; its inputs are 'image', 'mask'".
+  // Fails with "the model does not have an input 'imag'; its inputs are 'image', 'mask'".
   void fail_name(const char* kind, const char* name, bool input);
-  // "input 'image' is float32[1,28,28], 784 elements, but 100 were given or asked for".
+  // Fails with "input 'image' is float32[1,28,28], 784 elements, but 100 were given or asked for".
   void fail_values(const char* kind, const char* name, const TensorView& view, std::span<const int64_t> dims,
                    size_t width, size_t given, size_t has, bool typed);
   // "no shape set of the file has input 'x' as [2,3]; it has 'x' [1,3], 'y' [1]; 'x' [4,3], 'y' [4]".
   void fail_shape(const char* name, std::span<const int64_t> dims);
-  // Whether another entry has these dims for input i, and the current entry's for the others that are given.
+  // Returns whether another entry has these dims for input i, and the current entry's for other given inputs.
   bool fits(uint32_t other, uint32_t i, std::span<const int64_t> dims) const;
-  // That input i of the current entry has in the next run; `room`: kMaxRank numbers.
+  // Returns the shape of input i of the current entry in the next run; `room` has kMaxRank numbers.
   std::span<const int64_t> shape_of(uint32_t i, int64_t* room) const;
   void switch_to(uint32_t other, uint32_t replaced);
   void forget_given() { std::fill_n(given.get(), model().input_count(entry()), false); }
-  // Takes threads and memory; `packs`: the model's packed weights as well, for all its Runners.
+  // Takes threads and memory. With `packs`, packs the model's weights for all its Runners as well.
   Status create(const RunnerOptions& options, bool packs);
 };
 

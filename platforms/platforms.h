@@ -1,4 +1,4 @@
-// The planning sides of all platforms, those among them whose device side this build lacks.
+// The planning sides of all platforms, including those whose device side this build lacks.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace sinter {
 
-// Best first: the order of platforms.def.
+// Returns them best first, in the order of platforms.def.
 std::span<const Platform* const> all_platforms();
 
 }  // namespace sinter

@@ -7,7 +7,7 @@ import re
 import sys
 import textwrap
 
-# Options that take more than the flag does: docs/python.md.
+# Options that take more than the flag does (docs/python.md).
 WIDER = {"calibrate": "Samples", "evaluate": "Samples"}
 BASES = {"INT": ("int", "Ints"), "FLOAT": ("float", "Floats")}
 HEAD = '''"""The options of convert(): the flags of `sinter convert`. Written by make_options.py."""
@@ -19,7 +19,7 @@ import numpy as np
 
 Sample = Mapping[str, np.ndarray[Any, Any]] | np.ndarray[Any, Any]
 Text = str | int | float | os.PathLike[str]
-# Of flags that can be repeated.
+# The type of flags that can be repeated.
 Texts = Text | Sequence[Text] | Mapping[str, Any]
 Ints = int | Sequence[int]
 Floats = float | Sequence[float]

@@ -1,4 +1,4 @@
-// The handles of the C API, and what its functions share.
+// The handles of the C API, and functions that all of its files use.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ static_assert(SINTER_BOOL == static_cast<int>(DType::kBool) &&
 
 inline const Status kNull = invalid("a required argument is NULL");
 
-// The application's threads.
+// A pool of the application's threads.
 class OwnPool final : public ThreadPool {
  public:
   void set(const sinter_own_pool& own) { own_ = own; }
@@ -67,9 +67,9 @@ inline sinter_code result(const Status& status, sinter_error* error, const Model
   return static_cast<sinter_code>(status.code);
 }
 
-constexpr size_t kMaxStructure = 4096;  // bytes that a structure of any version has
+constexpr size_t kMaxStructure = 4096;  // no version's structure is larger
 
-// The caller's options with the defaults for what its header did not have.
+// Returns the caller's options, with the defaults for options that its header did not have.
 template <class Options>
 Status complete(const Options* given, Options* options) {
   *options = {};
@@ -84,7 +84,7 @@ Status complete(const Options* given, Options* options) {
 constexpr size_t handle_bytes(size_t size) { return align_up(size, kBufferAlignment); }
 constexpr size_t kModelHandle = handle_bytes(sizeof(sinter_model));
 
-// A block for a handle and what it needs: the caller's or from the heap.
+// Takes a block for a handle and its memory: the caller's or one from the heap.
 inline Status take_block(void* given, size_t given_bytes, size_t bytes, std::byte** block) {
   if (given != nullptr) {
     SINTER_RETURN_UNLESS(given_bytes >= bytes,
@@ -136,7 +136,7 @@ struct sinter_session {
   sinter::StepObserver step_observer;
   bool on_heap = false;
 
-  // Of the shape set in use.
+  // Returns the session of the shape set in use.
   sinter::Session& session() const { return sessions.current(); }
   uint32_t entry() const { return sessions.entry(); }
 };

@@ -46,7 +46,7 @@ Status open_file(const char* path, const sinter_open_options& options, sinter_mo
   return open_model(map->bytes(), &*map, options, model);
 }
 
-// "PATH: sentence".
+// Writes "PATH: sentence".
 sinter_code result_of(const char* path, const Status& status, sinter_error* error) {
   if (error != nullptr && !status.ok()) {
     error->code = static_cast<int32_t>(status.code);

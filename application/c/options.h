@@ -1,4 +1,4 @@
-// sinter_session_options as the C++ options.
+// The conversion of sinter_session_options to the C++ options.
 #pragma once
 
 #include "application/c/handles.h"
@@ -7,7 +7,7 @@ namespace sinter::c {
 
 inline constexpr size_t kMaxBackends = 16;
 
-// SessionOptions and what they refer to, for one call.
+// SessionOptions and the objects that they refer to, for one call.
 struct Converted {
   sinter_session_options given = {};
   SessionOptions options;

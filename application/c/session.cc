@@ -9,7 +9,7 @@
 namespace sinter::c {
 namespace {
 
-// As much of them as the caller's header has.
+// Writes as many of the numbers as the caller's header has.
 Status write_requirements(const Requirements& needs, size_t handle, sinter_requirements* out) {
   const size_t size = out->size;
   SINTER_RETURN_UNLESS(size >= sizeof(size_t) && size <= kMaxStructure,
@@ -33,8 +33,8 @@ Status write_requirements(const Requirements& needs, size_t handle, sinter_requi
   return ok_status();
 }
 
-// What the functions of sessions and of packed weights differ in.
-struct OfSession {
+// The differences between the functions of sessions and of packed weights.
+struct SessionTraits {
   using Handle = sinter_session;
   static Result<Requirements> requirements(const Model& model, const SessionOptions& options) {
     return EntrySessions::requirements(model, options);
@@ -50,7 +50,7 @@ struct OfSession {
     return handle->sessions.create(model, needs, memory, options);
   }
 };
-struct OfPacked {
+struct PackedTraits {
   using Handle = sinter_packed_weights;
   static Result<Requirements> requirements(const Model& model, const SessionOptions& options) {
     return PackedWeights::requirements(model, options);
@@ -64,10 +64,10 @@ struct OfPacked {
     return ok_status();
   }
 };
-template <class Of>
-constexpr size_t kHandle = handle_bytes(sizeof(typename Of::Handle));
+template <class Traits>
+constexpr size_t kHandle = handle_bytes(sizeof(typename Traits::Handle));
 
-template <class Of>
+template <class Traits>
 sinter_code requirements(const sinter_model* model, const sinter_session_options* options,
                          sinter_requirements* needs, sinter_error* error) {
   if (model == nullptr || needs == nullptr) return result(kNull, error);
@@ -75,45 +75,45 @@ sinter_code requirements(const sinter_model* model, const sinter_session_options
   Status status = call.convert(model->model, options);
   if (status.ok()) {
     call.reports = call.given.on_fallback != nullptr;
-    const Result<Requirements> found = Of::requirements(model->model, call.options);
-    status = found.ok() ? write_requirements(*found, kHandle<Of>, needs) : found.status();
+    const Result<Requirements> found = Traits::requirements(model->model, call.options);
+    status = found.ok() ? write_requirements(*found, kHandle<Traits>, needs) : found.status();
   }
   return result(status, error, model->model);
 }
 
-// A block for a handle and what it needs, and the options with which that is created.
-template <class Of>
+// A block for a handle and its memory, and the options with which the object is created.
+template <class Traits>
 struct Taken {
   Converted call;
   Requirements needs;
-  typename Of::Handle* handle = nullptr;
+  typename Traits::Handle* handle = nullptr;
   std::span<std::byte> memory;
 
   Status take(const Model& model, const sinter_session_options* options) {
     SINTER_RETURN_IF_ERROR(call.convert(model, options));
-    const Result<Requirements> found = Of::requirements(model, call.options);
+    const Result<Requirements> found = Traits::requirements(model, call.options);
     SINTER_RETURN_IF_ERROR(found.status());
     needs = *found;
     std::byte* block = nullptr;
     SINTER_RETURN_IF_ERROR(
-        take_block(call.given.memory, call.given.memory_bytes, kHandle<Of> + needs.bytes, &block));
-    handle = new (block) typename Of::Handle;
+        take_block(call.given.memory, call.given.memory_bytes, kHandle<Traits> + needs.bytes, &block));
+    handle = new (block) typename Traits::Handle;
     handle->on_heap = call.given.memory == nullptr;
-    Of::prepare(handle, model, &call);
+    Traits::prepare(handle, model, &call);
     call.reports = call.given.on_fallback != nullptr;  // once: measuring would report them as well
-    memory = {block + kHandle<Of>, needs.bytes};
+    memory = {block + kHandle<Traits>, needs.bytes};
     return ok_status();
   }
 };
 
-template <class Of>
+template <class Traits>
 sinter_code create(const sinter_model* model, const sinter_session_options* options,
-                   typename Of::Handle** out, sinter_error* error) {
+                   typename Traits::Handle** out, sinter_error* error) {
   if (model == nullptr || out == nullptr) return result(kNull, error);
-  Taken<Of> taken;
+  Taken<Traits> taken;
   Status status = taken.take(model->model, options);
   if (status.ok()) {
-    status = Of::create(taken.handle, model->model, taken.needs, taken.memory, taken.call.options);
+    status = Traits::create(taken.handle, model->model, taken.needs, taken.memory, taken.call.options);
     if (status.ok())
       *out = taken.handle;
     else
@@ -126,7 +126,7 @@ void observe(sinter_session* session);
 
 Status move(sinter_session** session, const sinter_session_options* options) {
   sinter_session& old = **session;
-  // Before a handle is placed there.
+  // The options are converted before a handle is placed there.
   sinter_session_options given;
   SINTER_RETURN_IF_ERROR(complete(options, &given));
   const auto address = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
@@ -135,7 +135,7 @@ Status move(sinter_session** session, const sinter_session_options* options) {
                            address(given.memory) >= address(block.data()) + block.size() ||
                            address(&old) >= address(given.memory) + given.memory_bytes,
                        invalid("the new memory overlaps the session's; give separate memory"));
-  Taken<OfSession> taken;
+  Taken<SessionTraits> taken;
   SINTER_RETURN_IF_ERROR(taken.take(old.model, options));
   sinter_session* handle = taken.handle;
   if (const Status status =
@@ -259,11 +259,11 @@ int32_t sinter_pool_threads(const sinter_pool* pool) {
 
 sinter_code sinter_session_requirements(const sinter_model* model, const sinter_session_options* options,
                                         sinter_requirements* needs, sinter_error* error) {
-  return requirements<OfSession>(model, options, needs, error);
+  return requirements<SessionTraits>(model, options, needs, error);
 }
 sinter_code sinter_session_create(const sinter_model* model, const sinter_session_options* options,
                                   sinter_session** session, sinter_error* error) {
-  return create<OfSession>(model, options, session, error);
+  return create<SessionTraits>(model, options, session, error);
 }
 void sinter_session_destroy(sinter_session* session) { destroy(session); }
 sinter_code sinter_session_move(sinter_session** session, const sinter_session_options* options,
@@ -284,11 +284,11 @@ uint32_t sinter_session_entry(const sinter_session* session) {
 
 sinter_code sinter_packed_requirements(const sinter_model* model, const sinter_session_options* options,
                                        sinter_requirements* needs, sinter_error* error) {
-  return requirements<OfPacked>(model, options, needs, error);
+  return requirements<PackedTraits>(model, options, needs, error);
 }
 sinter_code sinter_packed_create(const sinter_model* model, const sinter_session_options* options,
                                  sinter_packed_weights** packed, sinter_error* error) {
-  return create<OfPacked>(model, options, packed, error);
+  return create<PackedTraits>(model, options, packed, error);
 }
 void sinter_packed_destroy(sinter_packed_weights* packed) { destroy(packed); }
 sinter_code sinter_pack_file(const char* from, const char* to, uint32_t* count, sinter_error* error) {

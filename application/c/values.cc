@@ -34,7 +34,7 @@ Status find_port(const sinter_session& session, Port port, const char* name, sin
   return port_at(session, port, i, tensor);
 }
 
-// An input or output for values of a type.
+// An input or output and the type of its values.
 struct TypedPort {
   uint32_t index = 0;
   sinter_tensor tensor;
@@ -47,7 +47,7 @@ struct TypedPort {
                          at(invalid("its type is %A but the values are %B", tensor.type, type)));
     return ok_status();
   }
-  // Whether `bytes` bytes are all of it.
+  // Returns an error unless `bytes` bytes are all of it.
   Status check_whole(size_t bytes) const {
     SINTER_RETURN_UNLESS(tensor.bytes == bytes,
                          at(invalid("it has %a bytes but the values have %b",

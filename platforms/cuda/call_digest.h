@@ -1,4 +1,4 @@
-// A digest of all that the packed constants of a call depend on besides the constants themselves: the
+// A digest of everything that the packed constants of a call depend on besides the constants themselves: the
 // operation, its attributes, and its operands' types, dims and strides.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace sinter::cuda {
 
-// 128 bits: two hashes after FNV-1a with different seeds. Collisions among the calls of a model are not
-// expected.
+// The digest has 128 bits: two FNV-1a hashes with different seeds. Collisions among the calls of a model are
+// not expected.
 class CallDigest {
  public:
   explicit CallDigest(const OpCall& call);

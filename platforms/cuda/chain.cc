@@ -15,7 +15,7 @@ struct Axes {
   int64_t inside[2 * kElementRank] = {};  // elements inside an axis
 };
 
-// Axes that the axes of both boxes are made of; false: there are none, or too many.
+// Finds axes of which the axes of both boxes are made; false if there are none, or too many.
 bool common_axes(const ElementBox& a, const ElementBox& b, Axes* axes) {
   const ElementBox* const boxes[] = {&a, &b};
   int at[2] = {0, 0};
@@ -42,7 +42,7 @@ bool common_axes(const ElementBox& a, const ElementBox& b, Axes* axes) {
   return axes->rank <= kElementRank;
 }
 
-// The operand's steps along the axes, of which its box's are made.
+// Sets the operand's steps along the axes of which its box's are made.
 bool spread(const ElementBox& box, const Axes& axes, ElementOperand* o) {
   int32_t steps[kElementRank] = {};
   int own = 0;
@@ -57,7 +57,7 @@ bool spread(const ElementBox& box, const Axes& axes, ElementOperand* o) {
   return true;
 }
 
-// ---- which operands are in each other's way
+// ---- operands that are in each other's way
 
 bool same_elements(const ElementOperand& a, const ElementOperand& b) {
   return a.data == b.data && a.width == b.width && std::memcmp(a.steps, b.steps, sizeof(a.steps)) == 0;
@@ -86,7 +86,7 @@ uint32_t written(const ElementArguments<T>& a) {
   return bits;
 }
 
-// Where one writes and the other reads or writes, threads meet only elements of their own.
+// If one writes and the other reads or writes, threads come only to elements of their own.
 template <class T>
 bool independent(const ElementArguments<T>& a, const ElementArguments<T>& b, const Axes& axes) {
   const uint32_t a_writes = written(a), b_writes = written(b);
@@ -101,7 +101,7 @@ bool independent(const ElementArguments<T>& a, const ElementArguments<T>& b, con
 
 // ---- instructions that take the value for an operand
 
-// `next` begins with the value that the chain has, if it loads operand `value` there or its first function
+// Makes `next` begin with the value of the chain, if it loads operand `value` there or its first function
 // reads it.
 template <class T>
 void take_value(ElementArguments<T>* next, uint32_t values) {
@@ -170,7 +170,7 @@ bool join(const ElementArguments<T>& first, const ElementArguments<T>& second, b
     result.data = nullptr;
   }
 
-  // Operands that only one of them reads, or both.
+  // The operands that only one of them reads, or both.
   uint8_t number[kElementOperands] = {};
   const uint32_t a_writes = written(a), b_writes = written(b);
   for (int k = 0; k < b.operand_count; ++k) {
@@ -236,7 +236,7 @@ Action ElementChain::action() const {
 
 namespace {
 
-// The kernel of a call that is one program of elements, and the program's number of elements.
+// Finds the kernel of a call that is one program of elements, and the program's number of elements.
 bool program_of(const OpCall& call, Kernel* kernel, int64_t* elements) {
   const auto function = operator_of(call.op);
   if (function == nullptr || call.outputs.size() != 1) return false;

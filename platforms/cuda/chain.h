@@ -1,6 +1,6 @@
-// Element-wise steps, one behind the other, as one launch: what is computed in between stays in registers.
+// Element-wise steps, one behind the other, as one launch: results in between stay in registers.
 //
-// A chain joins programs that were lowered for a step each, so operands have their final addresses, and
+// A chain joins programs that were lowered for a step each, so that operands have their final addresses, and
 // constants are on the device. Backend::fuse builds one from the steps' actions:
 //
 //   ElementChain chain;
@@ -21,16 +21,16 @@ constexpr bool is_element_kernel(Kernel k) {
 
 class ElementChain {
  public:
-  // False: the action is not a program of elements.
+  // Returns false if the action is not a program of elements.
   bool begin(const Action& first);
-  // Adds the action of the next step. False, and nothing is changed: it computes in another class of numbers
-  // or over another number of elements; writes where another element is still to be read, or reads what
-  // another element writes; or a program does not have room for both. `keep`: the last result of the chain is
-  // stored also if only `next` reads it. Without it, the caller ensures that nothing else
-  // reads that result.
+  // Adds the action of the next step. Returns false and changes nothing if it computes in another class of
+  // numbers or over another number of elements; if it writes where another element is still to be read, or
+  // reads another element's result; or if a program has no room for both. With `keep`, the last result of the
+  // chain is stored even if only `next` reads it. Without it, the caller ensures that nothing else reads that
+  // result.
   bool append(const Action& next, bool keep = true);
   int steps() const { return steps_; }
-  // The launch of all. Its arguments are part of this.
+  // Returns the launch of all of them, whose arguments are part of this object.
   Action action() const;
 
  private:
@@ -49,8 +49,8 @@ class ElementChain {
   ElementChain() : floats_() {}
 };
 
-// While a model is planned: whether `next`, which reads the result of `first`, is computed with it if their
-// places permit it.
+// Returns, while a model is planned, whether `next`, which reads the result of `first`, is computed with it
+// if their places permit it.
 bool chains(const OpCall& first, const OpCall& next);
 
 }  // namespace sinter::cuda

@@ -18,7 +18,7 @@ bool is_transfer(const OpCall& call) {
   return call.op == Op::kCopy && !call.in(0).constant && call.in(0).memory != call.out(0).memory;
 }
 
-// That the call's operands are where a step of the device has them.
+// Checks that the call's operands are in the memory in which a step of the device has them.
 Status check_places(const OpCall& call) {
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const TensorView& v = call.in(i);
@@ -40,7 +40,7 @@ Status lower(Lowering& l) {
   return ok_status();
 }
 
-// A dense copy of a view's elements.
+// Writes a dense copy of a view's elements.
 void gather(const TensorView& view, std::byte* to) {
   const size_t width = byte_width(view.dtype);
   int64_t at[kMaxRank] = {};
@@ -109,7 +109,7 @@ Status DeviceBackend::measure(const OpCall& call, int, StepNeeds* needs) {
   needs->scratch = l.scratch_bytes();
   for (size_t i = 0; i < call.inputs.size(); ++i)
     if (l.is_constant(i)) needs->packed |= 1u << i;
-  // All constants of the step, as it reads them.
+  // The packing has all constants of the step, as it reads them.
   needs->packing.bytes = align_up(l.device_prepared_bytes(), kBufferAlignment);
   needs->packing.inputs = needs->packed;
   needs->packing.parameters[0] = static_cast<int64_t>(call.op);
@@ -146,7 +146,7 @@ Status DeviceBackend::prepare(const OpCall& call, const Preparation& with, Prepa
     return queue.add(step);
   }
   (void)with.prepared.allocate(0, kBufferAlignment);
-  // Only its addresses: pack_on_device() has filled it.
+  // Only the addresses are needed: pack_on_device() has filled it.
   BumpArena constants({const_cast<std::byte*>(with.packed.data()), with.packed.size()});
   Lowering l(call, device_.facts(), queue.fault_place(), with.workspace, with.prepared, constants);
   SINTER_RETURN_IF_ERROR(lower(l));
@@ -169,7 +169,7 @@ Status DeviceBackend::prepare(const OpCall& call, const Preparation& with, Prepa
   return queue.add(step);
 }
 
-// Element-wise steps in a row become one launch.
+// Steps that follow each other element by element become one launch.
 bool DeviceBackend::fuse(const PreparedStep& first, const PreparedStep& next) {
   Step &head = *static_cast<Step*>(first.state), &step = *static_cast<Step*>(next.state);
   if (head.chain == nullptr || step.chain == nullptr || head.group != step.group) return false;

@@ -7,7 +7,7 @@
 
 namespace sinter::cuda {
 
-// Serves any number of sessions, each on a queue of its own.
+// It serves any number of sessions, each on a queue of its own.
 class DeviceBackend : public Backend, public DeviceMemory {
  public:
   constexpr explicit DeviceBackend(const Provider& provider) : device_(provider) {}
@@ -26,13 +26,12 @@ class DeviceBackend : public Backend, public DeviceMemory {
   Status open_queue(const QueueMemory& memory, DeviceQueue** queue) override;
   void close_queue(DeviceQueue* queue) override;
 
-  // DeviceMemory.
   Status allocate(size_t bytes, size_t alignment, std::byte** block) override;
   void free(std::byte* block) override;
   Status allocate_staging(size_t bytes, std::byte** block) override;
   void free_staging(std::byte* block) override;
 
-  // For tests and for what is printed about a machine. Its facts are valid once it is open.
+  // Returns the device, for tests and for messages about a machine. Its facts are valid once it is open.
   Device& device() { return device_; }
 
  private:

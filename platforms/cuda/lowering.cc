@@ -5,7 +5,7 @@
 namespace sinter::cuda {
 
 struct Lowering::Linked {
-  Action action;  // first: an Action's address is its Linked's
+  Action action;  // first, because an Action's address is its Linked's
   Linked* next = nullptr;
 };
 
@@ -53,7 +53,7 @@ std::byte* Lowering::workspace(size_t bytes) {
   return workspace_.data() + at;
 }
 
-// Null while measuring.
+// Returns null while measuring.
 Lowering::Linked* Lowering::add_action(size_t argument_bytes) {
   ++actions_;
   constexpr size_t kArgumentAlignment = 16;
@@ -134,7 +134,7 @@ void merge_axes(Box* box, std::span<Steps* const> steps) {
   for (int i = 0; i < box->rank; ++i) {
     const Divider dim = box->dims[i];
     if (dim.divisor == 1) continue;
-    // With the axis before it, if that one's steps span this one.
+    // An axis joins the one before it, if that one's steps span it.
     bool merge = rank > 0;
     for (const Steps* s : steps)
       merge = merge && s->of[rank - 1] == s->of[i] * static_cast<int64_t>(dim.divisor);

@@ -1,5 +1,5 @@
-// How a call becomes launches of kernels: by one function an operation (operators.def), which the planning
-// side calls to measure and the device side to build, so that what was planned is what runs.
+// The lowering of a call to launches of kernels by one function for each operation (operators.def), which the
+// planning side calls to measure and the device side to build, so that steps run as planned.
 //
 //   Status lower_softmax(Lowering& l) {
 //     const TensorView& x = l.in(0);
@@ -11,10 +11,10 @@
 //
 // The function is called several times for a call and does the same each time. It depends on nothing but the
 // call's dtypes, dims, strides and attributes and on which of its inputs are constants; never on addresses,
-// on the data of operands, or, for what it claims, on the device. Alignment: constants, packed forms and
-// workspaces begin at multiples of kBufferAlignment. Other operands can begin at any multiple of their
-// element size, dense ones as well: a slice or a part of a joined value is dense. Kernels that read more than
-// an element at a time check the address.
+// on the data of operands, or, for the memory that it claims, on the device. Alignment: constants, packed
+// forms and workspaces begin at multiples of kBufferAlignment. Other operands can begin at any multiple of
+// their element size, dense ones as well: a slice or a part of a joined value is dense. Kernels that read
+// more than an element at a time check the address.
 #pragma once
 
 #include "platforms/cuda/grid/box.h"
@@ -25,7 +25,7 @@
 
 namespace sinter::cuda {
 
-// Floats of at least 16 bits, and integers.
+// Returns whether the type is a float of at least 16 bits, or an integer.
 constexpr bool is_number(DType t) { return t >= DType::kFloat32 && t <= DType::kUint64; }
 
 // The device that a step is built for.
@@ -34,7 +34,7 @@ struct DeviceFacts {
   int multiprocessors = 16;
 };
 
-// Of a grid, along each axis: 1 along those that are not stated.
+// The blocks of a grid along each axis: 1 along those that are not stated.
 struct Blocks {
   uint32_t x = 1, y = 1, z = 1;
   constexpr uint32_t& operator[](int axis) { return axis == 0 ? x : axis == 1 ? y : z; }
@@ -44,9 +44,9 @@ struct LaunchShape {
   Blocks blocks;
   uint32_t shared_bytes = 0;  // at most kMostShared
 };
-inline constexpr uint32_t kMostShared = 64 << 10;  // of the smallest device, 7.5
+inline constexpr uint32_t kMostShared = 64 << 10;  // that of the smallest device, 7.5
 
-// One of the things that a step does, in their order.
+// An action of a step; a step does its actions in order.
 struct Action {
   enum class Kind : uint8_t { kLaunch, kFill };
   Kind kind = Kind::kLaunch;
@@ -62,24 +62,24 @@ struct Action {
 // Fills the packed form of a call's constants, in host memory. Operands have the host's addresses.
 using Pack = void (*)(const OpCall& call, std::span<std::byte> to);
 
-// Bytes that creation brings to the device.
+// The bytes that creation brings to the device.
 struct Upload {
   std::byte* to = nullptr;
   size_t bytes = 0;
-  int input = -1;       // a dense copy of this input, or
-  Pack pack = nullptr;  // what this makes of the call
+  int input = -1;       // a dense copy of this input is brought, or
+  Pack pack = nullptr;  // the result of this function for the call
 };
 
 class Lowering {
  public:
-  static constexpr int kMostUploads = 16;  // constants and tables of a call
+  static constexpr int kMostUploads = 16;  // the most constants and tables of a call
 
-  // Measures.
+  // A lowering that measures.
   explicit Lowering(const OpCall& call) : call_(call) {}
-  // Measures, but gives the addresses of constants in `device_prepared`.
+  // A lowering that measures, but gives the addresses of constants in `device_prepared`.
   Lowering(const OpCall& call, BumpArena& device_prepared)
       : call_(call), device_prepared_(&device_prepared) {}
-  // Builds: takes actions and their arguments from `prepared`, constants from `device_prepared`.
+  // A lowering that builds: actions and their arguments are in `prepared`, constants in `device_prepared`.
   Lowering(const OpCall& call, const DeviceFacts& facts, const FaultPlace& fault,
            std::span<std::byte> workspace, BumpArena& prepared, BumpArena& device_prepared)
       : call_(call),
@@ -89,7 +89,7 @@ class Lowering {
         prepared_(&prepared),
         device_prepared_(&device_prepared) {}
 
-  // The call as it was made; operands may be host constants. Addresses are for in() and out().
+  // Returns the call as it was made, whose operands may be host constants. Addresses are for in() and out().
   const OpCall& call() const { return call_; }
   template <class A>
   const A& attrs() const {
@@ -102,34 +102,34 @@ class Lowering {
   Status check_dense() const;
   const DeviceFacts& facts() const { return facts_; }
 
-  // An operand in device memory. A constant is brought there, dense, if this is called for it.
+  // Returns an operand in device memory. A constant is brought there, dense, if this is called for it.
   const TensorView& in(size_t i);
   const TensorView& out(size_t i) const { return call_.out(i); }
-  // A packed form of constants, or a table made of the attributes: `bytes`, at most kMostUploads a call.
+  // Returns a packed form of constants, or a table made of the attributes; at most kMostUploads a call.
   std::byte* packed(size_t bytes, Pack pack);
-  // Scratch memory of a run.
+  // Returns scratch memory of a run.
   std::byte* workspace(size_t bytes);
-  // For kernels that can fail.
+  // Returns the place to which kernels that can fail report.
   FaultPlace fault() { return can_fail_ = true, fault_; }
 
   template <Kernel kernel>
   Status launch(const LaunchShape& shape, const typename ArgumentsOf<kernel>::Type& arguments) {
     return launch(kernel, shape, &arguments, sizeof(arguments));
   }
-  // The same for kernels that differ in the types of their elements only and have one type of arguments.
+  // Does the same for kernels that differ only in the types of their elements and have one type of arguments.
   template <class A>
   Status launch_one_of(Kernel kernel, const LaunchShape& shape, const A& arguments) {
     return launch(kernel, shape, &arguments, sizeof(arguments));
   }
   Status fill(std::byte* to, size_t bytes, uint8_t value);
 
-  // The result.
+  // Return the results.
   size_t workspace_bytes() const { return align_up(workspace_used_, kBufferAlignment); }
   size_t prepared_bytes() const { return prepared_here_.used(); }
   size_t device_prepared_bytes() const { return device_here_.used(); }
   size_t scratch_bytes() const { return scratch_; }
   bool can_fail() const { return can_fail_; }
-  // The step is one launch of this kernel, with this many bytes of arguments.
+  // Returns whether the step is one launch of such a kernel, with this many bytes of arguments.
   bool is_launch_of(bool (*kind)(Kernel), size_t* argument_bytes) const {
     *argument_bytes = last_argument_bytes_;
     return actions_ == 1 && last_is_launch_ && kind(last_kernel_);
@@ -137,10 +137,10 @@ class Lowering {
   bool exhausted() const { return exhausted_; }
   const Action* first_action() const { return first_; }
   int action_count() const { return actions_; }
-  // The kernel of the last launch, also while measuring.
+  // Returns the kernel of the last launch, also while measuring.
   Kernel last_kernel() const { return last_kernel_; }
   std::span<const Upload> uploads() const { return {uploads_, static_cast<size_t>(upload_count_)}; }
-  // Follows an action, in the order in which they were added.
+  // Returns the action after this one, in the order in which they were added.
   static const Action* next(const Action* action);
 
  private:
@@ -157,7 +157,7 @@ class Lowering {
   BumpArena* prepared_ = nullptr;  // null: measures
   BumpArena* device_prepared_ = nullptr;
   BumpArena prepared_here_, device_here_;
-  TensorView brought_[kMostUploads];  // constants on the device
+  TensorView brought_[kMostUploads];  // the constants on the device
   uint8_t brought_at_[32] = {};       // by input: 1 + the place in brought_, 0: not brought
   int brought_count_ = 0;
   size_t workspace_used_ = 0, scratch_ = 0;
@@ -174,28 +174,28 @@ class Lowering {
 
 // ---- helpers of the functions that lower
 
-// The box of some dims; kUnsupported from 2^31 elements on.
+// Makes the box of some dims. Fails with kUnsupported from 2^31 elements on.
 Status box_of(std::span<const int64_t> dims, Box* box);
-// The steps of a view within a box that has its dims, or that it is broadcast to (aligned at the last axis).
+// Returns the steps of a view within a box that has its dims, or to which it is broadcast.
 Steps steps_of(const TensorView& view, const Box& box);
-// Axes that every one of the steps passes as one become one; axes of one element are dropped.
+// Merges axes that every one of the steps passes as one, and drops axes of one element.
 void merge_axes(Box* box, std::span<Steps* const> steps);
-// Elements of `width` bytes become wider ones, of at most 16 bytes, where every operand's last axis is dense
-// and all else is a multiple; returns their width. Operands must begin at multiples of that.
+// Makes elements of `width` bytes wider, of at most 16 bytes, if every operand's last axis is dense and
+// everything else is a multiple; returns their width. Operands must begin at multiples of that.
 int widen_elements(Box* box, std::span<Steps* const> steps, int width);
-// Whether every step of a view is a multiple of its elements' width, as loads on the device require.
+// Returns whether every step of a view is a multiple of its elements' width, as loads on the device require.
 bool steps_are_whole(const TensorView& view);
-// `bytes` behind an address, which is null while measuring.
+// Returns the place `bytes` behind an address, which is null while measuring.
 inline std::byte* behind(std::byte* address, int64_t bytes) {
   return address == nullptr ? nullptr : address + bytes;
 }
-// Enough blocks for `threads` threads, of `per_block` each.
+// Returns enough blocks for `threads` threads, of `per_block` each.
 inline uint32_t blocks_for(int64_t threads, int per_block) {
-  constexpr int64_t kMost = 1 << 20;  // kernels loop over what a grid does not cover
+  constexpr int64_t kMost = 1 << 20;  // kernels loop over the rest
   const int64_t blocks = (threads + per_block - 1) / per_block;
   return static_cast<uint32_t>(blocks < 1 ? 1 : blocks > kMost ? kMost : blocks);
 }
-// For kernels that end with their grid: blocks of `each` that cover `count`, both below 2^31.
+// Returns blocks of `each` that cover `count`, both below 2^31, for kernels that end with their grid.
 inline uint32_t blocks_of(int64_t count, int64_t each) {
   return static_cast<uint32_t>((count + each - 1) / each);
 }

@@ -1,4 +1,5 @@
-# The module of compiled kernels, libsinter_cuda.so: minutes of compilation, so it is built on request alone (the preset cuda).
+# The module of compiled kernels, libsinter_cuda.so: it takes minutes to compile, and is built on request only (the preset
+# cuda).
 #
 #   SINTER_CUDA                 ON builds it, with nvcc
 #   SINTER_CUDA_ARCHITECTURES   compute capabilities, each as code and as PTX; PTX of 7.5 is included in any case
@@ -16,7 +17,7 @@ if(NOT SINTER_NVCC)
   message(FATAL_ERROR "Sinter: SINTER_CUDA=ON needs nvcc; put the CUDA toolkit's bin folder on PATH")
 endif()
 
-# Drivers of the toolkit's major version, or of later ones, run what it compiles.
+# Drivers of the toolkit's major version, or of later ones, run its code.
 execute_process(COMMAND "${SINTER_NVCC}" --version OUTPUT_VARIABLE version)
 string(REGEX MATCH "release ([0-9]+)\\." matched "${version}")
 set(sinter_cuda_toolkit "${CMAKE_MATCH_1}")
@@ -24,14 +25,14 @@ if(NOT sinter_cuda_toolkit GREATER_EQUAL 12)
   message(FATAL_ERROR "Sinter: ${SINTER_NVCC} is not of CUDA 12 or later; install a later toolkit or set SINTER_CUDA=OFF")
 endif()
 
-# The toolkit's headers, for a test.
+# A test includes the toolkit's headers.
 get_filename_component(toolkit "${SINTER_NVCC}" REALPATH)
 get_filename_component(toolkit "${toolkit}/../../include" ABSOLUTE)
 add_library(sinter_cuda_headers INTERFACE)
 target_include_directories(sinter_cuda_headers SYSTEM INTERFACE "${toolkit}")
 set_property(GLOBAL PROPERTY SINTER_TEST_LIBRARIES_cuda sinter_cuda_headers)
 
-# Device code does not depend on the host; nvcc takes its own compiler where another one is for the target.
+# Device code does not depend on the host; nvcc takes its own compiler if the target has another one.
 set(ccbin)
 if(NOT CMAKE_CROSSCOMPILING AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(ccbin -ccbin "${CMAKE_CXX_COMPILER}")
@@ -41,7 +42,7 @@ set(architectures ${SINTER_CUDA_ARCHITECTURES})
 if(architectures STREQUAL "all")
   set(architectures ${cuda_all})
 endif()
-# Code and PTX of each; the PTX of the lowest supported one serves every other device.
+# The code and PTX of each; the PTX of the lowest supported one serves every other device.
 set(generate)
 foreach(architecture IN LISTS architectures)
   if(NOT architecture MATCHES "^[0-9]+$" OR architecture LESS 75)

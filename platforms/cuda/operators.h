@@ -9,7 +9,7 @@ namespace sinter::cuda {
 #include "platforms/cuda/operators.def"
 #undef SINTER_CUDA
 
-// Null: the device does not compute it.
+// Returns the function of an operation, or null if the device does not compute it.
 Status (*operator_of(Op op))(Lowering&);
 
 }  // namespace sinter::cuda

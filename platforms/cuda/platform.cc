@@ -10,7 +10,7 @@ bool serves(const Target& target) { return target.architecture == Architecture::
 
 bool has_kernel(const Target& target, Op op) { return serves(target) && operator_of(op) != nullptr; }
 
-// The number of threads has no effect: they are the host's.
+// The number of threads has no effect, because they are the host's.
 Status accept(const Target& target, const OpCall& call, int, size_t* workspace) {
   *workspace = 0;
   SINTER_RETURN_UNLESS(serves(target), unsupported("the target does not have a CUDA device"));

@@ -1,4 +1,4 @@
-// The planning side: which calls the device takes.
+// The planning side: the calls that the device takes.
 #pragma once
 
 #include "runtime/backend/platform.h"
@@ -9,7 +9,7 @@ extern const Platform cuda_platform;
 
 namespace cuda {
 
-// The same under another name, for the emulator.
+// The functions of the platform, which the emulator has under another name.
 bool serves(const Target& target);
 bool has_kernel(const Target& target, Op op);
 Status accept(const Target& target, const OpCall& call, int threads, size_t* workspace);

@@ -7,7 +7,7 @@ namespace {
 
 DeviceAddress address(const void* p) { return reinterpret_cast<DeviceAddress>(p); }
 
-// What the driver was asked to do, for Device::failure.
+// Names of the driver's tasks, for Device::failure.
 constexpr char kToTransfer[] = "transfer data", kToLaunch[] = "launch a kernel", kToWait[] = "wait for a run",
                kToCapture[] = "capture a graph", kToStream[] = "create a stream",
                kToStart[] = "launch a graph", kToOrder[] = "order two streams";
@@ -170,8 +170,8 @@ Status Queue::start_action(const Action& action) {
   return done == kDriverSuccess ? ok_status() : device_.failure(done, kToLaunch);
 }
 
-// Puts the step's work into the stream, which may be captured: that of its chain, or its own `alone`. Uploads
-// are in staging memory by then.
+// Puts the step's work (that of its chain, or its own if `alone`) into the stream, which may be captured.
+// Uploads are in staging memory by then.
 Status Queue::start(const Step& step, bool alone) {
   if (!alone && step.in_chain) return ok_status();
   if (!alone && step.heads_chain) return start_action(*step.chain);
@@ -188,7 +188,7 @@ Status Queue::start(const Step& step, bool alone) {
 }
 
 Status Queue::add(Step* step) {
-  // What is uploaded may be what was downloaded: a graph has either, and its run waits for the other's.
+  // An upload may have the bytes of a download: a graph has either, and its run waits for the other's.
   if (step->kind == Step::Kind::kUpload && downloads_) SINTER_RETURN_IF_ERROR(end_group());
   downloads_ = downloads_ || step->kind == Step::Kind::kDownload;
   step->queue = this;
@@ -209,7 +209,7 @@ Status Queue::add(Step* step) {
 Status Queue::end_group() {
   if (first_ == nullptr) return ok_status();
   Step& first = *first_;
-  // Steps of a chain but for the first are not run.
+  // Of the steps of a chain, only the first is run.
   for (Step* s = &first; s != nullptr; s = s->next)
     if (!s->in_chain) last_ = s;
   last_->last = true;

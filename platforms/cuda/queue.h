@@ -1,9 +1,7 @@
 // A session's queue on the device: one stream, and the steps that were prepared for it, in groups that a run
 // starts as one captured graph each.
-//
-// Transfers go through staging memory, so that a graph's addresses never change: a run copies what a group
-// uploads into it, starts the graph with the group's last step, and finish() copies what was downloaded out
-// of it.
+//  Transfers go through staging memory, so that a graph's addresses never change: a run copies a group's
+//  uploads into it, starts the graph with the group's last step, and finish() copies the downloads out of it.
 #pragma once
 
 #include "platforms/cuda/driver/device.h"
@@ -13,26 +11,25 @@ namespace sinter::cuda {
 
 class Queue;
 
-// A prepared step.
 struct Step {
   enum class Kind : uint8_t { kKernels, kUpload, kDownload };
   Kind kind = Kind::kKernels;
-  bool last = false;  // of its group
+  bool last = false;  // true for the last of its group
   bool can_fail = false;
   bool pending = false;  // a download whose result is still to be copied out of staging memory
   Queue* queue = nullptr;
   Step* group = nullptr;            // the first step of its group
-  Step* next = nullptr;             // of the same group
-  GraphExecHandle graph = nullptr;  // of a group's first step
+  Step* next = nullptr;             // the next of the same group
+  GraphExecHandle graph = nullptr;  // for a group's first step
   const Action* actions = nullptr;
-  // Of an element-wise step: room for the launch of this and the steps behind it.
+  // For an element-wise step: the launch of this and the steps behind it, if they are a chain.
   Action* chain = nullptr;
   bool heads_chain = false;  // `chain` is used
   bool in_chain = false;     // computed by the launch of a step before it
   std::byte *host = nullptr, *staging = nullptr, *device = nullptr;  // transfers
   size_t bytes = 0;
   Step* next_pending = nullptr;
-  // Where the plan has the step, for faults; the next that can fail.
+  // The place of the step in the plan, for faults, and the next step that can fail.
   uint32_t program = 0, number = 0;
   Step* next_failing = nullptr;
 };
@@ -44,13 +41,13 @@ class Queue final : public DeviceQueue {
   void close();
 
   Device& device() { return device_; }
-  // Where the next step that can fail reports to: steps are counted in the order of a run.
+  // Returns the place to which the next step that can fail reports: steps are counted in the order of a run.
   FaultPlace fault_place() const { return {key_, failing_}; }
-  // The next step of the current group.
+  // Adds the next step of the current group.
   Status add(Step* step);
   // Destroys the graph that begins with this step, if one does.
   void drop(Step* step);
-  // Step's part of a run.
+  // Does the step's part of a run.
   Status run(Step& step);
 
   Status upload(std::byte* to_device, const std::byte* from_host, size_t bytes) override;
@@ -79,14 +76,14 @@ class Queue final : public DeviceQueue {
   StreamHandle stream_ = nullptr;
   EventHandle event_ = nullptr;  // orders this stream and a caller's
   Status order(StreamHandle first, StreamHandle second);
-  Step *first_ = nullptr, *last_ = nullptr;  // of the group that is being prepared
+  Step *first_ = nullptr, *last_ = nullptr;  // those of the group that is being prepared
   Step *first_pending_ = nullptr, *last_pending_ = nullptr;
   Step *first_failing_ = nullptr, *last_failing_ = nullptr;
   uint32_t failing_ = 0;        // steps that can fail
   bool downloads_ = false;      // a step of this group downloads
-  bool behind_kernel_ = false;  // the last thing in the stream is a kernel's launch, in this group or step
+  bool behind_kernel_ = false;  // the last job in the stream is a kernel's launch, in this group or step
   bool stepwise_ = false;
-  bool busy_ = false;  // something was started since the last finish()
+  bool busy_ = false;  // a job was started since the last finish()
 };
 
 }  // namespace sinter::cuda

@@ -8,7 +8,7 @@ namespace sinter {
 
 namespace cuda {
 extern const Provider kEmulated;
-// Opens the library. Null: there is none, or it is of another version.
+// Opens the library. Returns null if there is none, or it has another version.
 struct StandIn;
 const StandIn* open_stand_in();
 }  // namespace cuda

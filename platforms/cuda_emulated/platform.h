@@ -1,4 +1,4 @@
-// The planning side of the emulator: platforms/cuda's, by another name.
+// The planning side of the emulator, which is platforms/cuda's under another name.
 #pragma once
 
 #include "runtime/backend/platform.h"

@@ -17,7 +17,7 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 dnnl_engine_t process_engine = nullptr;
 Status created;
 
-// nullptr or an unknown name: no limit.
+// Returns the set to limit to; nullptr or an unknown name: no limit.
 dnnl_cpu_isa_t cap_of(const char* name) {
   struct Cap {
     const char* name;
@@ -56,7 +56,7 @@ Status check_products(const Problem& p) {
 dnnl_data_type_t float_type(const Problem& p) { return p.bfloat16 ? dnnl_bf16 : dnnl_f32; }
 dnnl_data_type_t operand_type(const Problem& p) { return p.integer ? dnnl_s8 : float_type(p); }
 
-// Dims in the library's order, channels first, with the strides of channels last.
+// Dims are in the library's order, channels first, with the strides of channels last.
 constexpr int kPixelRank = 4;
 
 Status describe_pixels(int64_t batch, int64_t channels, const int64_t* lengths, dnnl_data_type_t type,
@@ -78,7 +78,7 @@ Status describe_bias(const Problem& p, MemoryDesc* desc) {
                                                       p.integer ? dnnl_s32 : float_type(p), strides));
 }
 
-// The dims of the weights; returns their number.
+// Writes the dims of the weights; returns their number.
 int weight_dims(const Problem& p, dnnl_dims_t dims) {
   int rank = 0;
   if (!p.convolution) {
@@ -92,7 +92,7 @@ int weight_dims(const Problem& p, dnnl_dims_t dims) {
   return rank;
 }
 
-// The order in which docs/numerics.md has them: multiplied, rounded, clamped; the library adds y_zero last.
+// The order is that of docs/numerics.md: multiplied, rounded, clamped; the library adds y_zero last.
 Status add_integer_steps(const Problem& p, dnnl_post_ops_t steps) {
   MemoryDesc multipliers;
   SINTER_RETURN_IF_ERROR(describe_multipliers(p, &multipliers));
@@ -101,12 +101,12 @@ Status add_integer_steps(const Problem& p, dnnl_post_ops_t steps) {
   return ok_status();
 }
 
-// User scratchpad, products in float32, what follows the sums.
+// Sets the user's scratchpad, products in float32, and the steps behind the sums.
 Status set_attributes(const Problem& p, Attributes* attributes) {
   SINTER_DNNL(dnnl_primitive_attr_create(attributes->out()));
   SINTER_DNNL(dnnl_primitive_attr_set_scratchpad_mode(attributes->get(), dnnl_scratchpad_mode_user));
   SINTER_DNNL(dnnl_primitive_attr_set_fpmath_mode(attributes->get(), dnnl_fpmath_mode_strict));
-  // Masks of 0: one zero point for all channels.
+  // A mask of 0 means one zero point for all channels.
   if (p.x_zero != 0)
     SINTER_DNNL(dnnl_primitive_attr_set_zero_points_mask(attributes->get(), DNNL_ARG_SRC, 0));
   if (p.y_zero != 0)
@@ -144,7 +144,7 @@ Status describe_product(const Problem& p, dnnl_memory_desc_t weights, dnnl_memor
                                                                   bias, y.get(), attributes.get()));
 }
 
-// FNV-1a from two seeds, of numbers.
+// The FNV-1a hash of numbers, from two seeds.
 class Hash {
  public:
   explicit Hash(uint64_t* hash) : hash_(hash) { hash[0] = 0xcbf29ce484222325, hash[1] = 0x84222325cbf29ce4; }
@@ -161,7 +161,7 @@ class Hash {
   uint64_t* hash_;
 };
 
-// Of what the library reports of a layout. Its own form of one has bytes that nothing sets.
+// Hashes the properties that the library reports of a layout, whose own form has bytes that nothing sets.
 Status hash_layout(dnnl_memory_desc_t desc, uint64_t hash[2]) {
   int32_t rank = 0, blocks = 0;
   dnnl_data_type_t type = dnnl_data_type_undef;
@@ -184,16 +184,16 @@ Status hash_layout(dnnl_memory_desc_t desc, uint64_t hash[2]) {
   return ok_status();
 }
 
-// What the library falls back on: kernels without vectors, and products that pack their operands in every
-// run.
+// Returns whether the library uses the kernel as a last resort: kernels without vectors, and products that
+// pack their operands in every run.
 bool is_last_resort(const char* name) {
   for (const char* generic : {"ref", "gemm", "x64:gemm"})
     if (std::strncmp(name, generic, std::strlen(generic)) == 0) return true;
   return false;
 }
 
-// The first of the library's kernels, which are in the order of its preference, whose scratch memory is
-// planned: those for AMX copy their input.
+// Chooses the first of the library's kernels, which are in the order of its preference, whose scratch memory
+// is planned: those for AMX copy their input.
 Status choose_kernel(const Problem& p, Description* d) {
   const size_t planned = workspace_bound(p) - kRunMemory;
   while (true) {

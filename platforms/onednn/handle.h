@@ -21,7 +21,7 @@ class Handle {
   Handle& operator=(const Handle&) = delete;
 
   T get() const { return object_; }
-  // Where a function of the library stores the object that it creates.
+  // Returns the place where a function of the library stores the object that it creates.
   T* out() {
     reset();
     return &object_;

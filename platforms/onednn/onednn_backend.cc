@@ -6,7 +6,7 @@ namespace sinter {
 namespace onednn {
 namespace {
 
-// Which of the inputs is packed.
+// The input that is packed.
 constexpr uint32_t kWeights = 1 << 1;
 
 const Status kDisagree = error(Code::kInternal, "measuring and preparing disagree");

@@ -3,18 +3,18 @@
 //
 // Primitives are created with the session, on the heap of the library. Their scratch memory is the step's
 // workspace; runs allocate nothing. Results do not depend on the number of threads, but on the instruction
-// set in their last bits. NaN, infinities and subnormal numbers come out as in the reference.
+// set in their last bits. NaN, infinities and subnormal numbers are those of the reference.
 #pragma once
 
 #include "runtime/backend/backend.h"
 
 namespace sinter {
 
-// Has no state: any number of sessions may share one, on any threads.
+// The backend has no state: any number of sessions may share one, on any threads.
 class OnednnBackend final : public Backend {
  public:
   const char* name() const override { return "onednn"; }
-  // kUnsupported: the processor has no AVX2.
+  // Fails with kUnsupported if the processor has no AVX2.
   Status open(BumpArena& prepared) override;
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;

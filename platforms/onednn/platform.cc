@@ -25,7 +25,7 @@ bool has_kernel(const Target& target, Op op) {
   return serves(target) && is_known(op) && (takes_bytes(target) || !is_of_integers(op));
 }
 
-// For any number of threads: the library always divides its work into kParts.
+// The workspace serves any number of threads, because the library always divides its work into kParts.
 Status accept(const Target& target, const OpCall& call, int, size_t* workspace) {
   *workspace = 0;
   SINTER_RETURN_UNLESS(serves(target), unsupported("oneDNN is for x86-64"));

@@ -20,7 +20,7 @@ Status open_stream(Step* step) {
   return outcome(sinter_onednn_stream_create(step->stream.out(), engine, &step->threads));
 }
 
-// What a product of integers reads besides its operands.
+// Adds the operands that a product of integers reads besides x, weights and bias.
 Status add_numbers(const OpCall& call, const Problem& p, Step* step) {
   MemoryDesc multipliers, number;
   SINTER_RETURN_IF_ERROR(describe_multipliers(p, &multipliers));

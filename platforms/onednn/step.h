@@ -13,7 +13,7 @@ void run_on_threads(void* context, int count, void (*task)(void* closure, int in
 
 inline constexpr int kMaxOperands = 8;  // x, weights, bias, y, scratch memory, multipliers, zero points
 
-// Stays in place: the stream refers to `threads`.
+// A step stays in place, because the stream refers to `threads`.
 struct Step {
   sinter_onednn_threads threads{run_on_threads, nullptr, kParts, {}};
   Stream stream;
@@ -23,7 +23,7 @@ struct Step {
   int count = 0;
   std::byte* run_memory = nullptr;  // kRunMemory bytes, in the workspace
   int32_t x_zero = 0, y_zero = 0;
-  float multiplier = 0;  // of an operation that has it as an attribute
+  float multiplier = 0;  // for an operation that has it as an attribute
 };
 inline constexpr size_t kStepBytes = align_up(sizeof(Step), kBufferAlignment);
 
@@ -31,7 +31,7 @@ inline constexpr size_t kStepBytes = align_up(sizeof(Step), kBufferAlignment);
 Status fill_step(const OpCall& call, const Problem& p, const Description& d, const Preparation& with,
                  Step* step);
 
-// PreparedStep::run of a Step, on the threads for which it was filled.
+// The PreparedStep::run of a Step, on the threads for which it was filled.
 Status run_step(void* step, const OpCall&, RunContext&);
 
 // Packs constant weights into `to`, all of whose bytes are written.

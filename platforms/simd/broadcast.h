@@ -1,4 +1,4 @@
-// Element-wise walks over two operands that broadcast: axes are merged, then every row has operands that are
+// Element-wise walks over two operands that broadcast. Axes are merged, so that the operands of a row are
 // contiguous or one element.
 #pragma once
 
@@ -28,8 +28,8 @@ inline int64_t broadcast_stride(const TensorView& v, int rank, int axis) {
   return own < 0 || v.dims[own] == 1 ? 0 : v.strides[own] / static_cast<int64_t>(byte_width(v.dtype));
 }
 
-// The elements of an operand of which y has several copies in a row: one, or those of y's last axis. y.size()
-// where it has one copy; 0: other copies.
+// Returns the number of elements of which y has several copies in a row: one, or those of y's last axis. It
+// is y.size() for a single copy, 0 for other copies.
 inline int64_t repeated_elements(const TensorView& operand, const TensorView& y) {
   const int64_t size = operand.size();
   if (size == y.size() || size == 1) return size;
@@ -47,7 +47,7 @@ inline PairAxes pair_axes(const OpCall& call) {
   return axes;
 }
 
-// Operands of whole elements that are dense, or have strides under which rows are long enough.
+// Accepts operands of whole elements that are dense, or whose strides make rows long enough.
 inline Status accept_pair_rows(const OpCall& call) {
   if (call.in(0).dense() && call.in(1).dense() && call.out(0).dense()) return ok_status();
   const PairAxes axes = pair_axes(call);
@@ -64,8 +64,8 @@ inline constexpr int64_t kPairRepeated = 896;  // at most, on the stack
 inline constexpr int64_t kShortRow = 256;
 inline constexpr int64_t kSpreadRow = 8;
 
-// One operand (a or b) is a row of `length` numbers, the other has as many rows as the result. A frame of its
-// own: with its caller's, clang's would be too large.
+// One operand (a or b) is a row of `length` numbers, the other has as many rows as the result. It has a frame
+// of its own: together with its caller's, clang's would be too large.
 template <class A, class B, class Y, class Row>
 [[gnu::noinline]] void for_each_repeated_row(const OpCall& call, ThreadPool* threads, bool repeats_a,
                                              int64_t length, Row row) {
@@ -73,7 +73,7 @@ template <class A, class B, class Y, class Row>
   const auto* b = call.in(1).as<const B>();
   auto* y = call.out(0).as<Y>();
   const int64_t copies = kPairRepeated / length, size = call.out(0).size(), step = copies * length;
-  // Apart: g++ 12 with -fsanitize=undefined loses i in a merged form.
+  // The two cases are separate: g++ 12 with -fsanitize=undefined loses i in a merged form.
   const auto repeat = [&](auto* rows, const auto* from) {
     for (int64_t i = 0; i < step; ++i) rows[i] = from[i % length];
   };
@@ -94,8 +94,8 @@ template <class A, class B, class Y, class Row>
   });
 }
 
-// One operand (a or b) has an element for each row of `length` numbers, the other one as many rows as the
-// result. A frame of its own as well.
+// In this case one operand (a or b) has an element for each row of `length` numbers, the other one as many
+// rows as the result. It has its own frame, too.
 template <class A, class B, class Y, class Row>
 [[gnu::noinline]] void for_each_spread_row(const OpCall& call, ThreadPool* threads, bool spreads_a,
                                            int64_t length, Row row) {
@@ -133,14 +133,14 @@ void for_each_pair_row(const OpCall& call, ThreadPool* threads, Row row) {
   const int inner = std::max(axes.rank - 1, 0);
   const int64_t length = axes.rank > 0 ? axes.dims[inner] : 1;
   const int64_t a_step = axes.a[inner], b_step = axes.b[inner];
-  // A short row that meets every row (a bias per channel) is repeated until it is worth a call.
+  // A short row that is combined with every row (a bias per channel) is repeated until it is worth a call.
   const bool repeats_a = axes.rank == 2 && axes.y[0] == length && axes.a[0] == 0 && a_step == 1 &&
                          axes.b[0] == length && b_step == 1;
   const bool repeats_b = axes.rank == 2 && axes.y[0] == length && axes.b[0] == 0 && b_step == 1 &&
                          axes.a[0] == length && a_step == 1;
   if ((repeats_a || repeats_b) && length <= kShortRow)
     return for_each_repeated_row<A, B, Y>(call, threads, repeats_a, length, row);
-  // So is an element that meets a very short row.
+  // An element that is combined with a very short row is repeated as well.
   const bool spreads = axes.rank == 2 && axes.y[0] == length && length <= kSpreadRow;
   const bool spreads_a = spreads && axes.a[0] == 1 && a_step == 0 && axes.b[0] == length && b_step == 1;
   const bool spreads_b = spreads && axes.b[0] == 1 && b_step == 0 && axes.a[0] == length && a_step == 1;

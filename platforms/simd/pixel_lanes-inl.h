@@ -1,5 +1,5 @@
-// Convolutions with pixels in the lanes (pixel_lanes.h): a box's input as cells, sums, and their results as
-// pixels.
+// Convolutions with pixels in the lanes (pixel_lanes.h): the input of a box as cells, sums, and their results
+// as pixels.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_PIXEL_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -32,7 +32,7 @@ HWY_INLINE int32_t cell_at(const E* p) {
   return cell;
 }
 
-// 16 bytes of each of the cells' pixels 0, 4, 8 .. from p on, as many as a vector of D holds.
+// Returns 16 bytes of each of the cells' pixels 0, 4, 8 .. from p on, as many as a vector of D holds.
 template <class D, class E>
 HWY_INLINE hn::Vec<D> every_fourth(D d, const E* p, int64_t step) {
   if constexpr (HWY_MAX_LANES_D(D) == 4) {
@@ -44,7 +44,7 @@ HWY_INLINE hn::Vec<D> every_fourth(D d, const E* p, int64_t step) {
   }
 }
 
-// Cells i .. of four planes side by side, a vector of D of each, while whole vectors fit.
+// Writes cells i .. of four planes side by side, a vector of D of each, while whole vectors fit.
 template <class D, class E>
 HWY_INLINE int64_t gather_planes(D d, const E* p, int64_t step, int64_t i, int64_t count, int64_t room,
                                  int32_t* to) {
@@ -65,8 +65,8 @@ HWY_INLINE int64_t gather_planes(D d, const E* p, int64_t step, int64_t i, int64
   return i;
 }
 
-// Cells 0 .. count - 1 of one plane, from p on; those of the three planes beside it where kPlanes is 4. Up to
-// three more are written.
+// Writes cells 0 .. count - 1 of one plane, from p on, and those of the three planes beside it if kPlanes is
+// 4. Up to three more are written.
 template <int kPlanes, class E>
 HWY_INLINE void gather_cells(const E* p, int64_t step, int64_t count, int64_t room, int32_t* to) {
   if constexpr (kPlanes == 4) {
@@ -77,7 +77,7 @@ HWY_INLINE void gather_cells(const E* p, int64_t step, int64_t count, int64_t ro
   }
 }
 
-// One plane whose four neighbouring cells are in 16 bytes.
+// Writes one plane whose four neighbouring cells are in 16 bytes.
 template <class E>
 HWY_INLINE void shuffle_cells(const E* p, int64_t step, int64_t count, int32_t* to) {
   const hn::FixedTag<uint8_t, 16> d;
@@ -92,7 +92,7 @@ HWY_INLINE void shuffle_cells(const E* p, int64_t step, int64_t count, int32_t* 
                words, to + i);
 }
 
-// All planes of a line.
+// Writes all planes of a line.
 template <class E>
 HWY_INLINE void load_cells(const Geometry& g, const Cells& cells, const E* line, int32_t* to) {
   constexpr auto kUnit = static_cast<int64_t>(4 / sizeof(E));
@@ -117,17 +117,17 @@ HWY_INLINE void load_cells(const Geometry& g, const Cells& cells, const E* line,
 
 // ---- sums
 
-// What the pixels of a line are computed from.
+// The input of the pixels of a line.
 struct NarrowLine {
   const int32_t* words;
-  const int32_t* lines;    // of a window: where their cells begin
+  const int32_t* lines;    // for each line of a window, the start of its cells
   int64_t height;          // lines of a window, of all planes
   const int32_t* offsets;  // of the cells of a window's line
-  int64_t window;          // cells of it
+  int64_t window;          // cells of a window's line
 };
 
-// Columns of T, one after another, as pixels, `pixel` numbers apart. Of the first `columns` of kColumns;
-// kRoom pixels each, `count` of which are stored.
+// Stores columns of T, one after another, as pixels, `pixel` numbers apart: the first `columns` of kColumns,
+// which have kRoom pixels each, of which `count` are stored.
 template <class T, int kColumns, int kRoom>
 HWY_INLINE void store_pixels(const T (*from)[kRoom], int64_t count, int64_t columns, int64_t pixel, T* y) {
   constexpr size_t kLanes = HWY_MIN(16 / sizeof(T), kRoom);
@@ -140,7 +140,7 @@ HWY_INLINE void store_pixels(const T (*from)[kRoom], int64_t count, int64_t colu
   } else if constexpr (kColumns <= 4) {
     interleave_vectors<kColumns>(d, from[0], kRoom, to, kRoom);
   } else {
-    // Pairs of columns, then four pairs.
+    // Columns are paired, then pairs.
     using Pair = hwy::MakeWide<hwy::MakeSigned<T>>;
     const hn::FixedTag<T, 16 / sizeof(T)> whole;
     const hn::FixedTag<T, 8 / sizeof(T)> half;
@@ -164,11 +164,11 @@ HWY_INLINE void store_pixels(const T (*from)[kRoom], int64_t count, int64_t colu
     for (int64_t c = 0; c < columns; ++c) y[i * pixel + c] = part[i * columns + c];
 }
 
-// Vectors of pixels that are summed at a time, at most: registers hold the sums of 4 columns.
+// The most vectors of pixels that are summed at a time: registers hold the sums of 4 columns.
 constexpr int kNarrowVectors = HWY_ARCH_ARM_A64 ? 4 : 2;
 
-// `count` pixels, at most kVectors vectors of them. A has vectors Sum, start(c), the sum of column c without
-// products, add(cells, word, sum), and finish(c, sum), a vector of T.
+// Computes `count` pixels, at most kVectors vectors of them. A has vectors Sum, start(c), the sum of column c
+// without products, add(cells, word, sum), and finish(c, sum), a vector of T.
 template <class A, class T, int kColumns, int kVectors>
 HWY_INLINE void narrow_pixels(const NarrowLine& from, const A& arithmetic, const int32_t* x, int64_t count,
                               int64_t columns, int64_t pixel, T* y) {
@@ -237,7 +237,7 @@ HWY_NOINLINE void narrow_line(const NarrowLine& from, const A& arithmetic, const
   if (i < pixels) run(std::integral_constant<int, 1>(), i);
 }
 
-// The box's pixels of y, line by line; the lines of the input that a window reaches are kept. load(i0, i1,
+// Computes the box's pixels of y line by line, and keeps the input lines that a window reaches. load(i0, i1,
 // to) writes line i1 of the input's plane i0, either of which may be outside, from the box's first pixel on.
 template <class A, class T, class E, class Load>
 HWY_INLINE void run_narrow_box(const Geometry& g, const QBox& at, const int32_t* words, const A& arithmetic,
@@ -260,7 +260,7 @@ HWY_INLINE void run_narrow_box(const Geometry& g, const QBox& at, const int32_t*
                    : g.out_channels == 4 ? narrow_line<A, T, 4>
                                          : narrow_line<A, T, 8>;
   const NarrowLine from{words, lines, height, offsets, cells.window};
-  int64_t loaded = 0;  // lines of the box's input, but for those between windows
+  int64_t loaded = 0;  // lines of the box's input, without those between windows
   for (int64_t i = 0; i < at.end[1] - at.begin[1]; ++i) {
     for (loaded = std::max(loaded, i * g.stride[1]); loaded < i * g.stride[1] + kept; ++loaded)
       for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
@@ -277,7 +277,7 @@ HWY_INLINE void run_narrow_box(const Geometry& g, const QBox& at, const int32_t*
   }
 }
 
-// Packed words of one channel's weights w, [line of the window][tap][input channel], `depth_step` apart.
+// Packs one channel's weights w into words, [line of the window][tap][input channel], `depth_step` apart.
 // Returns their sum, wrapped.
 template <class P, class W>
 HWY_INLINE uint32_t pack_narrow_words(const Geometry& g, const W* w, int64_t depth_step, int64_t column,

@@ -2,25 +2,25 @@
 // neighbouring pixels of a line instead.
 //
 // The input is copied box by box into cells of 32 bits, each with `unit` numbers: one of float32, or as many
-// of int8 as the instruction set multiplies in a lane. A window's line is a few cells, and those of the pixel
-// beside it are beside them in the box.
+// of int8 as the instruction set multiplies in a lane. A window's line is a few cells, and the next pixel's
+// cells are beside them in the box.
 #pragma once
 
 #include "platforms/simd/int8/conv_tile.h"
 
 namespace sinter::simd {
 
-constexpr int64_t kNarrowChannels = 8;  // of the result, at most
+constexpr int64_t kNarrowChannels = 8;  // at most, of the result
 
 // The cells of one line of a box.
 struct Cells {
   int64_t step = 0;     // from one cell to the next, in numbers of the line
   int64_t parts = 0;    // cells of a pixel
   int64_t beside = 0;   // planes of a pixel: its parts, and more where four are written at a time
-  int64_t planes = 0;   // in which cell i is that of pixel i of the result, for one tap
+  int64_t planes = 0;   // planes in which cell i belongs to pixel i of the result, for one tap
   int64_t plane = 0;    // cells of a plane that are read
   int64_t window = 0;   // cells of one line of a window
-  bool shared = false;  // between the taps of neighbouring pixels
+  bool shared = false;  // the taps of neighbouring pixels share cells
 
   Cells(const Geometry& g, int64_t pixels, int64_t unit) {
     const int64_t c = g.in_channels, taps = g.kernel[2];
@@ -32,19 +32,19 @@ struct Cells {
     window = shared ? divide_up(taps * c, unit) : taps * parts;
     plane = pixels + offset(g, window - 1, unit) % kOffset;
   }
-  // Where a window's cell j is: plane * kOffset + position in it.
+  // Returns the place of a window's cell j: plane * kOffset + position in it.
   int64_t offset(const Geometry& g, int64_t j, int64_t unit) const {
     if (shared) return j * (unit / step);
     const int64_t at = j / parts * g.dilation[2];
     return (at % g.stride[2] * beside + j % parts) * kOffset + at / g.stride[2];
   }
-  // Room for whole vectors, two of which are computed at a time.
+  // The room holds whole vectors, two of which are computed at a time.
   int64_t room() const { return plane + 32; }
 
   static constexpr int64_t kOffset = int64_t{1} << 31;
 };
 
-// Packed weights are words [line of the window][cell][channel]; channels are 1 to 4, or 8.
+// Returns the packed channels, 1 to 4 or 8: weights are words [line of the window][cell][channel].
 inline int64_t narrow_columns(const Geometry& g) {
   return g.out_channels <= 4 ? g.out_channels : kNarrowChannels;
 }
@@ -52,7 +52,7 @@ inline int64_t narrow_words(const Geometry& g, int64_t unit) {
   return g.kernel[0] * g.kernel[1] * Cells(g, 1, unit).window * narrow_columns(g);
 }
 
-// Whether the lanes may be pixels, for constant filters or others; the same on every machine.
+// Returns whether the lanes may be pixels, for constant filters or others; the same on every machine.
 inline bool narrow_fits(const Geometry& g) {
   constexpr int64_t kWorthwhilePixels = 8;  // of a line
   constexpr int64_t kWorthwhileDepth = 8;
@@ -61,11 +61,11 @@ inline bool narrow_fits(const Geometry& g) {
          g.kernel[0] * g.kernel[1] * g.kernel[2] * g.in_channels >= kWorthwhileDepth;
 }
 
-// Lines of the input that a window of the result reaches: as many are kept.
+// Returns the number of input lines that a window reaches, which are kept.
 inline int64_t narrow_kept_lines(const Geometry& g) { return (g.kernel[1] - 1) * g.dilation[1] + 1; }
 
-// Boxes for `threads`, where a pixel of the input has at most `cells`: columns of the result that leave the
-// kept lines in the first cache. False where the memory cannot be counted.
+// Chooses boxes for `threads`, where a pixel of the input has at most `cells`: result columns that leave the
+// kept lines in the first cache. False if the memory overflows.
 [[nodiscard]] inline bool choose_narrow_boxes(const Geometry& g, int64_t cells, int64_t threads,
                                               QBoxes* boxes) {
   constexpr int64_t kBoxCells = 8192, kLeastPixels = 32;
@@ -80,7 +80,7 @@ inline int64_t narrow_kept_lines(const Geometry& g) { return (g.kernel[1] - 1) *
   return boxes->measure(g, 1);
 }
 
-// Of one thread: where a window's cells and lines are, cells, and a line of numbers.
+// Counts one thread's bytes: places of a window's cells and lines, cells, and a line of numbers.
 [[nodiscard]] inline bool narrow_scratch_bytes(const Geometry& g, const QBoxes& boxes, int64_t unit,
                                                int64_t* bytes) {
   const Cells cells(g, boxes.out_pixels, unit);
@@ -88,7 +88,7 @@ inline int64_t narrow_kept_lines(const Geometry& g) { return (g.kernel[1] - 1) *
   if (!checked_mul(narrow_kept_lines(g), g.kernel[0], &all) || !checked_mul(all, cells.planes, &all) ||
       !checked_mul(all, cells.room(), &all) || !checked_add(all, cells.window, &all) ||
       !checked_add(all, g.kernel[0] * g.kernel[1], &all) || !checked_mul<int64_t>(all, 4, &all) ||
-      // Cells of up to three pixels more are read.
+      // Up to three pixels more are read.
       !checked_mul(cells.plane + 4, std::max(cells.step, unit), &line) ||
       !checked_add<int64_t>(line, 16, &line) || !checked_mul(line, 4 / unit, &line) ||
       !checked_add(all, line, &all) || !checked_add<int64_t>(all, kBufferAlignment, &all))

@@ -19,7 +19,7 @@ constexpr kernel_time::KernelTime kTimes[] = {
 #include "platforms/simd/kernel_times.def"
 };
 
-// Element by element, beside products that other platforms compute.
+// These are computed element by element, beside products that other platforms compute.
 bool computes_half(const Target& target, DType type) {
   return type == DType::kBFloat16 && target.has(Feature::kAvx512Bf16);
 }
@@ -43,7 +43,7 @@ Status accept(const Target& target, const OpCall& call, int threads, size_t* wor
   return ok_status();
 }
 
-// With few output channels most of the time would go into transforms.
+// With few output channels, transforms would take most of the time.
 bool computes_winograd(const OpCall& call) {
   return kernel_time::class_of(call) != kernel_time::CallClass::kFewChannels;
 }

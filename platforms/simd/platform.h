@@ -1,4 +1,4 @@
-// The Highway kernels, for planning.
+// The planning side of the Highway kernels.
 #pragma once
 
 #include "runtime/backend/platform.h"

@@ -10,7 +10,7 @@ struct RecurrentLayout {
   int64_t steps, batch, input, hidden, directions, gates;
   bool batch_first, first_is_reverse;
 
-  // Rows of X, of Y and of initial and final states.
+  // Return the rows of X, of Y and of initial and final states.
   int64_t x_row(int64_t t, int64_t b) const { return batch_first ? b * steps + t : t * batch + b; }
   int64_t y_row(int64_t t, int64_t d, int64_t b) const {
     return batch_first ? (b * steps + t) * directions + d : (t * directions + d) * batch + b;
@@ -35,7 +35,7 @@ RecurrentLayout recurrent_layout(const OpCall& call, int64_t gates) {
           a.direction == static_cast<int64_t>(RnnDirection::kReverse)};
 }
 
-// 0 <= length <= steps for each sample; `lengths` may be null.
+// Checks 0 <= length <= steps for each sample; `lengths` may be null.
 inline Status check_lengths(const int32_t* lengths, const RecurrentLayout& l) {
   for (int64_t b = 0; lengths != nullptr && b < l.batch; ++b)
     SINTER_RETURN_UNLESS(

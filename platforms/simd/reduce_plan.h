@@ -9,11 +9,11 @@ struct ReducePlan {
   int64_t outer = 1, length = 1, inner = 1;
 };
 
-// False if other axes are between the reduced ones.
+// Returns false if other axes are between the reduced ones.
 inline bool reduce_plan(const TensorView& x, const IntList& axes, ReducePlan* p) {
   uint32_t reduced = 0;
   for (const int64_t axis : axes) reduced |= 1u << axis;
-  int stage = 0;  // outer, length, inner
+  int stage = 0;  // of outer, length, inner
   for (int i = 0; i < x.rank; ++i) {
     if (x.dims[i] == 1) continue;
     const bool folded = (reduced >> i & 1) != 0;

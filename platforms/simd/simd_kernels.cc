@@ -1,4 +1,4 @@
-// All instruction sets that a kernel is compiled for.
+// The file uses all instruction sets that a kernel is compiled for.
 #define SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_BYTE_DOTS
 
@@ -8,7 +8,7 @@
 #include "platforms/simd/table.h"
 #include "runtime/core/built.h"
 
-// After isa/config.h, which table.h includes.
+// This follows isa/config.h, which table.h includes.
 #include "hwy/targets.h"
 
 #if defined(__aarch64__) && defined(__linux__)
@@ -45,14 +45,14 @@ bool same(const char* a, const char* b) {
   return *a == *b;
 }
 
-// The best target in use, or 0 before it has been chosen, or where the processor has none. Highway is not
-// asked for it again: that takes long, and while it answers, what is disabled is chosen.
+// The best target in use, or 0 before the choice, or where the processor has none. Highway is not asked
+// again: that takes long, and while it answers, disabled targets are chosen.
 int64_t chosen = 0;
 
-// Targets that set_simd_cap has disabled.
+// The targets that set_simd_cap has disabled.
 int64_t disabled = 0;
 
-// What HWY_NEON and HWY_NEON_BF16 stand for here (isa/config.h), where the processor has it.
+// Returns the sets that HWY_NEON and HWY_NEON_BF16 stand for here (isa/config.h), if the processor has them.
 int64_t renamed_targets() {
 #if defined(__aarch64__) && defined(__linux__)
   if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) == 0) return 0;
@@ -66,14 +66,14 @@ int64_t renamed_targets() {
 #endif
 }
 
-// Those that can be chosen.
+// Returns the targets that can be chosen.
 int64_t targets() {
   const int64_t renamed = renamed_targets(),
                 have = hwy::SupportedTargets() & HWY_TARGETS & ~(HWY_NEON & ~renamed);
   return have | ((have & HWY_NEON) != 0 ? HWY_NEON_BF16 & renamed & ~disabled : 0);
 }
 
-// The target is chosen here, not by the next call: two threads that call first could see it half chosen.
+// The target is chosen here, not by the next call: two threads that call first could see half of the choice.
 int64_t choose_again() {
   const int64_t have = targets();
   hwy::GetChosenTarget().Update(have & HWY_TARGETS);
@@ -88,8 +88,8 @@ bool disable_targets(int64_t which) {
   return true;
 }
 
-// A pointer to a kernel that is taken before Highway has chosen leads to the choice again, at every call
-// through it.
+// A pointer to a kernel that is taken before Highway has chosen makes the choice again, at every call through
+// it.
 void choose_target() { (void)simd_instruction_set(); }
 
 }  // namespace

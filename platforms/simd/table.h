@@ -1,4 +1,4 @@
-// Common parts of the simd kernels that do not depend on the instruction set.
+// The parts of the simd kernels that do not depend on the instruction set.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline Status check_float_dense(const TensorView& t) {
   SINTER_RETURN_UNLESS(t.dense(), unsupported("the simd kernel takes dense operands"));
   return ok_status();
 }
-// All present operands are dense float32.
+// Checks that all present operands are dense float32.
 inline Status accept_float_dense(const OpCall& call) {
   for (const TensorView& t : call.inputs)
     if (t.present()) SINTER_RETURN_IF_ERROR(check_float_dense(t));
@@ -29,10 +29,10 @@ inline Status accept_float_dense(const OpCall& call) {
   return ok_status();
 }
 
-// Elements of a row from which on working row by row costs less than a copy.
+// The elements of a row from which on working row by row costs less than a copy.
 inline constexpr int64_t kStridedRow = 16;
 
-// All present operands are float32; operand 0 and output 0 may be evenly spaced, the others are dense.
+// Checks that present operands are float32; operand 0 and output 0 may be evenly spaced, others are dense.
 inline Status accept_float_pixels(const OpCall& call) {
   const auto check = [](const TensorView& t, bool first) {
     int64_t step = 0;
@@ -47,14 +47,14 @@ inline Status accept_float_pixels(const OpCall& call) {
   return ok_status();
 }
 
-// What moves elements takes those of whole bytes.
+// Checks that a kernel that moves elements gets those of whole bytes.
 inline Status accept_whole_bytes(const OpCall& call) {
   SINTER_RETURN_UNLESS(byte_width(call.in(0).dtype) != 0, unsupported("packed elements are not moved"));
   return ok_status();
 }
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-// The length of pieces of `length` that are nearly equal and have at most `most`; 1 where there are none.
+// Returns the length of nearly equal pieces of `length`, at most `most`; 1 if there are none.
 inline int64_t even_piece(int64_t length, int64_t most) {
   return length > 0 ? divide_up(length, divide_up(length, most)) : 1;
 }

@@ -7,7 +7,7 @@
 namespace sinter::simd {
 namespace {
 
-// Nothing refers to the variants of operations that are left out: the linker drops their code.
+// The linker drops the variants of operations that are left out, because nothing else refers to them.
 constexpr VariantRow kRows[] = {
 #define SINTER_SIMD_VARIANT(op, variant) {Op::k##op, #variant, is_built(Op::k##op) ? &variant : nullptr},
 #include "platforms/simd/variants.def"

@@ -8,14 +8,14 @@ namespace sinter::simd {
 
 using Geometry = WindowGeometry;
 
-// Every pixel of the input, in order, has a result that depends on it alone.
+// Returns whether every pixel of the input, in order, has a result that depends on it alone.
 inline bool pointwise(const Geometry& g) {
   for (int i = 0; i < 3; ++i)
     if (g.kernel[i] != 1 || g.stride[i] != 1 || g.pad[i] != 0 || g.in[i] != g.out[i]) return false;
   return true;
 }
 
-// One output pixel: taps first .. end - 1 of each axis are in the input, the first of them at `x`.
+// The window of one output pixel: taps first .. end - 1 of each axis are in the input, the first at `x`.
 template <class T>
 struct WindowOf {
   const T* x;
@@ -27,17 +27,17 @@ struct WindowOf {
 
 using Window = WindowOf<float>;
 
-// Output positions of the last axis whose windows are inside the input along it: begin .. end - 1.
+// Output positions begin .. end - 1 of the last axis: their windows are inside the input along it.
 struct InsideRange {
   int64_t begin, end;
 };
 inline InsideRange inside_range(const Geometry& g) {
-  const int64_t reach = g.in[2] + g.pad[2] - (g.kernel[2] - 1) * g.dilation[2];  // such positions, plus pad
+  const int64_t reach = g.in[2] + g.pad[2] - (g.kernel[2] - 1) * g.dilation[2];  // their end, plus pad
   const int64_t begin = std::clamp<int64_t>(divide_up(g.pad[2], g.stride[2]), 0, g.out[2]);
   return {begin, std::clamp(reach <= 0 ? 0 : divide_up(reach, g.stride[2]), begin, g.out[2])};
 }
 
-// The window of output pixel `row` of the whole batch.
+// Returns the window of output pixel `row` of the whole batch.
 template <class T>
 WindowOf<T> window_at(const Geometry& g, const T* x, int64_t row) {
   const int64_t pixel = row % g.out_pixels();
@@ -58,7 +58,7 @@ WindowOf<T> window_at(const Geometry& g, const T* x, int64_t row) {
   return w;
 }
 
-// Input positions that `out` neighbouring windows reach along an axis; false on overflow.
+// Counts the input positions that `out` neighbouring windows reach along an axis; false on overflow.
 [[nodiscard]] inline bool reach(const Geometry& g, int axis, int64_t out, int64_t* in) {
   int64_t window = 0;
   return checked_mul(out - 1, g.stride[axis], in) &&
@@ -81,7 +81,7 @@ void for_each_run_of_windows(const Geometry& g, const T* x, ThreadPool* threads,
   });
 }
 
-// The divisor of a window's sum in AvgPool.
+// Returns the divisor of a window's sum in AvgPool.
 template <class T>
 int64_t pool_divisor(const Geometry& g, const WindowOf<T>& w, bool with_padding) {
   if (!with_padding) return w.taps();

@@ -3,10 +3,10 @@
 namespace sinter {
 namespace {
 
-// Every machine: the kernels are plain C++.
+// It serves every machine, because the kernels are plain C++.
 bool serves(const Target&) { return true; }
 
-// One row per operator, in a platform that has several.
+// A platform with several operators has one row for each.
 bool has_kernel(const Target&, Op op) { return op == Op::kNeg; }
 
 Status accept(const Target& target, const OpCall& call, int, size_t* workspace) {

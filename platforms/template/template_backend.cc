@@ -14,7 +14,7 @@ Status negate(void*, const OpCall& call, RunContext&) {
 
 }  // namespace
 
-// The planning side answers for the device as well, so that what was planned is what runs.
+// The planning side answers for the device as well, so that steps run as planned.
 Status TemplateBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   *needs = {};
   SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in device memory"));

@@ -5,7 +5,7 @@
 
 namespace sinter {
 
-// Has no state: any number of sessions may share one.
+// The backend has no state: any number of sessions may share one.
 class TemplateBackend final : public Backend {
  public:
   constexpr TemplateBackend() = default;

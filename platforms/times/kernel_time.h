@@ -1,5 +1,5 @@
-// Times of kernels by class of call: what platforms that compute the same calls list, each in its own folder,
-// and the time of a call by such a list. bench/kernel_times.py prints the rows.
+// Times of kernels by class of call, which platforms that compute the same calls list, each in its own
+// folder, and the time of a call by such a list. bench/kernel_times.py prints the rows.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace sinter::kernel_time {
 
-// Calls of one operation between which the faster kernel differs. Those that no other class names are usual.
+// Calls of one operation between which the faster kernel differs. Calls of no other class are usual.
 enum class CallClass : uint8_t {
   kUsual,
   kFewChannels,   // of output, up to 8 of one group: Conv with a window, QConv
@@ -31,8 +31,8 @@ enum class CallClass : uint8_t {
 };
 
 // The time of a representative call of its class, on one thread. Rows of the same operation, class and
-// processor have the same representative call (bench/device/op_cases.cc) and unit, whatever platform
-// lists them.
+// processor have the same representative call (bench/device/op_cases.cc) and unit, in the lists of all
+// platforms.
 struct KernelTime {
   Op op;
   CallClass calls;
@@ -61,13 +61,13 @@ inline bool has_one_row(const TensorView& matrix) {
   return matrix.rank >= 2 && matrix.dims[matrix.rank - 2] == 1;
 }
 
-// One operand is broadcast along the channels, or all but the channels, and these are few.
+// Returns whether one operand is broadcast along the channels, or all but the channels, and these are few.
 inline bool has_short_rows(const OpCall& call) {
   const TensorView &a = call.in(0), &b = call.in(1), &y = call.out(0);
   return channels(y) <= kShortRow && a.size() != b.size() && std::min(a.size(), b.size()) > 1;
 }
 
-// Few columns of output are computed like another window.
+// Windows of few columns of output are computed like another window.
 inline CallClass depthwise_class(const WindowGeometry& g) {
   const int64_t columns = g.kernel[2];
   if (g.taps() > kManyTaps) return CallClass::kManyTaps;
@@ -84,7 +84,7 @@ inline CallClass class_of(const OpCall& call) {
       const bool window = has_window(weights), one_group = call.attrs<ConvAttrs>().group == 1;
       if (window && one_group && columns <= kFewChannels) return CallClass::kFewChannels;
       if (window && one_group && channels(weights) <= kFewInputs) return CallClass::kFewInputs;
-      // By columns of the image alone, so that stripes of lines are computed like the whole.
+      // It depends on the columns of the image alone, so that stripes of lines are computed like the whole.
       const bool narrow = y.rank >= 4 && y.dims[y.rank - 2] <= kNarrowColumns;
       if (narrow && (!window || weights.size() >= kDeepWindow * columns)) return CallClass::kNarrowImage;
       return !window && one_group && columns > kFewChannels && columns <= kFewColumns ? CallClass::kFewColumns
@@ -115,7 +115,7 @@ inline CallClass class_of(const OpCall& call) {
   }
 }
 
-// The time that `rows` list for the class of the call on `cpu`; nullopt: none.
+// Returns the time that `rows` list for the class of the call on `cpu`; nullopt: none.
 inline std::optional<double> listed_time(std::span<const KernelTime> rows, Cpu cpu, const OpCall& call) {
   const auto time_of = [&](CallClass calls) -> std::optional<double> {
     for (const KernelTime& row : rows)
@@ -127,7 +127,7 @@ inline std::optional<double> listed_time(std::span<const KernelTime> rows, Cpu c
   return !time && call.op == Op::kQDepthwiseConv ? time_of(CallClass::kUsual) : time;
 }
 
-// Platform::time of a platform that lists `kRows`.
+// Implements Platform::time for a platform that lists `kRows`.
 template <const auto& kRows>
 std::optional<double> time_by(Cpu cpu, const OpCall& call) {
   return listed_time(kRows, cpu, call);

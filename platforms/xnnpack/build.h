@@ -9,8 +9,8 @@
 
 namespace sinter::xnnpack {
 
-// The result of a build. A dry run may stop when memory is refused; `extra` is then what the rest would have
-// taken. Of operators with weights `parameters` has all that their packed form depends on besides constants.
+// The result of a build. A dry run may stop when memory is refused; `extra` is then the rest's memory. For
+// operators with weights, `parameters` has all that their packed form depends on besides constants.
 struct Built {
   xnn_operator_t op = nullptr;
   size_t workspace = 0, extra = 0;
@@ -24,14 +24,14 @@ struct Building {
   Built* built;
 };
 
-// `call` has final addresses.
+// The arguments of a set_up function. `call` has final addresses.
 struct SettingUp {
   const OpCall& call;
   xnn_operator_t op;
   void* workspace;
 };
 
-// The clamp of a product, and of integers the zero points.
+// The clamp of a product, and the zero points of integers.
 struct ProductLimits {
   double low = -kInfinity, high = kInfinity;
   int8_t x_zero = 0, y_zero = 0;
@@ -99,7 +99,7 @@ Status set_up_binary(const SettingUp& s);
 Status set_up_pad(const SettingUp& s);
 Status set_up_transpose(const SettingUp& s);
 
-// Bit i: no run reads input i.
+// Returns an input's bit if no run reads it.
 inline uint32_t packed_nothing(const OpCall&) { return 0; }
 inline uint32_t packed_weights(const OpCall&) { return 0b110; }
 inline uint32_t packed_integer_weights(const OpCall&) { return 0b1110; }

@@ -52,7 +52,7 @@ Status create_deconvolution(const Building& b, const Convolution& c, const Windo
                  b.creation, stopped);
 }
 
-// `packed`: in a dry run the weights are claimed to be packed already. Deconvolutions report no size then.
+// With `packed`, a dry run claims that the weights are packed already. Deconvolutions report no size then.
 Status create(const Building& b, const Convolution& c, const Window& w, bool packed, xnn_operator_t* op,
               bool* stopped) {
   return c.transposed ? create_deconvolution(b, c, w, op, stopped)
@@ -69,8 +69,8 @@ xnn_status reshape(const OpCall& call, const Convolution& c, const Window& w, xn
                         &alignment, h, width, threads);
 }
 
-// A dry run that ended at the weights: what follows them is a row of zeros (its rounding is bounded) and an
-// indirection buffer, whose size is measured on a copy of the operator with few channels.
+// Measures the memory behind the weights, where a dry run ended: a row of zeros (its rounding is bounded) and
+// an indirection buffer, whose size is measured on a copy of the operator with few channels.
 Status measure_rest(const Building& b, const Convolution& c) {
   const Window& full = c.window;
   const size_t before = b.creation.bytes();
@@ -101,7 +101,7 @@ Status measure_rest(const Building& b, const Convolution& c) {
   return ok_status();
 }
 
-// Padding matters to windows of one tap alone, dilation and strides to those of deconvolutions.
+// Padding matters to windows of one tap only, dilation and strides to those of deconvolutions.
 void set_window_parameters(const Building& b, const Convolution& c) {
   const Window& w = c.window;
   const bool pointwise = w.kernel_size() == 1 && w.stride_h == 1 && w.stride_w == 1 && !w.padded();

@@ -57,7 +57,7 @@ Status build_pad(const Building& b) {
     begin[i] = static_cast<size_t>(a.pads[static_cast<int>(i)]);
     end[i] = static_cast<size_t>(a.pads[static_cast<int>(x.n + i)]);
   }
-  // Named by the width of an element.
+  // The functions are named by the width of an element.
   if (element_bytes(b.call) == 2) {
     SINTER_XNN(xnn_create_constant_pad_nd_x16(fill, 0, &b.built->op));
     SINTER_XNN(xnn_reshape_constant_pad_nd_x16(b.built->op, x.n, x.at, begin, end, b.threads));

@@ -17,8 +17,8 @@ void set_product_parameters(const Building& b, const Product& p, int8_t x_zero, 
   std::copy(std::begin(values), std::end(values), b.built->parameters);
 }
 
-// rows x [k, n] by a constant that the library packs. `layout`: XNN_FLAG_TRANSPOSE_WEIGHTS for weights [k,
-// n], 0 for [n, k].
+// Builds rows x [k, n] by a constant that the library packs. `layout` is XNN_FLAG_TRANSPOSE_WEIGHTS for
+// weights [k, n], 0 for [n, k].
 Status build_constant_product(const Building& b, const Product& p, const ProductLimits& l, uint32_t layout) {
   const OpCall& call = b.call;
   set_product_parameters(b, p, 0, layout);

@@ -1,5 +1,5 @@
-// Calls of the library: operands as it declares them, the function for the operands' dtype, and its answers
-// as Status.
+// Calls of the library: operands in its types, the function for the operands' dtype, and its answers as
+// Status.
 #pragma once
 
 #include "platforms/xnnpack/memory.h"
@@ -21,7 +21,7 @@ struct Address {
 };
 inline Address address(const TensorView& v) { return {v.present() ? v.data : nullptr}; }
 
-// A constant that is read while the operator is created. In a dry run it may be without data.
+// Returns a constant that is read while the operator is created. In a dry run it may be without data.
 inline Address constant(const OpCall& call, size_t i) {
   if (!call.has_input(i)) return {};
   return {call.in(i).data != nullptr ? static_cast<void*>(call.in(i).data)
@@ -32,7 +32,7 @@ inline DType operand_dtype(const OpCall& call) { return call.in(0).dtype; }
 inline bool is_integer(const OpCall& call) { return operand_dtype(call) == DType::kInt8; }
 inline size_t element_bytes(const OpCall& call) { return byte_width(operand_dtype(call)); }
 
-// The library has one function of the same parameters for each dtype; this calls that of the operands.
+// Calls the function of the operands' dtype; the library has one of the same parameters for each.
 template <class Half, class Single, class... Args>
 xnn_status call_float(DType dtype, Half* f16, Single* f32, Args... args) {
   return dtype == DType::kFloat16 ? f16(args...) : f32(args...);
@@ -45,12 +45,12 @@ xnn_status call_any(DType dtype, Half* f16, Single* f32, Integer* qs8, Args... a
 #define SINTER_XNN_ANY(call, name, ...) \
   call_any(operand_dtype(call), name##_f16, name##_f32, name##_qs8_qc8w, __VA_ARGS__)
 
-// The outcome of a creation or reshaping. In a dry run a refused block is the expected end.
+// Returns the outcome of a creation or reshaping. In a dry run a refused block is the expected end.
 Status outcome(xnn_status status, const Creation& creation, bool* stopped);
-// Of giving an operator its addresses.
+// Returns the outcome of giving an operator its addresses.
 Status set_up_outcome(xnn_status status);
 
-// In a function with a Building `b`: stops at the end of what a dry run can do.
+// Returns, in a function with a Building `b`, at the end of a dry run.
 #define SINTER_XNN(expr)                                           \
   do {                                                             \
     bool stopped = false;                                          \
@@ -58,7 +58,7 @@ Status set_up_outcome(xnn_status status);
     if (stopped) return ok_status();                               \
   } while (false)
 
-// Whether the library gives the planned output of a window operation.
+// Returns whether the library gives the planned output of a window operation.
 Status same_size(const Window& w, size_t h, size_t width);
 
 // The library reads the multipliers of an integer product even where it packs nothing, and does not refuse

@@ -15,7 +15,7 @@ pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // held by a Creation
 Creation* current = nullptr;
 pthread_t owner;
 
-// A thread that runs an operator meanwhile must not be served.
+// A thread that runs an operator during a creation must not be served.
 Creation* creation() {
   return __atomic_load_n(&current, __ATOMIC_ACQUIRE) != nullptr && pthread_equal(owner, pthread_self())
              ? current
@@ -37,7 +37,7 @@ void release(void*, void*) {}
 
 constexpr xnn_allocator kAllocator = {nullptr, allocate, reallocate, release, aligned_allocate, release};
 
-// Of all operators: it serves the creation in progress as well.
+// There is one cache for all operators: it serves the creation in progress as well.
 size_t look_up(void*, const xnn_weights_cache_look_up_key*) {
   Creation* c = creation();
   return c != nullptr && c->find() ? 0 : SIZE_MAX;
@@ -131,8 +131,7 @@ void* Creation::reserve(size_t bytes) {
   return at;
 }
 
-// Weights that were reserved have been counted. The library rounds sizes up to 16 bytes on ARM, to 64
-// elsewhere.
+// Reserved weights are counted already. The library rounds sizes up to 16 bytes on ARM, to 64 elsewhere.
 void Creation::insert(void* at, size_t bytes) {
   if (mode_ == Mode::kPack) {
     done_ = at == scratch_.data() && align_up(bytes, kBufferAlignment) == scratch_.size();

@@ -11,7 +11,7 @@ namespace sinter::xnnpack {
 namespace {
 
 constexpr size_t kMaxAxes = 6;
-// Pieces for each thread, of which the quick ones take more: a compromise between even work and calls.
+// The pieces for each thread, of which the quick ones take more: a compromise between even work and calls.
 constexpr size_t kPiecesOfThread = 16;
 
 ThreadPool* pool_of(pthreadpool_t pool) { return reinterpret_cast<ThreadPool*>(pool); }
@@ -35,7 +35,7 @@ struct Loop {
   }
 };
 
-// One of a loop's tiles after another, the last axis first.
+// The tiles of a loop one after another, the last axis first.
 struct Cursor {
   const Loop& loop;
   size_t at[kMaxAxes] = {}, size[kMaxAxes] = {};
@@ -43,7 +43,7 @@ struct Cursor {
   explicit Cursor(const Loop& of) : loop(of) {
     for (size_t axis = 0; axis < loop.axes; ++axis) fit(axis);
   }
-  // At this tile.
+  // Begins at this tile.
   Cursor(const Loop& of, size_t index) : loop(of) {
     for (size_t axis = loop.axes; axis-- > 0; fit(axis)) {
       const size_t tiles = axis > 0 ? loop.tiles_of(axis) : index + 1;
@@ -52,7 +52,7 @@ struct Cursor {
     }
   }
   void call(size_t thread) const { loop.call(loop, at, size, thread); }
-  // False behind the last tile.
+  // Returns false behind the last tile.
   bool advance() {
     for (size_t axis = loop.axes; axis-- > 0;) {
       at[axis] += loop.tile[axis];
@@ -68,7 +68,7 @@ struct Cursor {
   void fit(size_t axis) { size[axis] = std::min(loop.tile[axis], loop.range[axis] - at[axis]); }
 };
 
-// On the calling thread, without counting tiles: divisions are slow beside small tiles.
+// Runs on the calling thread, without counting tiles: divisions are slow beside small tiles.
 void run_all(const Loop& loop) {
   if (std::find(loop.range, loop.range + loop.axes, size_t{0}) != loop.range + loop.axes) return;
   Cursor cursor(loop);
@@ -88,7 +88,7 @@ void run(pthreadpool_t pool, const Loop& loop) {
                });
 }
 
-// Tasks that run at the same time get different numbers of a thread, below the pool's thread_count().
+// Runs tasks with numbers of threads, which differ among tasks at the same time and are below thread_count().
 void run_numbered(pthreadpool_t pool, const Loop& loop) {
   const auto threads = static_cast<size_t>(threads_of(pool_of(pool)));
   if (threads == 1) return run_all(loop);
@@ -102,9 +102,8 @@ void run_numbered(pthreadpool_t pool, const Loop& loop) {
                });
 }
 
-// The tasks of pthreadpool's interface differ in the number of axes and in how many of them, the last, have
-// tiles; a task may also take the kind of processor and the number of its thread, in this order after the
-// context.
+// The tasks of pthreadpool's interface differ in the number of axes and of the last ones that have tiles; a
+// task may also take the kind of processor and the number of its thread, in this order after the context.
 template <bool kKind, bool kNumber, class Task, size_t kAxes, size_t kTiled>
 void parallelize(pthreadpool_t pool, Task task, void* context, uint32_t kind, const size_t (&range)[kAxes],
                  const std::array<size_t, kTiled>& tile) {

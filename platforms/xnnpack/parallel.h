@@ -8,7 +8,7 @@
 
 namespace sinter::xnnpack {
 
-// What XNNPACK takes for a pool: the pool's address, or null for the calling thread alone.
+// Returns the library's form of a pool: its address, or null for the calling thread alone.
 pthreadpool_t as_pthreadpool(ThreadPool* pool);
 
 }  // namespace sinter::xnnpack

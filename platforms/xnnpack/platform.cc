@@ -36,7 +36,7 @@ Status check_dtypes(const OpCall& call, int dtypes) {
                        unsupported("used for float16 only; other backends are faster in float32"));
   if ((dtypes & kFloats) == 0) {
     SINTER_RETURN_UNLESS((first & dtypes) != 0, unsupported("only int8 from int8"));
-    return ok_status();  // the weights' functions check the others
+    return ok_status();  // the weights' functions check other types
   }
   for (const auto views : {call.inputs, call.outputs})
     for (const TensorView& v : views) {
@@ -48,7 +48,7 @@ Status check_dtypes(const OpCall& call, int dtypes) {
   return ok_status();
 }
 
-// The library has strides for pixels and rows, in operands 0, and no others.
+// Checks strides: the library has them for pixels and rows, in operands 0, and no others.
 Status check_strides(const OpCall& call) {
   const OpInfo& info = *op_info(call.op);
   const auto fits = [](const TensorView& v, bool pixels) {

@@ -17,7 +17,7 @@ namespace xnnpack {
 namespace {
 
 // The library also has float16 operators that compute in float32, for processors of other kinds. They are not
-// used: what they save is the conversion, and the reference kernels define those numbers.
+// used: they save only the conversion, and the reference kernels define these numbers.
 bool computes_in_half() {
 #if defined(__aarch64__)
   const char* cap = std::getenv("SINTER_CPU_CAP");
@@ -90,7 +90,7 @@ Status XnnpackBackend::pack(const OpCall& call, std::span<std::byte> packed, Thr
   xnnpack::Creation creation(packed);
   xnnpack::Built built;
   const Status status = row->build({call, nullptr, creation, &built});
-  if (creation.packed()) return ok_status();  // what comes after the weights may not fit a dry run
+  if (creation.packed()) return ok_status();  // memory behind the weights may not fit a dry run
   return status.ok() ? error(Code::kInternal, "XNNPACK packs a different number of bytes than it measured")
                      : status;
 }

@@ -4,7 +4,7 @@
 //
 // Operators, packed weights and indirection buffers live in the session's prepared memory; runs allocate
 // nothing. Results do not depend on the number of threads (no operator splits a sum), but on the instruction
-// set in their last bits. NaN, infinities and subnormal numbers come out as in the reference
+// set in their last bits. NaN, infinities and subnormal numbers are those of the reference
 // (third_party/patches; 32-bit ARM has no subnormal numbers), but PRelu takes -0.0 for negative.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace sinter {
 
-// Has no state: any number of sessions may share one, on any threads.
+// The backend has no state: any number of sessions may share one, on any threads.
 class XnnpackBackend final : public Backend {
  public:
   const char* name() const override { return "xnnpack"; }
@@ -20,7 +20,8 @@ class XnnpackBackend final : public Backend {
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
   Status pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) override;
-  // Of these sources, the library's version and what decides between its kernels on this processor.
+  // Returns a number of these sources, the library's version and the properties of this processor that decide
+  // between its kernels.
   uint64_t packed_layouts() const override;
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
   void release(PreparedStep&) override {}

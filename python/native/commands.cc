@@ -17,7 +17,7 @@ namespace {
 namespace nb = nanobind;
 using convert::CommandFlag;
 
-// Names in models and files are any bytes: passed as bytes, not as str.
+// Names in models and files are any bytes, so they are passed as bytes, not as str.
 std::vector<std::string> texts(const nb::list& words) {
   std::vector<std::string> result;
   for (const nb::handle word : words) {

@@ -1,5 +1,5 @@
-// _native: what the Python package needs of the converter and the runtime. The package checks arguments;
-// users do not import this module.
+// _native: the functions of the converter and the runtime for the Python package. The package checks
+// arguments; users do not import this module.
 #include "python/native/module.h"
 
 #include <nanobind/nanobind.h>

@@ -29,7 +29,7 @@ using ByteArray = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cp
 struct Port {
   std::string name, dtype;
   std::vector<int64_t> shape;
-  std::vector<int64_t> minima;  // of an input's axes
+  std::vector<int64_t> minima;  // the least lengths of an input's axes
   float scale = 0;
   int32_t zero_point = 0;
 };
@@ -50,7 +50,7 @@ struct FileCopy {
   }
 };
 
-// What RunnerOptions takes, for as long as the Runner may refer to it.
+// The objects that RunnerOptions refers to, for as long as the Runner may use them.
 struct Options {
   int threads = 1;
   std::vector<std::string> backend_names;  // empty: all
@@ -88,7 +88,7 @@ std::vector<std::string> backend_names() {
   return names;
 }
 
-// `bound`: names with arrays of bytes, which the caller keeps. `custom_ops`: paths of libraries.
+// `bound` has names with arrays of bytes, which the caller keeps; `custom_ops` has the paths of libraries.
 Options options_of(int threads, std::vector<std::string> backends, std::optional<std::string> backend,
                    std::optional<std::string> profile, std::optional<uint32_t> entry, bool require_planned,
                    bool copy_file, bool check_digests, const nb::bytes& public_key,
@@ -122,7 +122,7 @@ Options options_of(int threads, std::vector<std::string> backends, std::optional
 
 class Session {
  public:
-  // What the models of one file share, and refer to.
+  // The objects that the models of one file share, and refer to.
   struct Origin {
     std::shared_ptr<const FileCopy> file;  // null: mapped
     std::shared_ptr<const convert::CustomOperators> custom_ops;
@@ -156,9 +156,9 @@ class Session {
     return checked(origin_, std::move(runner), options, "RunError");
   }
 
-  // The shape sets that are open, by their numbers in the file.
+  // Returns the shape sets that are open, by their numbers in the file.
   std::vector<uint32_t> entries() const { return open_; }
-  // That of the runs, and of what refers to memory.
+  // Goes on with a shape set, for runs and for functions that refer to memory.
   void use_entry(uint32_t entry) { runner_.use_entry(entry); }
   std::vector<Port> ports(bool inputs, uint32_t entry) const {
     std::vector<Port> list;
@@ -192,7 +192,7 @@ class Session {
     runner_.clear_error();
     raise("RunError", text, code);
   }
-  // The lengths of the next run, for an input that the caller writes in place.
+  // Sets the lengths of the next run, for an input that the caller writes in place.
   void set_shape(uint32_t input, const std::vector<int64_t>& shape) {
     const Status status = runner_.session().set_shape(input, shape);
     if (status.ok()) return;
@@ -201,7 +201,7 @@ class Session {
     raise("InputError", std::string(text));
   }
   void reset() { runner_.reset(); }
-  // The used entries of each axis of the outputs, for outputs that were not used whole.
+  // Returns the used entries of each axis of an output, for outputs that were not used whole.
   nb::object used_shape(uint32_t output) {
     const TensorView view = runner_.session().output(output);
     bool whole = true;

@@ -15,7 +15,7 @@ _ML_DTYPES = {"bfloat16": "bfloat16", "float8e4m3fn": "float8_e4m3fn", "float8e4
 
 
 def dtype_of(name: str, where: str) -> np.dtype[Any]:
-    """The NumPy type for a type of the file. `where` names the value in messages."""
+    """Returns the NumPy type for a type of the file. `where` names the value in messages."""
     other = _ML_DTYPES.get(name)
     if other is None:
         return np.dtype(name)
@@ -28,7 +28,7 @@ def dtype_of(name: str, where: str) -> np.dtype[Any]:
 
 
 def storable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array as .npy files hold it: types of ml_dtypes as the bits of an unsigned integer."""
+    """Returns the array as .npy files hold it: types of ml_dtypes as the bits of an unsigned integer."""
     array = np.asarray(array)
     if array.dtype.kind == "V" and array.dtype.itemsize in (1, 2) and array.dtype.names is None:
         return array.view(np.uint8 if array.dtype.itemsize == 1 else np.uint16)
@@ -52,7 +52,7 @@ def _key(name: object) -> str:
 
 
 def empty(shape: Sequence[int] | int, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
-    """An uninitialized array that a model can be bound to (load(..., bind=...)): aligned, with padding behind it."""
+    """Returns an uninitialized array that a model can be bound to (load(..., bind=...)): aligned, with padding behind it."""
     kind = np.dtype(dtype)
     dims = (shape,) if isinstance(shape, int) else tuple(shape)
     count = int(np.prod(dims, dtype=np.int64)) * kind.itemsize
@@ -63,7 +63,7 @@ def empty(shape: Sequence[int] | int, dtype: Any = np.float32) -> np.ndarray[Any
 
 
 def bindable(array: np.ndarray[Any, Any]) -> bool:
-    """Whether a model can be bound to the array's memory."""
+    """Returns whether a model can be bound to the array's memory."""
     base: Any = array
     while isinstance(base.base, np.ndarray):
         base = base.base
@@ -74,7 +74,7 @@ def bindable(array: np.ndarray[Any, Any]) -> bool:
 
 
 def path_text(path: str | bytes | os.PathLike[Any]) -> bytes:
-    """A path as the system takes it."""
+    """Returns a path as the system takes it."""
     text = os.fsencode(path)
     if b"\0" in text:
         raise ValueError(f"the path {path!r} contains a null byte")

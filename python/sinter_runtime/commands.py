@@ -17,13 +17,13 @@ import numpy as np
 from . import _native, arrays
 from .errors import Error
 
-# What the package itself gives or replaces.
+# Options that the package itself gives or replaces.
 _OWN = {"json", "quiet", "output"}
 
 
 @functools.lru_cache(maxsize=None)
 def table(command: str) -> dict[str, _native.Flag]:
-    """The flags of a command by keyword."""
+    """Returns the flags of a command by keyword."""
     return {flag.name.replace("-", "_"): flag for flag in _native.flags(command) if flag.name not in _OWN}
 
 
@@ -37,7 +37,7 @@ def check_names(command: str, options: Iterable[str]) -> None:
 
 
 def words(command: str, options: Mapping[str, Any], folder: str) -> list[bytes]:
-    """The options as arguments. Arrays are written to `folder`, a temporary one."""
+    """Returns the options as arguments. Arrays are written to `folder`, a temporary one."""
     check_names(command, options)
     result: list[bytes] = []
     for name, value in options.items():
@@ -71,7 +71,7 @@ def _values(command: str, name: str, value: Any, flag: _native.Flag, folder: str
 
 
 def _item(command: str, name: str, value: Any, flag: _native.Flag, folder: str) -> bytes:
-    """The part behind NAME=."""
+    """Returns the part behind NAME=."""
     if ".." in flag.form and isinstance(value, (list, tuple)):  # NAME=N|MIN..MAX
         if len(value) != 2:
             raise TypeError(f"{command}(): {name} is a size or a pair (smallest, largest), not {value!r}")
@@ -106,14 +106,14 @@ def _text(command: str, name: str, value: Any) -> bytes:
 
 # A flag in a text, with the word behind it.
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)(?:[ =]([\w./=,%+\[\]|-]*[\w%\]])(?![\w<>]))?")
-# What is a value wherever it stands: a placeholder (DATA), or a word with a digit or an equals sign.
+# A word that is a value wherever it stands: a placeholder (DATA), or a word with a digit or an equals sign.
 _VALUE = re.compile(r"[A-Z][A-Z0-9_.,\[\]|]*|.*[\d=].*")
 # A command line, whose flags stay as they are.
 _COMMAND = re.compile(r"sinter [a-z]+( \S+){0,4} ?$")
 
 
 def with_python_names(command: str, text: str) -> str:
-    """A message of the command line with its flags as keywords: --plan-threads 2 is plan_threads=2."""
+    """Returns a message of the command line with its flags as keywords: --plan-threads 2 is plan_threads=2."""
     flags = table(command)
 
     def renamed(found: re.Match[str]) -> str:
@@ -134,7 +134,7 @@ def with_python_names(command: str, text: str) -> str:
 
 
 def _in_python(command: str, details: Any) -> Any:
-    """The result with the names of Python in what is said: diagnostics, and why there is no file."""
+    """Returns the result with the names of Python in its messages: diagnostics, and the reason for a missing file."""
     for item in details.get("diagnostics", ()):
         item["message"], item["remedy"] = (with_python_names(command, item[part]) for part in ("message", "remedy"))
     if "withheld" in details:
@@ -144,7 +144,7 @@ def _in_python(command: str, details: Any) -> Any:
 
 def call(command: str, arguments: list[bytes], paths: list[bytes],
          progress: Callable[[float, str], object] | None = None) -> tuple[int, dict[str, Any], str]:
-    """Runs the command: its exit code, its result, and its text."""
+    """Runs the command and returns its exit code, result and text."""
     try:
         code, result, text = _native.call([command.encode(), *arguments, b"--", *paths], progress)
     except Error as error:

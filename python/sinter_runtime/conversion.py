@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What became of a model. `details` is the object that `sinter convert --json` prints."""
+    """The outcome of a conversion. `details` is the object that `sinter convert --json` prints."""
 
     details: dict[str, Any] = dataclasses.field(repr=False)
     text: str = dataclasses.field(repr=False)  # as the command line prints it
@@ -40,17 +40,17 @@ class Report:
 
     @property
     def arena_bytes(self) -> int:
-        """Activations and workspaces, as planned."""
+        """The bytes of activations and workspaces, as planned."""
         return int(self.details["arena_bytes"])
 
     @property
     def session_bytes(self) -> int | None:
-        """All memory of a session on this machine; None where it was not measured."""
+        """The bytes of all memory of a session on this machine; None where it was not measured."""
         return self.details.get("session_bytes")
 
     @property
     def quantized(self) -> dict[str, Any] | None:
-        """What quantization did: outputs with their SQNR, layers, remedies. None without quantize=."""
+        """The report of quantization: outputs with their SQNR, layers, remedies. None without quantize=."""
         return self.details.get("quantized")
 
     @property

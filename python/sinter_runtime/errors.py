@@ -39,7 +39,7 @@ class RunError(Error):
 
 @dataclasses.dataclass(frozen=True)
 class Diagnostic:
-    """What a conversion states about one node or value."""
+    """A statement of a conversion about one node or value."""
 
     severity: str  # "note", "warning" or "refused"
     node: str  # the name of an ONNX node or value; "": the model as a whole

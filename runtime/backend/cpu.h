@@ -1,4 +1,4 @@
-// The processors that costs are listed for. A target is planned with the costs of one of them, whatever
+// The processors that costs are listed for. A target is planned with the costs of one of them, whichever
 // machine converts.
 #pragma once
 
@@ -12,7 +12,7 @@ enum class Cpu : uint8_t {
   kAvx512Vnni,  // x86-64 with dot products of bytes
   kAvx2,        // x86-64 with FMA, without dot products of bytes
   kDotprod,     // ARM with dot products of bytes
-  kNeon,        // 64-bit ARM without
+  kNeon,        // 64-bit ARM without dot products
   kArmv7,       // 32-bit ARM
   kPortable,    // any, on the reference kernels
   kCortexM,     // microcontrollers, on the reference kernels
@@ -26,15 +26,15 @@ constexpr const char* cpu_name(Cpu cpu) {
   return kNames[static_cast<int>(cpu)];
 }
 
-// Whether the reference kernels compute everything there.
+// Returns whether the reference kernels compute everything there.
 constexpr bool is_on_reference_kernels(Cpu cpu) { return cpu == Cpu::kPortable || cpu == Cpu::kCortexM; }
 
-// That of a plan for the reference kernels alone.
+// Returns the processor of a plan for the reference kernels alone.
 inline Cpu reference_cpu_of(const Target& target) {
   return target.architecture == Architecture::kCortexM ? Cpu::kCortexM : Cpu::kPortable;
 }
 
-// The best one that the target has the features for.
+// Returns the best processor whose features the target has.
 inline Cpu cpu_of(const Target& target) {
   if (target.architecture == Architecture::kPortable || target.architecture == Architecture::kCortexM)
     return reference_cpu_of(target);
@@ -45,7 +45,7 @@ inline Cpu cpu_of(const Target& target) {
                                                                                      : Cpu::kAvx2;
 }
 
-// Where a number about a processor comes from.
+// The origin of a number about a processor.
 enum class Provenance : uint8_t {
   kMeasured,    // a time on a machine
   kCounted,     // instructions that an emulator executed: not cycles

@@ -11,7 +11,7 @@ struct DynamicRange {
   uint8_t zero = 0;
 };
 
-// Of numbers from low (0 or less) to high (0 or more). A range of zero only has scale 1.
+// Returns both for numbers from low (0 or less) to high (0 or more). A range that is only zero has scale 1.
 inline DynamicRange dynamic_range(float low, float high) {
   const float scale = low == high ? 1.0f : (high - low) / 255.0f;
   const float zero = std::nearbyint(-low / scale);

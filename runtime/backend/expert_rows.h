@@ -18,7 +18,7 @@ struct ExpertRows {
     std::span<const int64_t> rows;
   };
   std::span<const int64_t> order;   // the numbers of all rows
-  std::span<const int64_t> starts;  // of each group in `order`, then the number of rows
+  std::span<const int64_t> starts;  // the start of each group in `order`, then the number of rows
   const std::byte* experts = nullptr;
 
   int64_t groups() const { return static_cast<int64_t>(starts.size()) - 1; }
@@ -30,7 +30,7 @@ struct ExpertRows {
   }
 };
 
-// Bytes at the start of the workspace that the lists take, a multiple of kBufferAlignment; false on overflow.
+// Writes the lists' bytes in the workspace, a multiple of kBufferAlignment; returns false on overflow.
 [[nodiscard]] inline bool expert_rows_bytes(int64_t rows, size_t* bytes) {
   int64_t n = 0;
   if (!checked_mul<int64_t>(rows, 2, &n) || !checked_add<int64_t>(n, 1, &n) ||
@@ -40,8 +40,8 @@ struct ExpertRows {
   return true;
 }
 
-// `experts`: int64 [rows], dense. kOutOfRange if one of them is not 0 .. count - 1; kOutOfMemory if the
-// workspace is too small. The lists are in the workspace.
+// Builds the lists in the workspace. `experts` is int64 [rows], dense. Fails with kOutOfRange if one of them
+// is not 0 .. count - 1, with kOutOfMemory if the workspace is too small.
 inline Status sort_by_expert(const TensorView& experts, int64_t count, std::span<std::byte> workspace,
                              ExpertRows* sorted) {
   const int64_t rows = experts.dims[0];

@@ -18,7 +18,7 @@ constexpr LowBitPlaces low_bit_places(Op op) {
 }
 
 // Rows of codes, one for each column of the product, with a scale and perhaps a zero point for each block of
-// a row. Matrices of all experts follow each other.
+// a row. The matrices of all experts follow each other.
 struct LowBitMatrix {
   WeightFormat format;
   DType scale_type = DType::kFloat32, zero_type = DType::kNone, table_type = DType::kNone;
@@ -29,7 +29,7 @@ struct LowBitMatrix {
   int64_t columns = 0;                // of one matrix
   int64_t depth = 0, block = 0, blocks = 0;
 
-  // The bytes of a row, where rows are whole bytes.
+  // Returns the bytes of a row, where rows are whole bytes.
   int64_t row_bytes() const { return bit_row_bytes(format.bits, depth); }
   LowBitMatrix of_expert(int64_t expert) const {
     LowBitMatrix m = *this;
@@ -41,8 +41,8 @@ struct LowBitMatrix {
   }
 };
 
-// The matrix of a call whose operands were checked; without a format for them, of the default one. A row of
-// one block has blocks of its own length (at least 2), whatever `block_size` is.
+// Returns the matrix of a call whose operands were checked. Where no format fits them, it has the default
+// one. A row of one block has blocks of its own length (at least 2), whatever `block_size` is.
 inline LowBitMatrix low_bit_matrix(const OpCall& call) {
   const LowBitPlaces at = low_bit_places(call.op);
   const TensorView &x = call.in(0), &w = call.in(at.weights);

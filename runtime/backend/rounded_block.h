@@ -1,5 +1,5 @@
-// How LowBitFullyConnected rounds a block of x to int8 (activation_bits 8): the same integers and scales on
-// every platform.
+// The rounding of a block of x to int8 by LowBitFullyConnected (activation_bits 8): the same integers and
+// scales on every platform.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace sinter {
 
-// The largest magnitude / 127, in float32; NaN if a number is not finite.
+// Returns the largest magnitude / 127, in float32; NaN if a number is not finite.
 template <class T>
 float rounded_block_scale(const T* x, int64_t n) {
   float most = 0;
@@ -21,8 +21,8 @@ float rounded_block_scale(const T* x, int64_t n) {
   return finite ? most / 127.0f : std::numeric_limits<float>::quiet_NaN();
 }
 
-// The integer nearest to x / scale, half to even, from -127 to 127; 0 where the scale is 0 or NaN. The
-// block's sum is 0 * NaN then, so that the result is NaN.
+// Returns the integer nearest to x / scale, half to even, from -127 to 127; 0 where the scale is 0 or NaN.
+// The block's sum is 0 * NaN then, so that the result is NaN.
 inline float rounded_to_int8(float x, float scale) {
   if (!(scale > 0)) return 0;
   const float q = std::nearbyint(x / scale);

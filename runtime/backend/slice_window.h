@@ -1,12 +1,12 @@
-// What a Slice reads.
+// The elements that a Slice reads.
 #pragma once
 
 #include "runtime/backend/kernel.h"
 
 namespace sinter {
 
-// The view of operand 0 whose elements are those of result 0, in its order; the call is valid and its result
-// is not empty.
+// Returns the view of operand 0 whose elements are those of result 0, in its order. The call is valid and its
+// result is not empty.
 inline TensorView slice_window(const OpCall& call) {
   const auto& a = call.attrs<SliceAttrs>();
   const TensorView& x = call.in(0);

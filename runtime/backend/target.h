@@ -23,7 +23,7 @@ struct Feature {
     kDotprod = 1 << 5,     // dot products of four bytes
     kI8mm = 1 << 6,        // products of matrices of bytes
     kAvx512Bf16 = 1 << 7,  // dot products of two bfloat16
-    // Compute capabilities of CUDA devices, each with those before it.
+    // Compute capabilities of CUDA devices; a device of one has those before it as well.
     kSm75 = 1 << 8,
     kSm80 = 1 << 9,
     kSm86 = 1 << 10,

@@ -1,5 +1,5 @@
 // ConvTranspose as products: output positions of one phase (position modulo the stride, per axis) are reached
-// by the same taps of the filter, so that each phase is a product of input patches and those taps.
+// by the same taps of the filter, so that each phase is a product of input patches and these taps.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ struct PhaseAxis {
   int64_t first = 0, count = 0, tap = 0, tap_step = 1, taps = 0, base = 0, input_step = 1;
 };
 
-// Phase `phase`, less than the stride and than the output's length. Output position p under tap t reads the
-// input at (p + pad - t * dilation) / stride where that is whole.
+// Returns phase `phase`, which is less than the stride and than the output's length. Output position p under
+// tap t reads the input at (p + pad - t * dilation) / stride where that is whole.
 inline PhaseAxis phase_axis(const WindowGeometry& g, int axis, int64_t phase) {
   const int64_t stride = g.stride[axis], dilation = g.dilation[axis], divisor = std::gcd(stride, dilation);
   PhaseAxis a;
@@ -33,7 +33,7 @@ inline PhaseAxis phase_axis(const WindowGeometry& g, int axis, int64_t phase) {
   return a;
 }
 
-// Positions begin .. end - 1 of the axis, with the taps that read the input (of length `in`) at one of them.
+// Returns positions begin .. end - 1, with the taps that read the input (of length `in`) at one of them.
 inline PhaseAxis phase_part(const PhaseAxis& a, int64_t stride, int64_t in, int64_t begin, int64_t end) {
   // Tap j reads the input at position i if 0 <= base + i - j * input_step < in.
   const int64_t lowest = a.base + begin - in + 1, highest = a.base + end - 1;
@@ -46,8 +46,8 @@ inline PhaseAxis phase_part(const PhaseAxis& a, int64_t stride, int64_t in, int6
   return part;
 }
 
-// Positions of an axis that are computed together: all of them, or, where a filter longer than the input
-// would read padding for the most part, N for an input of N elements.
+// Returns the number of positions of an axis that are computed together: all of them, or, where a filter
+// longer than the input would read padding for the most part, N for an input of N elements.
 inline int64_t phase_part_length(const PhaseAxis& a, int64_t in) {
   const bool long_filter = a.taps > 2 * ((in - 1) / a.input_step + 1);
   return std::max<int64_t>(long_filter ? in : a.count, 1);
@@ -59,8 +59,8 @@ struct TransposedPhase {
   int64_t taps() const { return axis[0].taps * axis[1].taps * axis[2].taps; }
 };
 
-// f(phase), each output position of one image in exactly one of them. None has more positions or taps than
-// the geometry.
+// Calls f(phase) for each phase; each output position of one image is in exactly one of them. No phase has
+// more positions or taps than the geometry.
 template <class F>
 void for_phases(const WindowGeometry& g, F&& f) {
   TransposedPhase p;

@@ -18,7 +18,7 @@ Status check_arity(const OpCall& call) {
       invalid("%a outputs do not match the operation", outputs));
   for (int64_t i = 0; i < info->min_inputs && (info->traits & kControl) == 0; ++i)
     SINTER_RETURN_UNLESS(call.inputs[i].present(), invalid("it is missing").of_input(static_cast<size_t>(i)));
-  // A kernel writes its only result without checking whether it is used.
+  // The only result of an operation is written without a check whether it is used.
   bool any = outputs == 0 || (info->traits & kControl) != 0;
   for (size_t i = 0; i < call.outputs.size(); ++i) any = any || wanted(call, i);
   SINTER_RETURN_UNLESS(any, invalid("none of the operation's outputs is used"));

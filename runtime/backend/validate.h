@@ -5,10 +5,10 @@
 
 namespace sinter {
 
-// Arity, then the op's own inference. Fills call.outputs.
+// Checks the arity and runs the op's own inference, which fills call.outputs.
 Status infer(OpCall& call, KernelTable kernels);
 
-// Whether an op with `row` in its row takes an operand with these strides, its first one or another.
+// Returns whether an op with `row` in its row takes an operand with these strides, its first one or another.
 bool takes_strides(Strides row, const TensorView& view, bool first);
 
 }  // namespace sinter

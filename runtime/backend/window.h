@@ -14,17 +14,17 @@ concept WindowAttrs = requires(const A& a) {
   a.dilations;
   a.pads;
 };
-// The kernel's dims are an attribute, otherwise dims of the weights.
+// The kernel's dims are an attribute here, otherwise dims of the weights.
 template <class A>
 inline constexpr bool kPoolWindow = requires(const A& a) {
   a.kernel;
 };
-// An element of the input goes into the kernel's dims of the output.
+// An element of the input contributes to as many elements of the output as the kernel has.
 template <class A>
 inline constexpr bool kTransposedWindow = requires(const A& a) {
   a.output_padding;
 };
-// Weights [spatial..., O], one input channel for each output channel; otherwise [O, spatial..., I].
+// The weights are [spatial..., O], one input channel for each output channel; otherwise [O, spatial..., I].
 template <class A>
 inline constexpr bool kDepthwiseWindow = !kPoolWindow<A> && !requires(const A& a) {
   a.group;
@@ -36,11 +36,11 @@ struct WindowAxis {
   int64_t pad = 0, end_pad = 0;
   int64_t output_padding = 0;  // of transposed windows
 
-  // Elements from the first tap to the last. For values that inference has checked.
+  // Returns the elements from the first tap to the last, for values that inference has checked.
   int64_t extent() const { return (kernel - 1) * dilation + 1; }
 };
 
-// Whether every list is empty or as long as `axes` spatial axes require.
+// Returns whether every list is empty or as long as `axes` spatial axes require.
 template <WindowAttrs A>
 bool window_lists_fit(const A& a, int axes) {
   const auto fits = [](const IntList& list, int count) { return list.empty() || list.size() == count; };
@@ -51,7 +51,8 @@ bool window_lists_fit(const A& a, int axes) {
   return fits(a.strides, axes) && fits(a.dilations, axes) && fits(a.pads, 2 * axes);
 }
 
-// Spatial axis i of `axes`. `weights`: their dims; pools have none. Needs window_lists_fit; checks nothing.
+// Returns the window along spatial axis i of `axes`, whose lists fit (window_lists_fit). Pools have no
+// `weights`.
 template <WindowAttrs A>
 WindowAxis window_axis(const A& a, [[maybe_unused]] const int64_t* weights, int axes, int i) {
   WindowAxis w;
@@ -73,8 +74,8 @@ WindowAxis window_axis(const OpCall& call, int i) {
   return window_axis(call.attrs<A>(), weights, call.in(0).rank - 2, i);
 }
 
-// Operand 0, window and output of a channels-last call, always with three spatial axes: missing ones, the
-// first, have length 1.
+// The geometry of a channels-last call: operand 0, window and output, always with three spatial axes. Missing
+// ones are the first and have length 1.
 inline constexpr int kMaxWindowAxes = 3;
 struct WindowGeometry {
   int64_t batch = 0, in_channels = 0, out_channels = 0, group = 1;
@@ -90,7 +91,7 @@ struct WindowGeometry {
   int64_t group_in() const { return in_channels / group; }
   int64_t group_out() const { return out_channels / group; }
 
-  // Spatial axis i of `axes`.
+  // Sets spatial axis i of `axes`.
   void set_axis(int axes, int i, const WindowAxis& w, int64_t in_length, int64_t out_length) {
     const int j = kMaxWindowAxes - axes + i;
     in[j] = in_length, out[j] = out_length, kernel[j] = w.kernel;
@@ -102,7 +103,7 @@ struct WindowGeometry {
   }
 };
 
-// Of a call that inference has checked, with one to three spatial axes.
+// Returns the geometry of a call that inference has checked, with one to three spatial axes.
 template <WindowAttrs A>
 WindowGeometry window_geometry(const OpCall& call) {
   const TensorView &x = call.in(0), &y = call.out(0);
@@ -114,7 +115,7 @@ WindowGeometry window_geometry(const OpCall& call) {
   else if constexpr (!kPoolWindow<A>)
     g.group = call.attrs<A>().group;
   g.set_steps(call);
-  // Not over `axes`: compilers make copies of variable length of that, which take longer than all the rest.
+  // Compilers make copies of variable length of a loop over `axes`, which take longer than all the rest.
   for (int i = 0; i < kMaxWindowAxes; ++i)
     if (i < axes) g.set_axis(axes, i, window_axis<A>(call, i), x.dims[1 + i], y.dims[1 + i]);
   return g;

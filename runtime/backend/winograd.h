@@ -17,7 +17,7 @@ namespace sinter {
 inline constexpr int64_t kWinogradTiles[] = {2, 4, 6};
 constexpr bool is_winograd_tile(int64_t m) { return m == 2 || m == 4 || m == 6; }
 
-// Of a window that inference has checked, with two spatial axes.
+// Returns whether the algorithm fits a window that inference has checked, with two spatial axes.
 inline bool winograd_fits(const WindowGeometry& g) {
   bool fits = g.group == 1 && g.kernel[0] == 1;
   for (int i = 1; i < kMaxWindowAxes; ++i)
@@ -25,8 +25,8 @@ inline bool winograd_fits(const WindowGeometry& g) {
   return fits;
 }
 
-// Points with few bits, so that every entry of A and B is exact in float32. Pairs are used from the first on:
-// kPairs pairs give tiles of m = 2 kPairs.
+// The points have few bits, so that every entry of A and B is exact in float32. Pairs are used from the first
+// on: kPairs pairs give tiles of m = 2 kPairs.
 template <int kPairs>
 struct WinogradPoints;
 template <>
@@ -42,9 +42,9 @@ struct WinogradPoints<3> {
   static constexpr double kAt[3] = {0.5, 1, 2};
 };
 
-// Rows of B and G, columns of A, in the order 0, p0, -p0, p1, -p1, ..., infinity. The polynomial of the
-// finite points is x e(x^2), e the product of (x^2 - p^2); kEnds are the coefficients of e, from the constant
-// one on, and kRest[i] those of e without pair i.
+// The matrices: rows of B and G and columns of A are in the order 0, p0, -p0, p1, -p1, ..., infinity. The
+// polynomial of the finite points is x e(x^2), e the product of (x^2 - p^2); kEnds are the coefficients of e,
+// from the constant one on, and kRest[i] those of e without pair i.
 template <int kPairs>
 struct Winograd {
   static constexpr int kTile = 2 * kPairs, kInputs = kTile + 2, kPositions = kInputs * kInputs;
@@ -86,7 +86,7 @@ struct Winograd {
   }
 
  private:
-  // The coefficients of the product of (x - p^2) over all pairs except `without`.
+  // Writes the coefficients of the product of (x - p^2) over all pairs except `without`.
   static constexpr void multiply(int without, double* to) {
     to[0] = 1;
     int degree = 0;

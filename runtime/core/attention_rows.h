@@ -8,15 +8,15 @@
 
 namespace sinter {
 
-// Whether an item is a byte that holds two elements of 4 bits: each plus kAttentionMiddle, the even one in
-// the low half.
+// Returns whether an item is a byte that holds two elements of 4 bits: each plus kAttentionMiddle, the even
+// one in the low half.
 constexpr bool holds_pairs(DType rows) { return rows == DType::kUint8; }
 inline constexpr int kAttentionMiddle = 8;
 
-// Elements of a row of `items` items.
+// Returns the number of elements in a row of `items` items.
 constexpr int64_t row_elements(DType rows, int64_t items) { return holds_pairs(rows) ? 2 * items : items; }
 
-// Whether keys or values of this type are narrower than the queries, and widened to their type.
+// Returns whether keys or values of this type are narrower than the queries, and widened to their type.
 constexpr bool is_narrow(DType rows, DType queries) {
   const bool known = rows == DType::kFloat16 || rows == DType::kBFloat16 || rows == DType::kFloat8E4M3FN ||
                      rows == DType::kInt8 || holds_pairs(rows);

@@ -11,7 +11,7 @@ namespace sinter {
 
 class AttrReader {
  public:
-  // `version`: of the op's row when the file was written. An attribute that was added later keeps its
+  // `version` is that of the op's row when the file was written. An attribute that was added later keeps its
   // default.
   AttrReader(uint16_t version, const AttrLists& lists) : version_(version), rest_(lists) {}
 
@@ -37,7 +37,7 @@ class AttrReader {
     if (text.size > 0 && std::memchr(text.data, 0, text.size) != nullptr) fail();
   }
 
-  // kCorrupt unless the lists held the attributes and nothing more.
+  // Returns kCorrupt unless the lists held the attributes and nothing more.
   Status finish() const {
     SINTER_RETURN_UNLESS(good_ && rest_.ints.empty() && rest_.floats.empty() && rest_.bytes.empty(),
                          corrupt("the attribute lists do not fit the operation"));
@@ -46,7 +46,7 @@ class AttrReader {
 
  private:
   void fail() { good_ = false; }
-  // The length that precedes a list, at most `most`.
+  // Returns the length that precedes a list, at most `most`.
   size_t read_length(const char* name, size_t most) {
     int64_t n = 0;
     (*this)(name, n, 0);
@@ -57,7 +57,7 @@ class AttrReader {
   void read_list(const char* name, AttrList<T>& list, std::span<const T>& from, int since) {
     if (since > version_) return;
     const size_t n = read_length(name, kMaxAttrList);
-    if (n > from.size()) return fail();  // of integers, the length was one of them
+    if (n > from.size()) return fail();  // the length of a list of integers was one of them
     for (size_t i = 0; i < n; ++i) list.items[i] = from[i];
     list.count = static_cast<int32_t>(n);
     from = from.subspan(n);

@@ -1,7 +1,7 @@
 // Rows of unsigned integers of 2 to 8 bits.
 //
 // Integers of 2, 4 and 8 bits follow each other, low bits first, as the element types of these widths do.
-// Those of 3, 5, 6 and 7 bits are divided into planes of 4, 2 or 1 bits, which are rows of such integers
+// Others, of 3, 5, 6 and 7 bits, are divided into planes of 4, 2 or 1 bits, which are rows of such integers
 // themselves, the plane of the lowest bits first: 3 = 2 + 1, 5 = 4 + 1, 6 = 4 + 2, 7 = 4 + 2 + 1. Each plane
 // of a row takes whole bytes. A vector of bytes of a plane is then a vector of neighbouring integers' bits,
 // whatever the width.
@@ -18,19 +18,19 @@ struct BitPlanes {
   bool single = false;  // a plane of 1 bit is last
 };
 
-// `bits`: 2 to 8.
+// Returns the planes of integers of `bits` bits, 2 to 8.
 constexpr BitPlanes bit_planes(int bits) {
   if (bits == 8) return {8, false, false};
   if (bits < 4) return {2, false, bits == 3};
   return {4, bits >= 6, bits % 2 != 0};
 }
-// Widths that no element type has.
+// Returns whether no element type has this width.
 constexpr bool has_planes(int bits) { return bits == 3 || bits == 5 || bits == 6 || bits == 7; }
 
 constexpr int64_t plane_bytes(int bits, int64_t count) {
   return count / 8 * bits + (count % 8 * bits + 7) / 8;
 }
-// Bytes of a row of `count` integers. At most `count`, plus 2.
+// Returns the bytes of a row of `count` integers, at most `count` + 2.
 constexpr int64_t bit_row_bytes(int bits, int64_t count) {
   const BitPlanes p = bit_planes(bits);
   return plane_bytes(p.bits, count) + (p.two ? plane_bytes(2, count) : 0) +
@@ -47,7 +47,7 @@ constexpr void set_plane_item(uint8_t* plane, int bits, int64_t k, unsigned item
 }
 }  // namespace bit_rows_detail
 
-// Integer k of a row of `count`.
+// Returns integer k of a row of `count`.
 constexpr uint8_t bit_row_item(const uint8_t* row, int bits, int64_t count, int64_t k) {
   const BitPlanes p = bit_planes(bits);
   unsigned item = bit_rows_detail::plane_item(row, p.bits, k);

@@ -1,7 +1,7 @@
-// Which operations and element types this build computes: all, or those that CMake's SINTER_OPERATIONS and
+// The operations and element types that this build computes: all, or those that CMake's SINTER_OPERATIONS and
 // SINTER_ELEMENT_TYPES list. Code for the others is not compiled, and a model that uses one is refused when
-// it is opened. For the runtime, its reference kernels and the simd kernels' table alone: what else is
-// compiled with these headers does not have the lists.
+// it is opened. Only the runtime, its reference kernels and the table of the simd kernels are compiled with
+// the lists.
 #pragma once
 
 #include <string_view>
@@ -36,7 +36,7 @@ constexpr bool is_built(Op op) {
 constexpr bool is_built(Op) { return true; }
 #endif
 
-// Bit t: kNone, or the type with the number t, if the list has it.
+// Returns bit 0 for kNone, and bit t for the type with the number t if the list has it.
 consteval uint32_t listed_types(std::string_view list) {
   uint32_t types = 1;
   for (uint32_t t = 1; t < static_cast<uint32_t>(DType::kCount); ++t)
@@ -44,7 +44,7 @@ consteval uint32_t listed_types(std::string_view list) {
   return types;
 }
 
-// Bit t: the type with the number t.
+// Bit t stands for the type with the number t.
 inline constexpr uint32_t kBuiltTypes = [] {
 #ifdef SINTER_ELEMENT_TYPES
   return listed_types(SINTER_ELEMENT_TYPES);
@@ -56,21 +56,21 @@ constexpr bool is_built(DType t) {
   return t < DType::kCount && (kBuiltTypes >> static_cast<uint32_t>(t) & 1) != 0;
 }
 
-// Whether a type of this build has elements of this number of whole bytes.
+// Returns whether a type of this build has elements of this number of whole bytes.
 consteval bool is_built_width(size_t bytes) {
   for (uint32_t t = 1; t < static_cast<uint32_t>(DType::kCount); ++t)
     if (is_built(static_cast<DType>(t)) && byte_width(static_cast<DType>(t)) == bytes) return true;
   return false;
 }
 
-// Opens trusted files alone: it checks digests and leaves out the verifier (docs/security.md).
+// A sealed build opens trusted files alone: it checks digests and leaves out the verifier (docs/security.md).
 #ifdef SINTER_SEALED
 inline constexpr bool kSealed = true;
 #else
 inline constexpr bool kSealed = false;
 #endif
 
-// Whether a model may use what the build does not have.
+// True if a model may use what the build does not have.
 #if defined(SINTER_OPERATIONS) || defined(SINTER_ELEMENT_TYPES)
 inline constexpr bool kLean = true;
 #else

@@ -18,13 +18,13 @@ class BumpArena {
   explicit BumpArena(std::span<std::byte> memory) : base_(memory.data()), capacity_(memory.size()) {}
 
   bool measuring() const { return base_ == nullptr; }
-  // Bytes used so far, alignment gaps included (the base is taken as aligned to the largest alignment asked
-  // for).
+  // Returns the bytes used so far, alignment gaps included. The base counts as aligned to the largest
+  // alignment that was asked for.
   size_t used() const { return used_; }
-  // An allocation did not fit.
+  // Returns whether an allocation did not fit.
   bool exhausted() const { return exhausted_; }
 
-  // Null while measuring or when exhausted.
+  // Returns null while measuring or when exhausted.
   void* allocate(size_t bytes, size_t alignment) {
     const size_t start = align_up(used_, alignment);
     if (start < used_ || bytes > SIZE_MAX - start) return exhausted_ = true, nullptr;
@@ -33,7 +33,7 @@ class BumpArena {
     if (used_ > capacity_) return exhausted_ = true, nullptr;
     return base_ + start;
   }
-  // n value-initialised objects; null while measuring or when exhausted.
+  // Returns n value-initialised objects, or null while measuring or when exhausted.
   template <class T>
   T* allocate_array(size_t n) {
     size_t bytes = 0;

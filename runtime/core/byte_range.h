@@ -1,4 +1,4 @@
-// Memory of a value or buffer, for checks that nothing is written over what something else needs.
+// The memory of a value or buffer, for checks that nothing is written over bytes that are still needed.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace sinter {
 
-// Bytes that are written, or that must keep their contents. Padding behind them that is only read is not
-// counted.
+// The range of bytes that are written, or that must keep their contents. Padding behind them that is only
+// read does not count.
 struct ByteRange {
   uintptr_t begin = 0;
   size_t bytes = 0;

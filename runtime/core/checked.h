@@ -1,4 +1,4 @@
-// Arithmetic that reports overflow instead of wrapping; sizes from a file are only ever combined with these.
+// Arithmetic that reports overflow instead of wrapping; sizes from a file are combined by nothing else.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace sinter {
 
-// Each stores the result in *out and returns true, or returns false if it does not fit.
+// Each function stores the result in *out and returns true, or returns false if it does not fit.
 template <class T>
 [[nodiscard]] constexpr bool checked_add(T a, T b, T* out) {
   return !__builtin_add_overflow(a, b, out);

@@ -14,7 +14,7 @@ class Reader {
  public:
   explicit Reader(const AttrBytes& definition) : at_(definition.data), left_(definition.size) {}
 
-  // Null: it is shorter, or the bytes up to the next multiple of 8 are not zero.
+  // Returns null if the definition is shorter, or if bytes up to the next multiple of 8 are not zero.
   const std::byte* take(size_t bytes) {
     if (bytes > left_ || align_up(bytes, kDefinitionAlignment) > left_) return nullptr;
     const std::byte* part = at_;
@@ -28,13 +28,13 @@ class Reader {
   const Head* head() {
     return reinterpret_cast<const Head*>(take(sizeof(Head)));
   }
-  // Of `bytes` with the zero byte that ends it. Null: it is none, or empty.
+  // Returns the name of `bytes` bytes with the zero byte that ends it, or null if it is none or empty.
   const char* name(uint32_t bytes) {
     if (bytes < 2 || bytes > kMostNameBytes) return nullptr;
     const auto* text = reinterpret_cast<const char*>(take(bytes));
     return text != nullptr && std::memchr(text, 0, bytes) == text + bytes - 1 ? text : nullptr;
   }
-  // False: there is none.
+  // Returns false if no attribute follows.
   bool attribute(sinter_attribute* out, uint32_t* data_bytes) {
     const auto* head = this->head<AttributeHead>();
     if (head == nullptr) return false;
@@ -65,7 +65,7 @@ bool is_tensor(const sinter_attribute& a, uint32_t data_bytes) {
          bytes == data_bytes;
 }
 
-// Whether `bytes` hold `count` texts, one behind the other.
+// Returns whether `bytes` hold `count` texts, one behind the other.
 bool are_texts(const char* data, uint64_t bytes, uint64_t count) {
   if (bytes > 0 && data[bytes - 1] != 0) return false;
   uint64_t ends = 0;
@@ -98,7 +98,7 @@ bool is_attribute(const sinter_attribute& a, uint32_t data_bytes) {
   }
 }
 
-// The head and the texts of a definition that is well formed; the reader is then at its attributes.
+// The head and the texts of a well-formed definition. The reader is then at its attributes.
 struct Names {
   const DefinitionHead* head;
   const char *domain, *name;

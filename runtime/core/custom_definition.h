@@ -1,4 +1,4 @@
-// The definition of a Custom step: which operator it is, and its node's attributes, in one block of bytes.
+// The definition of a Custom step: its operator and the attributes of its node, in one block of bytes.
 //
 // Numbers are little-endian. A head of six uint32 (layout, version, attributes, bytes of the domain, bytes of
 // the name, zero), then both texts; for each attribute six uint32 (kind, bytes of its name, count, bytes of
@@ -24,18 +24,18 @@ struct AttributeHead {
   uint32_t kind, name_bytes, count, data_bytes, type, rank;
 };
 
-// kCorrupt unless the block is well formed. Everything below requires that.
+// Returns kCorrupt unless the block is well formed. Everything below requires that.
 Status check_definition(const AttrBytes& definition);
 
 const char* custom_domain(const AttrBytes& definition);
 const char* custom_name(const AttrBytes& definition);
-// sinter_custom_op::since_version of the operator that the model was converted with.
+// Returns sinter_custom_op::since_version of the operator that the model was converted with.
 uint32_t custom_version(const AttrBytes& definition);
 
-// sinter_custom_call::find_attribute; `definition` is an AttrBytes.
+// Implements sinter_custom_call::find_attribute; `definition` is an AttrBytes.
 int32_t find_custom_attribute(const void* definition, const char* name, sinter_attribute* found);
 
-// kUnsupported unless the attributes are those that the operator takes.
+// Returns kUnsupported unless the attributes are those that the operator takes.
 Status check_custom_attributes(const AttrBytes& definition, const sinter_custom_op& op);
 
 }  // namespace sinter

@@ -10,11 +10,11 @@ namespace sinter {
 
 using CustomOps = std::span<const sinter_custom_op* const>;
 
-// kInvalidArgument, with the name of the operator, unless each is complete, of this version of the interface,
-// and given once.
+// Returns kInvalidArgument, with the name of the operator, unless each is complete, of this version of the
+// interface, and given once.
 Status check_custom_ops(CustomOps ops);
 
-// The operator of exactly this version, or null.
+// Returns the operator of exactly this version, or null.
 const sinter_custom_op* find_custom_op(CustomOps ops, const char* domain, const char* name, uint32_t version);
 
 }  // namespace sinter

@@ -35,7 +35,7 @@ enum class DType : uint8_t {
   kCount = 24,
 };
 
-// Bits of one element; 0 for kNone and unknown numbers.
+// Returns the bits of an element; 0 for kNone and unknown numbers.
 constexpr int bit_width(DType t) {
   switch (t) {
     case DType::kFloat64:
@@ -72,23 +72,23 @@ constexpr int bit_width(DType t) {
   }
 }
 
-// Bytes of one element; 0 for packed sub-byte types.
+// Returns the bytes of an element; 0 for packed sub-byte types.
 constexpr size_t byte_width(DType t) { return static_cast<size_t>(bit_width(t)) / 8; }
 
 constexpr bool is_wide_float(DType t) { return t == DType::kFloat32 || t == DType::kFloat64; }
 constexpr bool is_float8(DType t) { return t >= DType::kFloat8E4M3FN && t <= DType::kFloat8E8M0; }
-// Any floating-point type, also those that only constants hold.
+// Returns whether the type is a floating-point type, those included that only constants hold.
 constexpr bool is_float(DType t) {
   return (t >= DType::kFloat32 && t <= DType::kBFloat16) || is_float8(t) || t == DType::kFloat4E2M1;
 }
 constexpr bool is_sub_byte(DType t) { return t >= DType::kInt4 && t <= DType::kFloat4E2M1; }
-// Whole-byte integers; bool is not one.
+// Returns whether the type is an integer of whole bytes; bool is not one.
 constexpr bool is_integer(DType t) { return t >= DType::kInt8 && t <= DType::kUint64; }
 constexpr bool is_signed_integer(DType t) {
   return t == DType::kInt8 || t == DType::kInt16 || t == DType::kInt32 || t == DType::kInt64;
 }
 
-// "float32", "int8", ... as NumPy and ONNX write them; "none" for kNone, "?" for unknown numbers.
+// Returns "float32", "int8", ... as NumPy and ONNX write them; "none" for kNone, "?" for unknown numbers.
 const char* dtype_name(DType t);
 
 }  // namespace sinter

@@ -1,5 +1,4 @@
-// The names of the element types, where they are needed while compiling. dtype_name() gives them to all
-// others.
+// The names of the element types for code that needs them while compiling. All other code calls dtype_name().
 #pragma once
 
 #include "runtime/core/dtype.h"

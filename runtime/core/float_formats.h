@@ -1,7 +1,7 @@
 // The narrow floating-point formats, to and from double: float16, bfloat16, the float8 kinds and float4.
 //
 // Every finite number of these formats is exact in float (and double), and encoding rounds once, from the
-// double, half to even. Also the saturating conversion from floating point to integers.
+// double, half to even. The saturating conversion from floating point to integers is here as well.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@
 
 namespace sinter {
 
-// Sign, exponent and mantissa fields; codes below are without the sign bit.
+// The fields of a format: sign, exponent and mantissa. The codes below are without the sign bit.
 struct FloatFormat {
   int exponent_bits, mantissa_bits, bias;
   uint32_t max_code;  // the largest finite magnitude
@@ -33,12 +33,12 @@ inline constexpr FloatFormat kFloat8E5M2Format{5, 2, 15, 0x7b, 0x7c, 0x7e};
 inline constexpr FloatFormat kFloat8E5M2FNUZFormat{5, 2, 16, 0x7f, 0, 0x80};
 inline constexpr FloatFormat kFloat4E2M1Format{2, 1, 1, 0x7, 0, 0};
 
-// 2^e for -1022 <= e <= 1023.
+// Returns 2^e for -1022 <= e <= 1023.
 constexpr double power_of_two(int e) { return std::bit_cast<double>(static_cast<uint64_t>(e + 1023) << 52); }
 
-// The code of `x`. What is beyond the largest finite number becomes that number if `saturate` (infinities
-// too), else an infinity or, for formats without, NaN. A format without NaN saturates always and takes NaN as
-// -0, like ml_dtypes.
+// Returns the code of `x`. A number beyond the largest finite one becomes that one if `saturate` (infinities
+// too), else an infinity or, in formats without, NaN. A format without NaN always saturates and encodes NaN
+// as -0, like ml_dtypes.
 template <FloatFormat F>
 constexpr uint32_t encode_float(double x, bool saturate = false) {
   const uint64_t u = std::bit_cast<uint64_t>(x);
@@ -118,7 +118,7 @@ constexpr uint8_t encode_e8m0(double x, bool saturate = true) {
   return static_cast<uint8_t>(code);
 }
 
-// The number of a code of any float8 kind.
+// Returns the number of a code of any float8 kind.
 constexpr double float8_value(DType t, uint8_t code) {
   switch (t) {
     case DType::kFloat8E4M3FN:
@@ -134,7 +134,7 @@ constexpr double float8_value(DType t, uint8_t code) {
   }
 }
 
-// Towards zero; what is out of range becomes the nearest end, NaN becomes 0.
+// Rounds towards zero. A number out of range becomes the nearest end, NaN becomes 0.
 template <class Int>
 constexpr Int saturate_to(double x) {
   static_assert(std::is_integral_v<Int>);
@@ -148,10 +148,10 @@ constexpr Int saturate_to(double x) {
   return static_cast<Int>(x);
 }
 
-// A double that rounds to any narrower format as `v` itself would: where `v` has too many bits, the last bit
-// that fits is set if anything was cut (rounding to odd).
+// Returns a double that rounds to any narrower format as `v` itself would: where `v` has too many bits, the
+// last bit that fits is set if anything was cut (rounding to odd).
 constexpr double sticky_double(uint64_t v) {
-  // Not std::countl_zero: nvcc's gives 64 for every number on the device.
+  // std::countl_zero is not used: nvcc's gives 64 for every number on the device.
   int drop = 0;
   while (v >> drop >= 1ull << 53) ++drop;
   if (drop == 0) return static_cast<double>(v);

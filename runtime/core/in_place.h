@@ -1,4 +1,4 @@
-// Which results of an operation may be in the memory of which operands.
+// The rule by which results of an operation may be in the memory of its operands.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace sinter {
 
-// Whether result `output` may be in the memory of operand `input`, if that dies there and has the same dims
-// and element size, and `input` is the only place of the operand: by the traits of the row.
+// Returns whether result `output` may be in the memory of operand `input`, if that dies there, has the same
+// dims and element size, and is read only as `input`. The traits of the row decide.
 inline bool may_be_in_place(Op op, size_t output, size_t input) {
   const uint32_t traits = op_info(op)->traits;
   if (output == 1) return (traits & kInPlaceState) != 0 && input == 3;

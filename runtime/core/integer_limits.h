@@ -1,5 +1,5 @@
-// Limits of the integer operations (QAdd, QConv, ...): what the converter emits, what inference verifies and
-// what every kernel may rely on. docs/numerics.md gives the formulas.
+// Limits of the integer operations (QAdd, QConv, ...), which the converter keeps, inference verifies
+// and every kernel may rely on. docs/numerics.md gives the formulas.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@ namespace sinter {
 // The largest float32 multiplier of QMul, QPRelu, QMean, QAvgPool, QRequantize and the recurrent layers: sums
 // and products of int8 differences, which are below 2^17 per divisor, stay below 2^31.
 inline constexpr double kMaxIntegerMultiplier = 1 << 14;
-// In magnitude, of QAdd's integer multipliers: two differences of 255 at most times 2^21 stay below 2^30.
+// QAdd's largest integer multiplier: two differences of 255 at most times 2^21 stay below 2^30.
 inline constexpr int64_t kMaxAddMultiplier = 1 << 21;
 inline constexpr int64_t kMaxAddShift = 30;
 
-// The multipliers of QConv, QFullyConnected, QMatMul and their like that every backend computes with, where
-// the result is an integer: from the smallest one, below the other.
+// The multipliers of QConv, QFullyConnected, QMatMul and the like that every backend computes with where the
+// result is an integer: at least the first, below the second.
 inline constexpr float kMinProductMultiplier = 0x1p-32f;
 inline constexpr float kProductMultiplierEnd = 256;
 constexpr bool is_product_multiplier(double m) {
@@ -25,11 +25,11 @@ constexpr bool is_product_multiplier(double m) {
 inline constexpr int64_t kMaxInt8Sum = 1 << 23;
 inline constexpr int64_t kMaxInt16Sum = 1 << 16;  // likewise of int16
 
-// QTable with 2^k intervals: the largest magnitude of an entry, almost 65536 steps in units of 2^(1 - k) of a
-// step. The sum of two neighbours times their shares of an interval, and half a step more, is an int32.
+// Returns the largest magnitude of an entry of a QTable with 2^k intervals, almost 65536 steps in units of
+// 2^(1 - k) of a step. The sum of two neighbours times their shares and half a step is an int32.
 constexpr int32_t max_table_entry(int k) { return (INT32_C(2) << (14 + k)) - (INT32_C(1) << k); }
 
-// QSoftmax: a sum of the table's entries stays below 2^48, divisors and dividends below 2^64.
+// The limit of QSoftmax: a sum of the table's entries stays below 2^48, divisors and dividends below 2^64.
 inline constexpr int64_t kMaxSoftmaxLength = 1 << 16;
 inline constexpr int64_t kMaxSoftmaxMultiplier = 1 << 24;
 inline constexpr int64_t kMaxSoftmaxShift = 16;

@@ -1,4 +1,4 @@
-// Which floats of 8 and 16 bits FullyConnected and Conv take as weights of wider values.
+// The floats of 8 and 16 bits that FullyConnected and Conv take as weights of wider values.
 #pragma once
 
 #include "runtime/core/dtype.h"

@@ -23,7 +23,7 @@ namespace sinter {
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr int kMaxAttrList = 24;
 
-// A list attribute: at most kMaxAttrList numbers, by value.
+// An attribute that is a list of at most kMaxAttrList numbers, held by value.
 template <class T>
 struct AttrList {
   int32_t count = 0;
@@ -31,7 +31,7 @@ struct AttrList {
 
   AttrList() = default;
   AttrList(std::initializer_list<T> list) : AttrList(std::span<const T>(list.begin(), list.size())) {}
-  // The caller checks the length; items beyond the limit are dropped, and `count` is then above it.
+  // The caller checks the length: items beyond the limit are dropped, and `count` is then above it.
   AttrList(std::span<const T> list) {  // NOLINT(google-explicit-constructor)
     for (const T& item : list)
       if (count < kMaxAttrList) items[count++] = item;
@@ -58,8 +58,8 @@ struct AttrList {
 using IntList = AttrList<int64_t>;
 using FloatList = AttrList<double>;
 
-// Text or bytes of an attribute, in the memory of their owner: a file's attributes point into the model's
-// FlatBuffer. Text is not terminated, and holds no zero byte; encoding: UTF-8, not verified.
+// Text or bytes of an attribute, in the memory of their owner: a file's are in the model's FlatBuffer. Text
+// is not terminated, holds no zero byte, and is UTF-8, which is not verified.
 template <class T>
 struct AttrView {
   const T* data = nullptr;
@@ -73,7 +73,7 @@ struct AttrView {
 using AttrText = AttrView<char>;
 using AttrBytes = AttrView<std::byte>;
 
-// An op's attributes in a file.
+// The attributes of an op in a file.
 struct AttrLists {
   std::span<const int64_t> ints;
   std::span<const double> floats;
@@ -109,7 +109,7 @@ enum Trait : uint32_t {
   kInPlaceState = 256,
 };
 
-// The names that the column `traits` of ops.def has for them.
+// The names by which the column `traits` of ops.def lists the traits.
 namespace trait_names {
 inline constexpr uint32_t Plain = kPlain, Elementwise = kElementwise, InPlace = kInPlace,
                           Movement = kMovement, Control = kControl, Accumulates = kAccumulates,
@@ -117,7 +117,7 @@ inline constexpr uint32_t Plain = kPlain, Elementwise = kElementwise, InPlace = 
                           InPlaceFirst = kInPlaceFirst, InPlaceState = kInPlaceState;
 }  // namespace trait_names
 
-// One row. max_inputs / max_outputs of -1 mean any number.
+// A row of ops.def. max_inputs / max_outputs of -1 mean any number.
 struct OpInfo {
   Op op;
   const char* name;
@@ -127,7 +127,7 @@ struct OpInfo {
   uint32_t traits;
 };
 
-// Row of an op, or null for a number that no row has. Index: position in ops.def, 0 .. kOpCount - 1, or -1.
+// Returns the row of an op, or null if there is none. Index: position in ops.def, 0 .. kOpCount - 1, or -1.
 const OpInfo* op_info(Op op);
 int op_index(Op op);
 const OpInfo& op_info_at(int index);
@@ -141,7 +141,7 @@ const char* op_name(Op op);
 #define SINTER_FLOATS(name, ...) FloatList name = {};
 #define SINTER_TEXT(name, ...) AttrText name = {};
 #define SINTER_BYTES(name, ...) AttrBytes name = {};
-// A pointer that no file holds: whoever decodes the attributes sets it.
+// A pointer is in no file: the code that decodes the attributes sets it.
 #define SINTER_POINTER(name, Type) const Type* name = nullptr;
 #define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, work, elements, integers, \
                   attributes)                                                                             \
@@ -159,7 +159,7 @@ const char* op_name(Op op);
 #undef SINTER_BYTES
 #undef SINTER_POINTER
 
-// visitor(name, attribute, since), or visitor(name, attribute) where it takes no version.
+// Calls visitor(name, attribute, since), or visitor(name, attribute) if it takes no version.
 template <class Visitor, class T>
 void visit_attr(Visitor& visitor, const char* name, T& attribute, int since = 1) {
   if constexpr (std::is_invocable_v<Visitor&, const char*, T&, int>)
@@ -171,7 +171,7 @@ void visit_attr(Visitor& visitor, const char* name, T& attribute, int since = 1)
 // visit_attrs(attrs, visitor) calls visit_attr for each attribute in order.
 #define SINTER_INT(name, ...) SINTER_VISIT(name, __VA_ARGS__)
 #define SINTER_FLOAT(name, ...) SINTER_VISIT(name, __VA_ARGS__)
-// Numbers have a default besides.
+// Numbers have a default in addition.
 #define SINTER_VISIT(name, default_value, ...) visit_attr(visitor, #name, a.name __VA_OPT__(, ) __VA_ARGS__);
 #define SINTER_INTS(name, ...) visit_attr(visitor, #name, a.name __VA_OPT__(, ) __VA_ARGS__);
 #define SINTER_FLOATS(name, ...) SINTER_INTS(name __VA_OPT__(, ) __VA_ARGS__)
@@ -200,7 +200,7 @@ void visit_attr(Visitor& visitor, const char* name, T& attribute, int since = 1)
 #undef SINTER_POINTER
 #undef SINTER_ATTRS
 
-// sizeof an op's attribute struct; 0 for an unknown op.
+// Returns sizeof an op's attribute struct; 0 for an unknown op.
 size_t attrs_bytes(Op op);
 // Builds the op's attribute struct in `storage` (attrs_bytes(op) bytes, aligned to 8) from the lists of a
 // file that was written for this version of the op's row: attributes that are newer have their defaults.

@@ -7,8 +7,8 @@ enum class RoundFn { kNearestEven = 0, kFloor = 1, kCeil = 2 };
 enum class TrigFn { kSin = 0, kCos, kTan, kAsin, kAcos, kAtan, kSinh, kCosh, kAsinh, kAcosh, kAtanh };
 enum ClassifyBit { kClassifyNan = 1, kClassifyPositiveInf = 2, kClassifyNegativeInf = 4 };
 enum class CompareFn { kEqual = 0, kNotEqual, kLess, kLessOrEqual, kGreater, kGreaterOrEqual };
-// Shifts by the width or more, or by a negative count, give 0 (arithmetic right shift of a negative number:
-// -1).
+// A shift by the width or more, or by a negative count, gives 0 (the arithmetic right shift of a negative
+// number: -1).
 enum class BitwiseFn { kAnd = 0, kOr, kXor, kShiftLeft, kShiftRight };
 enum class ReduceFn { kSum = 0, kMean, kMax, kMin, kProd, kSumSquare, kL1, kLogSumExp };
 enum class ArgReduceFn { kMax = 0, kMin };
@@ -33,23 +33,23 @@ enum class ScatterReduction { kNone = 0, kAdd, kMul, kMax, kMin };
 enum class AttentionRule {
   // A key whose bias is -inf has no weight, whatever its score; a query without any other key gives zeros.
   kHides = 0,
-  // Added to the score; softmax as it is written, NaN where only -inf is left.
+  // The bias is added to the score; softmax is as written, NaN where only -inf is left.
   kAdds,
-  // Takes the score's place unless it is 0; softmax as it is written.
+  // A bias other than 0 takes the score's place; softmax is as written.
   kReplaces,
-  // As kAdds; a query whose weights are NaN gives zeros.
+  // Like kAdds, but a query whose weights are NaN gives zeros.
   kAddsNanToZero,
 };
-// What a token makes of LinearAttention's state S: kGated and kGatedDelta begin with S = exp(decay) S; then
-// S = S + k v' by kLinear and kGated, S = S + beta k (v - S' k)' by kDelta and kGatedDelta.
+// The step of LinearAttention's state S for one token: kGated and kGatedDelta begin with S = exp(decay) S;
+// then S = S + k v' by kLinear and kGated, S = S + beta k (v - S' k)' by kDelta and kGatedDelta.
 enum class LinearAttentionRule { kLinear = 0, kGated, kDelta, kGatedDelta };
 // The rule by which CheckLength compares `found` with `limit`.
 enum class LengthRule {
   kMeet = 0,  // equal: both are lengths of one axis
   kElements,  // equal: a new shape has as many elements
   kWithin,    // 0 to limit: a part of an axis
-  kPlanned,   // 0 to limit: what the plan has room for
-  kPart,      // equal: elements from a start on, which is `length`
+  kPlanned,   // 0 to limit: the room of the plan
+  kPart,      // equal: the elements from a start on, `length` of them
   kUnfit,     // none: fails every run that comes to it
 };
 enum class RnnDirection { kForward = 0, kReverse, kBidirectional };

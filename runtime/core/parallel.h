@@ -1,4 +1,4 @@
-// ThreadPool: distributes a kernel's work; the application provides one, or none.
+// ThreadPool: distributes the work of kernels. The application provides one, or none.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace sinter {
 
 class ThreadPool {
  public:
-  // Processes items begin .. end - 1; must not depend on how items are grouped.
+  // Processes items begin .. end - 1; the results must not depend on how items are grouped.
   using Task = void (*)(void* context, int64_t begin, int64_t end);
 
   // Runs task over 0 .. count - 1 in pieces of at most `grain` items, on any threads, and returns when all
@@ -20,13 +20,13 @@ class ThreadPool {
   ~ThreadPool() = default;
 };
 
-// Threads that work at the same time; 1 without a pool.
+// Returns the number of threads that work at the same time; 1 without a pool.
 inline int64_t threads_of(const ThreadPool* pool) { return pool != nullptr ? pool->thread_count() : 1; }
 
-// The grain, or a smaller one by which each of `threads` gets as many pieces as the others: one piece too
-// many would leave all but one of them waiting.
+// Returns the grain, or a smaller one by which each of `threads` gets as many pieces as the others: one piece
+// too many would leave all but one of them waiting.
 inline int64_t even_grain(int64_t count, int64_t grain, int64_t threads) {
-  constexpr int64_t kManyPieces = 8;  // for a thread; one more does not matter
+  constexpr int64_t kManyPieces = 8;  // for each thread; one more does not matter
   const auto divided = [](int64_t n, int64_t by) { return n / by + (n % by != 0 ? 1 : 0); };
   const int64_t pieces = divided(count, grain);
   if (pieces >= kManyPieces * threads) return grain;

@@ -1,4 +1,4 @@
-// Operands of QLstm and QGru.
+// The operands of QLstm and QGru.
 #pragma once
 
 #include <cstddef>

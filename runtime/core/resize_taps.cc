@@ -8,8 +8,8 @@ namespace {
 
 constexpr double kFar = 0x1p45;  // beyond any axis, and far from overflow
 
-// Taps on the left of the kernel's centre element, as a number <= 0, for a reach (in input elements of the
-// unscaled kernel) stretched by antialiasing.
+// Returns the number of taps on the left of the kernel's centre element, as a number <= 0, for a reach (in
+// input elements of the unscaled kernel) stretched by antialiasing.
 int64_t first_tap(double reach, double shrink) {
   return static_cast<int64_t>(std::floor(-reach / shrink)) + 1;
 }
@@ -23,7 +23,7 @@ double cubic(double x, double a) {
   return 0;
 }
 
-// The input coordinate of output position y.
+// Returns the input coordinate of output position y.
 double coordinate(ResizeCoordinates how, const ResizeAxis& axis, double y) {
   const auto in = static_cast<double>(axis.in), out = static_cast<double>(axis.out), width = axis.scale * in;
   switch (how) {
@@ -48,25 +48,25 @@ double coordinate(ResizeCoordinates how, const ResizeAxis& axis, double y) {
   return 0;
 }
 
-// Not std::floor, which is a call for each element on processors before SSE4.1. |x| is at most about kFar.
+// std::floor is a call for each element on processors before SSE4.1. |x| is at most about kFar.
 int64_t floor_of(double x) {
   const auto i = static_cast<int64_t>(x);
   return i - (static_cast<double>(i) > x ? 1 : 0);
 }
 
-// The element on the left of x; an integer counts as the right end of the interval before it.
+// Returns the element on the left of x; an integer counts as the right end of the interval before it.
 int64_t left_of(double x) {
   const int64_t floor = floor_of(x);
   return floor - (x == static_cast<double>(floor) ? 1 : 0);
 }
 
-// The distance of x to the right of that element, in (0, 1].
+// Returns the distance of x to the right of that element, in (0, 1].
 double ratio_of(double x) {
   const auto floor = static_cast<double>(floor_of(x));
   return x == floor ? 1 : x - floor;
 }
 
-// Whether the right one of the two elements around a coordinate is taken.
+// Returns whether the right one of the two elements around a coordinate is taken.
 bool takes_right(NearestMode mode, double ratio) {
   switch (mode) {
     case NearestMode::kRoundPreferFloor:

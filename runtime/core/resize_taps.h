@@ -1,4 +1,4 @@
-// Which input elements an output element of Resize reads along one axis, and with which weights.
+// The input elements that an output element of Resize reads along one axis, and their weights.
 //
 // An output position maps to a coordinate in the input; `taps` elements surround it (those beyond the edge
 // repeat the edge's element). The arithmetic is in double, in ONNX's order of operations, because a
@@ -21,15 +21,15 @@ struct ResizeAxis {
   uint8_t* outside = nullptr;  // [out]: the result is the extrapolation value
 };
 
-// All axes of a call, without tables. Needs attributes that infer has checked.
+// Describes all axes of a call, without tables. The attributes are those that infer has checked.
 void resize_axes(const ResizeAttrs& a, const TensorView& x, ResizeAxis* axes);
-// Takes the tables' memory (while measuring: counts it) ...
+// Takes the tables' memory, or counts it while measuring.
 void take_resize_tables(BumpArena& arena, ResizeAxis* axis);
-// ... and fills them.
+// Fills the tables.
 void fill_resize_tables(const ResizeAttrs& a, ResizeAxis* axis);
 
-// A linear, not antialiased axis whose tables are filled, as QResize takes it: [out][2]. False if elements
-// read the extrapolation value.
+// Writes the tables of a linear, not antialiased axis as QResize takes them: [out][2]. Returns false if
+// elements read the extrapolation value.
 bool fixed_resize_taps(const ResizeAxis& axis, int32_t* taps);
 
 }  // namespace sinter

@@ -8,7 +8,7 @@
 namespace sinter {
 namespace {
 
-// Appends to a bounded, terminated text.
+// A bounded, terminated text that is appended to.
 struct Text {
   std::span<char> buffer;
   size_t used = 0;
@@ -19,7 +19,7 @@ struct Text {
   void put(const char* s) {
     for (; *s; ++s) put(*s);
   }
-  // A text of the model or of the system: no terminal obeys it.
+  // Appends a text of the model or of the system without characters that a terminal would obey.
   void put_foreign(const char* s) {
     for (; *s; ++s) {
       const auto byte = static_cast<uint8_t>(*s);

@@ -21,10 +21,10 @@ enum class Code : uint8_t {
 enum class Where : uint8_t {
   kNone,
   kStep,
-  kPrepareStep,  // of a program's prepare list
+  kPrepareStep,  // a step of a program's prepare list
   kValue,
-  kInput,   // of the model
-  kOutput,  // of the model
+  kInput,   // an input of the model
+  kOutput,  // an output of the model
   kSegment,
   kProgram,
   kBackend
@@ -32,11 +32,11 @@ enum class Where : uint8_t {
 
 // The outcome of an operation. In the literal `message` %a and %b stand for the two numbers, %A, %B for
 // types; %s and %t for texts at the addresses a and b (name_of), %r for an AxisRange at address b: these live
-// as long as what was asked. Trivially copyable; holds no heap memory.
+// as long as the object that was asked. A Status is trivially copyable and holds no heap memory.
 struct [[nodiscard]] Status {
   Code code = Code::kOk;
   Where where = Where::kNone;
-  uint16_t program = 0;  // whose step it is; 65535: that program or a later one
+  uint16_t program = 0;  // the program of the step; 65535: that program or a later one
   int32_t index = -1;
   int32_t operand = -1;  // the input of the operation, if the message is about one
   const char* message = nullptr;
@@ -44,19 +44,19 @@ struct [[nodiscard]] Status {
   int64_t b = 0;
 
   constexpr bool ok() const { return code == Code::kOk; }
-  // The same status, located (keeps an earlier location).
+  // Returns the same status with a place (an earlier place is kept).
   constexpr Status at(Where place, int32_t i) const {
     Status s = *this;
     if (s.where == Where::kNone && !s.ok()) s.where = place, s.index = i;
     return s;
   }
-  // The same status, of this input of the operation (keeps an earlier one).
+  // Returns the same status with this input of the operation (an earlier one is kept).
   constexpr Status of_input(size_t i) const {
     Status s = *this;
     if (s.operand < 0 && !s.ok()) s.operand = static_cast<int32_t>(i);
     return s;
   }
-  // The same for a step, or a step of the prepare list, of a program.
+  // Returns the same status with the place of a step, or a step of the prepare list, of a program.
   constexpr Status at_step(uint32_t step, uint32_t of, Where place = Where::kStep) const {
     if (where != Where::kNone || ok()) return *this;
     Status s = at(place, static_cast<int32_t>(step));
@@ -72,7 +72,7 @@ constexpr Status error(Code code, const char* message, int64_t a = 0, int64_t b 
 constexpr Status invalid(const char* message, int64_t a = 0, int64_t b = 0) {
   return error(Code::kInvalidArgument, message, a, b);
 }
-// Of a workspace whose size cannot be counted.
+// Returns the error of a workspace whose size overflows.
 constexpr Status too_much_workspace() {
   return invalid("the operation needs more workspace than the step has");
 }
@@ -83,10 +83,10 @@ constexpr Status corrupt(const char* message, int64_t a = 0, int64_t b = 0) {
   return error(Code::kCorrupt, message, a, b);
 }
 
-// A text as one of a status's numbers.
+// Returns a text as one of a status's numbers.
 inline int64_t name_of(const char* text) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(text)); }
 
-// The names of what a status locates: "step 3 'conv1' (Conv)".
+// The names for the place of a status: "step 3 'conv1' (Conv)".
 struct PlaceNames {
   const char* name = "";
   const char* kind = "";

@@ -30,13 +30,13 @@ struct TensorView {
   bool present() const { return dtype != DType::kNone; }
   std::span<const int64_t> shape() const { return {dims, rank}; }
 
-  // Number of elements (1 for a scalar). Views that reach a kernel are verified: it fits int64.
+  // Returns the number of elements (1 for a scalar). It fits int64 in views that reach a kernel.
   int64_t size() const {
     int64_t n = 1;
     for (int i = 0; i < rank; ++i) n *= dims[i];
     return n;
   }
-  // Bytes of a dense tensor of these dims; packed types round up to whole bytes.
+  // Returns the bytes of a dense tensor of these dims; packed types round up to whole bytes.
   int64_t dense_bytes() const { return (size() * bit_width(dtype) + 7) / 8; }
 
   bool dense() const {
@@ -47,8 +47,8 @@ struct TensorView {
     }
     return true;
   }
-  // Whether rows along the last axis are dense and equally far apart, one behind the other: pixels that may
-  // alternate with others'. *step: elements from one row to the next. (A value of whole bytes.)
+  // Returns whether rows along the last axis are dense and equally far apart, one behind the other: pixels
+  // that may alternate with others'. *step: elements from one row to the next. Elements take whole bytes.
   bool evenly_spaced(int64_t* step) const {
     const auto width = static_cast<int64_t>(byte_width(dtype));
     const int64_t length = rank > 0 ? dims[rank - 1] : 1;
@@ -85,14 +85,14 @@ struct TensorView {
       if (dims[i] != other.dims[i]) return false;
     return true;
   }
-  // For dense tensors, or the first element of any.
+  // Returns the elements of a dense tensor, or the first element of any.
   template <class T>
   T* as() const {
     return reinterpret_cast<T*>(data);
   }
 };
 
-// Product of the dims and the dense byte count, false on overflow or a negative dim.
+// Computes the dense byte count of the dims. Returns false on overflow or a negative dim.
 [[nodiscard]] inline bool checked_bytes(DType dtype, std::span<const int64_t> dims, int64_t* bytes) {
   int64_t n = 1;
   for (const int64_t d : dims)

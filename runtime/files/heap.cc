@@ -1,4 +1,4 @@
-// For systems that cannot map a file (WebAssembly): both modes read it into memory.
+// For systems that cannot map a file (WebAssembly): both modes read the file into memory.
 #include <cstdlib>
 
 #include "runtime/core/bump_arena.h"

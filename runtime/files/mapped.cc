@@ -1,4 +1,4 @@
-// Files are mapped, and copies are pages of the system's.
+// Files are mapped. Copies are pages that the system gives.
 #include <sys/mman.h>
 
 #include <cerrno>

@@ -40,11 +40,11 @@ Status NewFile::open_beside() {
     for (const uint8_t byte : random)
       *at++ = "0123456789abcdef"[byte >> 4], *at++ = "0123456789abcdef"[byte & 15];
     *at = '\0';
-    std::atomic_ref first(path_[0]);  // a signal handler, on any thread, that sees it sees the whole name
+    std::atomic_ref first(path_[0]);  // a signal handler on any thread that sees it sees the whole name
     first.store(to_[0], std::memory_order_release);
     file_ = detail::create_exclusive(path_, replaces_, &fault);
     if (file_ != -1) return ok_status();
-    first.store('\0', std::memory_order_release);  // whatever is there belongs to others
+    first.store('\0', std::memory_order_release);  // a file of that name belongs to others from now on
     if (fault != detail::kExists) break;
   }
   return detail::cannot_write(fault);

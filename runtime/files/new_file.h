@@ -1,4 +1,4 @@
-// What NewFile needs of a system: new_file_posix.cc or new_file_windows.cc.
+// The functions of the system for NewFile: new_file_posix.cc or new_file_windows.cc.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ constexpr Status cannot_replace() {
 }
 
 bool draw_random(std::span<uint8_t> bytes);
-// A file that was not there, to be written and read; -1: `fault` states why not. `secret`: nobody else may
-// open it.
+// Creates a file that was not there, to be written and read. Returns -1 on failure, and `fault` states why.
+// `secret`: nobody else may open it.
 intptr_t create_exclusive(const char* path, bool secret, int64_t* fault);
 Status write_all(intptr_t file, std::span<const std::byte> bytes);
 

@@ -15,13 +15,13 @@
 namespace sinter {
 namespace {
 
-// Names of open descriptors: links whose text is not where they lead to.
+// Returns whether the path names open descriptors: links whose text is not the path that they lead to.
 bool names_descriptor(const char* path) {
   return std::strncmp(path, "/proc/", 6) == 0 || std::strncmp(path, "/dev/fd/", 8) == 0;
 }
 
-// Whether the link at the end of `path` may be followed: as Linux's fs.protected_symlinks, whatever that is
-// set to. `folder`: the length of the folder's part.
+// Returns whether the link at the end of `path` may be followed, by the rule of Linux's
+// fs.protected_symlinks, whatever its setting. `folder` is the length of the folder's part.
 bool may_follow(char* path, size_t folder, const struct stat& link) {
 #ifdef __wasi__
   (void)path, (void)folder, (void)link;
@@ -120,7 +120,7 @@ Status NewFile::finish(Kept kept) {
   return ok_status();
 }
 
-// What cannot be set is left out: no group gets what was another's.
+// Permissions that cannot be set are left out: no group gets those of another group.
 void NewFile::keep_permissions() {
 #ifndef __wasi__
   if (!replaces_) return;

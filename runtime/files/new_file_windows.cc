@@ -1,4 +1,4 @@
-// A file that is open or mapped elsewhere is not replaced, and a symbolic link is.
+// A file that is open or mapped elsewhere is not replaced, but a symbolic link is.
 #define _CRT_RAND_S
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): rand_s
 #include <windows.h>
@@ -78,7 +78,7 @@ Status NewFile::rewind() {
              : detail::cannot_write(GetLastError());
 }
 
-// Closed, so that others can open it.
+// Closes the file, so that others can open it.
 Status NewFile::finish(Kept kept) {
   SINTER_RETURN_IF_ERROR(flush());
   kept_ = kept;

@@ -52,7 +52,7 @@ FileMap::~FileMap() {
 }
 
 Result<FileMap> FileMap::open(const char* path, Mode mode) {
-  // Without waiting for a writer of a pipe.
+  // The call does not wait for a writer of a pipe.
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   SINTER_RETURN_UNLESS(fd >= 0 || errno != ENXIO, kNotAFile);
   SINTER_RETURN_UNLESS(fd >= 0, invalid("the file cannot be opened (error %a)", errno));

@@ -1,4 +1,4 @@
-// What FileMap on POSIX systems (posix.cc) needs of a system: mapped.cc, or heap.cc where files cannot be
+// The functions of the system for FileMap on POSIX (posix.cc): mapped.cc, or heap.cc where files cannot be
 // mapped.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace sinter::detail {
 
-// The `size` bytes (not 0) of the file that `fd` refers to. `bytes` is what unload() takes, also after a
+// Loads the `size` bytes (not 0) of the file that `fd` refers to. `bytes` is for unload(), also after a
 // failure.
 Status load(int fd, size_t size, FileMap::Mode mode, std::span<const std::byte>* bytes);
 void unload(std::span<const std::byte> bytes);

@@ -8,7 +8,7 @@
 namespace sinter {
 namespace {
 
-// Make: for each T, make(attrs, Tag<T>) gives the function T -> T.
+// make(attrs, Tag<T>) gives the function T -> T for each T.
 template <class Attrs, class Make>
 Status run_with(const OpCall& call, Make make) {
   return for_float_or_half(call.in(0).dtype, [&](auto tag) {
@@ -110,7 +110,7 @@ Status infer_clamp(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_number(call.in(0).dtype)));
   return infer_like_input(call);
 }
-// Bounds of integers are saturated into the type; min(max(x, lower), upper) where the bounds cross.
+// Bounds of integers are saturated into the type. The result is min(max(x, lower), upper) where bounds cross.
 Status run_clamp(const OpCall& call, RunContext&) {
   const auto& a = call.attrs<ClampAttrs>();
   return for_number_or_half(call.in(0).dtype, [&](auto tag) {

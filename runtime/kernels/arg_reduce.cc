@@ -34,7 +34,7 @@ template <class T, class Better>
 void arg_reduce(const OpCall& call, Better better) {
   const auto& a = call.attrs<ArgReduceAttrs>();
   const TensorView& x = call.in(0);
-  // y with the axis as one of size 1, so that both have the same axes.
+  // y has the axis as one of size 1 here, so that both have the same axes.
   TensorView y = call.out(0);
   if (a.keepdims == 0) {
     y.rank = x.rank;

@@ -1,5 +1,5 @@
 // Attention: per query, scores of the keys that it attends to, softmax, weighted sum of the values; all in
-// double. In 16 bits are the queries, keys, values and results; the bias is float32 then, as a score is.
+// double. If queries, keys, values and results have 16 bits, the bias is float32, as a score is.
 //
 // Rule kHides: a key takes part if causality allows it and its bias is not -inf. A query without any such key
 // gives zeros (as ONNX demands since opset 24), whatever the scores are. The other rules do what products,
@@ -32,10 +32,10 @@ Extent extent(const OpCall& call) {
   return {q.dims[0], q.dims[1], k.dims[1], q.dims[2], k.dims[2], q.dims[3], row_elements(v.dtype, v.dims[3])};
 }
 
-// Operands behind the queries, keys and values.
+// The operands behind the queries, keys and values.
 enum Operand : size_t { kBias = 3, kLengths, kSinks, kKeyScales, kValueScales };
 
-// Keys (operand 1) or values (2), and the scales of their rows.
+// Checks keys (operand 1) or values (2), and the scales of their rows.
 Status check_rows(const OpCall& call, size_t i, size_t scales) {
   const TensorView& rows = call.in(i);
   if (!is_narrow(rows.dtype, call.in(0).dtype)) SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
@@ -97,7 +97,7 @@ Status infer_attention(OpCall& call) {
   return give_output(call, 0, q.dtype, dims);
 }
 
-// Per thread: scores [keys], sums [value_size], query [key_size], a widened row [key_size or value_size].
+// Counts a thread's bytes: scores [keys], sums [value_size], query [key_size], a row [the larger of both].
 bool scratch(const Extent& e, size_t* bytes) {
   int64_t n = 0;
   if (!checked_add(e.keys, e.value_size, &n) || !checked_add(n, e.key_size, &n) ||
@@ -124,7 +124,7 @@ class Rows {
     data_ = rows.data + first * length_ * static_cast<int64_t>(byte_width(type_));
     if (scales != nullptr) scales_ = scales->as<float>() + first;
   }
-  // Elements of row j, which stay until the next call.
+  // Returns the elements of row j, which stay until the next call.
   const double* operator()(int64_t j) const {
     const auto width = static_cast<int64_t>(byte_width(type_));
     const std::byte* row = data_ + j * length_ * width;
@@ -139,7 +139,7 @@ class Rows {
   }
 
  private:
-  // Items i .. i + n - 1 of a row, which are in `run`.
+  // Widens items i .. i + n - 1 of a row, which are in `run`.
   void widen(const Run& run, int64_t i, int64_t n, double scale) const {
     const auto of_code = [&](uint64_t code) {
       return (static_cast<double>(code) - kAttentionMiddle) * scale;
@@ -155,7 +155,7 @@ class Rows {
   }
 
   DType type_;
-  int64_t length_;  // items: elements, or pairs of them
+  int64_t length_;  // in items: elements, or pairs of them
   double* wide_;
   const std::byte* data_ = nullptr;
   const float* scales_ = nullptr;
@@ -164,7 +164,7 @@ class Rows {
 struct KeyRange {
   int64_t begin, end;
 };
-// The keys that a query of a sequence attends to.
+// Returns the keys that a query of a sequence attends to.
 KeyRange attended(const AttentionAttrs& a, const Extent& e, int64_t length, int64_t query) {
   if (a.causal == 0) return {0, length};
   const int64_t end = std::clamp<int64_t>(query + (length - e.queries) + 1, 0, length);
@@ -186,7 +186,7 @@ void attend(const OpCall& call, const Extent& e, int64_t row, double* scores) {
     return Rows(call.in(i), call.has_input(scales) ? &call.in(scales) : nullptr, matrix, wide + e.key_size);
   };
   const Rows keys = rows_of(1, kKeyScales), values = rows_of(2, kValueScales);
-  // Null: narrower than T.
+  // Null stands for rows that are narrower than T.
   const T* k =
       call.in(1).dtype != call.in(0).dtype ? nullptr : call.in(1).as<T>() + matrix * e.keys * e.key_size;
   const T* v =

@@ -19,7 +19,7 @@ Status infer_numbers(OpCall& call) {
   return infer_broadcast(call);
 }
 
-// Attrs with act_min and act_max: a fused clamp, of floats only.
+// The attributes act_min and act_max are a fused clamp, of floats only.
 template <class Attrs>
 Status infer_arithmetic(OpCall& call) {
   const auto& a = call.attrs<Attrs>();
@@ -122,7 +122,7 @@ Status run_mod(const OpCall& call, RunContext&) {
   });
 }
 
-// NaN if either is.
+// The result is NaN if an operand is.
 struct MinOf {
   template <class T>
   T operator()(T x, T y) const {
@@ -150,7 +150,7 @@ Status infer_pow(OpCall& call) {
   return infer_broadcast(call);
 }
 
-// Wraps; a negative exponent gives the truncated quotient (0 for a base of 0).
+// The power wraps; a negative exponent gives the truncated quotient (0 for a base of 0).
 template <class T>
 T integer_power(T base, bool negative, uint64_t exponent) {
   if (negative) {
@@ -168,8 +168,8 @@ T integer_power(T base, bool negative, uint64_t exponent) {
   return static_cast<T>(result);
 }
 
-// With a float among the two the power is computed in double, or in float if both are; an integer base then
-// truncates and saturates.
+// If one of the two is a float, the power is computed in double, or in float if both are; an integer base
+// then truncates and saturates.
 template <class Base, class Exponent>
 Base power(Base base, Exponent exponent) {
   if constexpr (std::is_floating_point_v<Base> && std::is_same_v<Base, Exponent>) {
@@ -192,7 +192,7 @@ Status run_pow(const OpCall& call, RunContext&) {
     using Base = typename decltype(base_tag)::type;
     return for_number(call.in(1).dtype, [&](auto exponent_tag) {
       using Exponent = typename decltype(exponent_tag)::type;
-      // 100 pairs: one loop each, without the fast paths of map_binary.
+      // There are 100 pairs: each has one loop, without the fast paths of map_binary.
       for_each_element(
           make_nest(call.out(0).shape(), call.out(0), call.in(0), call.in(1)),
           [](std::byte* const(&p)[3]) { store<Base>(p[0], power(load<Base>(p[1]), load<Exponent>(p[2]))); });

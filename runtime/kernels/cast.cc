@@ -1,4 +1,4 @@
-// Cast between any two dtypes; write_run defines the conversion of numbers that do not fit.
+// Cast between any two dtypes. write_run defines the conversion of numbers that do not fit.
 #include "runtime/core/float_formats.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/kernels/reference.h"
@@ -16,7 +16,7 @@ Status infer_cast(OpCall& call) {
   return give_output(call, 0, static_cast<DType>(a.to), call.in(0).shape());
 }
 
-// Elements that are converted by one loop without a branch if none of them is rare.
+// The number of elements that one loop without a branch converts if none of them is rare.
 constexpr int64_t kBatch = 32;
 
 template <class X, class Y, class Rare, class General, class Usual>
@@ -34,13 +34,13 @@ void convert_batches(const X* x, Y* y, int64_t n, const Rare& rare, const Genera
   }
 }
 
-// Dense narrow floats to float32, which holds all their numbers: what weights go through when a session is
-// created. Infinities and NaNs take the general way, so that their bits are the same.
+// Converts dense narrow floats to float32, which holds all their numbers. A session that is created widens
+// weights so. Infinities and NaNs take the general path, for the same bits.
 template <FloatFormat F>
 void widen_halves(const uint16_t* x, float* y, int64_t n) {
   constexpr uint32_t kSign = F.sign_bit();
-  // As float32 fields with the narrow bias, subnormal numbers included; the product, by a power of two, is
-  // exact.
+  // The fields are those of float32 with the narrow bias, subnormal numbers included; the product, by a power
+  // of two, is exact.
   const auto factor = F.bias == 127 ? 1.0f : static_cast<float>(power_of_two(127 - F.bias));
   const auto usual = [factor](uint16_t half) {
     const uint32_t code = half;
@@ -81,8 +81,8 @@ bool widen_floats(const TensorView& x, const TensorView& y) {
   return true;
 }
 
-// encode_float of a float32 number below kTooLargeHalf, by its fields. What becomes infinite or NaN takes the
-// general way.
+// Does the work of encode_float for a float32 number below kTooLargeHalf, by its fields. Larger numbers and
+// NaN take the general path.
 constexpr float kTooLargeHalf = 65520;
 uint16_t narrow_half(float x) {
   constexpr uint32_t kSmallestNormal = 0x38800000, kHalf = 0x3f000000;
@@ -94,7 +94,7 @@ uint16_t narrow_half(float x) {
   return static_cast<uint16_t>(sign | (magnitude < kSmallestNormal ? subnormal : normal));
 }
 
-// Dense float32 and int32 to float16: what unpacked weights go through when they are folded.
+// Converts dense float32 and int32 to float16, as folding does with unpacked weights.
 template <class X>
 void narrow_halves(const X* x, uint16_t* y, int64_t n) {
   constexpr auto kMost = static_cast<X>(kTooLargeHalf);

@@ -45,7 +45,7 @@ Status run_check_length(const OpCall& call, RunContext&) {
                 length, limit));
       break;
     case LengthRule::kUnfit:
-      // Not an error of numbers, so that no pass folds it.
+      // The error is not one of numbers, so that no pass folds the operation.
       return unsupported("a branch was taken that does not fit the shapes of the plan");
   }
   store<int64_t>(call.out(0).data, length);

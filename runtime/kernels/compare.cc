@@ -56,7 +56,7 @@ Status infer_bitwise(OpCall& call) {
   return give_output(call, 0, call.in(0).dtype, dims.span());
 }
 
-// Whether a count shifts everything out: the width or more, or negative.
+// Returns whether a count shifts all bits out: it is the width or more, or negative.
 template <class T>
 bool shifts_out(T count) {
   return count < T(0) || static_cast<uint64_t>(count) >= sizeof(T) * 8;
@@ -101,7 +101,7 @@ Status run_bitwise(const OpCall& call, RunContext&) {
   });
 }
 
-// condition, x, y: every whole-byte dtype.
+// The operands are condition, x and y, of every whole-byte dtype.
 Status infer_where(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, call.in(0).dtype == DType::kBool));
   SINTER_RETURN_IF_ERROR(check_dtype(call, 1, byte_width(call.in(1).dtype) > 0));

@@ -1,5 +1,5 @@
-// If and Loop own subprograms, which only a session (or the converter, for shapes) can enter; this file has
-// their rows.
+// The rows of If and Loop. Only a session (or the converter, for shapes) can enter the subprograms that they
+// own.
 #include "runtime/kernels/reference.h"
 
 namespace sinter {

@@ -1,4 +1,4 @@
-// Conv, always directly, in the input's own type; weights may be narrower floats.
+// Conv: computed directly, in the input's own type; weights may be narrower floats.
 #include "runtime/backend/winograd.h"
 #include "runtime/kernels/conv_loops.h"
 #include "runtime/kernels/narrow_weights.h"

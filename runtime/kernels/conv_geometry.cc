@@ -5,9 +5,9 @@
 namespace sinter::linear {
 namespace {
 
-constexpr int64_t kMaxStep = int64_t{1} << 31;  // of strides, dilations and pads
+constexpr int64_t kMaxStep = int64_t{1} << 31;  // for strides, dilations and pads
 
-// Length of one output axis: floor((in + pads - window) / stride) + 1, or its inverse for ConvTranspose.
+// Computes an output axis's length: floor((in + pads - window) / stride) + 1, or ConvTranspose's inverse.
 Status output_length(const WindowAxis& w, bool transposed, int axis, int64_t in, int64_t* out) {
   const auto [kernel, stride, dilation, begin, end, extra] = w;
   SINTER_RETURN_UNLESS(kernel >= 1, invalid("kernel axis %a is empty", axis));

@@ -6,7 +6,6 @@
 
 namespace sinter::linear {
 
-// The attributes of a convolution.
 struct ConvSettings {
   WindowAxis axis[kMaxWindowAxes];
   bool lists_fit = false;  // false: `axis` is not set
@@ -35,13 +34,13 @@ template <WindowAttrs A>
 Status conv_geometry(const OpCall& call, WindowGeometry* g, int64_t* out_dims) {
   return conv_geometry(call, conv_settings<A>(call), g, out_dims);
 }
-// For what needs no dims of the output.
+// Does the same for callers that do not need the dims of the output.
 template <WindowAttrs A>
 Status conv_geometry(const OpCall& call, WindowGeometry* g) {
   int64_t dims[kMaxRank];
   return conv_geometry<A>(call, g, dims);
 }
-// conv_geometry, the operands' types and the bias checked, and the output set.
+// Runs conv_geometry, checks the operands' types and the bias, and sets the output.
 Status infer_conv(OpCall& call, const ConvSettings& settings);
 template <WindowAttrs A>
 Status infer_conv(OpCall& call) {

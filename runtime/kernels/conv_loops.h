@@ -10,12 +10,12 @@
 
 namespace sinter::linear {
 
-// Conv: a product of image patches (rows: output pixels) and filters (columns), group by group.
+// Conv is a product of image patches (rows: output pixels) and filters (columns), group by group.
 inline Product conv_product(const WindowGeometry& g) {
   return {g.batch * g.out_pixels(), g.group_out(), g.taps() * g.group_in()};
 }
 
-// A filter of one element without padding: the image itself holds the patches.
+// Returns whether the image itself holds the patches: the filter has one element and there is no padding.
 inline bool patches_in_place(const WindowGeometry& g) {
   return g.taps() == 1 && g.pad[0] == 0 && g.pad[1] == 0 && g.pad[2] == 0 &&
          (g.out[0] - 1) * g.stride[0] < g.in[0] && (g.out[1] - 1) * g.stride[1] < g.in[1] &&
@@ -85,10 +85,10 @@ void conv(const OpCall& call, const WindowGeometry& g, const N& numerics, RunCon
   }
 }
 
-// DepthwiseConv: channels are the inner loop.
+// DepthwiseConv has the channels as its inner loop.
 constexpr int64_t kDepthwiseLanes = 16;  // output channels summed side by side
 
-// One output pixel, stored from index y on; `start` is the window's first input position.
+// Computes an output pixel, stored from index y on; `start` is the window's first input position.
 template <class N>
 void depthwise_pixel(const WindowGeometry& g, const typename N::Input* x, const typename N::Weight* w,
                      const int64_t (&start)[3], const N& numerics, int64_t y) {
@@ -101,7 +101,7 @@ void depthwise_pixel(const WindowGeometry& g, const typename N::Input* x, const 
     typename N::Reader weight[kDepthwiseLanes];
     for (int64_t c = 0; c < lanes; ++c) weight[c] = numerics.column_reader(o0 + c);
 #if SINTER_SIMD32
-    // Weights without zero points, one for each input channel.
+    // The weights have no zero points, and there is one filter for each input channel.
     bool plain = N::kDots && sizeof(*x) == 1 && sizeof(*w) == 1 && multiplier == 1 && lanes % 4 == 0;
     if constexpr (N::kDots)
       for (int64_t c = 0; c < lanes; ++c) plain = plain && weight[c].zero == 0;

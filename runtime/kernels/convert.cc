@@ -9,16 +9,16 @@
 namespace sinter {
 namespace {
 
-// Whether this build has a type of these.
+// True if this build has a packed type.
 constexpr bool kPackedBuilt = is_built(DType::kInt4) || is_built(DType::kUint4) || is_built(DType::kInt2) ||
                               is_built(DType::kUint2) || is_built(DType::kFloat4E2M1);
 constexpr bool kUnsignedBuilt = is_built(DType::kUint8) || is_built(DType::kUint16) ||
                                 is_built(DType::kUint32) || is_built(DType::kUint64) ||
                                 is_built(DType::kBool) || is_built(DType::kUint4) || is_built(DType::kUint2);
-// Whether whole dense runs have loops of their own, whose steps are known: not where code is scarce.
+// Whole dense runs have loops of their own, whose steps are known, except where code is scarce.
 constexpr bool kDenseRuns = kHostArchitecture != Architecture::kCortexM;
 
-// The low `bits` of `v` as a signed number.
+// Returns the low `bits` of `v` as a signed number.
 int64_t sign_extend(uint32_t v, int bits) {
   const uint32_t sign = 1u << (bits - 1);
   return static_cast<int64_t>(v ^ sign) - static_cast<int64_t>(sign);

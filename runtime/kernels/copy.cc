@@ -26,7 +26,7 @@ Status infer_view(OpCall& call) {
   SINTER_RETURN_UNLESS(checked_bytes(dtype, a.dims.span(), &bytes_out), invalid("the result is too large"));
   SINTER_RETURN_UNLESS(bytes_in == bytes_out,
                        invalid("a view has %a bytes, its operand %b", bytes_out, bytes_in));
-  if (bit_width(dtype) == bit_width(x.dtype)) {  // packed types: the last byte may be partly used
+  if (bit_width(dtype) == bit_width(x.dtype)) {  // the last byte of packed types may be partly used
     int64_t n_in = 1, n_out = 1;
     for (const int64_t d : x.shape()) n_in *= d;
     for (const int64_t d : a.dims.span()) n_out *= d;

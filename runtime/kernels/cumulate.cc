@@ -1,5 +1,5 @@
 // Cumulate: running sum or product along an axis, forwards or backwards, with or without the element itself.
-// Floats run in double; integers wrap.
+// Floats are summed in double; integers wrap.
 #include "runtime/core/op_enums.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/kernels/support.h"

@@ -1,5 +1,5 @@
 // Custom: an operator of the application, called through its descriptor. Its rule and its kernel are foreign
-// code: what they give is checked.
+// code, whose results are checked.
 #include "runtime/core/custom_definition.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/kernels/support.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMostOperands = SINTER_CUSTOM_MAX_OPERANDS;
 
-// What a call passes to the operator's functions.
+// The data that a call passes to the operator's functions.
 enum class Data { kNone, kConstants, kAll };
 
 Status not_given(const OpCall& call) {
@@ -29,12 +29,12 @@ Status check_count(size_t count, uint32_t low, uint32_t high, const char* what) 
 
 bool has_element_type(const TensorView& v) { return v.dtype <= DType::kBool; }
 
-// A call as the operator's functions get it.
+// A call in the form of the operator's interface.
 struct CustomCall {
   sinter_custom_tensor operands[kMostOperands] = {};
   sinter_custom_call call = {};
 
-  // Operands and results are at most kMostOperands, of types that sinter_type has.
+  // There are at most kMostOperands operands and results, of types that sinter_type has.
   CustomCall(const OpCall& from, Data data, std::span<std::byte> workspace = {}) {
     const CustomAttrs& attrs = from.attrs<CustomAttrs>();
     call.op = attrs.op;

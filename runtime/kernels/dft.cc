@@ -1,6 +1,6 @@
 // Dft: radix-2 transforms for powers of two; any other length becomes a convolution with a chirp (Bluestein),
-// made by radix-2 transforms of at least twice the length. All in double, tables included; results are
-// rounded once.
+// made by radix-2 transforms of at least twice the length. Everything is in double, tables included; results
+// are rounded once.
 #include <cmath>
 
 #include "runtime/kernels/linear.h"
@@ -24,10 +24,11 @@ inline Complex conj(Complex a) { return {a.re, -a.im}; }
 
 struct DftPlan {
   int64_t n = 0;     // length of the transform
-  int64_t m = 0;     // of the radix-2 transforms beneath: n, or the first power of two >= 2 n - 1
+  int64_t m = 0;     // the length of the radix-2 transforms beneath: n, or the first power of two >= 2 n - 1
   int64_t bins = 0;  // input elements that are read along the axis
   bool bluestein() const { return m != n; }
-  // Complex numbers that all threads share: twiddles, then chirp and its transform; and those of one thread.
+  // The complex numbers that all threads share, twiddles, then chirp and its transform; and those of a
+  // thread.
   int64_t shared() const { return m / 2 + 1 + (bluestein() ? n + m : 0); }
 };
 
@@ -77,7 +78,7 @@ Status dft_workspace(const OpCall& call, int threads, size_t* bytes) {
   return ok_status();
 }
 
-// In place, forward, m a power of two; twiddles[k] = exp(-2 pi i k / m).
+// Transforms in place, forward; m is a power of two and twiddles[k] = exp(-2 pi i k / m).
 void radix2(Complex* v, int64_t m, const Complex* twiddles) {
   for (int64_t i = 1, j = 0; i < m; ++i) {
     int64_t bit = m >> 1;
@@ -106,7 +107,7 @@ struct Tables {
   Complex *twiddles, *chirp, *filter;
 };
 
-// chirp[k] = exp(-pi i k^2 / n); filter: transform of its conjugate, wrapped around, divided by m.
+// chirp[k] = exp(-pi i k^2 / n); filter is the transform of its conjugate, wrapped around, divided by m.
 void fill(const DftPlan& p, const Tables& t) {
   for (int64_t k = 0; k <= p.m / 2; ++k) t.twiddles[k] = unit(k, p.m);
   if (!p.bluestein()) return;
@@ -121,7 +122,7 @@ void fill(const DftPlan& p, const Tables& t) {
   radix2(t.filter, p.m, t.twiddles);
 }
 
-// Forward transform of v[0 .. n - 1] in place; v holds m numbers.
+// Computes the forward transform of v[0 .. n - 1] in place; v holds m numbers.
 void transform(const DftPlan& p, const Tables& t, Complex* v) {
   if (!p.bluestein()) return radix2(v, p.m, t.twiddles);
   for (int64_t k = 0; k < p.n; ++k) v[k] = v[k] * t.chirp[k];

@@ -10,7 +10,7 @@ namespace {
 
 using namespace linear;
 
-// A float type whose numbers the type `t` holds, or `t` itself.
+// Returns whether type `t` holds the numbers of float type `given`, or is `given`.
 bool is_narrower_float(DType given, DType t) {
   return given == t || (is_float(given) && given != DType::kFloat8E8M0 && bit_width(given) < bit_width(t));
 }
@@ -61,7 +61,7 @@ Status expert_fully_connected_workspace(const OpCall& call, int threads, size_t*
   return ok_status();
 }
 
-// Columns c0 .. c0 + 3 of expert `e` for the rows that `rows` lists.
+// Computes columns c0 .. c0 + 3 of expert `e` for the rows that `rows` lists.
 template <class T>
 void four_columns(const OpCall& call, const LowBitReader& weights, int64_t e, std::span<const int64_t> rows,
                   int64_t c0, double* piece) {

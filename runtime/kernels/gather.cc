@@ -5,7 +5,7 @@
 namespace sinter {
 namespace {
 
-// Of a table with one axis, the elements at dense indices.
+// Reads, from a table with one axis, the elements at dense indices.
 template <class Index, class T>
 Status look_up(const TensorView& table, const TensorView& indices, std::byte* to) {
   const int64_t length = table.dims[0], count = indices.size();

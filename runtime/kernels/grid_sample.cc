@@ -1,6 +1,6 @@
 // GridSample: reads x [N, spatial..., C] at coordinates that a grid gives, -1 and 1 being the edges. A
-// coordinate that is not a number (or, reflected, infinite) gives NaN. A border repeats the edge: each
-// element that is read beyond it is the edge's, also where a cubic kernel reads some on both sides.
+// coordinate that is not a number (or, reflected, infinite) gives NaN. A border repeats the edge, also where
+// a cubic kernel reads elements on both sides.
 #include <cmath>
 
 #include "runtime/core/op_enums.h"
@@ -57,11 +57,11 @@ T reflect(T x, T low, T high) {
   if (!(span > 0)) return low;
   const T beyond = std::fmod(x < low ? low - x : x - high, 2 * span);
   const bool from_low = x<low, away = beyond> span;
-  const T inside = away ? 2 * span - beyond : beyond;  // distance from the edge that was left
+  const T inside = away ? 2 * span - beyond : beyond;  // the distance from the edge that was left
   return from_low ? low + inside : high - inside;
 }
 
-// The element at position i of an axis of n.
+// Returns the element at position i of an axis of n.
 int64_t element(int64_t i, int64_t n, SamplePadding padding, bool align_corners) {
   if (i >= 0 && i < n) return i;
   if (padding == SamplePadding::kZeros) return -1;
@@ -92,9 +92,9 @@ Taps axis_taps(const GridSampleAttrs& a, T at, int64_t n) {
   const T low = align ? T(0) : T(-0.5), high = align ? size - 1 : size - T(0.5);
   if (padding == SamplePadding::kReflection && (x < low || x > high)) x = reflect(x, low, high);
   if (x != x) return taps.nan = true, taps;
-  x = std::clamp<T>(x, -8, size + 8);  // as far outside as any farther
+  x = std::clamp<T>(x, -8, size + 8);  // as far outside as any farther position
   if (mode == SampleMode::kNearest) {
-    // A reflected half-integer border leaves integers integers.
+    // A reflected half-integer border maps integers to integers.
     taps.index[0] = element(static_cast<int64_t>(std::nearbyint(x)), n, padding, align);
     return taps;
   }

@@ -8,7 +8,7 @@
 namespace sinter {
 namespace {
 
-// x as [n, spatial, c].
+// The shape of x as [n, spatial, c].
 struct GroupLayout {
   int64_t n, spatial, c;
 };
@@ -81,12 +81,13 @@ Status infer_lrn(OpCall& call) {
   return infer_like_input(call);
 }
 
-// y = x / (bias + alpha / size * sum of squares) ^ beta over channels c - (size - 1) / 2 .. c + size / 2.
+// y = x / (bias + alpha / size * sum of squares) ^ beta, summed over channels c - (size - 1) / 2 .. c + size
+// / 2.
 template <class T>
 void lrn(const OpCall& call) {
   const auto& a = call.attrs<LrnAttrs>();
   const GroupLayout l = layout_of(call.in(0));
-  // The window in whole channels; it never needs to reach further than all of them.
+  // The window is in whole channels; it never needs to reach further than all of them.
   const int64_t before = std::min((a.size - 1) / 2, l.c), after = std::min(a.size / 2, l.c);
   const double factor = a.alpha / static_cast<double>(a.size);
   for (int64_t row = 0; row < l.n * l.spatial; ++row) {

@@ -1,5 +1,5 @@
 // Numbers of 16 bits as element types of kernels: Half (float16) and BHalf (bfloat16). Reading one is exact;
-// arithmetic is done in float32 or wider; what is stored is rounded once, half to even.
+// arithmetic is done in float32 or wider, and a stored result is rounded once, half to even.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace sinter {
 
-// Not inlined: every kernel rounds to both types.
+// Every kernel rounds to both types, so that inlined copies would take space.
 [[gnu::noinline]] inline uint16_t rounded_to_float16(double x) { return float16_bits(x); }
 [[gnu::noinline]] inline uint16_t rounded_to_bfloat16(double x) { return bfloat16_bits(x); }
 

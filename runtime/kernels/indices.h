@@ -1,4 +1,4 @@
-// For kernels with index operands.
+// Functions for kernels with index operands.
 #pragma once
 
 #include "runtime/backend/index.h"
@@ -6,7 +6,7 @@
 
 namespace sinter {
 
-// Product of dims [begin, end) of a verified view.
+// Returns the product of dims [begin, end) of a verified view.
 inline int64_t product(const TensorView& v, int begin, int end) {
   int64_t n = 1;
   for (int i = begin; i < end; ++i) n *= v.dims[i];

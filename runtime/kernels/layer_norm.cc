@@ -7,7 +7,7 @@
 namespace sinter {
 namespace {
 
-// x, scale (and bias) of one dtype; the parameters broadcast to x.
+// Checks that x, scale (and bias) have one dtype and the parameters broadcast to x.
 Status check_operands(const OpCall& call, int64_t axis, double epsilon) {
   const TensorView& x = call.in(0);
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
@@ -39,8 +39,8 @@ Status infer_rms_norm(OpCall& call) {
   return infer_like_input(call);
 }
 
-// Normalises all rows; x is dense, so a row's elements are `inner` neighbours. `centre`: subtract the mean.
-// LayerNorm may be used for its statistics alone.
+// Normalises all rows; x is dense, so a row's elements are `inner` neighbours. With `centre` the mean is
+// subtracted. LayerNorm may be used for its statistics alone.
 template <class T>
 void normalise(const OpCall& call, int axis, double epsilon, bool centre) {
   const bool wants_rows = call.has_output(0);

@@ -1,5 +1,5 @@
-// How far an operand must begin behind the result that is written over it (Kernel::lead), for kernels that go
-// through their output in order.
+// The distance by which an operand must begin behind the result that is written over it (Kernel::lead), for
+// kernels that go through their output in order.
 #pragma once
 
 #include "runtime/kernels/conv_geometry.h"
@@ -7,8 +7,9 @@
 
 namespace sinter {
 
-// Windows over up to three spatial axes: output line after line, each line reading whole rows of the input.
-// `ahead`: output pixels that may be written before the line's last input has been read for the last time.
+// Computes the lead for windows over up to three spatial axes, whose output lines read whole input rows.
+// `ahead` counts the output pixels that may be written before the line's last input is read for the last
+// time.
 inline Status windows_lead(const WindowGeometry& g, int64_t in_pixel_bytes, int64_t out_pixel_bytes,
                            int64_t ahead, size_t* bytes) {
   constexpr int64_t kMostLines = 1 << 16;
@@ -30,7 +31,7 @@ inline Status windows_lead(const WindowGeometry& g, int64_t in_pixel_bytes, int6
   return ok_status();
 }
 
-// Pixel sizes are those of operands 0.
+// Takes the pixel sizes of operand 0 and result 0.
 inline Status windows_lead(const OpCall& call, const WindowGeometry& g, int64_t ahead, size_t* bytes) {
   return windows_lead(g, g.in_channels * static_cast<int64_t>(byte_width(call.in(0).dtype)),
                       g.out_channels * static_cast<int64_t>(byte_width(call.out(0).dtype)), ahead, bytes);

@@ -1,5 +1,5 @@
-// Common parts of Conv, FullyConnected, MatMul and similar ops: element types, the fused clamp, checks. The
-// loops are in product.h.
+// The common parts of Conv, FullyConnected, MatMul and similar ops: element types, the fused clamp, checks.
+// The loops are in product.h.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace sinter::linear {
 
-// Floats sum in double; integers wrap, which is defined for unsigned arithmetic only.
+// Floats are summed in double; integers wrap, which is defined for unsigned arithmetic only.
 template <class T>
 using Accumulator = std::conditional_t<kIsFloatElement<T>, double,
                                        std::make_unsigned_t<std::conditional_t<kIsFloatElement<T>, int, T>>>;
@@ -34,7 +34,7 @@ Status dispatch(DType t, F&& f) {
   }
 }
 
-// Input 0 of a matrix product: a float, or an integer that dispatch() handles.
+// Checks input 0 of a matrix product: a float, or an integer that dispatch() handles.
 inline Status check_linear_dtype(const OpCall& call) {
   const DType t = call.in(0).dtype;
   return check_dtype(call, 0,
@@ -42,7 +42,7 @@ inline Status check_linear_dtype(const OpCall& call) {
                          t == DType::kUint64);
 }
 
-// The fused activation: [min, max] in the element's own type.
+// The fused activation [min, max] in the element's own type.
 template <class T>
 class Bounds {
  public:
@@ -79,8 +79,8 @@ class Bounds {
   Bound high_ = std::numeric_limits<Bound>::max();
 };
 
-// How the loops of this folder read operands and store sums; this one computes in the operands' own type. The
-// other is Quantized (quantized_linear.h). `column` is an output channel.
+// The numerics by which the loops of this folder read operands and store sums. These are in the operands' own
+// type; the other ones are Quantized (quantized_linear.h). `column` is an output channel.
 template <class T>
 class Direct {
  public:
@@ -97,10 +97,10 @@ class Direct {
   // Sums are vectors of accumulators, in the order of the depth.
   static constexpr bool kDots = false;
 
-  // x, weights, bias? -> y
+  // The operands are x, weights, bias? -> y.
   Direct(const OpCall& call, double min, double max)
       : bias_(call.has_input(2) ? call.in(2).as<T>() : nullptr), y_(call.out(0).as<T>()), bounds_(min, max) {}
-  // The value of the padding around an image, and how rows and a column are read.
+  // Return the value of the padding around an image, and readers of rows and of a column.
   T padding() const { return T(0); }
   Reader row_reader() const { return {}; }
   Reader column_reader(int64_t /*column*/) const { return {}; }
@@ -120,8 +120,8 @@ inline Status check_bounds(double min, double max) {
   return ok_status();
 }
 
-// Whether the bytes of a tensor of these dims fit int64 even if dims of 0 counted as 1: then no product of
-// some of the dims overflows either.
+// Returns whether the bytes of a tensor of these dims fit int64 even if dims of 0 counted as 1: then no
+// product of some of the dims overflows either.
 inline Status check_dims(DType dtype, std::span<const int64_t> dims) {
   int64_t n = std::max(bit_width(dtype), 8);
   for (const int64_t d : dims)
@@ -131,7 +131,7 @@ inline Status check_dims(DType dtype, std::span<const int64_t> dims) {
 }
 inline Status check_dims(const TensorView& t) { return check_dims(t.dtype, t.shape()); }
 
-// Sum of four interleaved partial sums.
+// Returns the sum of four interleaved partial sums.
 template <class T>
 double dot(const double* a, const T* b, int64_t n) {
   double s[4] = {};
@@ -142,7 +142,7 @@ double dot(const double* a, const T* b, int64_t n) {
   return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-// The shapes of a fully connected layer's x [..., K] and weights [N, K].
+// Checks the shapes of a fully connected layer's x [..., K] and weights [N, K].
 inline Status check_connected(const OpCall& call) {
   const TensorView &x = call.in(0), &w = call.in(1);
   SINTER_RETURN_UNLESS(x.rank >= 1 && w.rank == 2,
@@ -159,7 +159,7 @@ struct Product {
   int64_t rows = 0, columns = 0, depth = 0;
 };
 
-// Every row of x [..., depth] with every row of the weights [columns, depth], operands 0 and 1.
+// Describes the product of every row of x [..., depth] and every row of the weights [columns, depth].
 inline Product connected_product(const OpCall& call) {
   const TensorView& x = call.in(0);
   Product p;

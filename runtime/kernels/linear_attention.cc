@@ -1,5 +1,5 @@
-// LinearAttention: token by token, a state [D, E] of each key head is decayed, updated and read; all in
-// double. A state is float32 where queries have 16 bits.
+// LinearAttention: token by token, a state [D, E] of each key head is decayed, updated and read. All sums are
+// in double. A state is float32 where queries have 16 bits.
 #include <cmath>
 
 #include "runtime/core/op_enums.h"
@@ -16,7 +16,7 @@ enum LinearOperand : size_t { kQuery, kKey, kValue, kState, kDecay, kBeta };
 struct LinearExtent {
   int64_t batch, tokens, queries, heads, key_size, value_size;
 
-  // Elements of the states of all heads.
+  // Returns the number of elements in the states of all heads.
   int64_t state_size() const { return batch * heads * key_size * value_size; }
 };
 LinearExtent linear_extent(const OpCall& call) {
@@ -33,7 +33,7 @@ bool corrects(const LinearAttentionAttrs& a) {
   return rule == LinearAttentionRule::kDelta || rule == LinearAttentionRule::kGatedDelta;
 }
 
-// Operand `i` is [batch, tokens, heads or -1: any, one of two lengths].
+// Checks that operand `i` is [batch, tokens, heads (-1: any), one of two lengths].
 Status check_rows(const OpCall& call, size_t i, const LinearExtent& e, int64_t heads, int64_t size,
                   int64_t other) {
   const TensorView& t = call.in(i);
@@ -89,7 +89,7 @@ Status infer_linear_attention(OpCall& call) {
   return give_output(call, 0, call.in(kQuery).dtype, results);
 }
 
-// Per thread: a state [key_size, value_size] and what a token adds to it [value_size].
+// Counts the bytes of a thread: a state [key_size, value_size] and a token's addition to it [value_size].
 bool scratch(const LinearExtent& e, size_t* bytes) {
   int64_t n = 0;
   if (!checked_mul(e.key_size + 1, e.value_size, &n) || !checked_mul<int64_t>(n, sizeof(double), &n) ||
@@ -107,7 +107,7 @@ Status linear_attention_workspace(const OpCall& call, int threads, size_t* bytes
   return ok_status();
 }
 
-// One head of one sequence. `state` is in double, `added` has room for a value.
+// Computes one head of one sequence. `state` is in double, `added` has room for a value.
 template <class T>
 void attend(const OpCall& call, const LinearExtent& e, int64_t batch, int64_t head, double* state) {
   using S = Computed<T>;
@@ -151,7 +151,7 @@ void attend(const OpCall& call, const LinearExtent& e, int64_t batch, int64_t he
     for (int64_t d = 0; d < k_size; ++d)
       for (int64_t j = 0; j < v_size; ++j) state[d * v_size + j] += static_cast<double>(k[d]) * added[j];
     if (t >= first) keep(t - first, false);
-    // The query heads of this head, or the one that it shares with others.
+    // The query heads of this head, or the head that it shares with others.
     const int64_t group = std::max<int64_t>(e.queries / e.heads, 1);
     for (int64_t i = 0; i < group && call.has_output(0); ++i) {
       const int64_t result = head * group + i,

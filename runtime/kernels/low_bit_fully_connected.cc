@@ -50,7 +50,7 @@ Status low_bit_fully_connected_workspace(const OpCall& call, int threads, size_t
   return ok_status();
 }
 
-// Rows of x, `depth` apart, times weights.
+// Multiplies rows of x, `depth` apart, by weights.
 template <class T>
 void float_sums(const LowBitReader& weights, const T* x, int64_t rows, int64_t depth, int64_t c0, int64_t c1,
                 double* piece, Sums sums) {
@@ -65,8 +65,8 @@ void float_sums(const LowBitReader& weights, const T* x, int64_t rows, int64_t d
   }
 }
 
-// The same with blocks of x rounded to int8. Sums of a block are exact where zero points are integers; they
-// are behind the weights in the scratch memory.
+// Does the same with blocks of x rounded to int8. Sums of a block are exact where zero points are integers.
+// They are behind the weights in the scratch memory.
 template <class T>
 void integer_sums(const LowBitReader& weights, int64_t block, const T* x, int64_t rows, int64_t depth,
                   int64_t c0, int64_t c1, double* piece, Sums sums) {

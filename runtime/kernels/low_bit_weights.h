@@ -11,12 +11,12 @@
 
 namespace sinter {
 
-// kPiece weights of four columns are widened at a time, for kRows rows.
+// The number of weights of four columns that are widened at a time, and of the rows that use them.
 inline constexpr int64_t kPiece = 128, kRows = 64;
 
-// Whether the call has weights [..., elements of a row] of a format, scales [..., blocks] of x's type or of a
-// narrower float, zero points of the same shape (none, the weights' type or, for unsigned weights, x's), and
-// a table where the codes are indices. The rank of weights and x is checked already.
+// Returns an error unless the call has weights [..., elements of a row] of a format, scales [..., blocks] of
+// x's type or of a narrower float, zero points of the same shape (none, the weights' type or, for unsigned
+// weights, x's), and a table where the codes are indices. The rank of weights and x is checked already.
 inline Status check_low_bit_operands(const OpCall& call, int64_t bits, int64_t block_size) {
   const LowBitPlaces at = low_bit_places(call.op);
   const TensorView &w = call.in(at.weights), &scales = call.in(at.scales);
@@ -56,7 +56,7 @@ inline Status check_low_bit_operands(const OpCall& call, int64_t bits, int64_t b
   return ok_status();
 }
 
-// Element i of a run of elements of type t.
+// Returns element i of a run of elements of type t.
 inline double number(const Run& run, DType t, int64_t i) {
   switch (wide_kind(t)) {
     case Wide::kFloat:
@@ -67,15 +67,15 @@ inline double number(const Run& run, DType t, int64_t i) {
       return static_cast<double>(run.u[i]);
   }
 }
-// Element `at` of dense ones.
+// Returns element `at` of dense elements.
 inline double element(DType t, const std::byte* from, int64_t at) {
   Run run;
   read_run(t, from + at * static_cast<int64_t>(byte_width(t)), 0, at, 1, run);
   return number(run, t, 0);
 }
 
-// Weights less their zero points, or values of the table, and scales, in double. Weights without scales are
-// floats of any type.
+// A reader of weights less their zero points, or values of the table, and of scales, in double. Weights
+// without scales are floats of any type.
 class LowBitReader {
  public:
   explicit LowBitReader(const OpCall& call)
@@ -84,12 +84,12 @@ class LowBitReader {
   }
 
   int64_t blocks() const { return m_.blocks; }
-  // `row`: of the weights of all matrices.
+  // `row` counts the weights' rows of all matrices.
   double scale(int64_t row, int64_t block) const {
     return element(m_.scale_type, m_.scales, row * m_.blocks + block);
   }
 
-  // Weights k0 .. k1 - 1 of one row, linear::kTile apart, times their scales if `scaled`.
+  // Reads weights k0 .. k1 - 1 of one row, linear::kTile apart, times their scales if `scaled`.
   void read(int64_t row, int64_t k0, int64_t k1, bool scaled, double* dst) const {
     Run run;
     for (int64_t k = k0; k < k1;) {
@@ -112,7 +112,7 @@ class LowBitReader {
       k += n;
     }
   }
-  // The same of rows first .. first + kTile - 1, of which those from `end` on are zeros.
+  // Reads the same of rows first .. first + kTile - 1, with zeros for the rows from `end` on.
   void read_panel(int64_t first, int64_t end, int64_t k0, int64_t k1, bool scaled, double* piece) const {
     for (int64_t row = first; row < first + linear::kTile; ++row) {
       if (row < end)

@@ -1,5 +1,5 @@
-// Lstm: gates in the order input, output, forget, cell; peepholes in the order input, output, forget.
-// `clip` bounds what flows into the gates; the cell state is not clipped on its way out (as in onnxruntime).
+// Lstm: gates in the order input, output, forget, cell; peepholes in the order input, output, forget. `clip`
+// bounds the sums that gates are computed from; the cell state is not clipped (as in onnxruntime).
 #include "runtime/kernels/recurrent.h"
 #include "runtime/kernels/reference.h"
 

@@ -1,4 +1,4 @@
-// MatMul in the operands' own type.
+// MatMul: computed in the operands' own type.
 #include "runtime/kernels/mat_mul_loops.h"
 #include "runtime/kernels/reference.h"
 

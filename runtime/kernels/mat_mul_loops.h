@@ -32,7 +32,7 @@ inline Status mat_mul_dims(const OpCall& call, Transposes t, Dims* dims) {
   return dims->push(p.columns);
 }
 
-// The matrices of one tensor as a value with only the batch axes.
+// Returns the matrices of one tensor as a value with only the batch axes.
 inline TensorView batch_of(const TensorView& t) {
   TensorView v = t;
   v.rank = static_cast<uint8_t>(t.rank - 2);
@@ -40,14 +40,14 @@ inline TensorView batch_of(const TensorView& t) {
 }
 
 // Matrices are read where they are, four adjacent columns of b or rows of a at a time. Only where neither has
-// any, floats gather rows.
+// adjacent ones, floats gather rows.
 inline Status mat_mul_workspace(const OpCall& call, Transposes t, int threads, size_t* bytes) {
   *bytes = 0;
   if (t.a || !t.b) return ok_status();
   return product_workspace(mat_mul_product(call, t), call.in(0).dtype, true, threads, bytes);
 }
 
-// One pair of matrices.
+// Multiplies one pair of matrices.
 template <class N, class Store>
 void mat_mul_pair(const typename N::Input* a, const typename N::Weight* b, const Product& p, Transposes t,
                   const N& numerics, RunContext& context, Store&& store) {
@@ -67,7 +67,7 @@ void mat_mul_pair(const typename N::Input* a, const typename N::Weight* b, const
   }
 }
 
-// Sums are stored at their place in the whole result, as column 0.
+// Sums are stored at their place in the whole result, which counts as column 0.
 template <class N>
 void mat_mul(const OpCall& call, Transposes t, const N& numerics, RunContext& context) {
   const Product p = mat_mul_product(call, t);

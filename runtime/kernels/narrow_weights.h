@@ -7,7 +7,7 @@
 
 namespace sinter::linear {
 
-// Whether weights of type `w` multiply values of type `x`: of the same type, or narrower floats.
+// Returns an error unless weights of type `w` multiply values of type `x`: the same type, or narrower floats.
 inline Status check_weight_dtype(DType x, DType w) {
   if (w == x) return ok_status();
   SINTER_RETURN_UNLESS(is_narrow_weight(w) && (x == DType::kFloat32 || x == DType::kFloat64),
@@ -16,7 +16,7 @@ inline Status check_weight_dtype(DType x, DType w) {
   return ok_status();
 }
 
-// The number that the bits are.
+// Returns the number that the bits stand for.
 template <class Bits>
 class NarrowReader {
  public:
@@ -34,7 +34,7 @@ class NarrowReader {
   DType type_ = DType::kNone;
 };
 
-// Numerics of values of type T with weights of as many bits as `Bits` has.
+// The numerics of values of type T with weights of as many bits as `Bits` has.
 template <class T, class Bits>
 class NarrowWeights : public Direct<T> {
  public:

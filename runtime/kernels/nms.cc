@@ -39,7 +39,7 @@ Status infer_nms(OpCall& call) {
   return give_output(call, 1, DType::kInt64, {});
 }
 
-// The candidates' order, and those kept of one class.
+// The workspace holds the candidates' order and the boxes kept of one class.
 Status nms_workspace(const OpCall& call, int, size_t* bytes) {
   SINTER_RETURN_UNLESS(checked_mul(static_cast<size_t>(call.in(0).dims[1]), 2 * sizeof(int64_t), bytes),
                        unsupported("too many boxes"));
@@ -57,7 +57,7 @@ Box<T> read_box(const T* p, bool center) {
   return {std::min(p[1], p[3]), std::min(p[0], p[2]), std::max(p[1], p[3]), std::max(p[0], p[2])};
 }
 
-// Whether the overlap, as a part of the union, exceeds the threshold.
+// Returns whether the overlap, as a part of the union, exceeds the threshold.
 template <class T>
 bool overlaps(const Box<T>& a, const Box<T>& b, T threshold) {
   const T x0 = std::max(a.x0, b.x0), x1 = std::min(a.x1, b.x1), y0 = std::max(a.y0, b.y0),

@@ -24,7 +24,7 @@ Status run_non_zero(const OpCall& call, RunContext&) {
   int64_t count = 0;
   const Status status = for_width(byte_width(x.dtype), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    // Zero has two signs.
+    // The mask leaves out the sign, because zero has two.
     const T mask = is_float(x.dtype) ? static_cast<T>(static_cast<T>(~T{0}) >> 1) : static_cast<T>(~T{0});
 
     int64_t index[kMaxRank] = {};

@@ -1,5 +1,5 @@
 // Pad: the value goes into the middle of the output; then, axis by axis, each plane beside it is copied from
-// the plane inside that its mode names (or filled), over what the axes before have already padded.
+// the plane inside that its mode names (or filled), over everything that the axes before have already padded.
 #include "runtime/core/op_enums.h"
 #include "runtime/kernels/indices.h"
 #include "runtime/kernels/reference.h"
@@ -32,7 +32,7 @@ Status infer_pad(OpCall& call) {
   return give_output(call, 0, x.dtype, dims.span());
 }
 
-// Which of n elements is at position i (negative: before them).
+// Returns the element, of n, at position i (negative: before them).
 int64_t source(PadMode mode, int64_t i, int64_t n) {
   if (mode == PadMode::kEdge || n == 1) return std::clamp<int64_t>(i, 0, n - 1);
   const int64_t period = mode == PadMode::kWrap ? n : 2 * (n - 1);
@@ -52,7 +52,7 @@ Status run_pad(const OpCall& call, RunContext&) {
   fill.dtype = x.dtype;
   fill.data = call.has_input(1) ? call.in(1).data : zero;
 
-  TensorView done = y;  // what is filled so far
+  TensorView done = y;  // the part that is filled so far
   for (int i = 0; i < y.rank; ++i) {
     done.dims[i] = x.dims[i];
     done.data += a.pads[i] * y.strides[i];

@@ -12,7 +12,7 @@ using namespace pool;
 
 constexpr int64_t kPooledAtOnce = 64;
 
-// b if it is larger or NaN, without a branch.
+// Returns b if it is larger or NaN, without a branch.
 template <class T>
 T larger_or_nan(T a, T b) {
   if constexpr (kIsFloatElement<T>)
@@ -34,7 +34,7 @@ Status infer_max_pool(OpCall& call) {
   return ok_status();
 }
 
-// The largest element (NaN if there is one) and the offset of the first such.
+// Finds the largest element (NaN if there is one) and the offset of the first such element.
 Status run_max_pool(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<MaxPoolAttrs>();
   const TensorView &x = call.in(0), &y = call.out(0);
@@ -46,7 +46,7 @@ Status run_max_pool(const OpCall& call, RunContext& context) {
   (void)y.evenly_spaced(&y_step);
   int64_t* indices = call.has_output(1) ? call.out(1).as<int64_t>() : nullptr;
   const bool has_values = call.has_output(0);
-  // Column-major offsets: the first spatial axis runs fastest.
+  // Offsets are column-major: the first spatial axis runs fastest.
   const auto storage_offset = [&](int64_t offset) {
     if (a.storage_order == 0) return offset;
     int64_t index[kMaxSpatial], result = 0;
@@ -108,7 +108,7 @@ Status infer_avg_pool(OpCall& call) {
   return give_output(call, 0, x.dtype, output_dims(x, w).span());
 }
 
-// Sums of T in Acc, window order; finish(sum, elements counted) gives what is stored.
+// Sums T in Acc, in window order; finish(sum, elements counted) gives the stored number.
 template <class T, class Acc, class A, class Finish>
 Status average(const OpCall& call, const A& a, RunContext& context, Finish finish) {
   const TensorView &x = call.in(0), &y = call.out(0);

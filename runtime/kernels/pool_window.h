@@ -9,10 +9,10 @@ namespace sinter::pool {
 
 inline constexpr int kMaxSpatial = kMaxRank - 2;
 inline constexpr int64_t kGrainElements = 1 << 13;
-// Windows that are checked one by one to prove that none is entirely in the padding.
+// The number of windows that are checked one by one to prove that none is entirely in the padding.
 inline constexpr int64_t kMaxWindowsProved = 1 << 16;
 
-// One spatial axis.
+// The windows along one spatial axis.
 struct Axis : WindowAxis {
   int64_t in = 0, out = 0;
 
@@ -23,7 +23,7 @@ struct Axis : WindowAxis {
     *last = start >= in ? 0 : std::min(kernel, (in - start + dilation - 1) / dilation);
     if (*last < *first) *last = *first;
   }
-  // Taps within the input and the stated padding, which is what count_include_pad counts.
+  // Returns the taps within the input and the stated padding, which count_include_pad counts.
   int64_t padded_taps(int64_t o) const {
     const int64_t start = o * stride - pad;
     return std::min(kernel, (in + end_pad - start + dilation - 1) / dilation);
@@ -51,7 +51,7 @@ Status read_window(const A& a, const TensorView& x, Window* w) {
   return ok_status();
 }
 
-// Sets out. `skips_padding`: padding has no value, so every window must hold an element.
+// Sets k->out. `skips_padding`: padding has no value, so every window must hold an element.
 inline Status check_axis_of_window(Axis* k, bool ceil_mode, bool skips_padding) {
   constexpr int64_t kLimit = int64_t{1} << 40;  // sums and products of three below cannot overflow
   SINTER_RETURN_UNLESS(k->kernel >= 1 && k->stride >= 1 && k->dilation >= 1 && k->pad >= 0 && k->end_pad >= 0,

@@ -15,9 +15,9 @@
 namespace sinter::linear {
 
 constexpr int64_t kTile = 4;             // rows and columns of a tile
-constexpr int64_t kCached = 128 * 1024;  // bytes of columns that all rows meet before the next ones
+constexpr int64_t kCached = 128 * 1024;  // bytes of columns that all rows use before the next columns
 
-// n values, `step` apart in dst; from null: padding.
+// Copies n values to dst, `step` apart; a null source is padding.
 template <class T, class D>
 inline void spread(const T* from, T padding, int64_t n, D* dst, int64_t step) {
   if (from == nullptr) {
@@ -31,8 +31,8 @@ inline void spread(const T* from, T padding, int64_t n, D* dst, int64_t step) {
 
 // ---- tiles
 
-// kLanes sums for each of `others` (at most kTile): sums[o][l] += sum over k of lane l's value k * other o's.
-// Lanes are adjacent. other(o) is where its values are, reader(o) reads them.
+// Computes kLanes sums for each of `others` (at most kTile): sums[o][l] += sum over k of lane l's value k *
+// other o's. Lanes are adjacent. other(o) is the address of its values, reader(o) reads them.
 template <int kLanes, int kOthers, class Lane, class LaneReader, class Other, class OtherReader, class Acc>
 [[gnu::noinline]] void lane_tile_of(const Lane* lanes, int64_t lane_step, LaneReader read_lane,
                                     const Other* const (&other)[kTile], int64_t other_step,
@@ -43,7 +43,7 @@ template <int kLanes, int kOthers, class Lane, class LaneReader, class Other, cl
   for (int64_t k = 0; k < depth; ++k) {
     Acc x[kLanes];
     for (int l = 0; l < kLanes; ++l) x[l] = read_lane(lanes[k * lane_step + l]);
-    // Written out, so that the sums stay in registers.
+    // The loop is written out, so that the sums stay in registers.
     [&]<size_t... o>(std::index_sequence<o...>) {
       const auto add = [&](Acc(&to)[kLanes], Acc v) {
         for (int l = 0; l < kLanes; ++l) to[l] += x[l] * v;
@@ -65,7 +65,7 @@ void lane_tile(const Lane* lanes, int64_t lane_step, LaneReader read_lane, At&& 
   OtherReader read[kTile];
   Acc all[kTile][kTile] = {};
   for (int o = 0; o < kTile; ++o) {
-    const int64_t i = std::min<int64_t>(o, others - 1);  // repeats the last
+    const int64_t i = std::min<int64_t>(o, others - 1);  // repeats the last one
     at[o] = other(i), read[o] = reader(i);
   }
   if (others == 1)
@@ -81,7 +81,7 @@ void lane_tile(const Lane* lanes, int64_t lane_step, LaneReader read_lane, At&& 
 
 constexpr int64_t kChunk = 16;  // of depth: int8 products are summed in int16 pairs
 
-// Integers, contiguous on both sides: sums[c][r] += sum over k of x[r][k] * w[c][k].
+// Sums integers that are contiguous on both sides: sums[c][r] += sum over k of x[r][k] * w[c][k].
 template <int kRows, int kColumns, class X, class W, class Reader, class Acc>
 [[gnu::noinline]] void dot_tile(const X* const (&x)[kTile], Reader read_x, const W* const (&w)[kTile],
                                 const Reader (&read_w)[kTile], int64_t depth, Acc (*sums)[kTile]) {
@@ -94,7 +94,7 @@ template <int kRows, int kColumns, class X, class W, class Reader, class Acc>
   }
 #else
   if constexpr (sizeof(X) == 1 && sizeof(W) == 1) {
-    // Differences of int8 values take 9 bits, a chunk's products 20.
+    // Differences of int8 values take 9 bits, and a chunk's products 20.
     for (; k + kChunk <= depth; k += kChunk) {
       int16_t a[kRows][kChunk];
       for (int r = 0; r < kRows; ++r) {
@@ -124,22 +124,22 @@ template <int kRows, int kColumns, class X, class W, class Reader, class Acc>
   }
 }
 
-// ---- how the work is cut
+// ---- division of the work
 
-// Others that are met at a time on one thread, from the bytes of one.
+// Returns the number of others that are used at a time on one thread, from the bytes of one.
 inline int64_t chunk_of(int64_t other_bytes) {
   return (std::max<int64_t>(kCached / std::max<int64_t>(other_bytes, 1), 1) + kTile - 1) / kTile * kTile;
 }
 
-// `groups` of four (gathered together, where they are gathered) meet each of `others`.
+// The tiles of a product: each of `groups` of four, which may be gathered together, with each of `others`.
 struct Tiling {
   int64_t groups = 0, others = 0;
-  int64_t other_bytes = 0;       // of one
+  int64_t other_bytes = 0;       // of one other
   int64_t most = INT64_MAX / 2;  // others at a time
   size_t scratch = 0;            // of a thread
 };
 
-// f(scratch, group, first other, past the last), on as many threads as have scratch.
+// Calls f(scratch, group, first other, past the last), on as many threads as have scratch.
 template <class F>
 void for_tiles(const Tiling& t, RunContext& context, F&& f) {
   const size_t each = align_up(t.scratch, kBufferAlignment);
@@ -167,21 +167,21 @@ void for_tiles(const Tiling& t, RunContext& context, F&& f) {
 
 // ---- products whose columns are contiguous
 
-// Bytes in which rows are gathered.
+// Returns the bytes in which rows are gathered.
 inline int64_t kept_bytes(DType x) {
   return std::max<int64_t>(static_cast<int64_t>(byte_width(x)),
                            is_compute_float(x) ? int64_t{sizeof(float)} : 0);
 }
-// Whether dot_tile takes them: int8 and int16, which only Quantized computes in.
+// Returns whether dot_tile takes the type: int8 and int16, which only Quantized computes in.
 inline bool is_dots(DType x) { return x == DType::kInt8 || x == DType::kInt16; }
 
-// Scratch of one thread.
+// Returns the scratch of one thread.
 inline int64_t gathered_bytes(const Product& p, DType x, bool in_place) {
   if (in_place && (is_dots(x) || p.rows == 1)) return 0;
   return (is_dots(x) ? std::min(p.rows, kTile) : p.rows == 1 ? 1 : kTile) * p.depth * kept_bytes(x);
 }
 
-// For `threads` threads. `in_place`: every row is contiguous.
+// Returns the bytes for `threads` threads. With `in_place` every row is contiguous.
 inline Status product_workspace(const Product& p, DType x, bool in_place, int threads, size_t* bytes) {
   int64_t n = 0;
   SINTER_RETURN_UNLESS(checked_mul<int64_t>(p.depth, kTile * int64_t{sizeof(double)}, &n) &&
@@ -194,10 +194,10 @@ inline Status product_workspace(const Product& p, DType x, bool in_place, int th
   return ok_status();
 }
 
-// place(row): where a row is, or null; the same for all rows.
-// gather(row, dst, step): its values, `step` apart.
-// column(c, piece): a column's values, contiguous in pieces of the same length.
-// reader(c): reads them. store(row, c, sum): takes a finished sum.
+// place(row) is the address of a row, or null; the same for all rows.
+// gather(row, dst, step) writes its values, `step` apart.
+// column(c, piece) is a column's values, contiguous in pieces of the same length.
+// reader(c) reads them. store(row, c, sum) takes a finished sum.
 template <class N, class Place, class Gather, class Column, class Reader, class Store>
 void multiply(const Product& p, int64_t pieces, const N& numerics, RunContext& context, Place&& place,
               Gather&& gather, Column&& column, Reader&& reader, Store&& store) {
@@ -264,7 +264,7 @@ void multiply(const Product& p, int64_t pieces, const N& numerics, RunContext& c
   });
 }
 
-// Rows are taken four at a time, in order, if the columns are met in one go.
+// Checks that rows are taken four at a time, in order, with all columns in one go.
 inline Status check_in_order(const Product& p, DType weights) {
   SINTER_RETURN_UNLESS(
       p.depth <= kCached && chunk_of(p.depth * static_cast<int64_t>(byte_width(weights))) >= p.columns,
@@ -278,7 +278,7 @@ inline Status connected_lead(const OpCall& call, size_t* bytes) {
                 out_row = p.columns * static_cast<int64_t>(byte_width(call.out(0).dtype));
   const int64_t groups = (p.rows + kTile - 1) / kTile;
   int64_t lead = 0;
-  // It changes evenly from group to group, but for the last one.
+  // The lead changes evenly from group to group, except for the last one.
   for (const int64_t group : {int64_t{0}, groups - 2, groups - 1})
     if (group >= 0)
       lead = std::max(lead, std::min((group + 1) * kTile, p.rows) * out_row - group * kTile * in_row);
@@ -286,7 +286,7 @@ inline Status connected_lead(const OpCall& call, size_t* bytes) {
   return ok_status();
 }
 
-// Every row of x [..., depth] with every row of the weights [columns, depth], operands 0 and 1.
+// Multiplies every row of x [..., depth] by every row of the weights [columns, depth], operands 0 and 1.
 template <class N>
 void connect(const OpCall& call, const N& numerics, RunContext& context) {
   const auto* x = call.in(0).as<typename N::Input>();
@@ -307,7 +307,7 @@ void connect(const OpCall& call, const N& numerics, RunContext& context) {
 
 // ---- products with four adjacent lanes in memory, read in place
 
-// Lane l's value k is lanes[k * lane_step + l], other o's other[o * other_next + k * other_step].
+// Value k of lane l is lanes[k * lane_step + l], and of other o other[o * other_next + k * other_step].
 template <class Lane, class LaneReader, class Other, class OtherReader, class Store>
 void lanes_in_place(const Lane* lanes, int64_t lane_step, LaneReader read_lane, int64_t lane_count,
                     const Other* other, int64_t other_next, int64_t other_step, OtherReader read_other,

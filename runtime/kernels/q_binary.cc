@@ -28,7 +28,7 @@ Status infer_add(OpCall& call) {
   return infer_pair(call);
 }
 
-// Sums of int16 in float32: their multipliers have 22 bits, which are exact.
+// Sums int16 in float32: their multipliers have 22 bits, which are exact.
 Status add_int16(const OpCall& call) {
   const auto& a = call.attrs<QAddAttrs>();
   const float unit = 1.0f / static_cast<float>(int64_t{1} << a.shift);

@@ -8,7 +8,7 @@ namespace {
 
 using namespace linear;
 
-// A: the attributes of one of the rows.
+// A is the attributes of one of the rows.
 template <class A>
 struct QuantizedConv {
   static constexpr bool kDepthwise = kDepthwiseWindow<A>, kTransposed = kTransposedWindow<A>;
@@ -23,7 +23,7 @@ struct QuantizedConv {
     return give_output(call, 0, result, {dims, static_cast<size_t>(call.in(0).rank)});
   }
 
-  // For transposed ones no phase takes more.
+  // No phase of a transposed convolution takes more.
   static Status workspace(const OpCall& call, int threads, size_t* bytes) {
     WindowGeometry g;
     SINTER_RETURN_IF_ERROR(conv_geometry<A>(call, &g));

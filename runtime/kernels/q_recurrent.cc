@@ -1,4 +1,4 @@
-// QLstm and QGru. One sample in one direction is a unit of work of one thread.
+// QLstm and QGru. A thread's unit of work is one sample in one direction.
 #include "runtime/kernels/q_recurrent.h"
 
 #include "runtime/kernels/reference.h"
@@ -15,7 +15,7 @@ Status check_shape(const OpCall& call, size_t i, DType dtype, std::initializer_l
   return ok_status();
 }
 
-// Between the sums of a step and its result.
+// The sums of a step for one unit, and the functions that make its result.
 struct QUnit {
   const int8_t *w, *r;
   const float *x_multipliers, *h_multipliers, *x_bias, *h_bias;

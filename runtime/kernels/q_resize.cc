@@ -33,7 +33,7 @@ LinearTaps read_linear_taps(const TensorView& table, int64_t at, int64_t dim) {
   return {first, std::min(first + 1, dim - 1), {2048 - weight, weight}};
 }
 
-// Of columns that are 2^11 times too large.
+// Interpolates between columns that are 2^11 times too large.
 int8_t between(int32_t left, int32_t right, const int32_t* weights, int8_t) {
   return static_cast<int8_t>(shift_right_rne(weights[0] * left + weights[1] * right, 22));
 }

@@ -1,4 +1,4 @@
-// QSoftmax: a table of exponentials, a sum and one division an element, all in integers.
+// QSoftmax: a table of exponentials, a sum and one division for each element, all in integers.
 #include "runtime/kernels/reference.h"
 #include "runtime/kernels/requantize.h"
 
@@ -22,7 +22,7 @@ Status infer_q_softmax(OpCall& call) {
   return infer_like_input(call);
 }
 
-// rne(a / b), at most 1024 (beyond every bound); nothing divided by nothing is 0.
+// Returns rne(a / b), at most 1024 (beyond every bound), and 0 for 0 / 0.
 int32_t divide_rne(uint64_t a, uint64_t b) {
   if (b == 0) return 0;
   const uint64_t quotient = a / b, rest = a % b;
@@ -31,7 +31,7 @@ int32_t divide_rne(uint64_t a, uint64_t b) {
   return static_cast<int32_t>(quotient) + (up ? 1 : 0);
 }
 
-// One line of n elements; y may be x.
+// Computes one line of n elements; y may be x.
 void softmax_line(const QSoftmaxAttrs& a, const TensorView& table, std::byte* y, int64_t ys,
                   const std::byte* x, int64_t xs, int64_t n) {
   int8_t largest = -128;

@@ -22,8 +22,8 @@ constexpr bool is_small_float(DType t) {
 }
 constexpr bool is_quantized(DType t) { return is_small_integer(t) || is_small_float(t); }
 
-// The scale's shape: one element, one for each index of `axis`, or one for each block along it. Zero points
-// likewise.
+// Checks the shape of scales and zero points: one element, one for each index of `axis`, or one for each
+// block along it.
 Status check_parameters(const OpCall& call, int64_t axis, int64_t block_size) {
   const TensorView &x = call.in(0), &scale = call.in(1);
   SINTER_RETURN_IF_ERROR(
@@ -104,7 +104,7 @@ void for_each_group(const OpCall& call, int64_t axis, int64_t block_size, F f) {
   const bool single = !blocked && scale.size() == 1;
   const int64_t block = blocked ? block_size : 1;
   if (x.size() == 0) return;
-  // The position of the parameter of an index: `at[k]` counts scales (blocks along `axis`).
+  // Finds the parameters of an index: `at[k]` counts scales (blocks along `axis`).
   const auto parameters = [&](const int64_t* index, Number* s, Number* z) {
     int64_t s_offset = 0, z_offset = 0, linear = 0;
     if (blocked) {
@@ -124,7 +124,7 @@ void for_each_group(const OpCall& call, int64_t axis, int64_t block_size, F f) {
   };
   const int64_t inner = x.rank > 0 ? x.dims[last] : 1;
   const int64_t xs = x.rank > 0 ? x.strides[last] : 0, ys = x.rank > 0 ? y.strides[last] : 0;
-  // Neighbours that share a parameter within a row. Blocked parameters vary along all axes.
+  // The number of neighbours within a row that share a parameter. Blocked parameters vary along all axes.
   const int64_t share = single ? inner : axis == last ? block : blocked ? 1 : inner;
   int64_t index[kMaxRank] = {}, position = 0;
   Number s, z;
@@ -149,7 +149,7 @@ void for_each_group(const OpCall& call, int64_t axis, int64_t block_size, F f) {
   }
 }
 
-// sat(rne(quotient) + zero) for an integer dtype.
+// Returns sat(rne(quotient) + zero) for an integer dtype.
 int64_t quantize_integer(double quotient, int64_t zero, DType t) {
   const int bits = bit_width(t);
   const bool is_signed = wide_kind(t) == Wide::kSigned;
@@ -160,14 +160,14 @@ int64_t quantize_integer(double quotient, int64_t zero, DType t) {
   return static_cast<int64_t>(v < low ? low : v > high ? high : v);
 }
 
-// Whether a computation between float32 and this type, with these scales, takes the loops below.
+// Returns whether a computation between float32 and this type, with these scales, takes the loops below.
 bool in_floats(DType real, DType integer, DType scale) {
   return real == DType::kFloat32 && scale == DType::kFloat32 && integer >= DType::kInt8 &&
          integer <= DType::kUint16;
 }
 
-// The integers of quantize_integer() for a quotient of float32, without doubles, which microcontrollers
-// compute in software. A quotient is clamped to the type's range less the zero point.
+// Computes the integers of quantize_integer() for a quotient of float32, without doubles, which
+// microcontrollers compute in software. A quotient is clamped to the type's range less the zero point.
 void quantize_floats(const std::byte* x, std::byte* y, int64_t xs, int64_t ys, int64_t count, float scale,
                      int32_t zero, DType t) {
   const int bits = bit_width(t);
@@ -216,7 +216,7 @@ Status run_quantize(const OpCall& call, RunContext&) {
   return ok_status();
 }
 
-// (x - zero) * scale. Bits are read without a sign, which the exclusive or and the subtraction restore.
+// Computes (x - zero) * scale. Bits are read unsigned; the exclusive or and the subtraction restore the sign.
 void dequantize_floats(const std::byte* x, std::byte* y, int64_t xs, int64_t ys, int64_t count, float scale,
                        int32_t zero, DType t) {
   const int bits = bit_width(t);
@@ -274,7 +274,7 @@ Status run_dynamic_quantize(const OpCall& call, RunContext&) {
       if (v > high) high = v;
     });
     const DynamicRange range = dynamic_range(low, high);
-    // int8 has the same bits but for the highest.
+    // int8 differs in the highest bit alone.
     const bool less = call.attrs<DynamicQuantizeAttrs>().to == static_cast<int64_t>(DType::kInt8);
     const auto flip = static_cast<uint8_t>(less ? 128 : 0);
     if (call.has_output(0))

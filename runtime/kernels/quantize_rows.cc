@@ -19,7 +19,7 @@ Status infer_quantize_rows(OpCall& call) {
   return give_output(call, 1, DType::kFloat32, x.shape().first(x.rank - 1u));
 }
 
-// The scale of a row; NaN: an element is not finite in float32.
+// Returns the scale of a row; NaN if an element is not finite in float32.
 template <class T>
 float scale_of(const T* x, int64_t size) {
   float most = 0;
@@ -33,7 +33,7 @@ float scale_of(const T* x, int64_t size) {
 
 template <class T>
 void quantize_row(const T* x, int64_t size, float scale, int8_t* y) {
-  // A scale of 0: a row of zeros, or of numbers so small that float32 has no scale for them.
+  // The row has zeros, or numbers so small that float32 has no scale for them.
   if (!(scale > 0)) return void(std::fill_n(y, size, int8_t{0}));
   for (int64_t i = 0; i < size; ++i) {
     const float rounded = std::nearbyint(static_cast<float>(x[i]) / scale);

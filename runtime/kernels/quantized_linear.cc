@@ -12,7 +12,7 @@ IntegerRange range_of(DType t) {
 }
 bool is_quantized_type(DType t) { return t == DType::kInt8 || t == DType::kInt16; }
 
-// One value, or one for each output channel.
+// Checks an operand that is one value, or one for each output channel.
 Status check_per_column(const OpCall& call, size_t i, DType dtype, int64_t columns) {
   const TensorView& v = call.in(i);
   SINTER_RETURN_IF_ERROR(check_dtype(call, i, v.dtype == dtype));

@@ -1,5 +1,5 @@
-// Integer products: x int8 (sums in int32) or int16 (in int64) and weights int8, with the number of every sum
-// scaled by one float32 multiplier:
+// Integer products: x int8 (sums in int32) or int16 (in int64) and weights int8, every sum scaled by one
+// float32 multiplier:
 //
 //   y = clamp(rne(float(sum) * multiplier) + y_zero, q_min, q_max)   int8 or int16
 //   y = float(sum) * multiplier                                      float32
@@ -13,7 +13,7 @@
 
 namespace sinter::linear {
 
-// Common parts of the rows of ops.def for integer products.
+// The settings that the rows of ops.def for integer products have in common.
 struct QuantizedSettings {
   int64_t x_zero, y_zero, q_min, q_max, to;
 };
@@ -26,10 +26,10 @@ QuantizedSettings quantized_settings(const A& a) {
 // Checks x's type, the attributes, and for `columns` output channels bias (operand 2), multipliers (3) and
 // the weights' zero points (4). Gives the result's type.
 Status check_quantized(const OpCall& call, const QuantizedSettings& s, int64_t columns, DType* result);
-// Without bias, multipliers and zero points: both operands are activations.
+// Checks a product of two activations, which has no bias, multipliers and zero points.
 Status check_quantized_range(const OpCall& call, const QuantizedSettings& s, DType* result);
 
-// W: int16 where both are activations.
+// W is int16 where both are activations.
 template <class X, class W = int8_t>
 class Quantized {
  public:
@@ -61,7 +61,7 @@ class Quantized {
         y_zero_(static_cast<int32_t>(s.y_zero)),
         low_(static_cast<float>(s.q_min - s.y_zero)),
         high_(static_cast<float>(s.q_max - s.y_zero)) {}
-  // x, weights, bias, multipliers, weight zero points? -> y
+  // The operands are x, weights, bias, multipliers, weight zero points? -> y.
   Quantized(const OpCall& call, const QuantizedSettings& s)
       : Quantized(call, s, call.in(2).as<Sum>(), call.in(3).as<float>(), call.in(3).size() == 1 ? 0 : 1,
                   call.has_input(4) ? call.in(4).as<W>() : nullptr,

@@ -5,7 +5,7 @@
 namespace sinter::recurrent {
 namespace {
 
-// Which functions read alpha and beta, and what they default to.
+// The activation functions that read alpha and beta, and the defaults of these.
 struct Parameters {
   bool alpha, beta;
   double alpha_default, beta_default;
@@ -25,8 +25,7 @@ constexpr Parameters kParameters[] = {
 };
 constexpr int64_t kFunctions = sizeof(kParameters) / sizeof(kParameters[0]);
 
-// Alphas and betas are consumed in order by the functions that take one; those left without one have the
-// default.
+// Functions consume alphas and betas in order. A function for which none is left has the default.
 Status resolve_activations(const Settings& s, Layout* l) {
   const int each = static_cast<int>(s.defaults.size());
   const int count = each * static_cast<int>(l->directions);

@@ -1,8 +1,8 @@
-// Common parts of Lstm, Gru and Rnn: shapes, activation functions, and the walk over directions, samples and
-// steps.
+// The common parts of Lstm, Gru and Rnn: shapes, activation functions, and the walk over directions, samples
+// and steps.
 //
-// One sample in one direction is a unit of work of one thread. State and gates are kept in double over the
-// whole sequence; only results are rounded.
+// A thread's unit of work is one sample in one direction. State and gates are kept in double over the whole
+// sequence; only results are rounded.
 #pragma once
 
 #include "runtime/core/op_enums.h"
@@ -22,7 +22,7 @@ struct LayerSettings {
   int gates;  // rows of W and R per hidden unit
 };
 
-// The attributes that Lstm, Gru and Rnn have in common, and what depends on the row.
+// The attributes that Lstm, Gru and Rnn have in common, and the properties of the row.
 struct Settings : LayerSettings {
   const IntList& activations;
   const FloatList& alpha;
@@ -37,10 +37,10 @@ struct Layout {
   bool batch_first = false, first_is_reverse = false;
   int gates = 0, per_direction = 0;  // activations per direction
   double clip = kInfinity;
-  Activation activations[6];  // per_direction of the first direction, then of the second
+  Activation activations[6];  // per_direction for the first direction, then for the second
 
   bool reverse(int64_t direction) const { return first_is_reverse || direction == 1; }
-  // Index of the first of a run of `input` (or hidden) elements.
+  // Return the index of the first of a run of `input` (or hidden) elements.
   int64_t x_row(int64_t t, int64_t b) const { return batch_first ? b * steps + t : t * batch + b; }
   int64_t y_row(int64_t t, int64_t d, int64_t b) const {
     return batch_first ? (b * steps + t) * directions + d : (t * directions + d) * batch + b;
@@ -48,19 +48,19 @@ struct Layout {
   int64_t state_row(int64_t d, int64_t b) const { return batch_first ? b * directions + d : d * batch + b; }
 };
 
-// Fills what X, of rank 3, and the settings give; checks these attributes and the operands' dims.
+// Fills the sizes that X (rank 3) and the settings give, and checks these attributes and the operands' dims.
 Status set_sizes(const OpCall& call, const LayerSettings& settings, Layout* layout);
 // Sets the outputs' types and shapes: Y, then Y_h and Y_c.
 Status give_results(OpCall& call, const Layout& layout, DType y, DType final_state);
 // Checks all operands and attributes.
 Status resolve(const OpCall& call, const Settings& settings, Layout* layout);
 Status infer_recurrent(OpCall& call, const Settings& settings);
-// Scratch: per thread x, gates, h, c and one more row of hidden values.
+// Returns the scratch: per thread x, gates, h, c and one more row of hidden values.
 Status recurrent_workspace(const OpCall& call, const Settings& settings, int threads, size_t* bytes);
-// 0 <= sequence_lens <= steps; `operand`: its place among the inputs.
+// Checks 0 <= sequence_lens <= steps; `operand` is its place among the inputs.
 Status check_lengths(const OpCall& call, const Layout& l, size_t operand = 4);
 
-// Values of one direction, and what a step may use.
+// The values of one direction, and the scratch of a step.
 template <class T>
 struct Unit {
   const T* w;         // [gates * hidden, input]
@@ -78,7 +78,7 @@ struct Unit {
   }
   double bias_w(int64_t row) const { return bias != nullptr ? static_cast<double>(bias[row]) : 0.0; }
   double bias_r(int64_t row) const { return bias_w(gates * hidden + row); }
-  // All that flows into a gate.
+  // Returns the inflow of a gate.
   double sum(int64_t row) const { return from_x(row) + from_h(row, h) + bias_w(row) + bias_r(row); }
   double activate(int which, double v) const {
     return apply(act[which], v < -clip ? -clip : v > clip ? clip : v);

@@ -22,7 +22,7 @@ Status infer_reduce(OpCall& call) {
   return give_output(call, 0, x.dtype, dims.span());
 }
 
-// How a function folds elements of T: Acc start(), void step(Acc&, T), T finish(Acc, count).
+// A function folds elements of T by Acc start(), void step(Acc&, T), T finish(Acc, count).
 template <class T>
 using Sum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
 
@@ -70,7 +70,7 @@ struct ProdFold {
   static T finish(Acc acc, int64_t) { return static_cast<T>(acc); }
 };
 template <class T>
-struct MaxFold {  // NaN if any is
+struct MaxFold {  // NaN if an element is
   using Acc = T;
   using Limits = std::numeric_limits<T>;
   static Acc start() { return Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest(); }
@@ -100,7 +100,7 @@ Status fold_all(const OpCall& call) {
   return ok_status();
 }
 
-// log(sum(exp(x))), shifted by the largest element; integers through double.
+// Computes log(sum(exp(x))), shifted by the largest element; integers through double.
 template <class T>
 Status log_sum_exp(const OpCall& call) {
   ReduceWalk walk = walk_of(call);

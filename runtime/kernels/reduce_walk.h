@@ -1,4 +1,4 @@
-// The walk of a reduction over listed axes: which elements make one set, and in which order they are folded.
+// The walk of a reduction over listed axes: the elements of each set, and the order in which they are folded.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace sinter {
 
-// The listed axes as a bit set; refuses repeats.
+// Writes the listed axes as a bit set; refuses repeats.
 inline Status axes_mask(const IntList& axes, int rank, uint32_t* mask) {
   *mask = 0;
   for (const int64_t axis : axes) {
@@ -18,7 +18,7 @@ inline Status axes_mask(const IntList& axes, int rank, uint32_t* mask) {
   return ok_status();
 }
 
-// The result's dims.
+// Writes the result's dims.
 inline Status reduced_dims(const TensorView& x, const IntList& axes, int64_t keepdims, Dims* dims) {
   SINTER_RETURN_IF_ERROR(check_code(keepdims, 2));
   uint32_t mask = 0;
@@ -32,8 +32,8 @@ inline Status reduced_dims(const TensorView& x, const IntList& axes, int64_t kee
   return ok_status();
 }
 
-// The walk: `kept` visits (output element, first input element of its set), `set` the input elements of one
-// set.
+// The two nests of the walk: `kept` visits (output element, first input element of its set), `set` the input
+// elements of one set.
 struct ReduceWalk {
   Nest<2> kept;
   Nest<1> set;
@@ -67,7 +67,7 @@ void fold_sets(ReduceWalk walk, const F& f) {
     return nest.rank > 0 ? std::abs(nest.strides[k][nest.rank - 1]) : 0;
   };
   if (walk.set.rank > 0 && (walk.kept.rank == 0 || inner(walk.set, 0) <= inner(walk.kept, 1))) {
-    // A set's elements are near one another: one set after the other.
+    // A set's elements are near one another, so that sets follow each other.
     for_each_element(walk.kept, [&](std::byte* const(&p)[2]) {
       walk.set.data[0] = p[1];
       typename F::Acc acc = f.start();
@@ -78,8 +78,8 @@ void fold_sets(ReduceWalk walk, const F& f) {
     });
     return;
   }
-  // Neighbouring sets are interleaved (channels-last averages): some of them at a time, each in the same
-  // order.
+  // Neighbouring sets are interleaved (channels-last averages), so that some are folded at a time, each in
+  // the same order.
   constexpr int64_t kBlock = 64;
   for_each_row(walk.kept, [&](std::byte* const(&p)[2], const int64_t(&s)[2], int64_t n) {
     for (int64_t first = 0; first < n; first += kBlock) {

@@ -6,15 +6,15 @@
 
 namespace sinter {
 
-// All rows in ops.def's order (index with op_index). For a smaller program, an application passes a table of
-// its own with just the kernels that its model needs.
+// Returns all rows in ops.def's order (index with op_index). For a smaller program, an application passes a
+// table of its own with just the kernels that its model needs.
 KernelTable reference_kernels();
 
 #define SINTER_OP(name, ...) extern const Kernel k##name##Kernel;
 #include "schemas/ops.def"
 #undef SINTER_OP
 
-// As each row of the table is defined. A sealed build does not verify, so it leaves out what only the
+// Defines a row of the table. A sealed build does not verify, so it leaves out functions that only the
 // verifier calls.
 consteval Kernel reference_kernel(Kernel kernel) {
 #ifdef SINTER_SEALED

@@ -7,21 +7,21 @@
 
 namespace sinter {
 
-// rne(clamp(value, low, high)) for bounds that are integers of less than 2^16; NaN gives the lower one. Half
-// to even whatever the host's rounding mode is set to.
+// Returns rne(clamp(value, low, high)) for bounds that are integers of less than 2^16; NaN gives the lower
+// one. Half to even whatever the host's rounding mode is set to.
 inline int32_t round_clamped(float value, float low, float high) {
   const float v = !(value > low) ? low : value < high ? value : high;
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
+  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: a sum with it is rounded to an integer
   return static_cast<int32_t>((v + kMagic) - kMagic);
 }
 
-// v / 2^shift, rounded half to even; shift 0 to 30, |v| <= 2^30.
+// Returns v / 2^shift, rounded half to even; shift 0 to 30, |v| <= 2^30.
 inline int32_t shift_right_rne(int32_t v, int shift) {
   if (shift == 0) return v;
   return (v + (1 << (shift - 1)) - 1 + (v >> shift & 1)) >> shift;
 }
 
-// The end of a kernel with int8 results; A has y_zero, q_min and q_max.
+// The last step of a kernel with int8 results; A has y_zero, q_min and q_max.
 class Int8Result {
  public:
   template <class A>
@@ -29,7 +29,7 @@ class Int8Result {
       : zero_(static_cast<int32_t>(a.y_zero)),
         min_(static_cast<int32_t>(a.q_min)),
         max_(static_cast<int32_t>(a.q_max)) {}
-  // |v| <= 2^30.
+  // |v| is at most 2^30.
   int8_t operator()(int32_t v) const { return static_cast<int8_t>(std::clamp(v + zero_, min_, max_)); }
   // Clamping before rounding is the same: the bounds are integers.
   int8_t operator()(float v) const {
@@ -41,7 +41,7 @@ class Int8Result {
   int32_t zero_, min_, max_;
 };
 
-// The same with int16 results.
+// The same for int16 results.
 class Int16Result {
  public:
   template <class A>
@@ -67,7 +67,7 @@ inline bool is_narrow(DType t) { return t == DType::kInt8 || t == DType::kInt16;
 inline Status check_narrow(const OpCall& call, size_t i) {
   return check_dtype(call, i, is_narrow(call.in(i).dtype));
 }
-// Zero points of int16 are 0.
+// Checks the zero point of a type; those of int16 are 0.
 inline Status check_zero_point(DType t, int64_t v) {
   SINTER_RETURN_UNLESS(
       t == DType::kInt16 ? v == 0 : v >= -128 && v <= 127,
@@ -110,7 +110,7 @@ inline Status check_int8_multiplier(double m) {
   return ok_status();
 }
 
-// The factor of one element of x: its multiplier is divided by the divisor in double, then rounded.
+// Returns the factor of one element of x: the multiplier, divided in double and then rounded.
 inline float multiplier_per(double multiplier, int64_t divisor) {
   return static_cast<float>(multiplier / static_cast<double>(divisor));
 }

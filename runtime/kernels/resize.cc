@@ -89,7 +89,7 @@ Status resize_workspace(const OpCall& call, int thread_count, size_t* bytes) {
   return ok_status();
 }
 
-// To the nearest representable value, ties to even.
+// Rounds to the nearest representable value, ties to even.
 template <class T>
 T from_double(double v) {
   if constexpr (kIsFloatElement<T>) {
@@ -103,7 +103,7 @@ T from_double(double v) {
   }
 }
 
-// Output row `row`'s position along the axes before the row.
+// Finds output row `row`'s position along the axes before the row.
 void row_position(const Plan& plan, int64_t row, int64_t* position) {
   for (int i = plan.last - 1; i >= 0; --i) {
     position[i] = row % plan.axes[i].out;
@@ -140,7 +140,7 @@ void for_each_source(const Plan& plan, const int64_t* position, F&& f) {
   }
 }
 
-// One row of the output from one (combined) row of the input.
+// Computes one row of the output from one (combined) row of the input.
 template <class T, class Source>
 void resample(const Plan& plan, const Source* from, T fill, T* to) {
   const int64_t inner = plan.inner;

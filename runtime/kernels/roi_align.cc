@@ -1,6 +1,6 @@
 // RoiAlign: cuts regions out of feature maps and pools each to a fixed grid of bins, reading every bin at
-// evenly spaced points. Average: the mean of the interpolated points. Max: as ONNX defines it, the largest
-// single weighted corner of any point (not the largest interpolated value).
+// evenly spaced points. Average is the mean of the interpolated points. Max is, as ONNX defines it, the
+// largest single weighted corner of any point (not the largest interpolated value).
 #include <cmath>
 
 #include "runtime/core/op_enums.h"
@@ -11,7 +11,7 @@ namespace sinter {
 namespace {
 
 constexpr int64_t kChannels = 64;
-// Points per bin and axis; a region that needs more is not a region of an image.
+// The most points per bin and axis; a region that needs more is not a region of an image.
 constexpr int64_t kMaxPoints = 1 << 12;
 
 Status infer_roi_align(OpCall& call) {
@@ -37,7 +37,7 @@ Status infer_roi_align(OpCall& call) {
   return give_output(call, 0, x.dtype, dims);
 }
 
-// One axis of a region: where its bins begin, how long they are, and how many points each has.
+// One axis of a region: the start and length of its bins, and the number of points in each.
 template <class R>
 struct Span {
   R start = 0, bin = 0;
@@ -60,7 +60,7 @@ Status make_span(const RoiAlignAttrs& a, R from, R to, int64_t bins, Span<R>* sp
   return ok_status();
 }
 
-// The two elements around a point, and how far it is from the first. False: outside the map.
+// Finds the two elements around a point and its distance from the first. False if it is outside the map.
 template <class R>
 bool locate(const Span<R>& span, int64_t bin, int64_t point, int64_t n, int64_t* low, int64_t* high,
             R* rest) {
@@ -105,7 +105,7 @@ Status align_region(const RoiAlignAttrs& a, const TensorView& x, const R* roi, i
             const bool inside = locate(across, bx, ix, width, &x0, &x1, &lx) && inside_y;
             if (!inside && average) continue;
             const double hy = 1 - static_cast<double>(ly), hx = 1 - static_cast<double>(lx);
-            // A point outside is four zeros.
+            // A point outside counts as four zeros.
             const double w[] = {inside ? hy * hx : 0, inside ? hy * lx : 0, inside ? ly * hx : 0,
                                 inside ? static_cast<double>(ly) * lx : 0};
             const T *p00 = image + (y0 * width + x0) * channels + c0,

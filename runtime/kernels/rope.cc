@@ -39,7 +39,7 @@ void rope(const OpCall& call) {
   const int last = x.rank - 1;
   const int64_t cos_step = broadcast_stride(call.in(1), x.rank, last);
   const int64_t sin_step = broadcast_stride(call.in(2), x.rank, last);
-  // One row of the last axis at a time: the operands without that axis.
+  // Works on one row of the last axis at a time: these are the operands without that axis.
   TensorView rows[4] = {call.out(0), x, call.in(1), call.in(2)};
   for (TensorView& v : rows)
     if (v.rank > 0) --v.rank;

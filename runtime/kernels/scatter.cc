@@ -1,5 +1,5 @@
 // ScatterElements, ScatterNd: the data, then the updates written over (or combined with) chosen elements, in
-// row-major order of the indices, one after the other, so that repeated indices have one meaning.
+// row-major order of the indices, so that repeated indices have one meaning.
 #include "runtime/core/op_enums.h"
 #include "runtime/kernels/indices.h"
 #include "runtime/kernels/reference.h"
@@ -7,7 +7,7 @@
 namespace sinter {
 namespace {
 
-// Larger or smaller; NaN if either is one.
+// Returns the larger or smaller of two; NaN if either is NaN.
 template <class T>
 T larger(T a, T b) {
   return a != a || a > b ? a : b;
@@ -50,7 +50,7 @@ Status with_combine(ScatterReduction reduction, F&& f) {
   return invalid("%a is not a reduction", static_cast<int64_t>(reduction));
 }
 
-// Dispatches on what combining needs: only the width without a reduction, else the type.
+// Dispatches on the type, or without a reduction on the width alone.
 template <class F>
 Status for_combine(DType t, ScatterReduction reduction, F&& f) {
   if (reduction == ScatterReduction::kNone) return for_width(byte_width(t), f);

@@ -1,6 +1,6 @@
 // Sums of int8 products by the 32-bit SIMD instructions of ARM cores without NEON (Cortex-M4, M7, M33, M55):
-// two products of 16 bits and both sums in one instruction. The order of the sums differs from that of plain
-// loops, the bits do not: integers wrap.
+// two products of 16 bits and both sums in one instruction. Sums are in another order than in plain loops,
+// with the same bits: integers wrap.
 #pragma once
 
 #if defined(__ARM_FEATURE_SIMD32) && !defined(__ARM_NEON)
@@ -18,19 +18,19 @@ namespace sinter::simd32 {
 
 #if SINTER_SIMD32
 
-// Four adjacent bytes.
+// Reads four adjacent bytes.
 inline uint32_t load_four(const int8_t* p) {
   uint32_t v;
   std::memcpy(&v, p, sizeof(v));
   return v;
 }
-// Bytes 1 and 3, where __sxtb16 and __sxtab16 read bytes 0 and 2.
+// Returns bytes 1 and 3; __sxtb16 and __sxtab16 read bytes 0 and 2.
 inline uint32_t odd(uint32_t four) { return four >> 8; }
-// `minus` twice in 16 bits: what is subtracted from every value, negated.
+// Returns minus `zero`, which is added to every value, twice in 16 bits.
 inline uint32_t negated(uint32_t zero) { return ((0 - zero) & 0xffff) * 0x10001u; }
 
-// sums[r] += sum over k < depth of (x[r][k] - x_zero) * (w[k] - w_zero), for kRows rows and a depth that is a
-// multiple of four. |x - x_zero| and |w - w_zero| are below 2^15.
+// Computes sums[r] += sum over k < depth of (x[r][k] - x_zero) * (w[k] - w_zero), for kRows rows and a depth
+// that is a multiple of four. |x - x_zero| and |w - w_zero| are below 2^15.
 template <int kRows>
 inline void add_dots(const int8_t* const* x, uint32_t x_zero, const int8_t* w, uint32_t w_zero, size_t depth,
                      uint32_t* sums) {
@@ -50,7 +50,7 @@ inline void add_dots(const int8_t* const* x, uint32_t x_zero, const int8_t* w, u
   for (int r = 0; r < kRows; ++r) sums[r] = sum[r];
 }
 
-// sums[c] += (x[c] - x_zero) * w[c] for `count` adjacent values, a multiple of four.
+// Computes sums[c] += (x[c] - x_zero) * w[c] for `count` adjacent values, a multiple of four.
 inline void add_products(const int8_t* x, uint32_t x_zero, const int8_t* w, size_t count, uint32_t* sums) {
   const uint32_t from_x = negated(x_zero);
   const auto add = [](int32_t a, int32_t b, uint32_t* to) {

@@ -75,8 +75,8 @@ Status run_concat(const OpCall& call, RunContext&) {
   return ok_status();
 }
 
-// Joined along the outermost axis that has several entries, operand 0 is one piece of the result, moved
-// before anything else is written: towards the start, by any number of bytes.
+// If the join is along the outermost axis that has several entries, operand 0 is one piece of the result. It
+// is moved before anything else is written: towards the start, by any number of bytes.
 Status concat_lead(const OpCall& call, size_t* bytes) {
   const auto& a = call.attrs<ConcatAttrs>();
   for (int64_t i = 0; i < a.axis; ++i)

@@ -15,8 +15,8 @@ Status infer_softmax(OpCall& call) {
   return infer_like_input(call);
 }
 
-// One line of n elements; y may be x. A NaN or an infinity of either sign alone makes the line NaN, as the
-// formula does.
+// Computes one line of n elements; y may be x. A NaN or an infinity of either sign alone makes the line NaN,
+// as the formula does.
 template <class T>
 void softmax_line(std::byte* y, int64_t ys, const std::byte* x, int64_t xs, int64_t n, bool log) {
   T largest = -std::numeric_limits<T>::infinity();

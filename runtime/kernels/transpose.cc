@@ -25,7 +25,7 @@ Status infer_transpose(OpCall& call) {
   return give_output(call, 0, x.dtype, dims.span());
 }
 
-// The axis with the smallest step (in size) of operand k.
+// Returns the axis with the smallest step (in size) of operand k.
 int densest_axis(const Nest<2>& nest, int k) {
   int best = nest.rank - 1;
   for (int i = nest.rank - 1; i >= 0; --i) {

@@ -13,7 +13,7 @@ Status infer_number(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_number(call.in(0).dtype)));
   return infer_like_input(call);
 }
-// F: a function object with a template call operator, T -> T.
+// F is a function object with a template call operator, T -> T.
 template <class F>
 Status run_number(const OpCall& call, RunContext&) {
   return for_number_or_half(call.in(0).dtype, [&](auto tag) {
@@ -156,7 +156,7 @@ bool classify(double x, int64_t mask) {
                                   : kClassifyNegativeInf;
   return (mask & is) != 0;
 }
-// Reads the 16-bit floats too: nothing is computed in them.
+// Reads the 16-bit floats too, because nothing is computed in them.
 Status run_classify(const OpCall& call, RunContext&) {
   const int64_t mask = call.attrs<ClassifyAttrs>().mask;
   const TensorView &x = call.in(0), &y = call.out(0);

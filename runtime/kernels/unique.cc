@@ -8,7 +8,7 @@
 namespace sinter {
 namespace {
 
-// x as [outer, items, inner]; an item's elements are compared outer first.
+// The shape of x as [outer, items, inner]; an item's elements are compared outer first.
 struct Items {
   int64_t outer = 1, items = 1, inner = 1;
 };
@@ -36,7 +36,7 @@ Status infer_unique(OpCall& call) {
   return give_output(call, 4, DType::kInt64, {});
 }
 
-// The items in sorted order; and per distinct item its first index, its count and its place in the output.
+// The lists: the items in sorted order; for each distinct item, its first index, count and output place.
 constexpr int64_t kLists = 4;
 
 Status unique_workspace(const OpCall& call, int, size_t* bytes) {
@@ -46,7 +46,7 @@ Status unique_workspace(const OpCall& call, int, size_t* bytes) {
   return ok_status();
 }
 
-// -1, 0, 1; NaN is the largest.
+// Returns -1, 0 or 1; NaN is the largest.
 template <class T>
 int compare(T a, T b) {
   if (a < b) return -1;
@@ -93,7 +93,7 @@ Status run_unique(const OpCall& call, RunContext& context) {
     return ok_status();
   }));
 
-  // place[g]: where the g-th distinct item in ascending order goes.
+  // place[g] is the output place of the g-th distinct item in ascending order.
   for (int64_t g = 0; g < groups; ++g) place[g] = g;
   if (inverse_out != nullptr)  // holds the sorted group for now
     for (int64_t k = 0, g = -1; k < s.items; ++k) {

@@ -1,4 +1,4 @@
-// What a lean build does not compute is refused when a model is opened, before anything runs.
+// The refusal, when a model is opened, of operations and types that a lean build does not compute.
 #include "runtime/core/dtype_names.h"
 #include "runtime/model/verify.h"
 

@@ -28,7 +28,7 @@ std::span<const std::byte> bytes_of(std::span<const T> items) {
   return std::as_bytes(items);
 }
 
-// The digest of a header and what follows it, given as bytes, with the digest field taken as zero.
+// Returns the digest of a header and the bytes that follow it, with the digest field taken as zero.
 Digest header_digest(std::span<const std::byte> header, std::span<const std::byte> table,
                      std::span<const std::byte> signature) {
   const Digest zero;

@@ -13,10 +13,10 @@ namespace sinter::format {
 
 inline constexpr char kMagic[8] = {'S', 'I', 'N', 'T', 'E', 'R', '\0', '\x01'};
 inline constexpr uint32_t kVersion = 3;  // the only one that this build reads
-// Alignment of the FlatBuffer and of every segment in the file, and of every constant in its segment.
+// The alignment of the FlatBuffer and of every segment in the file, and of every constant in its segment.
 inline constexpr uint64_t kAlignment = 64;
-// A weights segment ends with at least this many bytes that no constant holds: kernels may read past their
-// operands.
+// A weights segment ends with at least this many bytes that no constant holds, because kernels may read past
+// their operands.
 inline constexpr uint64_t kSegmentPadding = 64;
 inline constexpr uint32_t kMaxSegments = 65536;
 
@@ -34,7 +34,7 @@ struct Digest {
   bool operator==(const Digest& o) const { return std::memcmp(bytes, o.bytes, sizeof(bytes)) == 0; }
 };
 
-// All numbers little-endian; offsets count from the start of the file.
+// All numbers are little-endian; offsets count from the start of the file.
 struct Header {
   char magic[8];
   uint32_t version;
@@ -42,13 +42,13 @@ struct Header {
   uint64_t file_bytes;
   uint64_t flatbuffer_offset;  // align_up(header_bytes + signature_bytes, 64)
   uint64_t flatbuffer_bytes;
-  uint64_t scratch_bytes;  // what opening needs besides the FlatBuffer's copy; from open_scratch_bytes()
+  uint64_t scratch_bytes;  // needed to open, besides the FlatBuffer's copy; from open_scratch_bytes()
   uint32_t segment_count;
   uint32_t digest_algorithm;  // of flatbuffer_digest
-  uint32_t signature_offset;  // header_bytes, or 0 where the file is not signed
+  uint32_t signature_offset;  // header_bytes, or 0 if the file is not signed
   uint32_t signature_bytes;   // sizeof(Signature) or 0
   Digest flatbuffer_digest;
-  // XXH3-128 over the header_bytes first bytes with this field zero and, where signed, the first
+  // XXH3-128 over the first header_bytes bytes with this field zero and, in signed files, the first
   // kSignatureHead bytes of the signature.
   Digest header_digest;
 };
@@ -67,8 +67,8 @@ static_assert(sizeof(Segment) == 64);
 
 enum class SignatureAlgorithm : uint32_t { kEd25519 = 1 };
 
-// Follows the segment table of a signed file. The signature is over everything before it: header, segment
-// table and the first kSignatureHead bytes of this record.
+// The record that follows the segment table of a signed file. The signature is over everything before it:
+// header, segment table and the first kSignatureHead bytes of this record.
 struct Signature {
   uint32_t algorithm;  // SignatureAlgorithm
   uint32_t reserved[7];
@@ -78,10 +78,10 @@ struct Signature {
 static_assert(sizeof(Signature) == 128);
 inline constexpr size_t kSignatureHead = offsetof(Signature, signature);
 
-// Whether this build can compute the digest (BLAKE2b: where it has SINTER_SIGNATURES).
+// Returns whether this build can compute the digest (BLAKE2b needs SINTER_SIGNATURES).
 bool can_digest(DigestAlgorithm algorithm);
 
-// Digest of bytes that arrive in pieces, by an algorithm that can_digest(). Holds its state by value.
+// The digest of bytes that arrive in pieces, by an algorithm that can_digest(). It holds its state by value.
 class Digester {
  public:
   explicit Digester(DigestAlgorithm algorithm = DigestAlgorithm::kXxh3);
@@ -95,21 +95,21 @@ class Digester {
 
 Digest digest_of(std::span<const std::byte> bytes, DigestAlgorithm algorithm = DigestAlgorithm::kXxh3);
 
-// Offsets of a file's parts, for the writer: sets header.flatbuffer_offset, header.header_bytes,
-// header.file_bytes and every segment's offset from the sizes (flatbuffer_bytes, segment.bytes), and the
+// Sets, for the writer, the offsets of a file's parts (header.flatbuffer_offset, header.header_bytes,
+// header.file_bytes and every segment's offset) from the sizes (flatbuffer_bytes, segment.bytes), and the
 // constant fields. Fails when the sum overflows or there are too many segments. A signed file gets room for
 // the signature and BLAKE2b digests.
 Status lay_out(Header& header, std::span<Segment> segments, bool sign = false);
 
-// Sets header.header_digest; to be called last, when every other field of header and segments is final, and
-// all of the signature but the signature proper.
+// Sets header.header_digest. Every other field of header, segments and signature is final, except the
+// signature proper.
 void seal(Header& header, std::span<const Segment> segments, const Signature* signature = nullptr);
 
-// The number of the file's first bytes that have to be read before its parts: header, segment table,
+// Returns the number of the file's first bytes that have to be read before its parts: header, segment table,
 // signature.
 inline uint64_t head_bytes(const Header& h) { return uint64_t{h.header_bytes} + h.signature_bytes; }
 
-// The file's parts, checked as far as the envelope goes.
+// The parts of a file whose envelope was checked.
 struct Envelope {
   Header header{};
   const std::byte* segment_table = nullptr;  // header.segment_count records, maybe unaligned
@@ -117,25 +117,24 @@ struct Envelope {
   Segment segment(uint32_t i) const;
 };
 
-// The header; only magic, version and that the file holds its head_bytes() are checked.
+// Returns the header; only magic, version and that the file holds its head_bytes() are checked.
 Result<Header> read_header(std::span<const std::byte> file);
 
 // Checks that the file, whose first head_bytes() bytes these are, is signed with this key and that the
-// signature covers every byte by cryptographic digests. Refuses (kUnsupported) in builds without
-// SINTER_SIGNATURES. An empty key: checks a signature, if there is one, against the key in the file, which
-// proves nothing about where the file is from.
+// signature covers every byte by cryptographic digests. Builds without SINTER_SIGNATURES refuse
+// (kUnsupported). With an empty key, a signature is checked against the key in the file, which proves nothing
+// about the file's origin.
 Status check_signature(std::span<const std::byte> head, std::span<const uint8_t> public_key);
 
-// The signature record, or nothing where the file is not signed. For display; verifies nothing.
+// Returns the signature record for display, or nothing if the file is not signed. Nothing is verified.
 Result<Signature> read_signature(std::span<const std::byte> file);
 
-// Checks the envelope. `head` is the file's first head_bytes() bytes, or a copy of them that cannot change:
-// everything read from the header comes from there. Checks sizes, layout, header digest, zero padding.
+// Checks the envelope: sizes, layout, header digest, zero padding. `head` is the file's first head_bytes()
+// bytes, or a copy of them that cannot change: everything read from the header comes from there.
 Result<Envelope> read_envelope(std::span<const std::byte> file, std::span<const std::byte> head);
 
-// Checks the FlatBuffer's digest, given the copy that will be used.
+// Checks the FlatBuffer's digest, given the copy that is read from then on.
 Status check_structure(std::span<const std::byte> structure, const Envelope& envelope);
-// Checks the segments' digests.
 Status check_segments(std::span<const std::byte> file, const Envelope& envelope);
 
 }  // namespace sinter::format

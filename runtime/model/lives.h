@@ -5,11 +5,11 @@
 
 namespace sinter::detail {
 
-// Into `lives`, one of each value: steps in which its bytes must be its own (see Placement); {-1, -1} of
+// Writes the life of each value: the steps in which its bytes must be its own (see Placement), {-1, -1} for
 // constants and prepared values.
 void find_lives(const fb::Program& program, std::span<Life> lives);
 
-// Of a placed value: what the file states, or `own`, found by find_lives().
+// Returns the life of a placed value: the one that the file states, or `own`, found by find_lives().
 inline Life stated_life(const fb::Placement& p, const Life& own) {
   return {p.first_step() != Life::kNever ? p.first_step() : own.first,
           p.last_step() != Life::kNever ? p.last_step() : own.last};

@@ -1,4 +1,4 @@
-// Opening: copies the parts that could change, checks digests, then everything else.
+// Opening a model: the parts that could change are copied, digests are checked, then everything else.
 #include "sinter/model.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Layout {
   size_t retained;
   std::byte* scratch;
 
-  // What the verifier needs.
+  // Returns the scratch of the verifier.
   static size_t scratch_bytes(const format::Header& h, bool sealed = kSealed) {
     return sealed ? 0 : static_cast<size_t>(h.scratch_bytes);
   }
@@ -50,7 +50,7 @@ struct Layout {
         scratch(static_cast<std::byte*>(arena.allocate(scratch_bytes(h, sealed), kBufferAlignment))) {}
 };
 
-// A key that this build cannot check must not be taken for one that was checked.
+// Refuses a key that this build cannot check, so that it is not taken for one that was checked.
 Status check_key(const OpenOptions& options) {
   if (options.public_key.data() == nullptr && options.public_key.empty()) return ok_status();
   SINTER_RETURN_UNLESS(signature::available(), unsupported("this build of Sinter cannot check signatures"));
@@ -61,20 +61,20 @@ Status check_key(const OpenOptions& options) {
   return ok_status();
 }
 
-// The header's sizes as far as they bear on memory: plausible before anything is verified.
+// Returns a header whose sizes are plausible, as far as they bear on memory, before anything is verified.
 Result<format::Header> plausible_header(std::span<const std::byte> file) {
   const Result<format::Header> header = format::read_header(file);
   if (!header.ok()) return header;
   const format::Header& h = header.value();
   SINTER_RETURN_UNLESS(h.flatbuffer_bytes <= file.size() && h.flatbuffer_bytes < (uint64_t{1} << 31) - 1,
                        corrupt("the file is shorter than its header states"));
-  // Scratch is what the structure needs, a small multiple of its size.
+  // The structure needs scratch of a small multiple of its size.
   SINTER_RETURN_UNLESS(h.scratch_bytes <= 512 * h.flatbuffer_bytes + 65536,
                        corrupt("the scratch size is out of range"));
   return header;
 }
 
-// By FlatBuffers' own verifier; on a frame of its own.
+// Runs FlatBuffers' own verifier, on a frame of its own.
 [[maybe_unused, gnu::noinline]] Status verify_structure(std::span<const std::byte> structure) {
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(structure.data()), structure.size(),
                                  /*max_depth=*/16,
@@ -85,7 +85,7 @@ Result<format::Header> plausible_header(std::span<const std::byte> file) {
 
 const fb::Program* program_of(const ModelState* state, uint32_t i) { return state->root->programs()->Get(i); }
 
-// Of the first profile; the others' have the same inputs and outputs.
+// Returns an entry of the first profile; the other profiles have the same inputs and outputs.
 const fb::Program* entry_of(const ModelState* state, uint32_t entry) {
   return program_of(state, items(state->root->profiles()->Get(0)->entries())[entry]);
 }
@@ -103,14 +103,14 @@ int find_port(const flatbuffers::Vector<flatbuffers::Offset<fb::Port>>* ports, c
 }
 
 // Copies the head, and the structure where the file can change, to their places, and checks the signature and
-// the digests. `h` is the header as it was when the places were taken. A frame of its own, which is gone
-// while the model is verified.
+// the digests. `h` is the header as it was when the places were taken. Its frame is gone while the model is
+// verified.
 [[gnu::noinline]] Status read_structure(std::span<const std::byte> file, const OpenOptions& options,
                                         const format::Header& h, const Layout& at,
                                         std::span<const std::byte>* out) {
   const std::span<std::byte> head(at.head, static_cast<size_t>(format::head_bytes(h)));
   std::memcpy(head.data(), file.data(), head.size());
-  // First of all, and on the copy: nothing is parsed that the key's owner did not sign.
+  // The signature comes first, and on the copy: nothing is parsed that the key's owner did not sign.
   const bool keyed = !options.public_key.empty();
   if (keyed || (options.check_digests && h.signature_bytes != 0))
     SINTER_RETURN_IF_ERROR(format::check_signature(head, options.public_key));

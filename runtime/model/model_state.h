@@ -1,4 +1,4 @@
-// The state of an opened model, for the runtime's own parts and for tools that inspect files.
+// The state of an opened model, for parts of the runtime and for tools that inspect files.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ namespace sinter::detail {
 
 struct ModelState {
   const fb::Model* root = nullptr;
-  const std::byte* flatbuffer = nullptr;  // where it starts
+  const std::byte* flatbuffer = nullptr;  // the address where it starts
   std::span<const std::byte> file;
   std::span<const format::Segment> segments;
   KernelTable kernels;
@@ -26,25 +26,25 @@ struct ModelState {
   size_t retained = 0;
 };
 
-// Length of a list that may be absent.
+// Returns the length of a list that may be absent.
 template <class T>
 uint32_t length(const flatbuffers::Vector<T>* list) {
   return list != nullptr ? list->size() : 0;
 }
-// A list of plain numbers as a span. Lists of 8-byte numbers are verified to be aligned.
+// Returns a list of plain numbers as a span. Lists of 8-byte numbers are verified to be aligned.
 template <class T>
 std::span<const T> items(const flatbuffers::Vector<T>* list) {
   if (list == nullptr) return {};
   return {reinterpret_cast<const T*>(list->Data()), list->size()};
 }
 inline const char* text(const flatbuffers::String* s) { return s != nullptr ? s->c_str() : ""; }
-// Bytes of a list of bytes.
+// Returns the bytes of a list of bytes.
 inline std::span<const std::byte> bytes_of(const flatbuffers::Vector<uint8_t>* list) {
   return std::as_bytes(items(list));
 }
 
-// Operands of one step that is not an If or Loop: what this build's operations have, and never more than the
-// limit. Creating a session keeps their views on the stack.
+// The most operands of a step that is not an If or Loop: those of this build's operations, within the limit.
+// Creating a session keeps their views on the stack.
 inline constexpr uint32_t kOperandLimit = 16;
 inline constexpr uint32_t kMaxOperands = [] {
   uint32_t most = 1;
@@ -62,11 +62,11 @@ inline constexpr uint32_t kMaxOperands = [] {
 inline constexpr int kMaxNesting = 8;
 inline constexpr uint32_t kMaxRegions = 16;   // of a program
 inline constexpr uint32_t kMaxProfiles = 16;  // of a file
-inline constexpr uint32_t kMaxLengths = 16;   // that the caller of a program gives
-// Prepare steps from the first that a prepared value depends on to its own.
+inline constexpr uint32_t kMaxLengths = 16;   // given by the caller of a program
+// The longest chain of prepare steps, from the first that a prepared value depends on to its own.
 inline constexpr int32_t kMaxPrepareChain = 64;
 
-// Room for any op's attributes.
+// The bytes that hold any op's attributes.
 inline constexpr size_t kMostAttrBytes = [] {
   size_t most = 0;
 #define SINTER_OP(name, ...) \
@@ -79,7 +79,7 @@ struct alignas(8) AttrStorage {
   std::byte bytes[kMostAttrBytes];
 };
 
-// A value's dtype and dims, dense. The value is verified.
+// Returns a view of the value's dtype and dims, dense. The value is verified.
 inline TensorView value_view(const fb::Value& value) {
   TensorView view;
   view.dtype = static_cast<DType>(value.dtype());
@@ -87,12 +87,12 @@ inline TensorView value_view(const fb::Value& value) {
   return view;
 }
 
-// As in the ONNX model.
+// Returns the dims as the ONNX model has them.
 inline std::span<const int64_t> port_dims(const fb::Port& port, const fb::Value& value) {
   return port.dims() != nullptr ? items(port.dims()) : items(value.dims());
 }
 
-// The index in Program.lengths of the value that holds a length; their count if it is not one of them.
+// Returns the index in Program.lengths of the value that holds a length, or their count if none does.
 inline uint32_t find_length(const fb::Program& program, int32_t value) {
   uint32_t n = 0;
   while (n < length(program.lengths()) &&
@@ -101,7 +101,7 @@ inline uint32_t find_length(const fb::Program& program, int32_t value) {
   return n;
 }
 
-// The entries that an axis of an entry program's input may have.
+// Returns the entries that an axis of an entry program's input may have.
 inline AxisRange axis_range(const fb::Program& program, const fb::Port& port, int axis) {
   const fb::Value& value = *program.values()->Get(port.value());
   const int64_t dim = port_dims(port, value)[static_cast<size_t>(axis)];
@@ -113,20 +113,20 @@ inline AxisRange axis_range(const fb::Program& program, const fb::Port& port, in
   return range;
 }
 
-// Of a verified constant.
+// Returns the bytes of a verified constant.
 inline int64_t constant_bytes(const fb::Constant& constant) {
   int64_t bytes = 0;
   (void)checked_bytes(static_cast<DType>(constant.dtype()), items(constant.dims()), &bytes);
   return bytes;
 }
-// Whether the file lacks the constant, which it holds in packed form alone (FORMAT.md).
+// The segment of a constant that the file lacks, because it holds it in packed form alone (FORMAT.md).
 inline constexpr uint32_t kLeftOut = UINT32_MAX;  // as Constant.segment
 inline bool is_left_out(const fb::Constant& constant) { return constant.segment() == kLeftOut; }
 inline int64_t bytes_in_file(const fb::Constant& constant) {
   return is_left_out(constant) ? 0 : constant_bytes(constant);
 }
-// Null: it is left out. Nothing that has a step's operand reads it then: creating a session refuses the step
-// (Creator::check_present), and the verifier everything that is not such a step.
+// Returns null if the constant is left out. No reader of a step's operands comes to it then: creating a
+// session refuses the step (Creator::check_present), and the verifier every other reader.
 inline const std::byte* constant_data(const ModelState& model, const fb::Constant& constant) {
   if (is_left_out(constant)) return nullptr;
   return model.file.data() + model.segments[constant.segment()].offset + constant.offset();
@@ -139,12 +139,12 @@ inline bool is_control(const fb::Step& step) {
 
 inline bool is_custom(const fb::Step& step) { return is_built(Op::kCustom) && step_op(step) == Op::kCustom; }
 
-// How a control step's operands meet its subprograms' inputs: those from `captured` on are captured, in
-// order; the subprogram's inputs before `own` are its own parameters.
+// The way in which a control step's operands become its subprograms' inputs: those from `captured` on are
+// captured, in order; the subprogram's inputs before `own` are its own parameters.
 struct ControlShape {
   uint32_t captured = 0;  // first captured operand of the step
   uint32_t own = 0;       // the subprogram's own parameters
-  uint32_t carried = 0;   // Loop
+  uint32_t carried = 0;   // by Loop
 };
 inline ControlShape control_shape(const fb::Step& step) {
   if (step_op(step) == Op::kIf) return {1, 0, 0};
@@ -152,15 +152,15 @@ inline ControlShape control_shape(const fb::Step& step) {
   return {2 + carried, 2 + carried, carried};
 }
 
-// The step's attribute struct in `storage` (attrs_bytes() of its op, aligned to 8). The lists need not be
-// verified: kCorrupt where they do not fit the op.
+// Builds the step's attribute struct in `storage` (attrs_bytes() of its op, aligned to 8). Fails with
+// kCorrupt where the lists, which need not be verified, do not fit the op.
 inline Status decode_attrs(const fb::Step& step, void* storage) {
   return sinter::decode_attrs(step_op(step), step.op_version(),
                               {items(step.ints()), items(step.floats()), bytes_of(step.bytes())}, storage);
 }
 
-// The same; a custom operator's step refers to its operator, if the application gave it. The definition is
-// verified.
+// Does the same; a custom operator's step refers to its operator, if the application gave it. The definition
+// is verified.
 inline Status decode_attrs(const ModelState& model, const fb::Step& step, void* storage) {
   SINTER_RETURN_IF_ERROR(decode_attrs(step, storage));
   if (!is_custom(step)) return ok_status();
@@ -171,7 +171,7 @@ inline Status decode_attrs(const ModelState& model, const fb::Step& step, void* 
   return ok_status();
 }
 
-// The table whose key is `key`, or null, by binary search; `list` ascends by key_of(table).
+// Returns the table whose key is `key`, or null, by binary search; `list` ascends by key_of(table).
 template <class T, class KeyOf>
 const T* find_sorted(const flatbuffers::Vector<flatbuffers::Offset<T>>* list, uint32_t key, KeyOf key_of) {
   uint32_t lo = 0, hi = length(list);
@@ -187,18 +187,18 @@ const T* find_sorted(const flatbuffers::Vector<flatbuffers::Offset<T>>* list, ui
   }
   return nullptr;
 }
-// The operation's name; of a custom operator's step, the operator's. The step is verified.
+// Returns the operation's name, or the operator's for a custom operator's step. The step is verified.
 const char* step_op_name(const fb::Step& step);
 const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value);
-// The value's dtype and dims with its strides there. Both are verified, as far as the placement goes.
+// Returns the value's dtype and dims with its strides there. Both are verified, as far as the placement goes.
 TensorView placed_view(const fb::Value& value, const fb::Placement& placement);
-// From the beginning of the first element to the end of the last one.
+// Returns the bytes from the beginning of the first element to the end of the last one.
 uint64_t extent_bytes(const TensorView& placed);
-// Of a placement in a plan of the program.
+// Returns the bytes of a placement in a plan of the program.
 inline uint64_t placed_bytes(const fb::Program& program, const fb::Placement& placement) {
   return extent_bytes(placed_view(*program.values()->Get(placement.value()), placement));
 }
-// What a control step of `plan` has of the device memory `kind` for its subprograms; null: nothing.
+// Returns the device memory `kind` that a control step of `plan` has for its subprograms, or null.
 const fb::DeviceWorkspace* find_device_workspace(const fb::ProgramPlan& plan, const fb::StepPlan& step,
                                                  uint8_t kind);
 const fb::ProgramPlan* find_plan(const fb::Profile& profile, uint32_t program);

@@ -11,7 +11,7 @@ const char* text_at(const fb::Model& model, uint32_t offset) {
   return reinterpret_cast<const char*>(texts.data()) + offset;
 }
 
-// Of files that list their texts as strings.
+// Returns a text of a file that lists its texts as strings.
 const char* listed(const fb::Model& model, const Texts* (fb::Debug::*list)() const, int32_t index) {
   const Texts* texts = model.debug() != nullptr ? (model.debug()->*list)() : nullptr;
   return index >= 0 && static_cast<uint32_t>(index) < length(texts)

@@ -114,7 +114,7 @@ Status prove_disjoint(std::span<const Box> boxes, BumpArena& scratch) {
     int32_t low = kFree, high = kFree;
     tree.query(1, 0, tree.leaves, from, to, &low, &high);
     if (low != kFree && (low != box.block || high != box.block)) {
-      // Name the other one (once, on the way out).
+      // The message names the other one (once, on the way out).
       for (const Box& other : boxes)
         if (other.block != box.block && other.first <= box.last && box.first <= other.last &&
             other.begin < box.end && box.begin < other.end)

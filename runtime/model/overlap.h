@@ -1,9 +1,9 @@
 // The proof that no two values use the same memory at the same time.
 //
-// Every planned thing is a box: a byte range, a range of steps, and a block (values that aliases connect
-// share one). A sweep over the steps keeps, in a segment tree over the byte ranges' ends, which block
-// occupies which bytes; a box that finds bytes of another block is a clash. O(n log n) in time, O(n) in
-// scratch.
+// Every value and workspace of a plan is a box: a byte range, a range of steps, and a block (values that
+// aliases connect share one). A sweep over the steps keeps the block that occupies each byte in a segment
+// tree over the byte ranges' ends; a box that finds bytes of another block is a clash. O(n log n) in time,
+// O(n) in scratch.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct Box {
   int32_t value = -1;  // for messages; -1: a workspace
 };
 
-// Fails with kCorrupt, naming two of the values if there is a clash. With a measuring arena only the scratch
-// is counted.
+// Fails with kCorrupt, and the names of two values, if there is a clash. With a measuring arena only the
+// scratch is counted.
 Status prove_disjoint(std::span<const Box> boxes, BumpArena& scratch);
-// As much scratch as prove_disjoint takes for n boxes.
+// Counts the scratch that prove_disjoint takes for n boxes.
 void measure_disjoint(size_t n, BumpArena& scratch);
 
 }  // namespace sinter::detail

@@ -1,5 +1,5 @@
-// A plan under verification: the places of its values, and what has been established about it. Checked in two
-// parts: verify_plan.cc checks every placement and step by itself, verify_blocks.cc those that share memory.
+// A plan under verification: the places of its values, and the facts that were established about it.
+// verify_plan.cc checks every placement and step by itself, verify_blocks.cc those that share memory.
 #pragma once
 
 #include "runtime/model/overlap.h"
@@ -48,7 +48,7 @@ struct PlanView {
   const ModelState& model;
   const fb::Profile& profile;
   const fb::ProgramPlan& plan;
-  const fb::ProgramPlan& entry_plan;  // of the entry program that this one is or is a part of
+  const fb::ProgramPlan& entry_plan;  // of the entry program that this one is, or to which it belongs
   std::span<const ProgramFacts> all;
   const ProgramFacts& facts;
   PlanScratch& scratch;
@@ -67,7 +67,7 @@ struct PlanView {
     out.end = out.begin + extent_bytes(out.view);
     return out;
   }
-  // Place of a value, with a null placement if it has none.
+  // Returns the place of a value, with a null placement if it has none.
   Place place_of(uint32_t v) const {
     const fb::Placement* p = find_placement(plan, v);
     return p != nullptr ? place(*p) : Place{};
@@ -79,11 +79,11 @@ struct PlanView {
   }
 };
 
-// The memory of every value, step and transfer.
+// Checks the memory of every value, step and transfer.
 Status check_memories(const PlanView& view);
-// Follows alias_of: scratch.block, and the boxes' blocks.
+// Follows alias_of to set scratch.block and the boxes' blocks.
 Status find_blocks(PlanView& view);
-// Rule 3: within a block, what is written touches nothing else that lives.
+// Checks rule 3: within a block, a written value touches no other live value.
 Status check_blocks(PlanView& view);
 
 }  // namespace sinter::detail

@@ -1,4 +1,4 @@
-// The arena of what the runtime itself keeps in the caller's memory: the structures of an opened model and of
+// The arena of the structures that the runtime keeps in the caller's memory, those of an opened model and of
 // a session. A program on a 64-bit machine can also measure them as a 32-bit ARM processor has them, so that
 // `sinter inspect` and `sinter embed` state for a microcontroller what Session::requirements() states on it.
 #pragma once
@@ -9,11 +9,11 @@
 
 namespace sinter::detail {
 
-// Whose pointers are measured: this machine's, or those of 32-bit ARM (AAPCS). Memory is taken with kHere
+// The pointers that are measured: this machine's, or those of 32-bit ARM (AAPCS). Memory is taken with kHere
 // only.
 enum class Pointers : uint8_t { kHere, k32 };
 
-// The size of T on 32-bit ARM, where it is checked against the compiler's own.
+// Returns the size of T on 32-bit ARM, where it is checked against the compiler's own.
 template <class T>
 struct On32;
 #if defined(__arm__)
@@ -34,7 +34,7 @@ struct On32<T*> {
 };
 SINTER_ON_32(TensorView, 136, 8);
 
-// As BumpArena.
+// A BumpArena that measures structures for either kind of pointers.
 class StructureArena {
  public:
   explicit StructureArena(Pointers pointers = Pointers::kHere) : pointers_(pointers) {}
@@ -49,7 +49,7 @@ class StructureArena {
     if (measures_32()) return allocate_on_32<T>(n), nullptr;
     return arena_.allocate_array<T>(n);
   }
-  // Objects that the caller constructs.
+  // Allocates objects that the caller constructs.
   template <class T>
   void* allocate_raw(size_t n) {
     size_t bytes = 0;
@@ -58,7 +58,7 @@ class StructureArena {
   }
 
  private:
-  // False on 32-bit machines, whose code has no second case.
+  // Returns false on 32-bit machines, whose code has no second case.
   bool measures_32() const { return sizeof(void*) > 4 && pointers_ == Pointers::k32; }
   template <class T>
   void allocate_on_32(size_t n) {
@@ -74,14 +74,14 @@ class StructureArena {
   Pointers pointers_ = Pointers::kHere;
 };
 
-// What opening takes (open), of it what stays taken (retained), and what a sealed build takes in place of the
-// first.
+// The bytes that opening takes (open), those of them that stay taken (retained), and those that a sealed
+// build takes in place of the first.
 struct OpenNeeds {
   size_t open = 0, retained = 0, sealed_open = 0;
 };
 Result<OpenNeeds> open_needs(std::span<const std::byte> file, const OpenOptions& options, Pointers pointers);
-// Session::requirements() on a machine with such pointers. Exact where the reference kernels compute every
-// step; what backends prepare is that of this machine.
+// Returns Session::requirements() on a machine with such pointers. It is exact if the reference kernels
+// compute every step; the memory that backends prepare is that of this machine.
 Result<Requirements> requirements_on(const Model& model, const SessionOptions& options, Pointers pointers);
 
 }  // namespace sinter::detail

@@ -4,7 +4,7 @@
 namespace sinter::detail {
 namespace {
 
-// Of the step with the most, as far as a step may have them.
+// Returns the operands of the step with the most, as far as a step may have them.
 uint32_t most_operands(const fb::Model& root) {
   uint32_t most = 0;
   for (const fb::Program* program : *root.programs())
@@ -17,7 +17,7 @@ uint32_t most_operands(const fb::Model& root) {
   return most;
 }
 
-// Programs with their facts; lives and port marks of all of them, since a plan refers to its owner's.
+// The facts about programs, with lives and port marks of all of them, since a plan refers to its owner's.
 struct VerifyScratch {
   ProgramFacts* facts = nullptr;
   bool short_of_memory = false;

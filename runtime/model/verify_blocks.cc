@@ -18,9 +18,9 @@ uint32_t index_of(const fb::ProgramPlan& plan, const fb::Placement* p) {
   return lo;
 }
 
-// Byte ranges apart, or boxes apart in one grid: equal strides, and along some axis one begins where the
-// other has ended. Along all but the first axis both stay within as many places as a step of the axis before
-// has, so that no two places of the grid are the same.
+// Returns whether byte ranges are apart, or boxes are apart in one grid: equal strides, and along some axis
+// one begins where the other has ended. Along all but the first axis both stay within as many places as a
+// step of the axis before has, so that no two places of the grid are the same.
 bool disjoint(const Place& a, const Place& b) {
   if (a.end <= b.begin || b.end <= a.begin || a.begin == a.end || b.begin == b.end) return true;
   if (a.begin > b.begin) return disjoint(b, a);
@@ -40,7 +40,7 @@ bool disjoint(const Place& a, const Place& b) {
     const int64_t of_a = a.view.dims[i], of_b = b.view.dims[i], stride = a.view.strides[i];
     const int64_t room = i > 0 ? a.view.strides[i - 1] / stride : 0;
     const auto extent = [&] { return std::max(of_a, shifts[i] + of_b) - std::min<int64_t>(shifts[i], 0); };
-    // b may begin before a along this axis, and a place later along the one before.
+    // b may begin before a along this axis, and a place later along the axis before.
     if (i > 0 && extent() > room && a.view.strides[i - 1] % stride == 0) shifts[i] -= room, ++shifts[i - 1];
     if (i > 0 && extent() > room) return false;
     apart = apart || shifts[i] >= of_a || -shifts[i] >= of_b;
@@ -52,7 +52,7 @@ bool disjoint(const Place& a, const Place& b) {
 // A pair whose lives or bytes do not overlap takes this share of a pair's budget.
 constexpr uint64_t kCheap = 16;
 
-// b is written over a by an operation that may do so.
+// Returns whether b is written over a by an operation that may do so.
 bool in_place(const PlanView& view, const Place& a, const Place& b) {
   const uint32_t va = a.placement->value(), vb = b.placement->value();
   const int32_t s = view.facts.lives[vb].first;
@@ -68,13 +68,13 @@ bool in_place(const PlanView& view, const Place& a, const Place& b) {
     operand = true;
   }
   if (!operand || a.begin != b.begin || byte_width(a.view.dtype) != byte_width(b.view.dtype)) return false;
-  // View moves whole tensors: other dims are the same bytes.
+  // View moves whole tensors, so that other dims are the same bytes.
   if (step_op(step) == Op::kView) return a.view.dense() && b.view.dense();
   return a.view.same_shape(b.view) && same_strides(a.view, b.view);
 }
 
-// b is written over a by a kernel that goes through both in order and stays behind. Attributes and shapes of
-// the step are verified.
+// Returns whether b is written over a by a kernel that goes through both in order and stays behind.
+// Attributes and shapes of the step are verified.
 [[gnu::noinline]] bool in_order(const PlanView& view, const Place& a, const Place& b) {
   const uint32_t va = a.placement->value(), vb = b.placement->value();
   const int32_t s = view.facts.lives[vb].first;
@@ -102,7 +102,7 @@ bool in_place(const PlanView& view, const Place& a, const Place& b) {
 
 }  // namespace
 
-// state 1: on the way, 2: done.
+// State 1 means on the way, and 2 done.
 Status find_blocks(PlanView& view) {
   PlanScratch& s = view.scratch;
   const auto* list = view.plan.placements();
@@ -137,7 +137,7 @@ Status find_blocks(PlanView& view) {
 
 namespace {
 
-// What placements are sorted by: their block, and the begin and the end of their lives and bytes, half-open.
+// The keys that placements are sorted by: their block, and begin and end of their lives and bytes, half-open.
 enum Key { kBlock, kFirstStep, kEndOfLife, kFirstByte, kEndOfBytes };
 
 [[gnu::noinline]] uint64_t key_of(const PlanView& view, Key key, uint32_t i) {
@@ -154,12 +154,12 @@ enum Key { kBlock, kFirstStep, kEndOfLife, kFirstByte, kEndOfBytes };
     const uint64_t of_a = key_of(view, key, a), of_b = key_of(view, key, b);
     return of_a != of_b ? of_a < of_b : a < b;
   };
-  std::make_heap(list, list + n, less);  // less code than std::sort
+  std::make_heap(list, list + n, less);  // this takes less code than std::sort
   std::sort_heap(list, list + n, less);
 }
 
-// Pairs of the block's ranges that overlap; `list` is sorted by `from` afterwards. A range ends at `from`
-// + 1.
+// Counts the pairs of the block's ranges that overlap; `list` is sorted by `from` afterwards. A range ends at
+// `from` + 1.
 uint64_t overlapping_pairs(const PlanView& view, Key from, uint32_t* list, uint32_t n) {
   const Key to = static_cast<Key>(from + 1);
   uint32_t* ends = view.scratch.active;
@@ -174,7 +174,7 @@ uint64_t overlapping_pairs(const PlanView& view, Key from, uint32_t* list, uint3
   return pairs;
 }
 
-// a is written before b or in the same step, and both are in one block.
+// Checks a pair in one block, of which a is written before b or in the same step.
 Status check_pair(PlanView& view, uint32_t a, uint32_t b) {
   SINTER_RETURN_UNLESS(view.budget-- > 0, unsupported("the plan is too entangled to verify"));
   const uint8_t* written = view.scratch.written;
@@ -188,7 +188,7 @@ Status check_pair(PlanView& view, uint32_t a, uint32_t b) {
                  pb.placement->value());
 }
 
-// Goes through one block in the order in which its lives or its bytes begin, whichever has fewer pairs that
+// Checks one block in the order in which its lives or its bytes begin, whichever has fewer pairs that
 // overlap.
 Status check_block(PlanView& view, uint32_t* list, uint32_t n) {
   if (n == 1) return ok_status();

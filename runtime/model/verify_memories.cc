@@ -1,8 +1,8 @@
-// A plan with device memory: where values may be placed, which backend each step belongs to, and
-// that data cross from one memory to another only in transfers. schemas/FORMAT.md, "Device memory".
+// The checks of a plan with device memory: the memory of each value, the backend of each step, and that data
+// cross from one memory to another only in transfers (schemas/FORMAT.md, "Device memory").
 //
-// What a body captures is in its owner's memory. The plans of owners and bodies are verified in any order, so
-// that where one refers to another, indices are checked; a region that does not exist counts as the host's
+// A captured value is in its owner's memory. The plans of owners and bodies are verified in any order, so
+// that a plan that refers to another one checks indices; a region that does not exist counts as the host's
 // until its own plan is verified.
 #include "runtime/model/plan_view.h"
 
@@ -31,10 +31,10 @@ class MemoryVerifier {
   }
 
  private:
-  // The memory of a region, which is verified to exist.
+  // Returns the memory of a region, which is verified to exist.
   uint8_t kind(uint32_t region) const { return v_.plan.regions()->Get(region)->memory_kind(); }
   uint8_t location_of(uint32_t value) const { return detail::location_of(v_.plan, v_.facts, value); }
-  // Constants and prepared values are the host's.
+  // Returns 0 for constants and prepared values, which are the host's.
   uint8_t memory_of(uint32_t value) const {
     const uint8_t location = location_of(value);
     return location != kNowhere ? location : uint8_t{0};
@@ -63,11 +63,11 @@ class MemoryVerifier {
     return ok_status();
   }
 
-  // The memory that the step touches.
+  // The memories that the step touches.
   struct Touched {
     bool host = false;
     uint8_t device = 0;
-    bool several = false;  // devices
+    bool several = false;  // true: several devices
 
     void add(uint8_t kind) {
       if (kind == 0)
@@ -109,8 +109,8 @@ class MemoryVerifier {
     return ok_status();
   }
 
-  // The session decides on the host: conditions, numbers of trips and iteration numbers are there. What it
-  // copies into a body or out of it stays in its memory.
+  // The session decides on the host: conditions, numbers of trips and iteration numbers are there. Values
+  // that it copies into a body or out of it stay in their memory.
   Status check_control(const fb::Step& step, const fb::StepPlan& plan) const {
     const auto ins = items(step.inputs()), outs = items(step.outputs());
     const bool loop = step_op(step) == Op::kLoop;

@@ -1,6 +1,6 @@
 // A profile's plan of one program: placements inside regions, operands where kernels can use them, elided
-// steps in place, and no byte shared by what lives at the same time. The rules are in schemas/FORMAT.md,
-// "Planned memory".
+// steps in place, and no byte shared by values that live at the same time. The rules are in
+// schemas/FORMAT.md, "Planned memory".
 #include "runtime/backend/validate.h"
 #include "runtime/model/lives.h"
 #include "runtime/model/plan_view.h"
@@ -28,7 +28,7 @@ class PlanVerifier : PlanView {
   }
 
  private:
-  // The regions, and that what is given here fits what surrounds it.
+  // Checks the regions, and that the plan fits the program, the profile and its owner.
   [[gnu::noinline]] Status check_frame() const {
     SINTER_RETURN_UNLESS(length(plan.steps()) == steps_, corrupt("a plan does not belong to its program"));
     SINTER_RETURN_UNLESS(length(plan.regions()) <= kMaxRegions,
@@ -54,7 +54,7 @@ class PlanVerifier : PlanView {
     return check_fit();
   }
 
-  // A subprogram's regions within the workspaces of its step.
+  // Checks that a subprogram's regions are within the workspaces of its step.
   Status check_fit() const {
     const fb::ProgramPlan& outer = *find_plan(profile, f_.owner_index);
     const fb::StepPlan* step =
@@ -74,7 +74,7 @@ class PlanVerifier : PlanView {
     return ok_status();
   }
 
-  // Those of a control step, ascending by memory.
+  // Checks the device workspaces of a control step, which ascend by memory.
   Status check_device_workspaces(const fb::Step& step, const fb::StepPlan& p, int32_t s) {
     uint8_t last = 0;
     for (uint32_t i = 0; i < length(p.device_workspaces()); ++i) {
@@ -94,7 +94,7 @@ class PlanVerifier : PlanView {
     return ok_status();
   }
 
-  // [offset, offset + bytes) is inside the region and leaves its padding free.
+  // Returns whether [offset, offset + bytes) is inside the region and leaves its padding free.
   bool inside(uint32_t region, uint64_t offset, uint64_t bytes) const {
     if (region >= length(plan.regions())) return false;
     uint64_t end = 0;
@@ -136,7 +136,7 @@ class PlanVerifier : PlanView {
     const auto width = static_cast<int64_t>(byte_width(dense.dtype));
     SINTER_RETURN_UNLESS(p.strides() == nullptr || length(p.strides()) == dense.rank,
                          corrupt("a placement has too few strides"));
-    // Extent of the inner axes, from the last one outwards.
+    // The extent of the inner axes, from the last one outwards.
     uint64_t extent = static_cast<uint64_t>(width);
     bool empty = false;
     for (int i = dense.rank - 1; i >= 0; --i) {
@@ -165,7 +165,7 @@ class PlanVerifier : PlanView {
         corrupt("a placement is not aligned"));
     SINTER_RETURN_UNLESS(inside(p.region(), p.offset(), extent),
                          corrupt("a placement extends beyond its region"));
-    // The bytes of a state belong to it all the time, also where its old content is not needed any more.
+    // The bytes of a state belong to it all the time, even where its old content is not needed any more.
     const bool state = value(p.value()).kind() == fb::ValueKind::State;
     const Life life = state ? Life{-1, end} : f_.lives[p.value()];
     const Life stated = stated_life(p, life);
@@ -288,7 +288,7 @@ class PlanVerifier : PlanView {
     return ok_status();
   }
 
-  // The copies when a body or a run ends, in order: result `from(i)` over `to(i)`, unless it is there
+  // Checks the copies when a body or a run ends, in order: result `from(i)` over `to(i)`, unless it is there
   // already. A target shares no byte with a result that is copied later.
   template <class To, class From>
   Status check_copy_targets(uint32_t n, To&& to, From&& from) {
@@ -296,7 +296,7 @@ class PlanVerifier : PlanView {
       const Place target = place_of(to(i)), result = place_of(from(i));
       if (target.placement == nullptr) return corrupt("a parameter has no placement");
       if (result.placement != nullptr && result.begin == target.begin) continue;
-      // The device copies between places that are apart.
+      // The device copies between places that do not overlap.
       SINTER_RETURN_UNLESS(result.placement == nullptr || result.end <= target.begin ||
                                target.end <= result.begin ||
                                plan.regions()->Get(target.placement->region())->memory_kind() == 0,
@@ -322,7 +322,7 @@ class PlanVerifier : PlanView {
           control_shape(*f_.owner_step).carried, [&](uint32_t i) { return ins->Get(2 + i)->value(); },
           [&](uint32_t i) { return outs->Get(1 + i)->value(); });
     }
-    // States are few; collect them in `order`, which is used again below.
+    // States are few, so they are collected in `order`, which is used again below.
     uint32_t n = 0;
     for (uint32_t v = 0; v < length(f_.program->values()); ++v)
       if (value(v).kind() == fb::ValueKind::State && value(v).update() >= 0) s_.order[n++] = v;
@@ -355,7 +355,7 @@ class PlanVerifier : PlanView {
   const ProgramFacts& f_;
   const uint32_t steps_;
   size_t boxes_ = 0;
-  uint32_t more_ = 0;  // workspaces beside the steps' own
+  uint32_t more_ = 0;  // workspaces in addition to those of steps
 };
 
 }  // namespace

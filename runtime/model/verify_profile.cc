@@ -1,5 +1,5 @@
-// A profile as a whole: which programs it plans and has as entries, and that these are the same to callers as
-// those of the other profiles.
+// The checks of a whole profile: the programs that it plans, and its entries, which must be the same to
+// callers as those of other profiles.
 #include <cstring>
 
 #include "runtime/model/verify.h"
@@ -7,13 +7,13 @@
 namespace sinter::detail {
 namespace {
 
-// The first state from value v on, or the number of values.
+// Returns the first state from value v on, or the number of values.
 uint32_t next_state(const fb::Program& program, uint32_t v) {
   while (v < length(program.values()) && program.values()->Get(v)->kind() != fb::ValueKind::State) ++v;
   return v;
 }
 
-// Where the states of an entry are in the memory that sessions share for them: the regions that hold state,
+// The places of an entry's states in the memory that sessions share for them: the regions that hold state,
 // one after another.
 class StatePlaces {
  public:
@@ -49,8 +49,8 @@ class ProfileVerifier {
   ProfileVerifier(const ModelState& model, uint32_t index, std::span<ProgramFacts> facts)
       : root_(*model.root), profile_(*root_.profiles()->Get(index)), mark_(index + 1), facts_(facts) {}
 
-  // The programs, entries and parts; no plan needs to be verified. Frames of both are gone while plans are
-  // verified.
+  // Checks programs, entries and parts, whose plans need not be verified. Frames of both are gone while plans
+  // are verified.
   [[gnu::noinline]] Status run() {
     SINTER_RETURN_IF_ERROR(check_name());
     SINTER_RETURN_IF_ERROR(check_plans());
@@ -58,8 +58,8 @@ class ProfileVerifier {
     return check_parts();
   }
 
-  // The states of all entries are the same, at the same places, so that sessions of several entries can share
-  // them (SharedState). The plans are verified.
+  // Checks that the states of all entries are the same, at the same places, so that sessions of several
+  // entries can share them (SharedState). The plans are verified.
   [[gnu::noinline]] Status check_places_of_states() const {
     const auto entries = items(profile_.entries());
     if (entries.size() == 1) return ok_status();
@@ -92,7 +92,7 @@ class ProfileVerifier {
   }
 
   Status check_plans() {
-    uint32_t next = 0;  // the first program that may come
+    uint32_t next = 0;  // the first program that may follow
     for (uint32_t i = 0; i < length(profile_.plans()); ++i) {
       const uint32_t program = profile_.plans()->Get(i)->program();
       SINTER_RETURN_UNLESS(program >= next && program < facts_.size(),
@@ -128,7 +128,7 @@ class ProfileVerifier {
   }
 
   using Ports = flatbuffers::Vector<flatbuffers::Offset<fb::Port>>;
-  // By name, dtype and public dims.
+  // Compares ports by name, dtype and public dims.
   static bool same_ports(const fb::Program& p, const Ports* ports, const fb::Program& q,
                          const Ports* others) {
     if (&p == &q) return true;
@@ -146,7 +146,7 @@ class ProfileVerifier {
     return true;
   }
 
-  // The same axes of the inputs have the same lengths, by their place in the list; the inputs are the same.
+  // Compares the lengths of the inputs' axes, by their place in the list; the inputs are the same.
   static bool same_lengths(const fb::Program& p, const fb::Program& q) {
     if (&p == &q) return true;
     if (length(p.lengths()) != length(q.lengths())) return false;
@@ -168,7 +168,7 @@ class ProfileVerifier {
     return true;
   }
 
-  // By the names, dtype and dims of those that have names, and whether they begin with the same numbers.
+  // Compares named states by names, dtype and dims, and whether they begin with the same numbers.
   static bool same_states(const fb::Program& p, const fb::Program& q) {
     if (&p == &q) return true;
     if (length(p.states()) != length(q.states())) return false;
@@ -186,7 +186,7 @@ class ProfileVerifier {
     return true;
   }
 
-  // Programs and their subprograms are planned together, and nothing else is.
+  // Checks that programs and their subprograms are planned together, and nothing else is.
   Status check_parts() const {
     for (uint32_t i = 0; i < length(profile_.plans()); ++i) {
       const ProgramFacts& f = facts_[profile_.plans()->Get(i)->program()];

@@ -57,8 +57,8 @@ struct Waits {
   }
 };
 
-// Prepared values whose fate is followed while walking; those of further prepare steps stay in any case.
-inline constexpr uint32_t kFollowed = 4096;
+// The prepared values that walking tracks; those of further prepare steps stay in any case.
+inline constexpr uint32_t kTracked = 4096;
 
 // How one prepared value is computed: its chain of prepare steps, and the places in scratch memory of what
 // they need.

@@ -142,7 +142,7 @@ Status Creator::survey_program(const Frame& frame, Survey& survey) {
   for (uint32_t i = 0; i < length(program.outputs()); ++i)
     keep(static_cast<int32_t>(program.outputs()->Get(i)->value()));
   // Sessions make these in any case (prepare.cc).
-  for (uint32_t i = kFollowed; i < length(program.prepare()); ++i)
+  for (uint32_t i = kTracked; i < length(program.prepare()); ++i)
     keep(items(program.prepare()->Get(i)->outputs())[0]);
   for (uint32_t s = 0; s < length(program.steps()); ++s) {
     const fb::Step& step = *program.steps()->Get(s);

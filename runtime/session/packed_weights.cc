@@ -167,7 +167,7 @@ Status Creator::create_packed(std::span<std::byte> memory, const PackedState** o
 }
 
 Status Creator::pack_program(Frame& frame) {
-  uint64_t kept[kFollowed / 64] = {};  // none
+  uint64_t kept[kTracked / 64] = {};  // none
   if (length(frame.program->prepare()) > 0) frame.kept = kept;
   for (uint32_t s = 0; s < length(frame.program->steps()); ++s) {
     const fb::Step& step = *frame.program->steps()->Get(s);
@@ -199,7 +199,7 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packin
     if (constant >= 0) continue;
     const int64_t number = -1 - constant,
                   first = frame.kept != nullptr ? items(frame.program->prepare()->Get(0)->outputs())[0] : 0;
-    if (number >> 32 != frame.index || frame.kept == nullptr || (number & UINT32_MAX) - first >= kFollowed)
+    if (number >> 32 != frame.index || frame.kept == nullptr || (number & UINT32_MAX) - first >= kTracked)
       return false;
   }
   return length(step.inputs()) + length(step.outputs()) <= kPackedOperands;

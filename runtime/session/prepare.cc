@@ -26,7 +26,7 @@ bool is_prepared(const fb::Program& program, int32_t v) {
   return v >= 0 && program.values()->Get(static_cast<uint32_t>(v))->kind() == fb::ValueKind::Prepared;
 }
 bool is_kept(const Frame& frame, uint32_t index) {
-  return index >= kFollowed || (frame.kept[index / 64] >> (index % 64) & 1) != 0;
+  return index >= kTracked || (frame.kept[index / 64] >> (index % 64) & 1) != 0;
 }
 
 // Scratch memory while a chain is planned: each block gets the lowest place beside the values that are live.
@@ -169,7 +169,7 @@ void Creator::need_scratch(size_t bytes, size_t own) {
 
 // Into prepared memory. `chain` is planned where there is memory.
 Status Creator::keep(Frame& frame, uint32_t index, const PrepareChain& chain, std::byte* scratch) {
-  if (index < kFollowed) frame.kept[index / 64] |= uint64_t{1} << (index % 64);
+  if (index < kTracked) frame.kept[index / 64] |= uint64_t{1} << (index % 64);
   auto* at = static_cast<std::byte*>(prepared_.allocate(prepared_bytes(frame, index), kBufferAlignment));
   if (!building()) return ok_status();
   SINTER_RETURN_UNLESS(at != nullptr, kDisagree);
@@ -182,7 +182,7 @@ Status Creator::walk_prepare(Frame& frame, uint64_t* kept) {
   frame.prepared = control_.allocate_array<std::byte*>(count);
   SINTER_RETURN_UNLESS(!building() || frame.prepared != nullptr, kDisagree);
   frame.kept = kept;
-  for (uint32_t i = kFollowed; i < count; ++i) {
+  for (uint32_t i = kTracked; i < count; ++i) {
     PrepareChain chain;
     SINTER_RETURN_IF_ERROR(plan_chain(frame, i, &chain));
     SINTER_RETURN_IF_ERROR(keep(frame, i, chain, building() ? scratch(chain.bytes) : nullptr));

@@ -15,14 +15,14 @@ using detail::RunStep;
 namespace {
 
 // Holds a SharedArena or SharedState, if there is one, while a session uses it.
-class Use {
+class Hold {
  public:
-  explicit Use(SharedMemory* shared) : shared_(shared), taken_(shared == nullptr || shared->take()) {}
-  ~Use() {
+  explicit Hold(SharedMemory* shared) : shared_(shared), taken_(shared == nullptr || shared->take()) {}
+  ~Hold() {
     if (shared_ != nullptr && taken_) shared_->give_back();
   }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
   // Ok, or `taken`.
   Status status(const Status& taken) const { return taken_ ? ok_status() : taken; }
 
@@ -63,9 +63,9 @@ Result<Requirements> detail::requirements_on(const Model& model, const SessionOp
 Result<Session> Session::create(const Model& model, std::span<std::byte> memory,
                                 const SessionOptions& options) {
   SINTER_RETURN_UNLESS(model.valid(), invalid("the model is empty"));
-  const Use arena(options.arena);
+  const Hold arena(options.arena);
   SINTER_RETURN_IF_ERROR(arena.status(kArenaTaken));
-  const Use kept(options.state);
+  const Hold kept(options.state);
   SINTER_RETURN_IF_ERROR(kept.status(kStateTaken));
   Session session;
   SINTER_RETURN_IF_ERROR(Creator(model, options).create(memory, &session.state_));
@@ -160,9 +160,9 @@ int64_t Session::output_length(uint32_t i, int axis) const {
 }
 
 Status Session::run() {
-  const Use arena(state_->arena);
+  const Hold arena(state_->arena);
   SINTER_RETURN_IF_ERROR(arena.status(kArenaTaken));
-  const Use kept(state_->shared_state);
+  const Hold kept(state_->shared_state);
   SINTER_RETURN_IF_ERROR(kept.status(kStateTaken));
   SINTER_RETURN_IF_ERROR(detail::place_lengths(*state_));
   detail::CallRoom room;

@@ -200,7 +200,7 @@ Status Creator::walk(Frame& frame) {
   // Not initialised: the first pass has left notes here.
   auto* run = static_cast<RunStep*>(control_.allocate_raw<RunStep>(count));
   SINTER_RETURN_UNLESS(!building() || run != nullptr, kDisagree);
-  uint64_t kept[kFollowed / 64] = {};
+  uint64_t kept[kTracked / 64] = {};
   if (length(frame.program->prepare()) > 0) SINTER_RETURN_IF_ERROR(walk_prepare(frame, kept));
   frame.steps->steps = run;
   frame.steps->program = frame.index;

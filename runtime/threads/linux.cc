@@ -19,7 +19,7 @@ constexpr int kProcessors = CPU_SETSIZE;
 
 bool usable(cpu_set_t* set) { return sched_getaffinity(0, sizeof *set, set) == 0; }
 
-// The number in /sys/devices/system/cpu/cpuN/NAME; 0 if there is none.
+// Returns the number in /sys/devices/system/cpu/cpuN/NAME; 0 if there is none.
 long number_of(int processor, const char* name) {
   char path[96], text[32] = {};
   std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/%s", processor, name);
@@ -30,7 +30,7 @@ long number_of(int processor, const char* name) {
   return n > 0 ? std::strtol(text, nullptr, 10) : 0;
 }
 
-// Where the system states it, the work that a processor does compared with others; otherwise its clock.
+// Returns the relative speed of a processor, where the system states it; otherwise its clock.
 long speed_of(int processor) {
   const long capacity = number_of(processor, "cpu_capacity");
   return capacity > 0 ? capacity : number_of(processor, "cpufreq/cpuinfo_max_freq");

@@ -1,18 +1,18 @@
-// What PthreadPool asks of the system: processors and the settings of threads.
+// The functions of the system for PthreadPool: processors and the settings of threads.
 #pragma once
 
 #include "sinter/thread_pool.h"
 
 namespace sinter {
 
-// Processors that this process may use, at least 1.
+// Returns the number of processors that this process may use, at least 1.
 int usable_processors();
 
-// Whether the values are within the ranges that ThreadSettings states, and this system has such settings at
-// all.
+// Returns whether the values are within the ranges that ThreadSettings states, and this system has such
+// settings at all.
 Status check_settings(const ThreadSettings& settings);
 
-// Applies them to the calling thread, the i-th that a pool starts.
+// Applies the settings to the calling thread, the i-th that a pool starts.
 Status apply_settings(const ThreadSettings& settings, size_t i);
 
 }  // namespace sinter

@@ -23,7 +23,7 @@ void run_tile(void* context, size_t begin, size_t count) {
 
 pthreadpool_t pool_of(void* p) { return static_cast<pthreadpool_t>(p); }
 
-// Lives until all threads have started.
+// The data that all threads read while they start; it lives until then.
 struct Starting {
   const ThreadSettings& settings;
   std::atomic_flag refused = ATOMIC_FLAG_INIT;

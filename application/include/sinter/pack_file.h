@@ -35,10 +35,10 @@ struct PackReport {
   bool ok() const { return code == Code::kOk; }
 };
 
-// Reads the model file `from` and writes `to`, which may be the same path: whole or not at all, under another
-// name beside it first (sinter/new_file.h, which states what a replaced file passes on). It packs the weights
-// that Runners with these options would pack: `backends`, `backend`, `profile` and `entry`;
-// `threads` and `pool` pack. The written file has been opened and found to be sound.
+// Reads the model file `from` and writes `to`, which may be the same path. The file appears whole or not at
+// all, and is written under another name first (sinter/new_file.h, which states what a replaced file passes
+// on). The packed weights are those that Runners with these options (`backends`, `backend`, `profile`,
+// `entry`) would pack, on `threads` or `pool`. The written file has been opened and found to be sound.
 //
 // kInvalidArgument: a path cannot be read or written. kUnsupported: the file is signed, which covers every
 // byte: pack the unsigned file, then sign; or, with `packed_only`, it is planned for several targets.

@@ -30,31 +30,31 @@ namespace sinter {
 struct RunnerOptions {
   // The number of threads that a run uses, with the caller's, at most 1024; 0: one for each processor.
   int threads = 1;
-  // How the system schedules the threads that the Runner starts. A refused setting is a failure.
+  // The scheduling of the threads that the Runner starts. A refused setting is a failure.
   ThreadSettings thread_settings = {};
-  // The application's own pool instead, which outlives the Runner.
+  // The application's own pool, which is used instead and outlives the Runner.
   ThreadPool* pool = nullptr;
   // The backends to use; empty: all that this build of Sinter has (default_backends()).
   std::span<Backend* const> backends = {};
-  const char* backend = nullptr;  // as SessionOptions::backend
-  const char* profile = nullptr;  // as SessionOptions::profile
+  const char* backend = nullptr;  // like SessionOptions::backend
+  const char* profile = nullptr;  // like SessionOptions::profile
   // The shape set to run; kEveryEntry: all sets of the file, between which set() with dims chooses, beginning
   // with the first. They share one arena and one state.
   uint32_t entry = kEveryEntry;
-  bool require_planned = false;  // as SessionOptions::require_planned
-  // As SessionOptions::arena, for Runners that never run at once. It serves all shape sets of the file.
+  bool require_planned = false;  // like SessionOptions::require_planned
+  // The arena of SessionOptions::arena, for Runners that never run at once. It serves all shape sets.
   SharedArena* arena = nullptr;
   // Buffers of the application for inputs and outputs, which outlive the Runner (Binding). They need not be
   // passed to set() or get(). They belong to one shape set: give `entry` if the file has several.
   std::span<const Binding> bindings = {};
-  // Read the file into memory instead of mapping it; it may then be changed or removed.
+  // True: the file is read into memory instead of mapped; it may then be changed or removed.
   bool copy_file = false;
-  bool check_digests = true;                 // as OpenOptions::check_digests
-  std::span<const uint8_t> public_key = {};  // as OpenOptions::public_key
-  CustomOps custom_ops = {};                 // as OpenOptions::custom_ops; outlives the Runner
+  bool check_digests = true;                 // like OpenOptions::check_digests
+  std::span<const uint8_t> public_key = {};  // like OpenOptions::public_key
+  CustomOps custom_ops = {};                 // like OpenOptions::custom_ops; outlives the Runner
 };
 
-// One caller at a time. Another Runner of the same model (another()) runs at the same time on another thread.
+// A Runner has one caller at a time. Another one of the same model (another()) can run on another thread.
 class Runner {
  public:
   Runner() = default;  // empty: ok() is false
@@ -64,16 +64,16 @@ class Runner {
 
   // Opens the file. On failure ok() is false and error() states the reason.
   static Runner open(const char* path, const RunnerOptions& options = {});
-  // Opens a file in memory: aligned to kBufferAlignment, unchanged as long as a Runner of it exists.
+  // Opens a file in memory, aligned to kBufferAlignment and unchanged as long as a Runner of it exists.
   static Runner open(std::span<const std::byte> file, const RunnerOptions& options = {});
-  // A second session of the same model, which shares its file, its memory and its packed weights. Options of
-  // opening a file have no effect.
+  // Returns a second session of the same model, which shares its file, its memory and its packed weights.
+  // Options of opening a file have no effect.
   Runner another(const RunnerOptions& options = {}) const;
 
   bool ok() const;
   explicit operator bool() const { return ok(); }
-  // A sentence that names the failed input, step or file; "" if nothing has failed. Lives as long as the
-  // Runner.
+  // Returns a sentence that names the failed input, step or file; "" if nothing has failed. It lives as long
+  // as the Runner.
   const char* error() const;
   Code code() const;
   void clear_error();
@@ -96,43 +96,42 @@ class Runner {
   bool set(const char* name, const Values& values, std::initializer_list<int64_t> dims) {
     return set(name, values, std::span<const int64_t>(dims.begin(), dims.size()));
   }
-  // The shape of the next runs for an input with bounded axes that the caller writes in place
+  // Sets the shape, in the next runs, of an input with bounded axes that the caller writes in place
   // (Session::set_shape); chooses between shape sets like set().
   bool set_shape(const char* name, std::span<const int64_t> dims);
   bool set_shape(const char* name, std::initializer_list<int64_t> dims) {
     return set_shape(name, std::span<const int64_t>(dims.begin(), dims.size()));
   }
-  // Copies the output to `values`, a contiguous range. The same rules; where the last run used a part of the
-  // output (output_length), a range of that many elements takes this part as a dense tensor.
+  // Copies the output to `values`, a contiguous range. The rules are those of set(). Where the last run used
+  // a part of the output (output_length), a range of that many elements takes this part as a dense tensor.
   template <class Values>
   bool copy(const char* name, Values&& values);
-  // The output in place: valid until the next run() or set(). Empty on failure.
+  // Returns the output in place, valid until the next run() or set(). Empty on failure.
   template <class T>
   std::span<const T> get(const char* name);
-  // The input in place, to be written before a run. Empty on failure.
+  // Returns the input in place, to be written before a run. Empty on failure.
   template <class T>
   std::span<T> input(const char* name);
 
-  // The shape set that the next run computes, and which shape(), get() and session() refer to.
+  // Returns the shape set that the next run computes, and to which shape(), get() and session() refer.
   uint32_t entry() const;
   // Goes on with a shape set by its number (Model::find_entry). Inputs have to be set anew; state stays.
   bool use_entry(uint32_t entry);
 
   // Computes the outputs; returns when they are ready.
   bool run();
-  // Sets state back to its initial values.
   bool reset();
 
-  // The dims of an input or output, for bounded axes the maxima; empty if there is none of that name.
+  // Returns the dims of an input or output, for bounded axes the maxima; empty if there is none of that name.
   std::span<const int64_t> shape(const char* name) const;
   DType dtype(const char* name) const;  // kNone if there is none
-  // The entries of an output's axis that the last run used (Session::output_length).
+  // Returns the entries of an output's axis that the last run used (Session::output_length).
   int64_t output_length(const char* name, int axis) const;
 
-  // Bytes of memory in total: the model's, the packed weights and those of the sessions of all shape sets,
-  // without the file and a shared arena.
+  // Returns the bytes of memory in total: the model's, the packed weights and those of the sessions of all
+  // shape sets, without the file and a shared arena.
   size_t bytes() const;
-  // The session and the model, for all that this class does not offer. Valid if the Runner was opened.
+  // Returns the session or the model, which offer more than this class, if the Runner was opened.
   Session& session();
   const Model& model() const;
 
@@ -147,10 +146,10 @@ class Runner {
   bool read(const char* name, uint32_t types, size_t width, std::span<std::byte> values);
   TensorView port(const char* name) const;
   enum class Port { kInput, kOutput };
-  // The number of the input or output if it has one of these types, of elements of `width` bytes; -1 after a
-  // failure.
+  // Returns the number of the input or output if it has one of these types, of elements of `width` bytes; -1
+  // after a failure.
   int find(const char* name, Port port, uint32_t types, size_t width);
-  // The memory of the input or output, and its number of elements. Null after a failure.
+  // Returns the memory of the input or output and its number of elements. Null after a failure.
   std::byte* memory_of(const char* name, Port port, uint32_t types, size_t width, size_t* count);
 
   State* state_ = nullptr;

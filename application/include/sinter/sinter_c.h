@@ -116,8 +116,8 @@ SINTER_API size_t sinter_model_retained(const sinter_model* model);
 /* The model's sessions and packed weights must be destroyed before. NULL is ignored. */
 SINTER_API void sinter_model_close(sinter_model* model);
 
-/* `entry`: which of the model's shape sets. 0 on success; SINTER_INVALID_ARGUMENT if there is none of that
- * number. */
+/* `entry` is the number of a shape set of the model. 0 on success; SINTER_INVALID_ARGUMENT if there is none
+ * of that number. */
 SINTER_API uint32_t sinter_model_entry_count(const sinter_model* model);
 /* The shape that an input is given in. */
 typedef struct sinter_shape {
@@ -125,8 +125,8 @@ typedef struct sinter_shape {
   const int64_t* dims;
   int32_t rank;
 } sinter_shape;
-/* The first entry whose inputs of these names have these shapes, whatever its other inputs have; -1 if there
- * is none. */
+/* Returns the first entry whose inputs of these names have these shapes, whatever its other inputs have; -1
+ * if there is none. */
 SINTER_API int32_t sinter_model_find_entry(const sinter_model* model, const sinter_shape* shapes,
                                            size_t count);
 SINTER_API uint32_t sinter_model_input_count(const sinter_model* model, uint32_t entry);
@@ -135,7 +135,7 @@ SINTER_API sinter_code sinter_model_input(const sinter_model* model, uint32_t en
                                           sinter_tensor* input);
 SINTER_API sinter_code sinter_model_output(const sinter_model* model, uint32_t entry, uint32_t index,
                                            sinter_tensor* output);
-/* The index of an input or output; -1 if there is none of that name. */
+/* Returns the index of an input or output; -1 if there is none of that name. */
 SINTER_API int32_t sinter_model_find_input(const sinter_model* model, uint32_t entry, const char* name);
 SINTER_API int32_t sinter_model_find_output(const sinter_model* model, uint32_t entry, const char* name);
 
@@ -179,7 +179,7 @@ SINTER_API sinter_pool* sinter_pool_create(int32_t threads);
 SINTER_API void sinter_pool_destroy(sinter_pool* pool);
 SINTER_API int32_t sinter_pool_threads(const sinter_pool* pool);
 
-/* How the system schedules the threads that a pool starts (Linux); the caller's thread keeps its own
+/* The scheduling of the threads that a pool starts (Linux); the caller's thread keeps its own
  * settings. */
 typedef struct sinter_thread_settings {
   size_t size;
@@ -251,8 +251,8 @@ typedef struct sinter_fallback {
   const char* reason;
 } sinter_fallback;
 
-/* As `entry` in the options of packed weights: the weights serve all shape sets. In the options of a session:
- * the session has all sets, in memory that serves the largest, and begins with the first;
+/* In the options of packed weights, `entry` of this value means all shape sets. In those of a session, it
+ * means that the session has all sets, in memory that serves the largest, and begins with the first;
  * sinter_session_select() goes on with another. Give it packed weights of all sets, or it packs for each. */
 #define SINTER_EVERY_ENTRY UINT32_MAX
 typedef struct sinter_session_options {
@@ -354,7 +354,7 @@ SINTER_API sinter_code sinter_session_input_at(const sinter_session* session, ui
                                                sinter_tensor* input, sinter_error* error);
 SINTER_API sinter_code sinter_session_output_at(const sinter_session* session, uint32_t index,
                                                 sinter_tensor* output, sinter_error* error);
-/* The entries of an output's axis that the last run used, at most its dim. */
+/* Returns the entries of an output's axis that the last run used, at most its dim. */
 SINTER_API int64_t sinter_session_output_length(const sinter_session* session, const char* name,
                                                 int32_t axis);
 
@@ -379,7 +379,7 @@ SINTER_API sinter_code sinter_set_shaped(sinter_session* session, const char* na
  */
 SINTER_API sinter_code sinter_session_set_shape(sinter_session* session, const char* name,
                                                 const int64_t* dims, int32_t rank, sinter_error* error);
-/* The entries of an input's axis that the next run reads. */
+/* Returns the entries of an input's axis that the next run reads. */
 SINTER_API int64_t sinter_session_input_length(const sinter_session* session, const char* name, int32_t axis);
 /* Copies the part of an output that the last run used (sinter_session_output_length) to a dense tensor. */
 SINTER_API sinter_code sinter_get_used(const sinter_session* session, const char* name, sinter_type type,
@@ -387,7 +387,7 @@ SINTER_API sinter_code sinter_get_used(const sinter_session* session, const char
 
 /* Computes the outputs; returns when they are ready. */
 SINTER_API sinter_code sinter_run(sinter_session* session, sinter_error* error);
-/* Session::run_async() and wait(): `stream` is a CUstream. */
+/* Do the work of Session::run_async() and wait(); `stream` is a CUstream. */
 SINTER_API sinter_code sinter_run_async(sinter_session* session, void* stream, sinter_error* error);
 SINTER_API sinter_code sinter_wait(sinter_session* session, sinter_error* error);
 /* Sets state back to its initial values. */
@@ -399,7 +399,7 @@ SINTER_API sinter_code sinter_session_state(const sinter_session* session, const
 
 SINTER_API uint32_t sinter_session_profile(const sinter_session* session);
 SINTER_API uint32_t sinter_session_fallbacks(const sinter_session* session);
-/* The backend that computes a step of the entry program. */
+/* Returns the backend that computes a step of the entry program. */
 SINTER_API const char* sinter_session_step_backend(const sinter_session* session, uint32_t step);
 
 /* Called before and after every step that runs. */

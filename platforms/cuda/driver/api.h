@@ -1,6 +1,6 @@
 // The part of the CUDA driver's interface that this platform uses. The driver is a library of the machine on
-// which a program runs (libcuda.so.1); it is opened by name, so nothing here needs a toolkit to build or a
-// device to start. tests/driver_abi_test.cc compares these declarations with the toolkit's cuda.h where there
+// which a program runs (libcuda.so.1); it is opened by name, so that nothing here needs a toolkit to build or
+// a device to start. tests/driver_abi_test.cc compares these declarations with the toolkit's cuda.h if there
 // is one. Source: CUDA Driver API, version 12.0 and later.
 #pragma once
 
@@ -32,7 +32,7 @@ using EventHandle = ::CUevent_st*;          // CUevent
 using GraphHandle = ::CUgraph_st*;          // CUgraph
 using GraphExecHandle = ::CUgraphExec_st*;  // CUgraphExec
 
-// Values of the enumerations of the same names.
+// The values of the enumerations of the same names.
 enum DeviceAttribute : int {
   kMultiprocessorCount = 16,  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
   kCapabilityMajor = 75,      // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR

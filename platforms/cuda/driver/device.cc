@@ -4,9 +4,9 @@ namespace sinter::cuda {
 namespace {
 
 constexpr int kMinCapability = 75;
-// From this driver on, graphs keep that a launch may begin while the one before it ends. Kernels wait for
-// that one (wait_for_launch_before() of grid/device_grid.h) if they were compiled for this architecture or a
-// later one.
+// From this driver on, a launch in a graph may begin while the one before it ends. Kernels wait for that one
+// (wait_for_launch_before() of grid/device_grid.h) if they were compiled for this architecture or a later
+// one.
 constexpr int kOverlapDriver = 12030, kOverlapArchitecture = 90;
 
 }  // namespace

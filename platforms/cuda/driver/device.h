@@ -1,4 +1,4 @@
-// The first device of a driver: its context, its facts, its loaded kernels. One for all sessions.
+// The first device of a driver: its context, its facts, its loaded kernels. All sessions share it.
 #pragma once
 
 #include <sched.h>
@@ -10,7 +10,7 @@
 
 namespace sinter::cuda {
 
-// Held while sessions are created on several threads.
+// A lock that is held while sessions are created on several threads.
 class CreationLock {
  public:
   void lock() {
@@ -38,9 +38,9 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // Called before all else; the first call opens the driver. What is opened stays open until the program
-  // ends: the driver, the context, and the kernels that a session has used. kUnsupported: there is no device,
-  // and why.
+  // Must be called first. The first call opens the driver; the driver, the context and the kernels that
+  // sessions have used stay open until the program ends. Fails with kUnsupported and the reason if there is
+  // no device.
   Status open();
 
   const EntryPoints& api() const { return *api_; }
@@ -49,9 +49,9 @@ class Device {
   const char* name() const { return name_; }
   // Loads the kernel's unit when the first kernel of that unit is requested.
   Status function(Kernel kernel, FunctionHandle* function);
-  // Whether a launch of this kernel, which function() has returned, may begin while the one before it ends.
+  // Returns whether a launch of this kernel, which function() gave, may begin while the one before it ends.
   bool may_overlap(Kernel kernel) const { return waits_[static_cast<int>(kernel)]; }
-  // The error of a call that the driver refused; `what`: the purpose of the call.
+  // Returns the error of a call that the driver refused; `what` is the purpose of the call.
   Status failure(DriverResult result, const char* what) const;
 
  private:
@@ -60,21 +60,21 @@ class Device {
   Status load(Unit unit);
 
   const Provider& provider_;
-  CreationLock lock_;  // for what follows
+  CreationLock lock_;  // for the members below
   bool opened_ = false;
-  Status refusal_;  // of the first call, if it failed
+  Status refusal_;  // that of the first call, if it failed
   const EntryPoints* api_ = nullptr;
   const void* const* images_ = nullptr;
   ContextHandle context_ = nullptr;
   DeviceFacts facts_;
-  bool overlaps_launches_ = false;  // by its driver
+  bool overlaps_launches_ = false;  // true if its driver does
   char name_[64] = {};
   ModuleHandle modules_[kUnitCount] = {};
   FunctionHandle functions_[kKernelCount] = {};
-  bool waits_[kKernelCount] = {};  // of these: it waits for the launch before
+  bool waits_[kKernelCount] = {};  // whether each waits for the launch before
 };
 
-// Makes the device's context the calling thread's while it lives.
+// Makes the device's context the calling thread's as long as it lives.
 class InContext {
  public:
   explicit InContext(const Device& device) : device_(device) {

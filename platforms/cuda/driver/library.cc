@@ -15,7 +15,7 @@ namespace sinter::cuda {
 namespace {
 
 constexpr char kDriverName[] = "libcuda.so.1", kModuleName[] = "libsinter_cuda.so";
-// A path to use in place of the module's name.
+// The variable with a path to use in place of the module's name.
 constexpr char kModuleVariable[] = "SINTER_CUDA_MODULE";
 
 Status open_driver(const EntryPoints** entries) {
@@ -37,12 +37,12 @@ Status open_driver(const EntryPoints** entries) {
   return ok_status();
 }
 
-// Whether a file is as long as its header states. The loader maps what is missing of a truncated one, and the
-// program would end with a bus error.
+// Returns whether a file is as long as its header states. The loader maps a truncated one, and the program
+// would end with a bus error.
 bool is_complete(const char* path) {
   Elf64_Ehdr header = {};
   struct stat file = {};
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // of a pipe, too
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // opens a pipe without waiting
   const bool there = fd >= 0 && ::fstat(fd, &file) == 0 && S_ISREG(file.st_mode) &&
                      ::read(fd, &header, sizeof(header)) == sizeof(header);
   if (fd >= 0) (void)::close(fd);
@@ -63,8 +63,7 @@ void* open_path(const char* path, std::span<char> why) {
   return library;
 }
 
-// The file that this code is part of, and how many of its characters are its folder, with the slash; 0:
-// unknown.
+// Writes the file that this code is part of; returns the characters of its folder, with the slash, or 0.
 int own_folder(std::span<char> file) {
   Dl_info here, program;
   if (dladdr(reinterpret_cast<const void*>(&open_library), &here) == 0 || here.dli_fname == nullptr) return 0;
@@ -100,12 +99,12 @@ Status open_units(const void* const** images, int* toolkit) {
 }  // namespace
 
 void* open_library(const char* name, const char* variable, std::span<char> why) {
-  // Whoever starts a program with more rights than their own does not choose its code.
+  // A user who starts a program with more rights than their own does not choose its code.
   const char* given = ::secure_getenv(variable);
   if (given != nullptr && *given != '\0') return open_path(given, why);
   char own[1024], path[1024 + 64];
   const int folder = own_folder(own);
-  // SINTER_LIBRARY_FOLDER: where the installation has libraries, as seen from its programs.
+  // SINTER_LIBRARY_FOLDER is the folder of libraries in the installation, relative to its programs.
   for (const char* at : {"", SINTER_LIBRARY_FOLDER}) {
     const int length = std::snprintf(path, sizeof(path), "%.*s%s%s", folder, own, at, name);
     const bool fits = folder > 0 && length > 0 && static_cast<size_t>(length) < sizeof(path);

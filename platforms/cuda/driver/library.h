@@ -10,12 +10,12 @@
 
 namespace sinter::cuda {
 
-// Where a device and its code come from. Called once.
+// The origin of a device and its code. Each function is called once.
 struct Provider {
-  // kUnsupported: there is no driver, and why.
+  // Finds the driver, or fails with kUnsupported and the reason.
   Status (*driver)(const EntryPoints** entries) = nullptr;
-  // The code of each unit, in the order of units.def, in a form that EntryPoints::load_module takes.
-  // `*toolkit`: the major version of the toolkit that compiled them; 0: any driver runs them.
+  // Gives the code of each unit, in the order of units.def, in a form that EntryPoints::load_module takes.
+  // `*toolkit` is the major version of the toolkit that compiled them; 0: any driver runs them.
   Status (*units)(const void* const** images, int* toolkit) = nullptr;
 };
 
@@ -24,10 +24,10 @@ extern const Provider kMachine;
 
 // Opens a library of Sinter's: the path in an environment variable, if that is set; else the one by this name
 // beside the program or library that this code is part of, or in the folder of libraries of the same
-// installation; else where the system's loader searches. Null: there is none that can be opened, and `why`.
+// installation; else in the folders of the system's loader. Null if none can be opened, and `why`.
 void* open_library(const char* name, const char* variable, std::span<char> why);
 
-// What the module exports.
+// The function that the module exports, and its result.
 inline constexpr char kModuleFunction[] = "sinter_cuda_units";
 struct ModuleUnits {
   const char* kernels = nullptr;  // kKernelNames of the sources that it was built from

@@ -7,23 +7,23 @@
 
 namespace sinter::cuda::emulator {
 
-// Where the running thread is.
+// The position of the running thread.
 struct Position {
   int thread = 0, threads = 0;
   uint32_t block[3] = {}, blocks[3] = {};
 };
 extern const Position* here;
 
-// What grid/host_grid.h calls. A breach of its rules ends the launch: the first one is kept (run.h).
+// The functions for grid/host_grid.h. A breach of its rules ends the launch: the first one is kept (run.h).
 
 void barrier();
 void warp_barrier();
-// Gives `bytes` of this lane to its warp, and returns where lane i's are, at i * kExchangeBytes, until this
-// thread's second exchange from now. It orders no accesses to memory.
+// Gives `bytes` of this lane to its warp, and returns the place where lane i's are, at i * kExchangeBytes,
+// until this thread's second exchange from now. It orders no accesses to memory.
 inline constexpr size_t kExchangeBytes = 32;
 const std::byte* exchange(const void* mine, size_t bytes);
 
-// Checked addresses of shared memory.
+// Return checked addresses of shared memory.
 const std::byte* read_shared(int at, size_t bytes, size_t alignment = 1);
 std::byte* write_shared(int at, size_t bytes, size_t alignment = 1);
 void claim_shared(int at, int bytes);
@@ -33,7 +33,7 @@ void copy_async(int to, const void* from, int bytes);
 void commit_copies();
 void wait_for_copies(int under_way);
 
-// The two accesses of an atomic operation on device memory.
+// Make the two accesses of an atomic operation on device memory.
 void load_atomic(const void* at, void* value, size_t bytes);
 void store_atomic(void* at, const void* value, size_t bytes);
 

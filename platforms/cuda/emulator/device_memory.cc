@@ -17,8 +17,8 @@ DeviceRange device_range;
 namespace {
 
 constexpr size_t kRangeBytes = size_t{1} << 33;
-constexpr size_t kAlignment = 256;  // that the driver guarantees
-// With more memory than this, what launches used is forgotten after each.
+constexpr size_t kAlignment = 256;  // the driver guarantees it
+// With more memory than this, the uses by launches are forgotten after each.
 constexpr size_t kMostKept = size_t{64} << 20;
 constexpr size_t kMostLeft = size_t{1} << 20;
 
@@ -33,7 +33,7 @@ struct Blocks {
   size_t bytes = 0;
   int working = 0;  // threads that do jobs
 };
-// Never destroyed: sessions may live until the program ends.
+// The blocks are never destroyed, because sessions may live until the program ends.
 Blocks& blocks() {
   static Blocks& made = *new Blocks();
   return made;
@@ -62,12 +62,12 @@ bool reserve_range() {
   return true;
 }
 
-// Not libc's functions, which tests count as what a session does.
+// libc's functions are not used, because tests count them as calls of a session.
 void protect(size_t begin, size_t end, int protection) {
   if (syscall(SYS_mprotect, device_range.begin + begin, end - begin, protection) != 0) std::abort();
 }
 void protect(const Block& b, int protection) { protect(b.begin, b.end, protection); }
-// One call for all where marks report what a kernel does between blocks.
+// Takes one call for all blocks if marks report a kernel's accesses between blocks.
 void protect_all(const std::map<std::byte*, Block>& all, int protection) {
   if (all.empty()) return;
   if (kReportsAccesses) return protect(all.begin()->second.begin, all.rbegin()->second.end, protection);
@@ -77,14 +77,14 @@ void discard(void* at, size_t bytes) {
   if (syscall(SYS_madvise, at, bytes, MADV_DONTNEED) != 0) std::abort();
 }
 
-// Which words are split may stay: the entries of these and of their bytes become 0 together.
+// The marks of split words may stay, because the entries of words and of their bytes become 0 together.
 void discard_uses(const Block& b) {
   const size_t bytes = b.end - b.begin;
   discard(device_range.uses.words + b.begin / ByteUses::kWord, bytes / ByteUses::kWord * sizeof(Uses));
   discard(device_range.uses.bytes + b.begin, bytes * sizeof(Uses));
 }
 
-// The first gap, with a page on both sides; 0: there is none.
+// Returns the first gap, with a page on both sides, or 0.
 size_t find_gap(size_t bytes) {
   size_t at = page();
   for (const auto& [address, block] : blocks().all) {
@@ -94,7 +94,7 @@ size_t find_gap(size_t bytes) {
   return at + bytes + page() <= kRangeBytes ? at : 0;
 }
 
-// The block that this is in.
+// Returns the block that contains this byte.
 const std::pair<std::byte* const, Block>* block_of(const void* p) {
   auto* at = static_cast<std::byte*>(const_cast<void*>(p));
   auto it = blocks().all.upper_bound(at);

@@ -1,5 +1,5 @@
-// Device memory: a range of addresses that only kernels and transfers can access, and what is known of each
-// of its bytes.
+// Device memory: a range of addresses that only kernels and transfers can access, and the marks and uses of
+// each of its bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,18 @@
 
 namespace sinter::cuda::emulator {
 
-// Whether kernels report their accesses (global_accesses.cc). Where they do not, what they write is not
-// known.
+// 1 if kernels report their accesses (global_accesses.cc). Otherwise their writes are not known.
 #ifdef SINTER_CUDA_REPORTS_ACCESSES
 inline constexpr bool kReportsAccesses = true;
 #else
 inline constexpr bool kReportsAccesses = false;
 #endif
 
-// What is known of a byte.
+// The state of a byte.
 using Mark = uint8_t;
 inline constexpr Mark kAllocated = 1, kWritten = 2, kFenced = 4;  // fenced: kernels must not access it
 
-// The range, and beside it, for each of its bytes, a mark and what used it in the last launch.
+// The range, and for each of its bytes a mark and its uses in the last launch.
 struct DeviceRange {
   std::byte* begin = nullptr;
   size_t bytes = 0;
@@ -31,12 +30,12 @@ struct DeviceRange {
 };
 extern DeviceRange device_range;
 
-// Null: no gap is large enough. The block ends at a page that nobody can access, except for the driver's
-// alignment.
+// Returns null if no gap is large enough. The block ends at a page that nobody can access, except for the
+// driver's alignment.
 std::byte* allocate_device(size_t bytes);
 // Returns the block's bytes; 0: there is none at this address.
 size_t free_device(std::byte* block);
-// Whether all of these bytes are of one block.
+// Returns whether all of these bytes are of one block.
 bool is_on_device(const void* at, size_t bytes);
 // Gives the host access to all blocks while a stream's jobs are done, those of other threads included.
 void open_device_memory(bool open);
@@ -44,19 +43,19 @@ void open_device_memory(bool open);
 // ---- marks
 
 void note_written(const void* at, size_t bytes);
-// As their sources.
+// The bytes get the marks of their sources.
 void note_copied(const void* to, const void* from, size_t bytes);
 bool is_written(const void* at, size_t bytes);
 void fence_off(const void* at, size_t bytes, bool on);
 
-// ---- accesses of kernels. Null, or how the access breaks the rules.
+// ---- accesses of kernels. The functions return null, or the way in which the access breaks the rules.
 
 inline const char* read_device(const void* at, size_t bytes);
 inline const char* write_device(const void* at, size_t bytes);
 inline const char* change_device_atomically(const void* at, size_t bytes);
-// Where this is, for messages: the byte within its block and the block's bytes.
+// Finds, for messages, the byte within its block, and the block's bytes.
 bool find_on_device(const void* at, size_t* byte, size_t* bytes);
-// Forgets what a launch used where keeping it would take much memory.
+// Forgets the uses of a launch if they would take much memory.
 void end_launch_on_device();
 
 inline bool in_device_range(const void* at) {
@@ -67,10 +66,10 @@ inline size_t device_offset(const void* at) {
   return static_cast<size_t>(static_cast<const std::byte*>(at) - device_range.begin);
 }
 
-// How an access is wrong where these marks do not all allow it; null: they do.
+// Returns the fault of an access that these marks do not all allow, or null.
 const char* fault_of_marks(const Mark* marks, size_t count, bool reads);
 
-// Whether the marks of sizeof(Marks) bytes allow an access. A write is noted there.
+// Returns whether the marks of sizeof(Marks) bytes allow an access. A write is noted there.
 template <bool kReads, class Marks>
 inline bool mark(Mark* at) {
   constexpr Marks kEach = static_cast<Marks>(0x01010101), kNeeded = kEach * (kAllocated | kWritten);

@@ -1,7 +1,7 @@
 // Accesses of kernels to global memory, which are ordinary ones of C++. Kernels are compiled with
 // -fsanitize=thread, with which compilers call a function at each access, and -fsanitize=alignment, with
-// which they call one where an address is not aligned for its type. These are the functions: the emulator is
-// in place of both sanitizers' own libraries.
+// which they call one where an address is not aligned for its type. These are the functions: the emulator
+// replaces both sanitizers' own libraries.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -23,7 +23,7 @@ inline void write(const void* at, size_t bytes) {
   if (const char* fault = write_device(at, bytes)) breach_global(fault, at);
 }
 
-// What compilers describe a misaligned access with.
+// The structure by which compilers describe a misaligned access.
 struct Source {
   const char* file;
   uint32_t line, column;

@@ -14,7 +14,7 @@ struct HostKernel {
   int threads = 0;
   bool cooperates = false;
 };
-// Null: there is none by this name.
+// Returns null if no kernel has this name.
 const HostKernel* find_kernel(const char* name);
 
 }  // namespace sinter::cuda::emulator

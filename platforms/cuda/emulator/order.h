@@ -1,20 +1,20 @@
-// Which accesses of a launch are ordered. Its threads run one after the other; time advances where they meet.
+// The order of a launch's accesses. Its threads run one after the other, and time advances at their barriers.
 #pragma once
 
 #include <cstdint>
 
 namespace sinter::cuda::emulator {
 
-// An access to a byte: when, by which thread, and whether it stands for those of several. 0: none.
+// An access to a byte: its time, its thread, and whether it stands for those of several. 0: none.
 using Stamp = uint64_t;
 
-// What used a byte last.
+// The last uses of a byte.
 struct Uses {
   Stamp written = 0, read = 0;
 };
 
-// How an access meets another one that nothing orders. Null: it does not.
-using Meeting = const char*;
+// The conflict of an access with another one that nothing orders, or null.
+using Conflict = const char*;
 inline constexpr char kReadBehindWrite[] = "is read without a barrier behind another thread's write",
                       kWrittenBehindWrite[] = "is written without a barrier behind another thread's write",
                       kWrittenBehindRead[] = "is written without a barrier behind another thread's read";
@@ -31,34 +31,34 @@ class Order {
   void meet() { barrier_ = advance(); }
   void meet_warp(int warp) { warps_[warp] = advance(); }
 
-  // Of the thread that runs. An atomic access meets only others.
-  Meeting read(Uses& uses) const {
+  // These are accesses of the thread that runs. An atomic access conflicts only with others.
+  Conflict read(Uses& uses) const {
     if (uses.written >= launch_ && unordered(uses.written)) return kReadBehindWrite;
     if (uses.read != mine_) uses.read = joined(uses.read);
     return nullptr;
   }
-  Meeting write(Uses& uses) const {
+  Conflict write(Uses& uses) const {
     if (uses.written >= launch_ && unordered(uses.written)) return kWrittenBehindWrite;
     if (uses.read >= launch_ && unordered(uses.read)) return kWrittenBehindRead;
-    // What meets an earlier read meets this write as well.
+    // An access that conflicts with an earlier read conflicts with this write as well.
     uses = {mine_, 0};
     return nullptr;
   }
-  Meeting change_atomically(Uses& uses) const {
+  Conflict change_atomically(Uses& uses) const {
     const bool in_launch = uses.written >= launch_;
     if (in_launch && (uses.written & kAtomic) == 0 && unordered(uses.written)) return kWrittenBehindWrite;
     if (uses.read >= launch_ && unordered(uses.read)) return kWrittenBehindRead;
-    // Behind this thread's own plain write, that one counts for the others.
+    // If this thread has made a plain write before, that one counts for other threads.
     if (!in_launch || uses.written < barrier_ || (uses.written & kAtomic) != 0)
       uses.written = joined(uses.written) | kAtomic;
     return nullptr;
   }
   bool used_in_block(Stamp use) const { return use >= block_; }
-  // Whether later accesses meet both alike.
+  // Returns whether later accesses conflict with both alike.
   bool same(const Uses& a, const Uses& b) const { return same(a.written, b.written) && same(a.read, b.read); }
 
  private:
-  // From the lowest bit on: whether it is atomic, its scope, its thread, its time.
+  // The fields from the lowest bit on: whether it is atomic, its scope, its thread, its time.
   static constexpr Stamp kAtomic = 1;
   enum Scope : Stamp { kThread = 0, kOneWarp = 1, kOneBlock = 2, kGrid = 3 };
   static constexpr int kScopeShift = 1, kThreadShift = 3, kTimeShift = 13;
@@ -70,7 +70,7 @@ class Order {
   static Stamp scope_of(Stamp s) { return s >> kScopeShift & 3; }
   bool same_warp(Stamp s) const { return ((s ^ mine_) & kWarpBits) == 0; }
 
-  // Of an access in this launch: whether nothing orders it and one that this thread makes now.
+  // Returns, for an access in this launch, whether nothing orders it and an access of this thread now.
   bool unordered(Stamp s) const {
     const Stamp scope = scope_of(s);
     if (s < block_ || scope == kGrid) return true;
@@ -79,7 +79,7 @@ class Order {
     if (s < warps_[(mine_ & kWarpBits) >> kWarpShift]) return false;
     return scope == kOneWarp || ((s ^ mine_) >> kThreadShift & 1023) != 0;
   }
-  // This access, and those before that nothing orders.
+  // Returns this access, together with earlier ones that nothing orders.
   Stamp joined(Stamp before) const {
     if (before < launch_ || !unordered(before)) return mine_;
     const Stamp scope = before < block_ || scope_of(before) == kGrid          ? kGrid
@@ -88,13 +88,13 @@ class Order {
     return mine_ | scope << kScopeShift;
   }
 
-  // Times as the stamps of their first accesses. Before all launches, the host's.
+  // Times are the stamps of their first accesses. The host's time is before all launches.
   Stamp now_ = Stamp{1} << kTimeShift;
   Stamp launch_ = 0, block_ = 0, barrier_ = 0, mine_ = 0;
   Stamp warps_[32] = {};
 };
 
-// Of the launch that runs: launches take turns.
+// The order of the launch that runs: launches take turns.
 extern Order order;
 
 }  // namespace sinter::cuda::emulator

@@ -49,14 +49,14 @@ struct Copy {
   int to = 0, bytes = 0, batch = 0;
   const void* source = nullptr;
 };
-constexpr int kMostCopies = 64;  // of a thread at a time
+constexpr int kMostCopies = 64;  // for each thread at a time
 
 struct Fiber {
   Position position;
   fibers::fcontext_t context = nullptr;
   State state = State::kReady;
-  int exchange = 0;  // which of the two buffers the next exchange uses
-  int batch = 0;     // of copies, not yet committed
+  int exchange = 0;  // the one of two buffers that the next exchange uses
+  int batch = 0;     // copies that are not yet committed
   int copy_count = 0;
   Copy copies[kMostCopies];
 };
@@ -114,7 +114,7 @@ class Running {
   const void* arguments_ = nullptr;
   fibers::fcontext_t scheduler_ = nullptr;
   int current_ = 0;
-  uint32_t rounds_ = 0;  // of all warps, from barrier to barrier
+  uint32_t rounds_ = 0;  // rounds of all warps, from barrier to barrier
   bool failed_ = false;
   char text_[320] = {};
 #ifdef SINTER_ASAN
@@ -123,12 +123,12 @@ class Running {
 #endif
 };
 
-// What all launches use. Never destroyed.
+// Returns the state of all launches, which is never destroyed.
 Running& made() {
   static Running& all = *new Running();
   return all;
 }
-// That of the launch that runs.
+// The state of the launch that runs.
 Running* current = nullptr;
 Running& running() { return *current; }
 
@@ -140,7 +140,7 @@ void Running::note(const char* text) {
                 p.block[1], p.block[2]);
 }
 
-// On the fiber that runs: a thread, or all threads of a block in turn where they are apart.
+// Runs on a fiber: a thread, or all threads of a block in turn if they do not cooperate.
 void Running::enter(fibers::transfer_t from) {
   Running& r = *static_cast<Running*>(from.data);
 #ifdef SINTER_ASAN
@@ -155,7 +155,7 @@ void Running::enter(fibers::transfer_t from) {
   r.wait(State::kDone);
 }
 
-// Of the running fiber: goes back to the scheduler.
+// Goes back from the running fiber to the scheduler.
 void Running::wait(State state) {
   fiber().state = state;
 #ifdef SINTER_ASAN
@@ -195,7 +195,7 @@ int Running::in_state(State state, int first, int end) const {
   return count;
 }
 
-// Until all threads of the warp are at a barrier or done; false: some are and some are not.
+// Runs until all threads of the warp are at a barrier or done; false if some are and some are not.
 bool Running::run_warp(int warp) {
   const int first = warp * kWarpThreads, end = std::min(first + kWarpThreads, grid_.threads);
   for (;;) {
@@ -222,7 +222,7 @@ void Running::run_block_together() {
   for (int t = 0; t < grid_.threads; ++t) start_fiber(t);
   const int warps = (grid_.threads + kWarpThreads - 1) / kWarpThreads;
   for (;;) {
-    // The last warp first every other time, so that a result that depends on the order is found.
+    // The last warp runs first every other time, so that a result that depends on the order is found.
     for (int i = 0; i < warps && !failed_; ++i) run_warp(rounds_ % 2 == 0 ? i : warps - 1 - i);
     ++rounds_;
     const int at_barrier = in_state(State::kAtBarrier, 0, grid_.threads);

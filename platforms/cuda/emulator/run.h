@@ -10,17 +10,17 @@ struct Grid {
   uint32_t blocks[3] = {1, 1, 1};
   int threads = 32;
   size_t shared_bytes = 0;
-  bool cooperates = false;  // its threads meet at barriers or exchange values
+  bool cooperates = false;  // its threads use barriers or exchange values
 };
 
-// Returns null, or the first breach of the language's rules (grid/grid.h), which ends the launch: the text
+// Returns null, or the first breach of the language's rules (grid/grid.h), which ends the launch. The text
 // lives until the next call. Launches of several threads take turns.
 const char* run_grid(const Grid& grid, void (*kernel)(const void* arguments), const void* arguments);
 
-// Takes the memory that this needs: run_grid then allocates nothing.
+// Takes the memory in advance, so that run_grid allocates nothing.
 void be_ready();
 
-// Ends the launch that runs: it breaks a rule. The second one: in an access to global memory.
+// Ends the launch that runs, because it breaks a rule. The second one is for an access to global memory.
 [[noreturn]] void breach(const char* text);
 [[noreturn]] void breach_global(const char* fault, const void* at);
 

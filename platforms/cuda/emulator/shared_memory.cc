@@ -34,7 +34,7 @@ std::byte* SharedMemory::write(int at, size_t bytes, size_t alignment, const cha
   if (*fault != nullptr) return nullptr;
   const auto first = static_cast<size_t>(at);
   *fault = uses_.each(first, first + bytes, [](Uses& uses) {
-    // Other blocks have shared memory of their own.
+    // Other blocks have their own shared memory.
     if (!order.used_in_block(uses.written)) uses = {};
     return order.write(uses);
   });

@@ -1,4 +1,4 @@
-// A block's shared memory in the emulator, and what used each byte of it.
+// A block's shared memory in the emulator, and the last uses of each byte of it.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ class SharedMemory {
   static constexpr size_t kMost = size_t{64} << 10;
 
   SharedMemory();
-  // For a block with this much, at most kMost, of which nothing is written.
+  // Begins a block with this much memory, at most kMost, of which nothing is written.
   void begin(size_t bytes);
   size_t bytes() const { return bytes_; }
-  // Where the byte is; null: the access breaks the rules, and *fault states how.
+  // Returns the byte's address, or null if the access breaks the rules, and *fault states how.
   std::byte* read(int at, size_t bytes, size_t alignment, const char** fault);
   std::byte* write(int at, size_t bytes, size_t alignment, const char** fault);
 
@@ -26,7 +26,7 @@ class SharedMemory {
   std::vector<std::byte> data_;
   std::vector<Uses> words_, of_bytes_;
   std::vector<uint8_t> split_;
-  ByteUses uses_;  // of these vectors
+  ByteUses uses_;  // the uses of these vectors
   size_t bytes_ = 0;
 };
 

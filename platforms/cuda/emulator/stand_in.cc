@@ -15,7 +15,6 @@
 #include "platforms/cuda/emulator/run.h"
 #include "platforms/cuda/emulator/stream.h"
 
-// The driver's opaque types.
 struct CUfunc_st {
   const sinter::cuda::emulator::HostKernel* kernel = nullptr;
   int shared_bytes = 48 << 10;  // that a launch may have
@@ -29,11 +28,11 @@ struct CUctx_st {};
 namespace sinter::cuda {
 namespace {
 
-// All state of the stand-in. Never destroyed: sessions may live until the program ends.
+// The state of the stand-in, which is never destroyed, because sessions may live until the program ends.
 struct State {
   std::mutex mutex;
   std::map<void*, size_t> staging;
-  std::vector<std::unique_ptr<CUmod_st>> modules;  // as long as the program runs
+  std::vector<std::unique_ptr<CUmod_st>> modules;  // they live as long as the program
   CUctx_st context;
   std::atomic<const char*> failing{nullptr};
   DriverResult failing_with = kDriverSuccess;
@@ -44,7 +43,7 @@ State& state() {
 }
 thread_local int current_contexts = 0;
 
-// The result with which a test makes this call fail (fail_next); kDriverSuccess: it does not.
+// Returns the result with which a test makes this call fail (fail_next), or kDriverSuccess.
 DriverResult asked_to_fail(const char* entry) {
   const char* name = state().failing.load();
   if (name == nullptr || std::strcmp(name, entry) != 0) return kDriverSuccess;
@@ -298,7 +297,7 @@ DriverResult launch_graph(GraphExecHandle exec, StreamHandle stream) {
 DriverResult destroy_graph_exec(GraphExecHandle exec) { return delete exec, kDriverSuccess; }
 DriverResult destroy_graph(GraphHandle graph) { return delete graph, kDriverSuccess; }
 
-// A launch begins when the one before it has ended, which it may do with every attribute.
+// A launch begins when the one before it has ended, as every attribute permits.
 DriverResult launch(const LaunchConfig* config, FunctionHandle function, void** arguments, void** extra) {
   SINTER_IN_CONTEXT(launch);
   const emulator::HostKernel& kernel = *function->kernel;

@@ -62,8 +62,8 @@ DriverResult do_job(const Job& job) {
   return kInvalidValue;
 }
 
-// The first jobs of a stream. One of them may wait for jobs of another stream, which wait for earlier ones of
-// this.
+// Does the first jobs of a stream. One of them may wait for jobs of another stream, which wait for earlier
+// ones here.
 DriverResult do_jobs(StreamHandle stream, size_t count) {
   DriverResult first = kDriverSuccess;
   for (size_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// What used each byte of a memory last. A word of 4 bytes has one entry while it is used as a whole, which
+// The last uses of each byte of a memory. A word of 4 bytes has one entry while it is used as a whole, which
 // most accesses do: an entry is four times as long as the word.
 #pragma once
 
@@ -13,25 +13,25 @@ namespace sinter::cuda::emulator {
 struct ByteUses {
   static constexpr size_t kWord = 4;
 
-  Uses* words = nullptr;     // [bytes / 4], of words that are not split
-  Uses* bytes = nullptr;     // [bytes], of the bytes of words that are
+  Uses* words = nullptr;     // [bytes / 4], for words that are not split
+  Uses* bytes = nullptr;     // [bytes], for the bytes of words that are
   uint8_t* split = nullptr;  // [bytes / 4], 0 or 1
 
-  // Calls `access`, a function of Uses& that returns a Meeting, for each entry of the bytes from `at` to
+  // Calls `access`, a function of Uses& that returns a Conflict, for each entry of the bytes from `at` to
   // `end`, up to the first one that is not null, which it returns.
   template <class Access>
-  Meeting each(size_t at, size_t end, Access access) const {
+  Conflict each(size_t at, size_t end, Access access) const {
     while (at < end) {
       const size_t word = at / kWord, next = (word + 1) * kWord;
       const bool whole = at % kWord == 0 && next <= end;
       if (split[word] == 0 && whole) {
-        if (Meeting m = access(words[word])) return m;
+        if (Conflict m = access(words[word])) return m;
         at = next;
         continue;
       }
       if (split[word] == 0) part(word);
       for (const size_t stop = std::min(next, end); at < stop; ++at)
-        if (Meeting m = access(bytes[at])) return m;
+        if (Conflict m = access(bytes[at])) return m;
       if (whole) join(word);
     }
     return nullptr;

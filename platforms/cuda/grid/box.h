@@ -1,4 +1,4 @@
-// Boxes of elements that kernels go through by one number: the element's, in order (row-major).
+// Boxes of elements that kernels go through by one number, which is the element's in row-major order.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@ struct Box {
   Divider dims[kBoxRank];
 };
 
-// Bytes from an element to the next one along each axis of a box.
+// The bytes from an element to the next one along each axis of a box.
 struct Steps {
   int64_t of[kBoxRank] = {};
 };
 
-// Bytes from the first element of a box to element n.
+// Returns the bytes from the first element of a box to element n.
 SINTER_BOTH int64_t offset_of(const Box& box, const Steps& steps, uint32_t n) {
   int64_t offset = 0;
   for (int i = box.rank - 1; i > 0; --i) {
@@ -33,7 +33,7 @@ SINTER_BOTH int64_t offset_of(const Box& box, const Steps& steps, uint32_t n) {
   return box.rank > 0 ? offset + n * steps.of[0] : 0;
 }
 
-// The same for several operands in one go.
+// Computes the same for several operands in one go.
 template <int N>
 SINTER_BOTH void offsets_of(const Box& box, const Steps (&steps)[N], uint32_t n, int64_t (&offsets)[N]) {
   for (int k = 0; k < N; ++k) offsets[k] = 0;

@@ -1,4 +1,4 @@
-// grid.h for the device: CUDA's own built-ins by our names.
+// grid.h for the device: CUDA's own built-ins by the names of this language.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -22,8 +22,8 @@ namespace sinter::cuda {
 inline constexpr int kWarp = 32;
 inline constexpr uint32_t kAllLanes = 0xffffffffu;
 
-// First in every kernel. A launch may begin while the one before it ends (Queue): its blocks then wait here
-// until all results of that one are in memory. Only after that may the next launch's blocks come.
+// Every kernel calls it first. A launch may begin while the one before it ends (Queue): its blocks then wait
+// here until all results of that one are in memory. Only after that may the next launch's blocks begin.
 SINTER_DEVICE void wait_for_launch_before() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -31,7 +31,7 @@ SINTER_DEVICE void wait_for_launch_before() {
 #endif
 }
 
-// ---- where this thread is
+// ---- the place of this thread
 
 SINTER_DEVICE int thread_index() { return static_cast<int>(threadIdx.x); }
 SINTER_DEVICE int block_threads() { return static_cast<int>(blockDim.x); }
@@ -41,7 +41,7 @@ SINTER_DEVICE uint32_t block_x() { return blockIdx.x; }
 SINTER_DEVICE uint32_t block_y() { return blockIdx.y; }
 SINTER_DEVICE uint32_t block_z() { return blockIdx.z; }
 SINTER_DEVICE uint32_t blocks_x() { return gridDim.x; }
-// The number of this thread among all of a grid along x, and how many there are.
+// Return the number of this thread among all of a grid along x, and the count of these.
 SINTER_DEVICE int64_t global_thread() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 SINTER_DEVICE int64_t global_threads() { return int64_t{gridDim.x} * blockDim.x; }
 
@@ -53,7 +53,7 @@ struct Shared {
   T* data;
   SINTER_DEVICE T& operator[](int i) const { return data[i]; }
   SINTER_DEVICE Shared operator+(int i) const { return {data + i}; }
-  // `V` (a struct of several T) at element i, which is a multiple of sizeof(V).
+  // Reads `V` (a struct of several T) at element i, which is a multiple of sizeof(V).
   template <class V>
   SINTER_DEVICE V load(int i) const {
     return *reinterpret_cast<const V*>(data + i);
@@ -63,7 +63,7 @@ struct Shared {
     *reinterpret_cast<V*>(data + i) = v;
   }
 };
-// `count` elements, `offset` bytes behind the beginning (a multiple of 16).
+// Returns `count` elements, `offset` bytes behind the beginning (a multiple of 16).
 template <class T>
 SINTER_DEVICE Shared<T> shared_memory(int offset, int) {
   extern __shared__ __align__(128) unsigned char sinter_shared[];
@@ -77,7 +77,7 @@ SINTER_DEVICE void warp_barrier() { __syncwarp(); }
 
 // ---- copies of 16 bytes from global to shared memory, which go on while the thread does
 
-// Element `i` of `to` is a multiple of 16 bytes. `bytes`: 16, or fewer, and the rest is zeros.
+// Copies to element `i` of `to`, a multiple of 16 bytes. `bytes` is 16, or fewer, and the rest is zeros.
 template <class T>
 SINTER_DEVICE void copy_async(const Shared<T>& to, int i, const void* from, int bytes = 16) {
 #if __CUDA_ARCH__ >= 800
@@ -94,8 +94,8 @@ SINTER_DEVICE void copy_async(const Shared<T>& to, int i, const void* from, int 
   *reinterpret_cast<uint4*>(to.data + i) = v;
 #endif
 }
-// Ends a batch of copies; waits until at most `N` batches are under way. A barrier still has to follow before
-// other threads read what this one copied.
+// The one ends a batch of copies, the other waits until at most `N` batches are under way. A barrier still
+// has to follow before other threads read what this one copied.
 SINTER_DEVICE void commit_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -130,9 +130,9 @@ SINTER_DEVICE uint32_t ballot(bool v) { return __ballot_sync(kAllLanes, v); }
 
 // ---- integers
 
-// c + the sum of the products of four signed bytes.
+// Returns c + the sum of the products of four signed bytes.
 SINTER_DEVICE int32_t dot4(int32_t a, int32_t b, int32_t c) { return __dp4a(a, b, c); }
-// Byte i of the result is byte (selector >> 4 i & 7) of the eight of a (0 to 3) and b (4 to 7).
+// Returns bytes of the eight of a (0 to 3) and b (4 to 7): byte i is byte (selector >> 4 i & 7).
 SINTER_DEVICE uint32_t select_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   return __byte_perm(a, b, selector);
 }

@@ -8,7 +8,7 @@
 
 namespace sinter::cuda {
 
-// n / divisor and n % divisor for n below 2^31 and a divisor from 1 to 2^31 - 1.
+// Computes n / divisor and n % divisor for n below 2^31 and a divisor from 1 to 2^31 - 1.
 // Source: Granlund and Montgomery, Division by Invariant Integers using Multiplication (1994).
 struct Divider {
   uint32_t divisor = 1, multiplier = 0, shift = 0;

@@ -31,8 +31,8 @@ SINTER_DEVICE void for_width(int width, F&& f) {
   }
 }
 
-// Of wide elements the address can be a multiple of less: dense values begin anywhere (slices, joins, views
-// of them). They then go byte by byte.
+// Wide elements can have an address that is a multiple of less, because dense values begin anywhere (slices,
+// joins, views of them). They are then moved byte by byte.
 template <class T>
 SINTER_DEVICE T load(const std::byte* at) {
   if constexpr (alignof(T) > 1)
@@ -53,17 +53,17 @@ SINTER_DEVICE void store(std::byte* at, const T& v) {
   *reinterpret_cast<T*>(at) = v;
 }
 
-// Whether both addresses are multiples of `width`, a power of two.
+// Returns whether both addresses are multiples of `width`, a power of two.
 SINTER_DEVICE bool aligned(const void* a, const void* b, int width) {
   return ((reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b)) &
           static_cast<uintptr_t>(width - 1)) == 0;
 }
 
-// An index of 4 or 8 bytes.
+// Reads an index of 4 or 8 bytes.
 SINTER_DEVICE int64_t load_index(const std::byte* at, int width) {
   return width == 4 ? load<int32_t>(at) : load<int64_t>(at);
 }
-// The same into an axis of `dim` elements, where a negative one counts from the end. False: out of range.
+// Reads an index into an axis of `dim` elements; a negative one counts from the end. False if out of range.
 SINTER_DEVICE bool read_index(const std::byte* at, int width, int64_t dim, int64_t* index) {
   const int64_t given = load_index(at, width);
   *index = given < 0 ? given + dim : given;

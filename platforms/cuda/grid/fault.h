@@ -1,8 +1,8 @@
 // Errors that only a run can find, such as an index that is out of range.
 //
 // A session has one FaultKey in device memory, with all bits set. A kernel that finds a fault lowers the key
-// to the fault's own (report_fault.h); so the first step that fails is reported, and of its elements the
-// first one, whatever the order in which threads run. What a kernel computes then stays within its operands.
+// to the fault's own (report_fault.h), so that the first step that fails is reported, with the first of its
+// elements, whatever the order of threads. A kernel that fails writes only within its operands.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ using FaultKey = unsigned long long;
 inline constexpr FaultKey kNoFault = ~0ull;
 inline constexpr int kFaultCodeBits = 8, kFaultPositionBits = 36;
 
-// Where kernels report to: an argument of those that can fail.
+// The place to which kernels report: an argument of those that can fail.
 struct FaultPlace {
   FaultKey* key = nullptr;
   uint32_t step = 0;

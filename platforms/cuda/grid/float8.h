@@ -1,4 +1,4 @@
-// Floating-point numbers of 8 bits in kernels: what their bits are as float, which holds each of them.
+// Floating-point numbers of 8 bits in kernels, and their values as float, which holds each of them.
 //
 // Shifted to the place of float's exponent and mantissa, exponent and mantissa of a narrow format are its
 // number times a power of two, subnormal numbers included.
@@ -27,7 +27,7 @@ struct Float8E8M0 {  // an exponent
 
 namespace float8 {
 inline constexpr uint32_t kNan = 0x7fc00000u;
-// 2^n of a normal float.
+// Returns 2^n of a normal float.
 SINTER_DEVICE float power(int n) { return float_of(static_cast<uint32_t>(n + 127) << 23); }
 SINTER_DEVICE float magnitude(uint32_t bits, int mantissa, int bias) {
   return float_of((bits & 127) << (23 - mantissa)) * power(127 - bias);
@@ -50,7 +50,7 @@ SINTER_DEVICE float widen(Float8E5M2FNUZ v) {
   if (v.bits == 128) return float_of(float8::kNan);
   return float8::with_sign(float8::magnitude(v.bits, 2, 16), v.bits);
 }
-// The upper half of a float16.
+// These bits are the upper half of a float16.
 SINTER_DEVICE float widen(Float8E5M2 v) {
   return widen(Float16{static_cast<uint16_t>(static_cast<uint32_t>(v.bits) << 8)});
 }

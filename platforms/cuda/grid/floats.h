@@ -1,5 +1,5 @@
-// Floating-point numbers of 16 bits in kernels, and mathematics. Element types are the runtime's storage:
-// float, double, and Float16 and BFloat16, whose arithmetic is float's.
+// Floating-point numbers of 16 bits in kernels, and mathematics. Element types are those that the runtime
+// stores: float, double, and Float16 and BFloat16, whose arithmetic is float's.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ SINTER_DEVICE float widen(Float16 v) { return __half2float(__ushort_as_half(v.bi
 SINTER_DEVICE float widen(BFloat16 v) { return __uint_as_float(static_cast<uint32_t>(v.bits) << 16); }
 SINTER_DEVICE void narrow(float v, Float16* to) { to->bits = __half_as_ushort(__float2half_rn(v)); }
 SINTER_DEVICE void narrow(float v, BFloat16* to) { to->bits = __bfloat16_as_ushort(__float2bfloat16_rn(v)); }
-// Two numbers in a word, the first in its low half.
+// Writes two numbers to a word, the first to its low half.
 SINTER_DEVICE void narrow_both(float low, float high, uint32_t* to, Float16) {
   const __half2 v = __floats2half2_rn(low, high);
   *to = *reinterpret_cast<const uint32_t*>(&v);
@@ -107,7 +107,7 @@ SINTER_MATH_2(copysign, copysignf)
 SINTER_MATH_2(fmax, fmaxf)
 #undef SINTER_MATH_1
 #undef SINTER_MATH_2
-// 2^x within 2^-22 of it; 0 below 2^-126. For results that are rounded to 16 bits.
+// Returns 2^x within 2^-22 of it, and 0 below 2^-126, for results that are rounded to 16 bits.
 #ifdef __CUDACC__
 SINTER_DEVICE float m_exp2_short(float x) {
   float y;

@@ -13,9 +13,9 @@
 // threads of a block cooperate. Blocks have one dimension of threads, grids three of blocks. All shared
 // memory is dynamic: the launch states its bytes. Functions that kernels call are SINTER_DEVICE.
 //
-// What follows is available in both: where the thread is (thread_index, block_index, ...), shared memory,
-// barriers, exchanges within a warp, products of matrices by a warp, conversions of 16-bit floats,
-// mathematics. Everything a warp does together (exchanges, products) must be reached by all 32 threads of it.
+// Both have the place of the thread (thread_index, block_index, ...), shared memory, barriers, exchanges
+// within a warp, products of matrices by a warp, conversions of 16-bit floats, mathematics. Operations of a
+// whole warp (exchanges, products) must be reached by all 32 threads of it.
 //
 // Rules. Float arithmetic is not contracted (-fmad=false): a fused multiply-add is written as fma(a, b, c).
 // Sums have a fixed order: no atomic operation on floats. No thread may leave a cooperating kernel before its

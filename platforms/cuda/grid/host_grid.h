@@ -1,7 +1,7 @@
-// grid.h for the host: what the emulator (platforms/cuda/emulator) provides to a kernel that it runs.
+// grid.h for the host: the functions that the emulator (platforms/cuda/emulator) has for a kernel.
 //
-// Accesses to shared memory are checked: they stay within what the launch stated, read only what was written,
-// and meet no access of another thread that no barrier separates from them. Those to global memory are
+// Accesses to shared memory are checked: they stay within the bytes of the launch, read only written bytes,
+// and a barrier separates them from other threads' accesses to the same bytes. Those to global memory are
 // ordinary ones, which the compiler reports to the emulator (emulator/global_accesses.cc).
 #pragma once
 
@@ -22,7 +22,7 @@ namespace sinter::cuda {
 
 inline constexpr int kWarp = 32;
 
-// ---- where this thread is
+// ---- the place of this thread
 
 inline int thread_index() { return emulator::here->thread; }
 inline int block_threads() { return emulator::here->threads; }
@@ -37,7 +37,7 @@ inline int64_t global_threads() { return int64_t{blocks_x()} * block_threads(); 
 
 // ---- shared memory
 
-// An element of shared memory: what reads and writes it is checked.
+// An element of shared memory, whose reads and writes are checked.
 template <class T>
 class SharedElement {
  public:
@@ -57,12 +57,12 @@ class SharedElement {
   const SharedElement& operator+=(T v) const { return *this = static_cast<T>(*this) + v; }  // NOLINT
 
  private:
-  int at_;  // byte
+  int at_;  // in bytes
 };
 
 template <class T>
 struct Shared {
-  int at;  // byte
+  int at;  // in bytes
   SharedElement<T> operator[](int i) const { return SharedElement<T>(at + i * static_cast<int>(sizeof(T))); }
   Shared operator+(int i) const { return {at + i * static_cast<int>(sizeof(T))}; }
   template <class V>
@@ -89,7 +89,7 @@ inline Shared<T> shared_memory(int offset, int count) {
 inline void barrier() { emulator::barrier(); }
 inline void warp_barrier() { emulator::warp_barrier(); }
 
-// ---- copies of 16 bytes from global to shared memory: done by the wait, so that a missing one is found
+// ---- copies of 16 bytes from global to shared memory: the wait does them, so that a missing one is found
 
 template <class T>
 inline void copy_async(const Shared<T>& to, int i, const void* from, int bytes = 16) {
@@ -147,7 +147,7 @@ inline uint32_t ballot(bool v) {
 inline int32_t dot4(int32_t a, int32_t b, int32_t c) {
   int64_t sum = c;
   for (int i = 0; i < 4; ++i) sum += static_cast<int8_t>(a >> (8 * i)) * static_cast<int8_t>(b >> (8 * i));
-  return static_cast<int32_t>(sum);  // wraps, as the device does
+  return static_cast<int32_t>(sum);  // wraps, like the device
 }
 inline uint32_t select_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   const uint64_t both = uint64_t{b} << 32 | a;
@@ -160,7 +160,7 @@ inline uint32_t select_bytes(uint32_t a, uint32_t b, uint32_t selector) {
 // ---- atomic operations on global memory: one thread runs at a time
 
 namespace host {
-// Puts f(what is there) in its place, and returns what was there.
+// Replaces the number at the address by f of it, and returns the old one.
 template <class T, class F>
 inline T change(T* at, F f) {
   T old;

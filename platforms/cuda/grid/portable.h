@@ -1,10 +1,10 @@
-// The qualifiers of functions that the host, the device, or both call, and how loops are compiled.
+// The qualifiers of functions that the host, the device, or both call, and of loops.
 #pragma once
 
 #ifdef __CUDACC__
 #define SINTER_DEVICE __device__ __forceinline__
 #define SINTER_BOTH __host__ __device__ __forceinline__
-// A large function that kernels call, where SINTER_DEVICE copies its code to every use.
+// A large function that kernels call; SINTER_DEVICE would copy its code to every use.
 #define SINTER_CALLED __device__ __noinline__
 // Before a loop over arrays that have to stay in registers.
 #define SINTER_UNROLL _Pragma("unroll")

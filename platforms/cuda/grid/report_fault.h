@@ -1,4 +1,4 @@
-// How a kernel reports a fault.
+// The report of a fault by a kernel.
 #pragma once
 
 #include "platforms/cuda/grid/fault.h"
@@ -6,7 +6,7 @@
 
 namespace sinter::cuda {
 
-// `position`: of the element, in order.
+// `position` is the number of the element, in order.
 SINTER_DEVICE void report_fault(const FaultPlace& place, FaultCode code, int64_t position) {
   const FaultKey key = (FaultKey{place.step} << (kFaultCodeBits + kFaultPositionBits)) |
                        (static_cast<FaultKey>(position) << kFaultCodeBits) | static_cast<FaultKey>(code);

@@ -1,4 +1,4 @@
-// How kernels store elements of 16-bit floats.
+// The storing of elements of 16-bit floats.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 // where w is the number of elements of a word; a[2], a[3] the same K / 2 columns further. Of B (column-major)
 // b[0] is column g, from row w * t on, b[1] K / 2 rows further.
 //
-// load_matrices reads four matrices of 8 rows of 16 bytes from shared memory: lane l gives the place of row l
-// % 8 of matrix l / 8, and r[i] is word t of row g of matrix i. load_transposed, for elements of 16 bits:
+// load_matrices reads four matrices of 8 rows of 16 bytes from shared memory: lane l states the place of row
+// l % 8 of matrix l / 8, and r[i] is word t of row g of matrix i. load_transposed, for elements of 16 bits:
 // elements 2t and 2t + 1 of column g.
 //
 // Source: PTX ISA, mma.sync (m16n8k16 of 16-bit floats, m16n8k32 of bytes), ldmatrix.
@@ -19,7 +19,7 @@ namespace sinter::cuda {
 
 #ifdef __CUDACC__
 
-// d += a * b, K = 16, float16 with float sums.
+// Computes d += a * b, K = 16, float16 with float sums.
 SINTER_DEVICE void multiply_float16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(
@@ -38,13 +38,13 @@ SINTER_DEVICE void multiply_float16(float (&d)[4], const uint32_t (&a)[4], const
 
 #if __CUDA_ARCH__ < 800
 namespace device {
-// The sum of products of the words' two bfloat16.
+// Returns d + the sum of products of the words' two bfloat16.
 SINTER_DEVICE float add_bfloat16_products(uint32_t a, uint32_t b, float d) {
   d = fmaf(__uint_as_float(a << 16), __uint_as_float(b << 16), d);
   return fmaf(__uint_as_float(a & 0xffff0000u), __uint_as_float(b & 0xffff0000u), d);
 }
-// multiply_bfloat16 below. Called, as a kernel of many products would be large; a template, as most have
-// none.
+// The part of multiply_bfloat16 below that is called, because a kernel of many products would be large. It is
+// a template, because most kernels have none.
 template <class Sum>
 SINTER_CALLED Sum multiply_bfloat16_words(Sum d, uint4 a, uint2 b) {
   const int g = static_cast<int>(threadIdx.x & 31) / 4, t = static_cast<int>(threadIdx.x & 3);
@@ -64,7 +64,7 @@ SINTER_CALLED Sum multiply_bfloat16_words(Sum d, uint4 a, uint2 b) {
 }  // namespace device
 #endif
 
-// d += a * b, K = 16, bfloat16 with float sums. Devices before 8.0 do not have the instruction and
+// Computes d += a * b, K = 16, bfloat16 with float sums. Devices before 8.0 do not have the instruction and
 // use float arithmetic.
 SINTER_DEVICE void multiply_bfloat16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
@@ -80,7 +80,7 @@ SINTER_DEVICE void multiply_bfloat16(float (&d)[4], const uint32_t (&a)[4], cons
 #endif
 }
 
-// d += a * b, K = 32, signed bytes with int32 sums.
+// Computes d += a * b, K = 32, signed bytes with int32 sums.
 SINTER_DEVICE void multiply_int8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(
@@ -96,7 +96,7 @@ SINTER_DEVICE void multiply_int8(int32_t (&d)[4], const uint32_t (&a)[4], const 
 #endif
 }
 
-// Element `i` of `from` is a multiple of 16 bytes.
+// Element `i` of `from` is at a multiple of 16 bytes.
 template <class T>
 SINTER_DEVICE void load_matrices(uint32_t (&r)[4], const Shared<T>& from, int i) {
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(from.data + i));
@@ -139,8 +139,8 @@ inline void load_transposed(uint32_t (&r)[4], const Shared<T>& from, int i) {
 
 namespace host {
 
-// A warp's fragments, gathered from its lanes; Add(word of A, word of B, sum) adds the products of their
-// elements.
+// Multiplies a warp's fragments, gathered from its lanes; Add(word of A, word of B, sum) adds the products of
+// their elements.
 template <class Sum, class Add>
 inline void multiply(Sum (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Add add) {
   uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
@@ -191,7 +191,7 @@ SINTER_DEVICE T fold_warp(T v, F combine) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) v = combine(v, shuffle_xor(v, mask));
   return v;
 }
-// Of a block's threads. `room`: one element a warp; two barriers, so it is free for the next fold.
+// Folds a block's threads. `room` has an element for each warp, and is free for the next fold.
 template <class T, class F>
 SINTER_DEVICE T fold_block(T v, const Shared<T>& room, F combine) {
   v = fold_warp(v, combine);

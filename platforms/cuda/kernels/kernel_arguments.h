@@ -1,4 +1,4 @@
-// The argument of each kernel, by its number. Includes the header of every unit.
+// The argument of each kernel, by its number. The file includes the header of every unit.
 #pragma once
 
 #include "platforms/cuda/kernels/attention/attention.h"

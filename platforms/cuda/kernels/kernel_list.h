@@ -29,7 +29,7 @@ inline constexpr int kUnitCount = 0
 #undef SINTER_CUDA_UNIT
     ;
 
-// Threads of a block.
+// Returns the threads of a block.
 constexpr int threads_of(Kernel kernel) {
   constexpr int kThreads[] = {
 #define SINTER_CUDA_KERNEL(name, unit, Arguments, threads, cooperation) threads,

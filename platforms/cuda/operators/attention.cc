@@ -10,20 +10,20 @@ namespace {
 // More queries of a head are computed in tiles.
 constexpr int64_t kMostSingleQueries = 16;
 
-// Of few queries, keys are cut into parts until a launch has this many blocks, but no shorter than one pass
+// For few queries, keys are cut into parts until a launch has this many blocks, but no shorter than one pass
 // of a block's warps. It depends on nothing but the call, as the workspace does.
 constexpr int64_t kEnoughBlocks = 256;
 
 uint32_t pieces(int64_t n, int64_t of) { return static_cast<uint32_t>((n + of - 1) / of); }
 
-// The parts into which keys can be cut.
+// Returns the most parts into which keys can be cut.
 int64_t most_splits(const AttentionArguments& a) {
   int64_t keys = a.keys;
   if (a.window > 0) keys = std::min<int64_t>(keys, int64_t{a.window} + a.queries_of_head);
   return std::max<int64_t>(pieces(keys, kAttentionPass), 1);
 }
 
-// Of one query, or of several that have the same keys.
+// The kernels for one query, or for several that have the same keys.
 struct RowKernels {
   DType queries, keys;  // keys and values
   Kernel one, several;
@@ -88,7 +88,7 @@ Status launch_rows(Lowering& l, AttentionArguments& a, const RowKernels& kernels
       {.blocks = {blocks_for(results, threads_of(Kernel::k_attention_sums))}}, a);
 }
 
-// Keys (operand 1) or values (2) in the type of the queries.
+// Widens keys (operand 1) or values (2) to the type of the queries.
 Status widen_rows(Lowering& l, const AttentionArguments& a, size_t i, const float* scales,
                   const std::byte** rows) {
   const TensorView& from = l.in(i);

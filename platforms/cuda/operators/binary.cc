@@ -55,7 +55,7 @@ Status lower_Mod(Lowering& l) {
 Status lower_Min(Lowering& l) { return add_binary(l, FloatFunction::kMin, IntegerFunction::kMin); }
 Status lower_Max(Lowering& l) { return add_binary(l, FloatFunction::kMax, IntegerFunction::kMax); }
 
-// In float if both are; in integers if both are; else in double, of which integers are saturated.
+// Computes in float if both are; in integers if both are; else in double, from which integers are saturated.
 Status lower_Pow(Lowering& l) {
   const DType base = l.in(0).dtype, exponent = l.in(1).dtype;
   if (!is_integer(base) || !is_integer(exponent)) {

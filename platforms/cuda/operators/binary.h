@@ -5,7 +5,7 @@
 
 namespace sinter::cuda {
 
-// The result is clamped to lower .. upper if it has floats.
+// The result is clamped to lower .. upper if its elements are floats.
 Status add_binary(Lowering& l, FloatFunction of_floats, IntegerFunction of_integers,
                   double lower = -kInfinity, double upper = kInfinity);
 

@@ -5,9 +5,9 @@ namespace sinter::cuda {
 namespace {
 
 constexpr bool is_narrow_float(DType t) { return is_float8(t) || t == DType::kFloat4E2M1; }
-// What programs read and write: all but types of 8 bits and fewer, integers of 8 excepted.
+// Returns whether programs read and write the type, which they do for types above 8 bits and integers of 8.
 constexpr bool is_plain(DType t) { return !is_narrow_float(t) && !is_sub_byte(t); }
-// All its numbers are exact in float.
+// Returns whether all numbers of the type are exact in float.
 constexpr bool is_within_float(DType t) {
   return computes_in_float(t) || t == DType::kBool || (t >= DType::kInt8 && t <= DType::kUint16);
 }

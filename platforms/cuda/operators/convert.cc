@@ -3,7 +3,7 @@
 namespace sinter::cuda {
 namespace {
 
-// Of types of less than a byte: elements from one to the next of a dense value.
+// Returns, for types of less than a byte, the elements from one to the next of a dense value.
 Steps steps_in(const TensorView& view, const Box& box) {
   if (!is_sub_byte(view.dtype)) return steps_of(view, box);
   TensorView positions = view;
@@ -39,7 +39,7 @@ QuantizeCall quantize_call(const OpCall& call, int64_t axis, int64_t block_size)
   return {axis, blocked ? block_size : 1, blocked, !blocked && call.in(1).size() == 1};
 }
 
-// Parameters have x's rank, where they are blocked, or one axis, which stands at x's.
+// Parameters have x's rank if they are blocked, or one axis, which corresponds to x's.
 Status add_quantization(Lowering& l, Conversion conversion, const QuantizeCall& q, bool wide,
                         bool saturates) {
   ConvertArguments a;

@@ -5,7 +5,7 @@
 
 namespace sinter::cuda {
 
-// Between any two types.
+// Adds a cast between any two types.
 Status add_cast(Lowering& l);
 // The parameters of Quantize and Dequantize.
 struct QuantizeCall {
@@ -13,7 +13,7 @@ struct QuantizeCall {
   bool blocked = false, single = false;  // a scale for each block; one for all
 };
 QuantizeCall quantize_call(const OpCall& call, int64_t axis, int64_t block_size);
-// Of any types.
+// Adds the conversion of any types.
 Status add_quantization(Lowering& l, Conversion conversion, const QuantizeCall& q, bool wide, bool saturates);
 
 }  // namespace sinter::cuda

@@ -15,7 +15,7 @@ constexpr int kMostLaunches = 2000;
 
 struct DftPlan {
   int64_t in = 0, n = 0;  // elements along the axis, length of the transform
-  int64_t m = 1;          // of the radix-2 transforms: n, or the first power of two from 2 n - 1 on
+  int64_t m = 1;  // the length of the radix-2 transforms: n, or the first power of two from 2 n - 1 on
   int log_m = 0;
   bool real_output = false;
   bool has_chirp() const { return m != n; }
@@ -38,7 +38,7 @@ Complex unit(int64_t numerator, int64_t denominator) {  // exp(-2 pi i numerator
   return {std::cos(angle), -std::sin(angle)};
 }
 
-// Of m points in place, forward.
+// Transforms m points in place, forward.
 void transform(Complex* v, int64_t m, const Complex* twiddles) {
   for (int64_t i = 1, j = 0; i < m; ++i) {
     int64_t bit = m / 2;
@@ -57,7 +57,7 @@ void transform(Complex* v, int64_t m, const Complex* twiddles) {
     }
 }
 
-// Twiddles, chirp, filter: DftArguments.
+// Writes twiddles, chirp and filter, as DftArguments has them.
 void fill_tables(const OpCall& call, std::span<std::byte> to) {
   const DftPlan p = plan_of(call);
   auto* twiddles = reinterpret_cast<Complex*>(to.data());
@@ -75,7 +75,7 @@ void fill_tables(const OpCall& call, std::span<std::byte> to) {
   transform(filter, p.m, twiddles);
 }
 
-// Of the points in global memory.
+// Adds the stages for the points in global memory.
 Status add_stages(Lowering& l, DftArguments& a) {
   const int64_t points = int64_t{a.lines} * a.m;
   SINTER_RETURN_IF_ERROR(l.launch<Kernel::k_dft_first_stages>(

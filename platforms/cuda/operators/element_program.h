@@ -31,8 +31,8 @@ struct ElementTraits<int64_t> {
   static constexpr Kernel kKernel = Kernel::k_elements_integer;
 };
 
-// Axes that all operands pass as one become one, axes of one element go, and groups are counted. `dims`: of
-// the box, the innermost first, as the operands' steps are.
+// Merges axes that all operands pass as one, removes axes of one element, and counts groups. `dims` are those
+// of the box, the innermost first, like the operands' steps.
 template <class T>
 void settle_box(ElementArguments<T>* a, const int64_t* dims, int rank);
 
@@ -46,13 +46,13 @@ class ElementProgram {
  public:
   using Function = typename ElementTraits<T>::Function;
 
-  // Of the elements of `dims`, to which all operands are broadcast.
+  // A program of the elements of `dims`, to which all operands are broadcast.
   ElementProgram(Lowering& l, std::span<const int64_t> dims) : l_(l) { status_ = box_of(dims, &box_); }
 
-  // The number of an operand. `as`: the type that its bits are taken for, of the same width.
+  // Returns the number of an operand. `as` is the type of its bits, of the same width.
   uint8_t operand(const TensorView& view) { return operand(view, view.dtype); }
   uint8_t operand(const TensorView& view, DType as);
-  // The same of any memory: an element for all.
+  // Returns the number of an operand in any memory: one element for all.
   uint8_t operand(std::byte* one, DType dtype);
 
   void load(uint8_t operand) { add(kElementLoad, {operand}); }
@@ -61,12 +61,12 @@ class ElementProgram {
   void store(const TensorView& view) { store(operand(view)); }
   // Rounds or wraps the value, as a store and a load would.
   void round_to(DType dtype) { store(operand(nullptr, dtype)); }
-  // Of the value and up to two operands.
+  // Adds a function of the value and up to two operands.
   void function(Function f, std::initializer_list<uint8_t> operands = {},
                 std::initializer_list<T> with = {}) {
     add(static_cast<uint8_t>(f), operands, with);
   }
-  // What follows computes in integers of `dtype`.
+  // The functions after it compute in integers of `dtype`.
   void of_integers(DType dtype) {
     bits_ = static_cast<uint8_t>(bit_width(dtype));
     is_unsigned_ = !is_signed_integer(dtype);
@@ -89,7 +89,7 @@ using FloatProgram = ElementProgram<float>;
 using DoubleProgram = ElementProgram<double>;
 using IntegerProgram = ElementProgram<int64_t>;
 
-// Types whose numbers compute in float.
+// Returns whether numbers of the type compute in float.
 constexpr bool computes_in_float(DType t) {
   return t == DType::kFloat32 || t == DType::kFloat16 || t == DType::kBFloat16;
 }

@@ -6,7 +6,7 @@
 namespace sinter::cuda {
 namespace {
 
-// Weights that are floats, of x's type or narrower.
+// Launches products with weights that are floats, of x's type or narrower.
 Status launch_floats(Lowering& l, const Experts& experts) {
   const TensorView &x = l.call().in(0), &w = l.call().in(2);
   const int64_t rows = x.dims[0], depth = x.dims[1], columns = w.dims[1];

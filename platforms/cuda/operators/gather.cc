@@ -10,7 +10,7 @@ Status check_operands(Lowering& l) {
   return check_movable(l.out(0));
 }
 
-// Merges axes, and widens elements where all that they are moved between is dense.
+// Merges axes, and widens elements where all operands of the move are dense.
 Status launch_gather(Lowering& l, GatherArguments* a) {
   const TensorView &x = l.in(0), &indices = l.in(1);
   if (a->box.size == 0) return ok_status();
@@ -20,7 +20,7 @@ Status launch_gather(Lowering& l, GatherArguments* a) {
   a->fault = l.fault();
   Steps* const all[] = {&a->steps[0], &a->steps[1], &a->steps[2]};
   merge_axes(&a->box, all);
-  // An axis that indices choose from is then a number of whole rows.
+  // An axis that indices choose from consists of whole rows then.
   if (a->box.rank > 0 && a->steps[2].of[a->box.rank - 1] == 0 && x.dense() && l.out(0).dense())
     a->width = widen_elements(&a->box, std::span(all, 2), a->width);
   return l.launch<Kernel::k_gather>({.blocks = {blocks_for(a->box.size, threads_of(Kernel::k_gather))}}, *a);

@@ -38,7 +38,7 @@ FloatKind kind_of(DType t) {
   }
 }
 
-// Replaces x by what it is rounded to.
+// Replaces x by its rounded form.
 Status round_rows(Lowering& l, int64_t block, LowBitArguments* a) {
   LowBitRoundArguments r;
   r.x = a->x, r.kind = a->kind, r.rows = a->rows, r.depth = a->depth;
@@ -53,7 +53,7 @@ Status round_rows(Lowering& l, int64_t block, LowBitArguments* a) {
       {.blocks = {blocks_for(scales * 32, threads_of(Kernel::k_low_bit_round))}}, r);
 }
 
-// A product in tiles, of rows that have the same weights.
+// Launches a product in tiles, of rows that have the same weights.
 Status launch_tiles(Lowering& l, int64_t block, LowBitArguments& a) {
   const int64_t column_tiles = (int64_t{a.columns} + kLowBitTile - 1) / kLowBitTile,
                 row_tiles = (int64_t{a.rows} + kLowBitTile - 1) / kLowBitTile;
@@ -98,7 +98,7 @@ Status launch_low_bit(Lowering& l, LowBitArguments& a) {
   if (rounds) SINTER_RETURN_IF_ERROR(round_rows(l, block, &a));
 
   // Kernels read a segment of weights at once, which has one scale, from rows that begin at multiples of 16
-  // bytes, or in planes; only constants can be made so.
+  // bytes, or in planes; only constants can be packed so.
   const bool one = rows == 1 || a.experts.of_row != nullptr || l.call().op == Op::kExpertFullyConnected;
   const int segment = low_bit_segment(a.format.bits);
   const bool plain = a.kind != FloatKind::kDouble && depth > 0 && (block == depth || block % segment == 0) &&

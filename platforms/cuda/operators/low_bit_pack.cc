@@ -6,7 +6,7 @@
 namespace sinter::cuda {
 namespace {
 
-// Number k of a row in planes (kernels/low_bit/low_bit.h), which is zeros so far.
+// Writes number k of a row in planes (kernels/low_bit/low_bit.h), which is zeros so far.
 void put_number(std::byte* row, int bits, int64_t k, uint32_t number) {
   const int64_t segment = k / 32 * bits;
   const auto i = static_cast<int>(k % 32);

@@ -11,14 +11,14 @@ namespace {
 // Shorter axes would leave most lanes of a tile idle.
 constexpr uint32_t kShortestOfTile = 8;
 
-// The axis, other than the last, along which elements of `width` bytes are neighbours; -1: none.
+// Returns the axis, other than the last, along which elements of `width` bytes are neighbours; -1: none.
 int dense_axis(const Box& box, const Steps& steps, int width) {
   for (int i = box.rank - 2; i >= 0; --i)
     if (steps.of[i] == width) return i;
   return -1;
 }
 
-// False: the move does not gain by tiles.
+// Returns false if the move does not gain by tiles.
 bool tile_move(const MoveArguments& m, TransposeArguments* t) {
   const int b = m.box.rank - 1;
   if (b < 1 || m.width > 8 || m.steps[0].of[b] != m.width || m.steps[1].of[b] == m.width) return false;
@@ -94,7 +94,7 @@ Status add_move(Lowering& l, const TensorView& from, const TensorView& to) {
 
 namespace {
 
-// The bytes of dense values, whatever their types are.
+// Moves the bytes of dense values, whatever their types are.
 Status add_move_of_bytes(Lowering& l, const TensorView& from, const TensorView& to) {
   MoveArguments a;
   const int64_t bytes[] = {from.dense_bytes()};

@@ -46,7 +46,7 @@ Status lower_Nms(Lowering& l) {
   SINTER_RETURN_IF_ERROR(
       l.fill(reinterpret_cast<std::byte*>(a.counts), (size_t{a.lines} + 1) * sizeof(uint32_t), 0));
   SINTER_RETURN_IF_ERROR(l.launch<Kernel::k_nms_keep>({.blocks = {blocks_for(a.lines, 1)}}, a));
-  // One more than there are lines: what is before the end.
+  // There is one count more than lines: the number before the end.
   AddCountsArguments c;
   c.counts = a.counts, c.chunks = a.lines + 1;
   if (l.has_output(1)) c.total = l.out(1).as<int64_t>();

@@ -24,7 +24,7 @@ Status lower_rows(Lowering& l, int64_t axis, double epsilon, bool centre) {
   a.scale = l.in(1).data;
   a.scale_steps = steps_of(l.in(1), a.box);
   if (l.has_input(2)) a.bias = l.in(2).data, a.bias_steps = steps_of(l.in(2), a.box);
-  // Along a row, each is one number, or dense, and the next row has the same.
+  // Along a row, each parameter is one number, or dense, and the next row has the same.
   bool same = true;
   for (int i = 0; i < axis; ++i) same = same && a.scale_steps.of[i] == 0 && a.bias_steps.of[i] == 0;
   Steps* const both[] = {&a.scale_steps, &a.bias_steps};
@@ -72,7 +72,7 @@ Status lower_GroupNorm(Lowering& l) {
   SINTER_RETURN_UNLESS(a.samples <= 65535, unsupported("there are more than 65535 samples"));
   const size_t spread_bytes = x.dtype == DType::kFloat64 ? 16 : 8;
 
-  // Of a channel's pixels, a block takes some, so that there are enough blocks.
+  // A block takes some of a channel's pixels, so that there are enough blocks.
   constexpr int64_t kEach = 8, kBlocks = 256, kMostSplits = 64;
   a.teams = choose_teams(a.channels, a.pixels, kEach, true);
   const uint32_t across = blocks_of(a.channels, a.teams.count);

@@ -20,7 +20,7 @@ void set_pattern(PadKind kind, PadAxis* axis) {
 }
 
 // An axis without pads becomes part of the one before it where that one's steps span it; pads are then
-// multiples. An axis that repeats what is inside cannot be padded for that.
+// multiples. An axis that repeats its elements cannot be merged if it is padded.
 void merge_padded_axes(PadArguments* a) {
   int rank = 0;
   for (int i = 0; i < a->box.rank; ++i) {
@@ -44,7 +44,7 @@ void merge_padded_axes(PadArguments* a) {
   a->box.rank = rank;
 }
 
-// Where the last axis and its pads consist of wider elements.
+// Widens elements if the last axis and its pads consist of wider ones.
 void widen_padded(PadArguments* a) {
   if (a->box.rank == 0) return;
   const int last = a->box.rank - 1;
@@ -52,7 +52,7 @@ void widen_padded(PadArguments* a) {
   if (a->kind != PadKind::kConstant && padded(*a, last)) return;
   PadArguments wide = *a;
   Steps* const both[] = {&wide.steps[0], &wide.steps[1]};
-  // What all three of these are multiples of.
+  // All three of these are multiples of it.
   const int width = a->width, begin = axis.begin, dim = axis.dim;
   wide.box.dims[last] = Divider(int64_t{a->box.dims[last].divisor | static_cast<uint32_t>(begin | dim)});
   const int widened = widen_elements(&wide.box, both, width);
@@ -64,7 +64,7 @@ void widen_padded(PadArguments* a) {
   a->steps[0] = wide.steps[0], a->steps[1] = wide.steps[1];
 }
 
-// box, axes (begin, dim), kind and fill are set.
+// The fields box, axes (begin, dim), kind and fill are set.
 Status launch_pad(Lowering& l, PadArguments* a) {
   const TensorView &x = l.in(0), &y = l.out(0);
   a->to = y.data, a->from = x.data;
@@ -106,8 +106,8 @@ Status lower_Tile(Lowering& l) {
   PadArguments a;
   SINTER_RETURN_IF_ERROR(box_of(y.shape(), &a.box));
   if (a.box.size == 0) return ok_status();
-  // One move, where every axis is two: that of the repetitions, along which the operand stays where it is,
-  // and its own.
+  // Tile is one move, in which every axis becomes two: that of the repetitions, along which the operand does
+  // not advance, and its own.
   MoveArguments m;
   m.to = y.data, m.from = x.data, m.width = static_cast<int32_t>(byte_width(y.dtype));
   m.box.size = a.box.size;

@@ -8,10 +8,10 @@
 namespace sinter::cuda {
 namespace {
 
-// All but the attributes of averages. An absent result 0 has the dims of `y`.
+// Sets everything but the attributes of averages. An absent result 0 has the dims of `y`.
 template <class A>
 Status make_pool(Lowering& l, const TensorView& y, PoolArguments* p) {
-  constexpr int64_t kMost = int64_t{1} << 30;  // of numbers of a window, so that sums of two are an int32
+  constexpr int64_t kMost = int64_t{1} << 30;  // of a window, so that sums of two are an int32
   const TensorView& x = l.in(0);
   SINTER_RETURN_UNLESS(is_number(x.dtype), unsupported("elements of this type are not pooled"));
   p->type = x.dtype;
@@ -40,7 +40,7 @@ Status make_pool(Lowering& l, const TensorView& y, PoolArguments* p) {
     int64_t in = 1, out = 1;
     if (own >= 0)
       w = window_axis(l.attrs<A>(), nullptr, axes, own), in = x.dims[1 + own], out = y.dims[1 + own];
-    // An axis with nothing in it is one of padding only.
+    // An axis without elements is padding only.
     if (in == 0) w.pad += 1, in = 1;
     SINTER_RETURN_UNLESS(checked_mul(taps, w.kernel, &taps) && taps < kMost && w.extent() < kMost &&
                              w.pad < kMost && w.end_pad < kMost && in + w.end_pad + w.pad < kMost &&
@@ -54,19 +54,19 @@ Status make_pool(Lowering& l, const TensorView& y, PoolArguments* p) {
   return ok_status();
 }
 
-// Whether the axis has one element, of which there is one window.
+// Returns whether the axis has one element, of which there is one window.
 bool is_single(const PoolArguments& p, int axis) {
   return p.in[axis].divisor == 1 && p.out[axis].divisor == 1 && p.kernel[axis] == 1 && p.pad[axis] == 0 &&
          p.end_pad[axis] == 0;
 }
 
-// Windows that are as wide as the image are longer ones of an image of one row: `to` of `from` is dropped.
+// Makes windows as wide as the image longer windows of an image of one row: `from` takes in `to`.
 void join_axes(PoolArguments* p, int to, int from) {
   const int64_t width = p->in[from].divisor;
   const bool whole = p->kernel[from] == width && p->pad[from] == 0 && p->end_pad[from] == 0 &&
                      p->out[from].divisor == 1 && p->dilation[from].divisor == 1 &&
                      p->dilation[to].divisor == 1;
-  int64_t longest = 0;  // what is counted along the axis
+  int64_t longest = 0;  // the largest number along the axis
   if (!whole || !checked_mul(int64_t{p->in[to].divisor} + p->pad[to] + p->end_pad[to], width, &longest) ||
       longest > INT32_MAX / 2)
     return;

@@ -18,7 +18,7 @@ Status set_part(ProductPart* part, int64_t rows, int64_t depth) {
   return set_size(depth, &part->depth);
 }
 
-// Operands of a layer or a convolution with weights and bias, and the type.
+// Sets the operands of a layer or a convolution with weights and bias, and the type.
 Status set_operands(Lowering& l, ProductArguments* a, double min, double max) {
   SINTER_RETURN_IF_ERROR(element_of(l.call().in(0).dtype, &a->element));
   SINTER_RETURN_IF_ERROR(check_dense_weights(l.call()));
@@ -34,7 +34,7 @@ Status set_operands(Lowering& l, ProductArguments* a, double min, double max) {
   return ok_status();
 }
 
-// The groups of a convolution are products of their own.
+// The groups of a convolution are separate products.
 Status set_groups(ProductArguments* a, const WindowGeometry& g) {
   const int64_t group[] = {g.group};
   SINTER_RETURN_IF_ERROR(box_of(group, &a->products));
@@ -149,7 +149,7 @@ Status lower_MatMul(Lowering& l) {
   merge_axes(&a.products, both);
   for (Steps* steps : both)
     for (int64_t& step : steps->of) step /= width;
-  // Matrices that follow each other and meet the same one are one.
+  // Matrices that follow each other and have the same other operand are one.
   if (!across_x && a.products.rank == 1 && a.b_steps.of[0] == 0 && a.a_steps.of[0] == rows * depth) {
     rows *= a.products.size;
     a.products = Box{}, a.a_steps = Steps{};

@@ -11,14 +11,14 @@ namespace {
 // (docs/devices.md#nvidia-gpus), and twice as many did not take less.
 constexpr int64_t kEnoughBlocks = 128;
 
-// Groups of so few columns are not computed in tiles, which would be empty for the most part.
+// The columns of a group that is not computed in tiles, which would be empty for the most part.
 constexpr uint32_t kMostColumnsOfGroup = 4;
 
 struct TileShape {
   uint32_t rows, columns;
 };
 constexpr TileShape kLarge = {128, 128}, kSmall = {64, 64}, kNarrow = {128, 32};
-constexpr TileShape kNarrowest = {256, 16};  // of float32 alone
+constexpr TileShape kNarrowest = {256, 16};  // for float32 alone
 
 int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
@@ -39,7 +39,7 @@ void set_integer_bounds(ProductArguments* a, double min, double max) {
   a->low_int = static_cast<int64_t>(low), a->high_int = static_cast<int64_t>(high);
 }
 
-// Of each shape, for a type of a and for b's.
+// The kernels of each shape, for a type of a and for b's.
 struct TileKernels {
   Kernel large{}, small{}, narrow{}, narrowest{};
 };
@@ -76,7 +76,7 @@ TileShape choose_tile(Element element, int64_t rows, int64_t columns, int64_t pr
   const int64_t rest = columns % kSmall.columns;
   if (columns < 2 * kSmall.columns && rest != 0 && rest <= kNarrow.columns) return kNarrow;
   const int64_t large = pieces(rows, kLarge.rows) * pieces(columns, kLarge.columns) * products;
-  // Not where a half of their columns would be empty.
+  // Large tiles are not used if half of their columns would be empty.
   const bool full = columns % kLarge.columns == 0 || columns % kLarge.columns > kSmall.columns;
   return large >= kEnoughBlocks && full ? kLarge : kSmall;
 }

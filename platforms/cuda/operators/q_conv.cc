@@ -35,7 +35,7 @@ PackedFilters filters_of(const WindowGeometry& g, const TransposedPhase* phase) 
   return f;
 }
 
-// What is computed, in order: each with the filters that it reads.
+// Calls f for each product in order, with the filters that it reads.
 template <class A, class F>
 Status for_products(const WindowGeometry& g, F&& f) {
   if constexpr (!kTransposedWindow<A>) {
@@ -49,7 +49,7 @@ Status for_products(const WindowGeometry& g, F&& f) {
   }
 }
 
-// The geometry; a layer is a convolution of images of one pixel.
+// Returns the geometry; a layer is a convolution of images of one pixel.
 template <class A>
 WindowGeometry geometry_of(const OpCall& call) {
   if constexpr (A::kOp == Op::kQFullyConnected) {
@@ -78,7 +78,7 @@ void pack_filters(const OpCall& call, std::span<std::byte> to) {
   });
 }
 
-// Of each product and output channel, in 64 bits.
+// Calls f with the sums of each product and output channel, in 64 bits.
 template <class A, class F>
 void for_terms(const OpCall& call, F&& f) {
   const bool wide = call.in(0).dtype == DType::kInt16;
@@ -148,7 +148,7 @@ Status lower_product(Lowering& l) {
   a.result = integer_result(attrs, y_type);
   set_columns(l, &a);
 
-  // Weights: as they are, packed when the session is created, or in each run.
+  // Weights are read as they are, packed when the session is created, or packed in each run.
   const bool constant = l.is_constant(1);
   const bool as_they_are = !kTransposedWindow<A> && g.taps() * g.group_in() % 16 == 0;
   std::byte* weights = nullptr;

@@ -4,8 +4,9 @@
 namespace sinter::cuda {
 namespace {
 
-// The elements of y, and where they are in each view, which has y's dims or is broadcast to them.
-Status fours_of(std::span<const TensorView* const> views, std::span<FoursSteps* const> steps, Fours* all) {
+// Describes the elements of y and their places in each view, which has y's dims or is broadcast to them.
+Status vector_box_of(std::span<const TensorView* const> views, std::span<VectorSteps* const> steps,
+                     VectorBox* all) {
   Box box;
   SINTER_RETURN_IF_ERROR(box_of(views[0]->shape(), &box));
   Steps* items[3] = {};
@@ -28,11 +29,11 @@ Status fours_of(std::span<const TensorView* const> views, std::span<FoursSteps* 
   all->box = box;
   return ok_status();
 }
-Status fours_of(const TensorView& y, const TensorView& x, FoursSteps* y_steps, FoursSteps* x_steps,
-                Fours* all) {
+Status vector_box_of(const TensorView& y, const TensorView& x, VectorSteps* y_steps, VectorSteps* x_steps,
+                     VectorBox* all) {
   const TensorView* const views[] = {&y, &x};
-  FoursSteps* const steps[] = {y_steps, x_steps};
-  return fours_of(views, steps, all);
+  VectorSteps* const steps[] = {y_steps, x_steps};
+  return vector_box_of(views, steps, all);
 }
 
 template <Kernel kernel, class A>
@@ -46,8 +47,8 @@ template <class A>
 Status set_pair(Lowering& l, const A& attrs, QPairArguments* a) {
   const TensorView &x = l.in(0), &other = l.in(1), &y = l.out(0);
   const TensorView* const views[] = {&y, &x, &other};
-  FoursSteps* const steps[] = {&a->y_steps, &a->a_steps, &a->b_steps};
-  SINTER_RETURN_IF_ERROR(fours_of(views, steps, &a->all));
+  VectorSteps* const steps[] = {&a->y_steps, &a->a_steps, &a->b_steps};
+  SINTER_RETURN_IF_ERROR(vector_box_of(views, steps, &a->all));
   a->y = y.data, a->a = x.data, a->b = other.data;
   a->width = static_cast<int32_t>(byte_width(x.dtype));
   a->result = integer_result(attrs, y.dtype);
@@ -95,7 +96,7 @@ Status lower_QRequantize(Lowering& l) {
   const auto& attrs = l.attrs<QRequantizeAttrs>();
   const TensorView &x = l.in(0), &y = l.out(0);
   QRequantizeArguments a;
-  SINTER_RETURN_IF_ERROR(fours_of(y, x, &a.y_steps, &a.x_steps, &a.all));
+  SINTER_RETURN_IF_ERROR(vector_box_of(y, x, &a.y_steps, &a.x_steps, &a.all));
   a.y = y.data, a.x = x.data;
   a.x_width = static_cast<int32_t>(byte_width(x.dtype)), a.x_zero = static_cast<int32_t>(attrs.x_zero);
   a.multiplier = static_cast<float>(attrs.multiplier);
@@ -106,7 +107,7 @@ Status lower_QRequantize(Lowering& l) {
 Status lower_Lut(Lowering& l) {
   const TensorView &x = l.in(0), &table = l.in(1), &y = l.out(0);
   LutArguments a;
-  SINTER_RETURN_IF_ERROR(fours_of(y, x, &a.y_steps, &a.x_steps, &a.all));
+  SINTER_RETURN_IF_ERROR(vector_box_of(y, x, &a.y_steps, &a.x_steps, &a.all));
   a.y = y.data, a.x = x.data, a.table = table.data, a.table_step = table.strides[0];
   a.is_signed = x.dtype == DType::kInt8, a.width = static_cast<int32_t>(byte_width(table.dtype));
   return launch_items<Kernel::k_lut>(l, a, 256 * static_cast<uint32_t>(a.width));
@@ -116,7 +117,7 @@ Status lower_QTable(Lowering& l) {
   const auto& attrs = l.attrs<QTableAttrs>();
   const TensorView &x = l.in(0), &table = l.in(1), &y = l.out(0);
   QTableArguments a;
-  SINTER_RETURN_IF_ERROR(fours_of(y, x, &a.y_steps, &a.x_steps, &a.all));
+  SINTER_RETURN_IF_ERROR(vector_box_of(y, x, &a.y_steps, &a.x_steps, &a.all));
   a.y = y.data, a.x = x.data, a.table = table.data, a.table_step = table.strides[0];
   while (int64_t{1} << a.k < table.dims[0] - 1) ++a.k;
   a.low = static_cast<int32_t>(attrs.q_min), a.high = static_cast<int32_t>(attrs.q_max);

@@ -1,4 +1,4 @@
-// QMatMul, and what integer products have in common.
+// QMatMul, and the common parts of integer products.
 #include "platforms/cuda/operators/q_products.h"
 
 #include "platforms/cuda/operators/window_rows.h"
@@ -23,7 +23,7 @@ void set_columns(Lowering& l, QProductArguments* a) {
 
 namespace {
 
-// Of results that a block computes.
+// A tile of results, which a block computes.
 struct Tile {
   Kernel kernel;
   int64_t rows, columns;
@@ -34,7 +34,7 @@ struct Tile {
 
 Status launch_products(Lowering& l, QProductArguments& a, DType x, DType w, bool dense) {
   const bool wide = x == DType::kInt16, both_wide = w == DType::kInt16;
-  // Sums of products of bytes are int32: of two of them each, where both operands are wide.
+  // Sums of products of bytes are int32; if both operands are wide, each is of two products.
   SINTER_RETURN_UNLESS(!wide || a.depth < (both_wide ? 1u << 16 : 1u << 17),
                        unsupported("a sum of int16 has too many terms"));
   SINTER_RETURN_UNLESS(a.products.size <= 65535, unsupported("more than 65535 products"));
@@ -45,7 +45,7 @@ Status launch_products(Lowering& l, QProductArguments& a, DType x, DType w, bool
     return l.launch_one_of(a.rows == 1 ? Kernel::k_q_row : Kernel::k_q_four_rows,
                            {.blocks = {blocks, 1, a.products.size}}, a);
   }
-  // Tiles of few rows where those of many would leave multiprocessors idle.
+  // Tiles of few rows are used if those of many would leave multiprocessors idle.
   const auto tiles = [&](int64_t rows, int64_t columns) {
     return (a.rows + rows - 1) / rows * ((a.columns + columns - 1) / columns);
   };
@@ -75,8 +75,8 @@ struct Matrices {
   Steps steps;        // from one to the next within the box of products
 };
 
-// `across`: its last axis is not the depth. `rows` of `depth` elements each. A copy is made unless the
-// operand can be read where it is.
+// With `across`, its last axis is not the depth. There are `rows` of `depth` elements each. A copy is made
+// unless the operand can be read in place.
 Status set_matrices(Lowering& l, const TensorView& v, const Box& products, bool across, int64_t rows,
                     int64_t depth, bool read_in_place, Matrices* m) {
   const auto width = static_cast<int64_t>(byte_width(v.dtype));

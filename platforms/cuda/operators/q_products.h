@@ -1,11 +1,11 @@
-// Parts that the integer products have in common.
+// The parts that the integer products have in common.
 #pragma once
 
 #include "platforms/cuda/operators.h"
 
 namespace sinter::cuda {
 
-// The result of an operation whose attributes have y_zero, q_min and q_max.
+// Describes the result of an operation whose attributes have y_zero, q_min and q_max.
 template <class A>
 IntegerResult integer_result(const A& a, DType type) {
   IntegerResult r;
@@ -14,13 +14,13 @@ IntegerResult integer_result(const A& a, DType type) {
   return r;
 }
 
-// The largest of 16, 4 and 1 that divides all numbers.
+// Returns the largest of 16, 4 and 1 that divides all numbers.
 uint32_t unit_of(std::initializer_list<int64_t> numbers);
 
-// Multipliers and the weights' zero points of a convolution or layer: inputs 3 and 4.
+// Sets the multipliers and the weights' zero points of a convolution or layer: inputs 3 and 4.
 void set_columns(Lowering& l, QProductArguments* a);
 
-// Adds the launch of products whose arguments are set but for column_tiles. `dense`: x is dense.
+// Adds the launch of products whose arguments, except column_tiles, are set. `dense`: x is dense.
 Status launch_products(Lowering& l, QProductArguments& a, DType x, DType w, bool dense);
 
 }  // namespace sinter::cuda

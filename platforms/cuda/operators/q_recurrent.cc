@@ -25,7 +25,7 @@ void pack_rows(const OpCall& call, std::span<std::byte> to) {
     std::memcpy(to.data() + i * r.pitch(), call.in(kInput).data + i * r.depth, static_cast<size_t>(r.depth));
 }
 
-// W or R as rows of a multiple of 16 bytes.
+// Packs W or R as rows of a multiple of 16 bytes.
 template <size_t kInput>
 Status bring_rows(Lowering& l, std::byte** data) {
   const Rows r = rows_of(l.call().in(kInput));

@@ -1,5 +1,5 @@
 // Quantize and Dequantize: element-wise programs for integers of 8 and 16 bits, kernels/elements/convert.cu
-// for the rest. DynamicQuantize, QuantizeRows.
+// for the others. Also DynamicQuantize and QuantizeRows.
 #include <algorithm>
 
 #include "platforms/cuda/operators/convert.h"
@@ -26,7 +26,7 @@ class QuantizedBlocks {
   TensorView element(const TensorView& v) const {
     return q_.blocked ? split(v, v.dims[q_.axis] / q_.block, q_.block, q_.block) : v;
   }
-  // A scale or zero point, for an element.
+  // Returns the view of a scale or zero point for each element.
   TensorView parameter(const TensorView& v) const {
     if (q_.blocked) return split(v, v.dims[q_.axis], 1, 0);
     TensorView wide = v;
@@ -50,7 +50,7 @@ class QuantizedBlocks {
   TensorView dims_;
 };
 
-// sat(rne(x / scale) + zero), or (x - zero) * scale.
+// Computes sat(rne(x / scale) + zero), or (x - zero) * scale.
 template <class T>
 Status add_program(Lowering& l, const QuantizeCall& q, FloatFunction function, T lowest, T highest) {
   const QuantizedBlocks blocks(l.out(0), q);
@@ -94,7 +94,7 @@ Status lower_Dequantize(Lowering& l) {
   return add_program<float>(l, q, FloatFunction::kDequantize, 0, 0);
 }
 
-// The range, then scale and zero point, then the elements by them.
+// Adds launches for the range, for scale and zero point, and for the elements.
 Status lower_DynamicQuantize(Lowering& l) {
   const TensorView& x = l.in(0);
   SINTER_RETURN_UNLESS(is_wide_float(x.dtype),

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMostLaunches = 2000;
 
-// Which functions read alpha and beta, and what they default to.
+// The activation functions that read alpha and beta, and the defaults of these.
 struct Parameters {
   bool alpha, beta;
   double alpha_default, beta_default;
@@ -33,7 +33,7 @@ Parameters parameters_of(RnnActivation fn) {
   }
 }
 
-// Alphas and betas are consumed in order by the functions that take one.
+// Functions that take alphas and betas consume them in order.
 template <class A>
 void set_activations(const A& attrs, std::span<const RnnActivation> defaults, RecurrentArguments* a) {
   a->per_direction = static_cast<int32_t>(defaults.size());
@@ -50,7 +50,7 @@ void set_activations(const A& attrs, std::span<const RnnActivation> defaults, Re
   }
 }
 
-// What the three operations have in common; `gates`: rows of W and R for a hidden unit.
+// Sets the operands of all three operations; `gates` is the number of rows of W and R for a hidden unit.
 template <class A>
 Status set_operands(Lowering& l, const A& attrs, int gates, std::span<const RnnActivation> defaults,
                     RecurrentArguments* a) {
@@ -99,10 +99,10 @@ Status add_inflow(Lowering& l, RecurrentArguments& a, bool wide) {
 
 Status add_steps(Lowering& l, RecurrentArguments& a, bool wide) {
   const size_t number = wide ? 8 : 4, sequences = size_t(a.directions) * size_t(a.batch);
-  // Of h, the next h, c or the update gate, and reset times h.
+  // The shared memory holds h, the next h, c or the update gate, and reset times h.
   const size_t shared = 4 * align_up(static_cast<size_t>(a.hidden) * number, 16);
-  // One block reads R from the second level of cache: where R is large, and there are few blocks, a launch a
-  // step costs less.
+  // One block reads R from the second level of cache. If R is large and there are few blocks, a launch for
+  // each step costs less.
   constexpr int64_t kLarge = 512 << 10;
   constexpr size_t kFewSequences = 16;
   const int64_t r_bytes = int64_t{a.rows} * a.hidden * static_cast<int64_t>(byte_width(a.dtype));

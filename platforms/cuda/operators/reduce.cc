@@ -15,13 +15,13 @@ bool is_device_float(DType t) {
 
 int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
 
-// The smallest step of a box whose axes are merged: its last axis' one.
+// Returns the smallest step of a box whose axes are merged, which is that of its last axis.
 int64_t inner_step(const Box& box, const Steps& steps) {
   return box.rank > 0 ? magnitude(steps.of[box.rank - 1]) : INT64_MAX;
 }
 
-// The boxes of x's axes that are listed in `axes` (a bit each) and of the others. y's axes are the latter,
-// and, if `keepdims`, one of size 1 for each of the former.
+// Makes the boxes of x's axes that are listed in `axes` (a bit each) and of the others. y's axes are the
+// latter and, if `keepdims`, one of size 1 for each of the former.
 Status set_boxes(const TensorView& x, const TensorView& y, uint32_t axes, bool keepdims, ReduceArguments* a) {
   int64_t kept[kMaxRank], set[kMaxRank];
   size_t kept_rank = 0, set_rank = 0;
@@ -59,12 +59,12 @@ Status add_fold(Lowering& l, ReduceArguments& a) {
   if (a.kept.size == 0) return ok_status();
   const Kernel kernel = kernel_of(a.dtype);
   constexpr int64_t kEach = 16;        // elements that a thread should fold
-  constexpr int64_t kBlocks = 128;     // that should be there
-  constexpr uint32_t kPartBytes = 16;  // of a fold's state, at most
+  constexpr int64_t kBlocks = 128;     // blocks that there should be
+  constexpr uint32_t kPartBytes = 16;  // bytes of a fold's state, at most
   const bool across = a.kept.size > 1 && inner_step(a.kept, a.x_kept) < inner_step(a.set, a.x_set);
   a.teams = choose_teams(a.kept.size, a.count, kEach, across);
   const auto blocks_of = [&] { return blocks_for(a.kept.size, a.teams.count); };
-  // Few sets of many elements: several blocks fold each, and a second launch their results.
+  // Few sets of many elements are folded by several blocks each, and their results by a second launch.
   const int64_t length = int64_t{a.teams.size} * kEach;
   int64_t parts = (kBlocks + blocks_of() - 1) / blocks_of();
   if (parts > a.count / (4 * length)) parts = a.count / (4 * length);
@@ -86,7 +86,7 @@ uint32_t bits_of_axes(const IntList& axes) {
   return bits;
 }
 
-// The largest or smallest number of an integer type, by its bits.
+// Returns the largest or smallest number of an integer type, by its bits.
 int64_t end_of(DType t, bool largest) {
   if (t == DType::kBool) return largest ? 1 : 0;
   const int bits = bit_width(t);

@@ -18,8 +18,8 @@ bool is_crop(const ResizeAttrs& a) {
 }
 bool sums_in_double(DType t) { return t == DType::kFloat64 || is_integer(t); }
 
-// Where an axis' tables are, from the beginning of the packed form. What resize_taps.h fills in is then made
-// narrower in place: indices of 32 bits, and weights of 32 where sums are.
+// The places of an axis' tables, from the beginning of the packed form. Tables of resize_taps.h are then
+// narrowed in place: indices to 32 bits, and weights to 32 if sums have 32.
 struct TablePlaces {
   size_t index = 0, weight = 0, outside = 0;
 };
@@ -58,14 +58,14 @@ void pack_tables(const OpCall& call, std::span<std::byte> to) {
   }
 }
 
-// Axes that stay and are neighbours become one.
+// The axes of the box: those that stay and are neighbours become one.
 struct Layout {
   ResizeAxis axes[kMaxRank];
   TablePlaces places[kMaxRank];
   size_t table_bytes = 0;
   Box box;
   Steps steps;            // of the operand, in bytes
-  int axis_of[kBoxRank];  // of the box: the operand's, or -1 for one that stays
+  int axis_of[kBoxRank];  // for each axis of the box: the operand's axis, or -1 for one that stays
   int resized = 0;
 };
 
@@ -120,7 +120,7 @@ void repeat_rounded(double v, unsigned char (&bytes)[16]) {
     rounded = static_cast<T>(r);
   repeat(rounded, bytes);
 }
-// 16 bytes of elements that have a value.
+// Fills 16 bytes with elements that have a value.
 Status fill_bytes(DType t, double v, unsigned char (&bytes)[16]) {
   switch (t) {
     case DType::kFloat32:

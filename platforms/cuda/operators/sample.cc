@@ -20,7 +20,7 @@ Status check_image(const TensorView& x, const TensorView& places, const TensorVi
   return ok_status();
 }
 
-// Channels that a thread computes.
+// Returns the channels that a thread computes.
 int group_of(const TensorView& x, const TensorView& places) {
   const bool grouped =
       x.dtype == DType::kFloat32 && places.dtype == DType::kFloat32 && x.dims[x.rank - 1] % kSampleGroup == 0;

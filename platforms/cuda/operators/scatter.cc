@@ -6,7 +6,7 @@
 namespace sinter::cuda {
 namespace {
 
-// What both operations give: link.indices to places, apply.block and all of the updates' places.
+// Launches either operation, which sets link.indices to places, apply.block and the updates' places.
 Status launch_scatter(Lowering& l, int64_t reduction, ScatterLinkArguments* link,
                       ScatterApplyArguments* apply) {
   const TensorView &x = l.in(0), &indices = l.in(1), &updates = l.in(2), &y = l.out(0);
@@ -42,7 +42,7 @@ Status launch_scatter(Lowering& l, int64_t reduction, ScatterLinkArguments* link
   merge_axes(&apply->box, both);
   apply->width = static_cast<int32_t>(byte_width(x.dtype));
   if (!combines && apply->block.divisor > 1 && x.dense() && y.dense() && updates.dense()) {
-    Box block;  // if it consists of wider elements, so does all the rest
+    Box block;  // if it consists of wider elements, the other boxes do as well
     block.rank = 1, block.size = apply->block.divisor, block.dims[0] = apply->block;
     Steps step;
     step.of[0] = apply->width;

@@ -27,8 +27,8 @@ Status lower_Bitwise(Lowering& l) {
   return add_binary(l, FloatFunction::kAdd, function);
 }
 
-// Moves elements: those that compute in float by the kernel of the steps around it, so that it can join their
-// chain.
+// Moves elements. Types that compute in float use the kernel of the steps around it, so that it can join
+// their chain.
 Status lower_Where(Lowering& l) {
   const TensorView &x = l.in(1), &y = l.in(2);
   const DType t = x.dtype;

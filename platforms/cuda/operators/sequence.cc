@@ -75,7 +75,7 @@ Status lower_CacheUpdate(Lowering& l) {
     a.starts = l.in(2).data, a.start_width = static_cast<int32_t>(byte_width(l.in(2).dtype));
     if (attrs.circular == 0) a.fault = l.fault();
   }
-  // In place, most of a launch for every element would have nothing to do.
+  // In place, most blocks of a launch for every element would have nothing to do.
   constexpr uint32_t kMostBlocks = 512;
   const uint32_t blocks = blocks_for(a.size, threads_of(Kernel::k_cache_update));
   return l.launch<Kernel::k_cache_update>({.blocks = {blocks < kMostBlocks ? blocks : kMostBlocks}}, a);

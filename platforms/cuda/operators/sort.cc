@@ -8,7 +8,7 @@
 namespace sinter::cuda {
 namespace {
 
-// Of all lines, with their padding.
+// The most records of all lines, with their padding.
 constexpr int64_t kMostRecords = int64_t{1} << 26;
 
 SortRecords take_records(Lowering& l, int64_t count) {
@@ -28,7 +28,7 @@ Status launch_chunks(Lowering& l, const SortChunksArguments& a) {
 
 int64_t chunks_of(int64_t length, uint32_t chunk) { return (length + chunk - 1) / chunk; }
 
-// Whole lines: sorted chunks are merged.
+// Sorts whole lines: sorted chunks are merged.
 Status sort_lines(Lowering& l, SortChunksArguments a, SortedLines* sorted) {
   const int64_t padded = int64_t{1} << std::bit_width(static_cast<uint64_t>(a.length - 1));
   SINTER_RETURN_UNLESS(padded * a.lines <= kMostRecords, unsupported("too many elements to sort"));
@@ -58,7 +58,7 @@ Status sort_lines(Lowering& l, SortChunksArguments a, SortedLines* sorted) {
 Status add_sort(Lowering& l, const SortChunksArguments& elements, int64_t keep, SortedLines* sorted) {
   SINTER_RETURN_UNLESS(elements.length > 0, error(Code::kInternal, "an empty line is sorted"));
   if (elements.length <= kSortChunk || keep > kSortChunk / 2) return sort_lines(l, elements, sorted);
-  // The first records of every chunk, until they are one chunk.
+  // Keeps the first records of every chunk, until they are one chunk.
   SortChunksArguments a = elements;
   a.keep = static_cast<uint32_t>(keep), a.chunk = kSortChunk;
   for (;;) {

@@ -5,7 +5,7 @@
 
 namespace sinter::cuda {
 
-// Whether lines of the type's elements can be sorted.
+// Returns whether lines of the type's elements can be sorted.
 constexpr bool is_sorted(DType dtype) {
   return is_wide_float(dtype) || is_integer(dtype) || dtype == DType::kBool;
 }
@@ -14,8 +14,8 @@ struct SortedLines {
   SortRecords records;
   uint32_t pitch = 0;  // records from a line to the next
 };
-// Adds launches that sort lines of elements, at least their first `keep` records. `elements`: x, type,
-// descending, inner, length and lines, and what filters them.
+// Adds launches that sort lines of elements, at least their first `keep` records. `elements` has x, type,
+// descending, inner, length and lines, and the fields that filter them.
 Status add_sort(Lowering& l, const SortChunksArguments& elements, int64_t keep, SortedLines* sorted);
 
 }  // namespace sinter::cuda

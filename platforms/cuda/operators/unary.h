@@ -5,9 +5,9 @@
 
 namespace sinter::cuda {
 
-// Of input 0, whose type computes in float or double.
+// Adds a function of input 0, whose type computes in float or double.
 Status add_unary(Lowering& l, FloatFunction function, std::initializer_list<double> with = {});
-// Of input 0, of integers or bool.
+// Adds a function of input 0, of integers or bool.
 Status add_unary(Lowering& l, IntegerFunction function, std::initializer_list<int64_t> with = {});
 
 }  // namespace sinter::cuda

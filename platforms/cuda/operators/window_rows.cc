@@ -7,7 +7,7 @@ constexpr int64_t kMost = int64_t{1} << 29;  // of a position, so that sums of t
 
 bool fits(int64_t n) { return n < kMost && n > -kMost; }
 
-// One axis: windows begin at p * stride - pad for p < out, and read every dilation-th element after that.
+// Sets one axis: windows begin at p * stride - pad for p < out, and read every dilation-th element.
 Status set_axis(WindowRows* rows, int axis, int64_t in, int64_t out, int64_t kernel, int64_t stride,
                 int64_t dilation, int64_t pad) {
   int64_t last_start = 0, last_tap = 0;
@@ -22,7 +22,7 @@ Status set_axis(WindowRows* rows, int axis, int64_t in, int64_t out, int64_t ker
   return ok_status();
 }
 
-// Sizes by which the kernels divide: of empty operands 1, as no kernel is launched then.
+// Sets the sizes by which the kernels divide: 1 for empty operands, for which no kernel is launched.
 Status set_sizes(WindowRows* rows, const WindowGeometry& g, int64_t out0, int64_t out1, int64_t out2,
                  const int64_t (&kernel)[kMaxWindowAxes]) {
   const int64_t pixels = out0 * out1 * out2;

@@ -6,11 +6,11 @@
 
 namespace sinter::cuda {
 
-// The rows of a convolution; kUnsupported beyond what the kernels' 32-bit positions hold.
+// Makes the rows of a convolution. Fails with kUnsupported beyond the kernels' 32-bit positions.
 Status window_rows(const WindowGeometry& g, WindowRows* rows);
-// Those of one phase of a transposed convolution.
+// Makes those of one phase of a transposed convolution.
 Status phase_rows(const WindowGeometry& g, const TransposedPhase& phase, WindowRows* rows);
-// Those of a matrix of `depth` columns.
+// Returns those of a matrix of `depth` columns.
 WindowRows matrix_rows(int64_t depth, int64_t row_step);
 
 }  // namespace sinter::cuda

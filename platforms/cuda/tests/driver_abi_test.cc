@@ -1,4 +1,4 @@
-// The declarations of driver/api.h against the toolkit's, where there is one.
+// The declarations of driver/api.h against the toolkit's, if there is one.
 #include <gtest/gtest.h>
 
 #if __has_include(<cuda.h>)
@@ -11,7 +11,7 @@
 namespace sinter::cuda {
 namespace {
 
-// Whether an argument of one type is passed like one of the other.
+// True if an argument of one type is passed like one of the other.
 template <class Ours, class Theirs>
 constexpr bool kAlike =
     sizeof(Ours) == sizeof(Theirs) && std::is_pointer_v<Ours> == std::is_pointer_v<Theirs>;

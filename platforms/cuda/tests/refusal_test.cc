@@ -29,7 +29,7 @@ TEST(CudaBackend, RefusesAMachineWithoutADevice) {
   EXPECT_EQ(machine.allocate_staging(64, &block).code, Code::kUnsupported);
 }
 
-// A driver whose failures the tests set.
+// The entry points of a driver whose failures the tests set.
 EntryPoints entries;
 int devices = 1, major = 9, compiled_by = 0;
 DriverResult initialised = kDriverSuccess;
@@ -82,7 +82,7 @@ TEST(Device, RefusesWhatItCannotUse) {
   EXPECT_NE(refusal().find("compute capability 6.0; 7.5 is needed"), std::string::npos) << refusal();
 }
 
-// The refusal to open the module where SINTER_CUDA_MODULE has this value.
+// Returns the refusal to open the module if SINTER_CUDA_MODULE has this value.
 std::string module_refusal(const std::string& path) {
   ::setenv("SINTER_CUDA_MODULE", path.c_str(), 1);
   const void* const* images = nullptr;
@@ -99,8 +99,8 @@ TEST(Module, IsRefusedUnlessItIsWholeAndOfThisVersion) {
   EXPECT_NE(module_refusal("/nonexistent/module.so").find("/nonexistent/module.so"), std::string::npos);
   const std::filesystem::path folder = std::filesystem::temp_directory_path();
   EXPECT_NE(module_refusal(folder).find("cannot be opened"), std::string::npos);
-  // Another library, and the first half of one. The C library's version function is taken, because a
-  // sanitizer puts its own definitions of common functions into the program.
+  // These are another library, and the first half of one. The C library's version function is taken, because
+  // a sanitizer puts its own definitions of common functions into the program.
   Dl_info library = {};
   ASSERT_NE(dladdr(reinterpret_cast<const void*>(&gnu_get_libc_version), &library), 0);
   EXPECT_NE(module_refusal(library.dli_fname).find("of another version of Sinter"), std::string::npos);
@@ -110,7 +110,7 @@ TEST(Module, IsRefusedUnlessItIsWholeAndOfThisVersion) {
   std::filesystem::resize_file(half, std::filesystem::file_size(half) / 2);
   EXPECT_NE(module_refusal(half).find("is not a complete library"), std::string::npos);
   std::filesystem::remove(half);
-  // A pipe is not waited for.
+  // A pipe is opened without waiting.
   ASSERT_EQ(::mkfifo(half.c_str(), 0600), 0);
   EXPECT_NE(module_refusal(half).find("is not a complete library"), std::string::npos);
   std::filesystem::remove(half);

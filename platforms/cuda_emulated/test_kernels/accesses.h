@@ -1,4 +1,4 @@
-// Accesses to memory that are compiled as those of kernels are: the emulator checks them.
+// Accesses to memory that are compiled like those of kernels, so that the emulator checks them.
 #pragma once
 
 #include <cstddef>

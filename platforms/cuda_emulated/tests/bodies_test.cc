@@ -46,7 +46,7 @@ struct Both {
   Model model;
   Session here, there;
   Status status;
-  Code code = Code::kOk;  // of the last run
+  Code code = Code::kOk;  // that of the last run
 
   Both(std::shared_ptr<Graph> graph, bool islands)
       : plan(plan_model(std::move(graph), on_emulator(islands))) {
@@ -87,7 +87,7 @@ struct Both {
   void set(const char* name, const std::vector<T>& data) {
     for (Session* s : {&here, &there}) std::memcpy(s->input(name).data, data.data(), data.size() * sizeof(T));
   }
-  // Both give the same; floats up to the order of sums.
+  // Checks that both give the same, floats except for the order of sums.
   void run_both() {
     const Status a = here.run(), b = there.run();
     code = a.code;
@@ -109,7 +109,7 @@ struct Both {
       }
     }
   }
-  // Steps of bodies on the device, transfers among them, and steps on the host.
+  // Counts of steps of bodies on the device, transfers among them, and steps on the host.
   struct InBodies {
     int device = 0, transfers = 0, host = 0;
   };
@@ -156,7 +156,7 @@ struct Made {
     return graph->add_constant(Constant::of<float>(DType::kFloat32, dims, std::span<const float>(all)));
   }
   ValueId yes() { return graph->add_constant(Constant::scalar_int(DType::kBool, 1)); }
-  // Carried results, scanned results, the number of trips.
+  // Returns carried results, scanned results, and the number of trips.
   std::vector<ValueId> loop(const Made& body, int64_t carried, std::vector<ValueId> inputs, int64_t most) {
     std::vector<ValueId> outputs;
     for (size_t i = 1; i < body.graph->outputs.size(); ++i) {
@@ -177,8 +177,8 @@ struct Made {
   }
 };
 
-// h = tanh(h W + u V) + captured, six times at most, each h also given. The products are worth a trip, and no
-// trip moves anything.
+// h = tanh(h W + u V) + captured, six times at most, each h also scanned. The products are worth a trip, and
+// no trip moves anything.
 TEST(CudaBodies, ALoopOfProductsRunsWithoutTransfersInItsTrips) {
   constexpr int64_t kWide = 128, kMost = 6;
   Made entry, body;
@@ -219,7 +219,7 @@ TEST(CudaBodies, ALoopOfProductsRunsWithoutTransfersInItsTrips) {
   }
 }
 
-// The condition is computed on the device: one download and one wait in each trip.
+// The device computes the condition: one download and one wait in each trip.
 TEST(CudaBodies, ADecoderStopsWhereItsOwnTokensSaySo) {
   constexpr int64_t kTokens = 12, kWide = 16, kMost = 20;
   Made entry, body;
@@ -262,7 +262,7 @@ TEST(CudaBodies, ADecoderStopsWhereItsOwnTokensSaySo) {
   EXPECT_GT(lengths.size(), 2u);
 }
 
-// Rows of a captured value by the iteration number, which the device counts; zero trips as well.
+// The body reads a captured value's rows by the iteration number, which the device counts; also zero trips.
 TEST(CudaBodies, TheDeviceCountsTripsItself) {
   constexpr int64_t kMost = 9;
   Made entry, body;
@@ -308,7 +308,7 @@ TEST(CudaBodies, BothBranchesOfAnIfGiveTheirResult) {
   }
 }
 
-// A constant is brought to the device once: for a step of the entry, that of a body in all trips, and
+// A constant is brought to the device once for a step of the entry, for a body's in all trips, and for
 // sessions.
 TEST(CudaBodies, ConstantsAreBroughtOnce) {
   constexpr int64_t kWide = 96;
@@ -386,7 +386,7 @@ TEST(CudaBodies, AFaultIsThatOfTheFirstStepThatFails) {
   both.run_both();
 }
 
-// ONNX's own cases with control flow, where they have been made (tests/conformance), whatever their size.
+// The cases are ONNX's own with control flow, if they were made (tests/conformance), whatever their size.
 TEST(CudaBodies, OnnxCasesWithBodies) {
   const fs::path folder = sinter::testing::source_dir() / "build/conformance-data/node";
   std::error_code error;

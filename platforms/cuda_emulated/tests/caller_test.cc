@@ -25,7 +25,7 @@ class Caller {
     const InContext current(emulated.device());
     return api().upload(reinterpret_cast<DeviceAddress>(in), x.data(), x.size() * sizeof(float), stream);
   }
-  // Of what the stream has computed when all that is in it now is done.
+  // Downloads the stream's results when all jobs that are in it now are done.
   DriverResult download(std::vector<float>* y) {
     const InContext current(emulated.device());
     return api().download(y->data(), reinterpret_cast<DeviceAddress>(out), y->size() * sizeof(float), stream);
@@ -66,7 +66,7 @@ TEST(CudaQueue, RunsInTheOrderOfACallersStream) {
   EXPECT_EQ(counted.since().uploads, 3);  // the caller's own
   EXPECT_TRUE(r.session.wait().ok());
 
-  // Without a stream.
+  // This run has no stream.
   ASSERT_EQ(caller.upload(x[1]), kDriverSuccess);
   ASSERT_EQ(caller.synchronize(), kDriverSuccess);
   ASSERT_TRUE(r.session.run().ok());

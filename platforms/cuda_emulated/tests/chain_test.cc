@@ -1,5 +1,5 @@
-// Chains of element-wise steps (platforms/cuda/chain.h): what one launch leaves in memory is what the steps
-// leave, one after the other, and steps that would be in each other's way stay apart.
+// Chains of element-wise steps (platforms/cuda/chain.h): one launch leaves the same in memory as the steps,
+// one after the other, and steps that would be in each other's way stay apart.
 #include "platforms/cuda/chain.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class Machine {
   }
   std::byte* at(size_t offset) { return reinterpret_cast<std::byte*>(block_) + offset; }
 
-  // All of its memory after the launches, which begin with `before` in it.
+  // Returns all of its memory after the launches, which begin with `before` in it.
   std::vector<std::byte> run(const std::vector<Action>& launches, const std::vector<std::byte>& before) {
     const InContext current(device_);
     const EntryPoints& api = device_.api();
@@ -98,7 +98,7 @@ class Chains : public ::testing::Test {
     }
     return bytes;
   }
-  // All steps become one launch, which leaves what they leave.
+  // Checks that all steps become one launch, which leaves the same in memory.
   void expect_joined() {
     ElementChain chain;
     ASSERT_TRUE(chain.begin(made_[0].action));
@@ -109,13 +109,13 @@ class Chains : public ::testing::Test {
     EXPECT_EQ(chain.steps(), static_cast<int>(made_.size()));
     EXPECT_EQ(machine_.run({chain.action()}, start()), machine_.run(actions(), start()));
   }
-  // The last step stays apart from those before it.
+  // Checks that the last step stays apart from those before it.
   void expect_apart() {
     ElementChain chain;
     ASSERT_TRUE(chain.begin(made_[0].action));
     for (size_t i = 1; i + 1 < made_.size(); ++i) ASSERT_TRUE(chain.append(made_[i].action)) << "step " << i;
     EXPECT_FALSE(chain.append(made_.back().action));
-    // Nothing has changed.
+    // Nothing has changed since.
     std::vector<Action> before = actions();
     before.pop_back();
     EXPECT_EQ(machine_.run({chain.action()}, start()), machine_.run(before, start()));
@@ -166,7 +166,7 @@ TEST_F(Chains, WhoseValueIsAnOperandTwice) {
   expect_joined();
 }
 
-// A value seen as another shape, and operands that repeat along different axes.
+// A value is seen as another shape, and operands repeat along different axes.
 TEST_F(Chains, OfDifferentAxes) {
   step(NegAttrs{}, {view(0, {2, 3, 4, 5})}, view(1024, {2, 3, 4, 5}));
   step(AddAttrs{}, {view(1024, {6, 20}), view(2048, {20})}, view(4096, {6, 20}));
@@ -241,7 +241,7 @@ TEST_F(Chains, HaveStepsOfOneSizeAndOneClass) {
   expect_apart();
 }
 
-// Where a step writes what another element's thread reads or writes.
+// A step writes an element that another element's thread reads or writes.
 TEST_F(Chains, WriteNothingThatIsStillRead) {
   for (const size_t place : {size_t{512}, size_t{1536}, size_t{2560}})
     for (const int by : {-256, -4, 4, 256}) {
@@ -289,7 +289,7 @@ TEST_F(Chains, LeaveOutWhatIsNotKept) {
   const std::vector<std::byte> before = start();
   std::memcpy(&want[2048], &before[2048], 360);
   EXPECT_EQ(machine_.run({chain.action()}, start()), want);
-  // The value is read from memory where a step has it twice, in parameters that are not its first function's.
+  // The value is read from memory if a step has it twice, as a parameter that is not its first function's.
   made_.clear();
   step(SigmoidAttrs{}, {view(0, {90})}, view(1024, {90}));
   step(NegAttrs{}, {view(2048, {90})}, view(4096, {90}));
@@ -297,7 +297,7 @@ TEST_F(Chains, LeaveOutWhatIsNotKept) {
   EXPECT_FALSE(chain.append(made_[1].action, false));
 }
 
-// Steps at random places, which overlap at times: as many as possible in one launch.
+// Steps are at random places, which overlap at times: as many as possible are in one launch.
 TEST_F(Chains, LeaveWhatTheirStepsLeave) {
   uint32_t state = 7;
   const auto below = [&](uint32_t n) {

@@ -10,7 +10,7 @@
 namespace sinter::cuda {
 namespace {
 
-// The breach of a kernel that reads an int; empty: none.
+// Returns the breach of a kernel that reads an int, or an empty text.
 std::string breach_at(const std::byte* at) {
   emulator::open_device_memory(true);
   const char* text = emulator::run_grid(

@@ -1,4 +1,4 @@
-// The emulator: what kernels compute on it, and the breaches that it finds.
+// The emulator: the results of kernels on it, and the breaches that it finds.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 using Body = std::function<void()>;
 
-// The first breach of one block that runs `body` on every thread; empty: none.
+// Returns the first breach of one block that runs `body` on every thread, or an empty text.
 std::string breach(const Body& body, int threads = 64, size_t shared_bytes = 1024, bool cooperates = true) {
   const char* text = emulator::run_grid(
       {{1, 1, 1}, threads, shared_bytes, cooperates}, [](const void* a) { (*static_cast<const Body*>(a))(); },
@@ -70,7 +70,7 @@ TEST(Emulator, ExchangesValuesWithinAWarp) {
             "");
 }
 
-// Entry (row, column) of the operands of a product.
+// Returns entry (row, column) of the operands of a product.
 int entry(int row, int column, int seed) { return (row * 7 + column * 3 + seed) % 11 - 5; }
 
 template <class Sum, class Encode, class Multiply>
@@ -145,7 +145,7 @@ TEST(EmulatorFinds, RacesBetweenBarriers) {
     if (lane() < 31) (void)static_cast<int>(all[thread_index() + 1]);
     all[thread_index()] = 2;
   });
-  // Within a warp, its own barrier suffices; an exchange does not, and among warps neither does.
+  // Within a warp, its own barrier suffices; an exchange does not, nor does either among warps.
   const auto through_warp = [](int distance, bool exchange = false) {
     return [distance, exchange] {
       const Shared<int> all = shared_memory<int>(0, 64);
@@ -163,7 +163,7 @@ TEST(EmulatorFinds, RacesBetweenBarriers) {
 }
 
 TEST(EmulatorFinds, RacesBetweenWordsOfSharedMemoryAndTheirBytes) {
-  // Byte t of `bytes` is of word t / 4 of `words`.
+  // Byte t of `bytes` is that of word t / 4 of `words`.
   const auto by = [](int word_thread, int byte_thread, bool wait) {
     return [=] {
       const Shared<int> words = shared_memory<int>(0, 4);

@@ -1,4 +1,4 @@
-// What the emulator finds in accesses of kernels to global memory.
+// The breaches that the emulator finds in kernels' accesses to global memory.
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -37,14 +37,14 @@ class GlobalMemory : public ::testing::Test {
     if (!emulator::kReportsAccesses)
       GTEST_SKIP() << "kernels of this build report their accesses to a sanitizer";
   }
-  // The first breach; empty: none.
+  // Returns the first breach, or an empty text.
   static std::string breach(const Body& body, uint32_t blocks = 1, bool cooperates = true) {
     const char* text = emulator::run_grid(
         {{blocks, 1, 1}, 64, 1024, cooperates}, [](const void* a) { (*static_cast<const Body*>(a))(); },
         &body);
     return text != nullptr ? text : "";
   }
-  // All of it, as a transfer does.
+  // Writes all of it, as a transfer does.
   void write_all() { emulator::note_written(block_, kInts * sizeof(int)); }
 
   std::byte* block_ = nullptr;
@@ -91,13 +91,13 @@ TEST_F(GlobalMemory, RacesAmongThreads) {
                     1, cooperates),
                 HasSubstr("is written without a barrier behind another thread's read"));
   }
-  // One byte of several.
+  // One byte of several is wrong.
   EXPECT_THAT(breach([&] { put_bytes(block_ + 3 * thread_index(), 4); }),
               HasSubstr("another thread's write"));
   EXPECT_EQ(breach([&] { put_bytes(block_ + 3 * thread_index(), 3); }), "");
 }
 
-// What the emulator keeps of a word is kept of its bytes once they are accessed one by one, and of the word
+// The emulator keeps the uses of a word for its bytes once these are accessed one by one, and for the word
 // again.
 TEST_F(GlobalMemory, RacesBetweenWordsAndTheirBytes) {
   write_all();
@@ -121,10 +121,10 @@ TEST_F(GlobalMemory, RacesBetweenWordsAndTheirBytes) {
                 HasSubstr("behind another thread's read"));
     EXPECT_THAT(breach([&] { at(0, put_byte), at(0, get_word), at(1, read_byte); }),
                 HasSubstr("is read without a barrier"));
-    // Other bytes of the word do not meet.
+    // Accesses to other bytes of the word are no breach.
     EXPECT_EQ(breach([&] { at(0, put_byte), at(1, [&] { (void)get_byte(block_ + 9); }); }), "");
     EXPECT_EQ(breach([&] { at(0, put_byte), at(0, put_word), at(0, get_word), at(0, read_byte); }), "");
-    // By words, behind a barrier that orders all of their bytes, which several threads wrote.
+    // The words are behind a barrier that orders all of their bytes, which several threads wrote.
     const auto through_words = [&](const Body& last) {
       return [&, last] {
         if (thread_index() < 4) put_bytes(block_ + 8 + thread_index(), 1);
@@ -166,7 +166,7 @@ TEST_F(GlobalMemory, RacesAmongBlocks) {
                   },
                   2),
               HasSubstr("is read without a barrier behind another thread's write"));
-  // The last of several blocks that read.
+  // The last of several blocks that read is reported.
   EXPECT_THAT(breach(
                   [&] {
                     (void)get(at_ + thread_index());
@@ -220,7 +220,7 @@ TEST_F(GlobalMemory, IsWrittenBeforeItIsRead) {
   EXPECT_THAT(breach([&] { atomic_add(at_, 1); }), HasSubstr("is read before it is written"));
   EXPECT_EQ(breach([&] { put(at_ + thread_index(), 1); }), "");
   EXPECT_EQ(breach([&] { (void)get(at_ + thread_index()); }), "");
-  // A copy of what was not written was not written either.
+  // A copy of bytes that were not written was not written either.
   emulator::note_copied(at_, at_ + 128, 8);
   EXPECT_THAT(breach([&] { (void)get(at_ + 1); }), HasSubstr("is read before it is written"));
   EXPECT_EQ(breach([&] { (void)get(at_ + 2); }), "");

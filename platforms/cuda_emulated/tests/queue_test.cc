@@ -1,4 +1,4 @@
-// Groups of steps as graphs, what is transferred when, and failures of the driver.
+// Groups of steps as graphs, the order of transfers, and failures of the driver.
 #include <gtest/gtest.h>
 
 #include "platforms/cuda_emulated/tests/sessions.h"
@@ -49,7 +49,7 @@ TEST(CudaQueue, EndsAGroupWhereTheHostComputes) {
   expect_same_bits(r, fill_x);
 }
 
-// What one step downloads and the next one uploads is this run's.
+// The bytes that one step downloads and the next one uploads are this run's.
 TEST(CudaQueue, UploadsWhatItHasDownloaded) {
   FarModel b({"cuda-emulated"});
   const int x = b.up(b.input("x", DType::kFloat32, {2, 3}));
@@ -144,7 +144,7 @@ TEST(CudaQueue, KeepsStatesOnTheDevice) {
   EXPECT_EQ(r.get<float>("y"), (std::vector<float>{1, 2, 3, 4}));
 }
 
-// Whatever call of the driver fails, creation reports it and gives back what it took.
+// Whichever call of the driver fails, creation reports it and gives back everything that it took.
 TEST(CudaQueue, ReportsEveryFailureOfTheDriver) {
   FarModel b = copies(2, true);
   for (const char* entry :
@@ -171,7 +171,7 @@ TEST(CudaQueue, ReportsEveryFailureOfTheDriver) {
     EXPECT_NE(testing::sentence(status).find("CUDA_ERROR_LAUNCH_FAILED"), std::string::npos)
         << testing::sentence(status);
     fail_next(nullptr, kDriverSuccess);
-    (void)r.session.run();  // what was under way
+    (void)r.session.run();  // the one under way
     expect_same_bits(r, fill_x, 1);
   }
 }

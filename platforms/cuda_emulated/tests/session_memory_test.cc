@@ -71,7 +71,7 @@ TEST(CudaQueue, BringsAConstantOnceForStepsAndSessions) {
       for (int k = 0; k < 1000; ++k) EXPECT_EQ(z.as<float>()[k], static_cast<float>(k));
       session->destroy();
     }
-    // Without a block, sessions bring it themselves.
+    // Without a block, sessions bring them themselves.
     const auto without = PackedWeights::create(alone.model, memory.span(), kOnDevice);
     ASSERT_TRUE(without.ok());
     EXPECT_EQ(without.value().count(), 0u);

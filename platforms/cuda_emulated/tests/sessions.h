@@ -1,4 +1,4 @@
-// Sessions on the stand-in for the driver, and what it does for them.
+// Sessions on the stand-in for the driver, and its counts.
 #pragma once
 
 #include "platforms/cuda/emulator/stand_in.h"
@@ -16,7 +16,7 @@ inline constinit CudaEmulatedBackend emulated;
 inline Backend* const backends[] = {&emulated};
 inline const SessionOptions kOnDevice{.backends = backends};
 
-// What the stand-in has done since this was made.
+// The stand-in's counts since this was made.
 class Counted {
  public:
   StandInCounts since() const {
@@ -35,7 +35,7 @@ class Counted {
   StandInCounts before_ = stand_in_counts();
 };
 
-// y = x, through `steps` steps of the device; with `host`, halfway through one of the host.
+// y = x, by `steps` steps of the device; with `host`, one of the host is halfway.
 inline FarModel copies(int steps, bool host = false) {
   FarModel b({"cuda-emulated"});
   int at = b.up(b.input("x", DType::kFloat32, {2, 3}));

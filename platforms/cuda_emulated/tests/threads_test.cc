@@ -1,5 +1,5 @@
-// Sessions on several threads use one device without synchronisation between them. Meant for ThreadSanitizer
-// (tests/README.md); elsewhere the results are compared.
+// Sessions on several threads use one device without synchronisation between them. The test is meant for
+// ThreadSanitizer (tests/README.md); elsewhere it compares results.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -28,7 +28,7 @@ TEST(Threads, ShareADevice) {
   });
 }
 
-// Sessions of one model that read its constants in one block of the device's memory.
+// Sessions of one model read its constants in one block of the device's memory.
 TEST(Threads, ShareConstantsOnADevice) {
   FarModel b = with_constant();
   Running alone(b, kOnDevice);

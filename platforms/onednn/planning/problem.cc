@@ -49,7 +49,7 @@ Status set_clamp(double low, double high, Problem* p) {
   return ok_status();
 }
 
-// Of a convolution of any type.
+// Describes a convolution of any type.
 template <class A>
 Status set_geometry(const OpCall& call, Problem* p) {
   SINTER_RETURN_UNLESS(call.in(0).rank == 3 || call.in(0).rank == 4,
@@ -60,8 +60,8 @@ Status set_geometry(const OpCall& call, Problem* p) {
   SINTER_RETURN_UNLESS(p->depthwise || g.group == 1, unsupported("only Conv of one group and DepthwiseConv"));
   SINTER_RETURN_UNLESS(!p->depthwise || g.in_channels == g.out_channels,
                        unsupported("only one output channel per input channel"));
-  // The library generates tens of thousands of instructions for the former, and copies the input of the
-  // latter.
+  // For one input channel the library generates tens of thousands of instructions; for results of one column
+  // it copies the input.
   SINTER_RETURN_UNLESS(p->depthwise || g.in_channels > 1, unsupported("only Conv of several input channels"));
   SINTER_RETURN_UNLESS(p->depthwise || g.out[2] > 1,
                        unsupported("only Conv with results of several columns"));
@@ -82,8 +82,8 @@ Status set_window(const OpCall& call, Problem* p) {
   return set_geometry<A>(call, p);
 }
 
-// Of a product whose weights are known. The library computes a single column by another kernel, which packs
-// in every run.
+// Checks a product whose weights are known. The library computes a single column by another kernel, which
+// packs in every run.
 Status check_product(const Problem& p) {
   SINTER_RETURN_UNLESS(p.n > 1, unsupported("only products of several columns"));
   return ok_status();
@@ -148,7 +148,7 @@ Status set_integer(const OpCall& call, Problem* p) {
   return ok_status();
 }
 
-// With multipliers as operands.
+// Describes a product with multipliers as operands.
 template <class A>
 Status set_integer_layer_kind(const OpCall& call, Problem* p) {
   SINTER_RETURN_IF_ERROR(set_integer<A>(call, p));
@@ -157,9 +157,9 @@ Status set_integer_layer_kind(const OpCall& call, Problem* p) {
   return ok_status();
 }
 
-// The product as a convolution of 1x1.
+// Describes the product as a convolution of 1x1.
 Status set_line(Problem* p) {
-  // The library packs for a single column, and takes longer than others for a single row.
+  // The library packs for a single column, and is slower than others for a single row.
   SINTER_RETURN_UNLESS(p->rows > 1, unsupported("only products of several rows of int8"));
   SINTER_RETURN_IF_ERROR(check_product(*p));
   p->convolution = true;
@@ -219,7 +219,7 @@ Status problem_of(const OpCall& call, Problem* p) {
   }
 }
 
-// The library adds the bias as a float32 to the sum as a float32: exactly rounded once where both are exact.
+// The library adds the bias as a float32 to the sum as a float32. It rounds once if both are exact.
 Status check_constants(const OpCall& call, const Problem& p) {
   if (!p.integer || !p.bias) return ok_status();
   const TensorView &bias = call.in(2), &multipliers = call.in(3);

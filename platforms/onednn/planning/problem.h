@@ -1,5 +1,5 @@
-// The calls that oneDNN takes, as convolutions and products of matrices. Plain data: the library is not
-// needed.
+// The calls that oneDNN takes, as convolutions and products of matrices. They are plain data, which does not
+// need the library.
 #pragma once
 
 #include "runtime/backend/window.h"
@@ -13,26 +13,26 @@ struct Problem {
   WindowGeometry window;           // of convolutions; the first axis has length 1
   int64_t rows = 0, k = 0, n = 0;  // of products
   int64_t k_step = 0, n_step = 0;  // elements of the weights from one k, one n to the next
-  float low = 0, high = 0;         // of the clamp; of integers before y_zero is added
+  float low = 0, high = 0;         // of the clamp; for integers before y_zero is added
   bool clamped = false, bias = false;
-  bool bfloat16 = false;  // of all operands; summed in float32
+  bool bfloat16 = false;  // all operands are bfloat16; sums are float32
 
-  // Of operands of int8: float(sum of (x - x_zero) * w + bias) * multipliers[o], which is the result, or, in
-  // `rounded`, is rounded, clamped, and has y_zero added (docs/numerics.md).
+  // For operands of int8, the result is float(sum of (x - x_zero) * w + bias) * multipliers[o], which with
+  // `rounded` is rounded and clamped, and has y_zero added (docs/numerics.md).
   bool integer = false, rounded = false;
   int32_t x_zero = 0, y_zero = 0;
   bool one_multiplier = false;  // for all channels
 };
 
-// Whether operators.def has a row for the operation.
+// Returns whether operators.def has a row for the operation.
 bool is_known(Op op);
-// QConv and its like.
+// Returns whether the operation is QConv or similar.
 bool is_of_integers(Op op);
 
-// kUnsupported: a call that is left to others, and why. By types, dims and attributes alone.
+// Fails with kUnsupported and the reason for a call that is left to others, by types, dims and attributes.
 Status problem_of(const OpCall& call, Problem* p);
 
-// The same by the data of small constants: whether float32 holds what the library computes in it exactly.
+// Checks the data of small constants: float32 must hold the library's sums in it exactly.
 Status check_constants(const OpCall& call, const Problem& p);
 
 }  // namespace sinter::onednn

@@ -7,10 +7,10 @@ namespace {
 
 // The library places each table at a page.
 constexpr size_t kPage = 4096;
-// Of a table of operands: for each tap an entry of 32 bytes, in at most two blocks of input channels.
+// A table of operands has for each tap an entry of 32 bytes, in at most two blocks of input channels.
 constexpr size_t kTapBytes = 64;
 
-// Two tables of int32 for each way in which a window may be cut off by the padding above and below, at each
+// Counts two tables of int32 for each way in which the padding above and below may cut off a window, at each
 // column of results.
 size_t sums_of_weights(const WindowGeometry& g) {
   if (g.pad[1] + g.end_pad[1] + g.pad[2] + g.end_pad[2] == 0) return 0;
@@ -20,7 +20,7 @@ size_t sums_of_weights(const WindowGeometry& g) {
          sizeof(int32_t);
 }
 
-// Of a product of bfloat16: float32 sums of a block of rows and columns.
+// Counts, for a product of bfloat16, the float32 sums of a block of rows and columns.
 size_t block_of_sums(const Problem& p) {
   constexpr int64_t kRows = 64, kColumns = 64;
   return kParts * align_up(static_cast<size_t>(std::min(p.rows, kRows) * kColumns) * sizeof(float), kPage);

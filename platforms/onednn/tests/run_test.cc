@@ -1,4 +1,4 @@
-// The device side: runs take nothing from the heap, and packed weights are shared where they are equal.
+// The device side: runs take nothing from the heap, and equal packed weights are shared.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class Onednn : public testing::Test {
   BumpArena none;
 };
 
-// Prepares the call and runs it ten times; then the same with a byte less.
+// Prepares the call and runs it ten times; then does the same with a byte less.
 void run_watched(OnednnBackend& backend, const OpCall& call, ThreadPool* threads = nullptr) {
   static Memory prepared, workspace, packed;
   BumpArena none;
@@ -85,7 +85,8 @@ TEST_F(Onednn, RunsWithoutHeapLocksOrSystemCalls) {
   run_watched(backend, {Op::kConv, &attrs, in, out});
 }
 
-// Zero points, a bias, multipliers for each channel, and a clamp: all that the library may be asked for.
+// The library is asked for all that it may be: zero points, a bias, multipliers for each channel, and a
+// clamp.
 TEST_F(Onednn, RunsBytesWithoutHeapLocksOrSystemCalls) {
   static Memory x, w, bias, multipliers, y;
   TensorView in[4] = {typed(DType::kInt8, x, {1, 12, 12, 16}), typed(DType::kInt8, w, {24, 3, 3, 16}, true),
@@ -120,7 +121,7 @@ TEST_F(Onednn, RunsBFloat16WithoutHeapLocksOrSystemCalls) {
   run_watched(backend, call);
 }
 
-// A step reads nothing of its call, nor of the context.
+// A step reads neither its call nor the context.
 TEST_F(Onednn, RunsOnTheThreadsForWhichItWasPrepared) {
   class CountingPool final : public ThreadPool {
    public:

@@ -24,7 +24,7 @@ namespace HWY_NAMESPACE {
 HWY_INLINE V load_wide(const float* p) { return hn::LoadU(F(), p); }
 HWY_INLINE V load_wide(const float* p, int64_t n) { return hn::LoadN(F(), p, static_cast<size_t>(n)); }
 
-// The type of an element in memory decides between the formats: uint8_t is float8e4m3fn.
+// The type of an element in memory stands for its format: uint8_t is float8e4m3fn.
 HWY_INLINE const uint16_t* bits_of(const void* p) { return static_cast<const uint16_t*>(p); }
 HWY_INLINE V load_wide(const hwy::float16_t* p) { return Float16::load(bits_of(p)); }
 HWY_INLINE V load_wide(const hwy::float16_t* p, int64_t n) {
@@ -45,30 +45,30 @@ HWY_INLINE V load_wide(const int8_t* p, int64_t n) {
   return widen_int8(hn::LoadN(Integers8(), p, static_cast<size_t>(n)));
 }
 
-// Two elements of 4 bits, each plus kAttentionMiddle; the even one in the low half.
+// Two elements of 4 bits, each plus kAttentionMiddle; the even one is in the low half.
 struct Pair {
   uint8_t byte;
 };
-// An item in memory is an element, or a pair of them: what is a row's number of parts. Queries and sums have
-// the even elements of a row before the odd ones then.
+// The number of parts of an item in memory, which is an element or a pair of them. For pairs, queries and
+// sums have the even elements of a row before the odd ones.
 template <class E>
 constexpr int kParts = std::is_same_v<E, Pair> ? 2 : 1;
 
-// The even (part 0) or odd elements of pairs, of which each lane has one.
+// Returns the even (part 0) or odd elements of pairs, of which each lane has one.
 template <int kPart>
 HWY_INLINE V widen_pairs(hn::Vec<hn::Rebind<uint8_t, F>> pairs) {
   const I d;
   const VI wide = hn::PromoteTo(d, pairs);
   const VI code = kPart == 0 ? hn::And(wide, hn::Set(d, 15)) : hn::ShiftRight<4>(wide);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  // All 16 elements that there are, by code.
+  // The table holds all 16 elements that exist, by code.
   return hn::TableLookupLanes(hn::Iota(F(), -kAttentionMiddle), hn::IndicesFromVec(F(), code));
 #else
   return hn::ConvertTo(F(), hn::Sub(code, hn::Set(d, kAttentionMiddle)));
 #endif
 }
 
-// A part of a vector of items, or of the first n of one.
+// Returns a part of a vector of items, or of the first n of one.
 template <int kPart, bool kWhole, class E>
 HWY_INLINE V load_part(const E* p, int64_t n) {
   if constexpr (std::is_same_v<E, Pair>) {
@@ -87,7 +87,7 @@ HWY_INLINE V load_part(const E* p, int64_t n) {
 
 // ---- products
 
-// One number for each of kRows query rows of `size` elements, and each of kKeys rows of keys.
+// Computes one number for each of kRows query rows of `size` elements, and each of kKeys rows of keys.
 #define SINTER_ROWS(f) f(0) f(1) f(2) f(3)
 template <int kRows, int kKeys, class E>
 HWY_INLINE void block_products(const float* q, int64_t size, const E* k, float* y, int64_t stride) {
@@ -142,7 +142,7 @@ HWY_INLINE void block_products(const float* q, int64_t size, const E* k, float* 
 template <int kRows, class E>
 HWY_NOINLINE void row_products(const float* q, int64_t size, const E* k, int64_t count, float* y,
                                int64_t stride) {
-  constexpr int kKeys = kRows == 4 ? 2 : 4;  // as many as registers hold the sums of
+  constexpr int kKeys = kRows == 4 ? 2 : 4;  // registers hold the sums of as many
   const int64_t length = size / kParts<E>;
   int64_t j = 0;
   for (; j + kKeys <= count; j += kKeys) block_products<kRows, kKeys>(q, size, k + j * length, y + j, stride);
@@ -159,8 +159,8 @@ HWY_INLINE void store_part(V x, float* to, int64_t n) {
     hn::StoreN(x, F(), to, static_cast<size_t>(n));
 }
 
-// Adds those of a vector of items, or of two, to the sums of kRows rows; `n` is less than a vector at the
-// end. Of pairs, the second vector of sums is of the odd elements.
+// Adds the values of a vector of items, or of two, to the sums of kRows rows; `n` is less than a vector at
+// the end. For pairs, the second vector of sums has the odd elements.
 template <int kRows, int kVectors, bool kWhole, class E>
 HWY_INLINE void block_values(const float* w, int64_t stride, const E* v, int64_t count, int64_t size,
                              int64_t n, float* y) {

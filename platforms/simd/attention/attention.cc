@@ -1,4 +1,4 @@
-// The functions of vectors that Attention's kernels are made of.
+// The vector functions of Attention's kernels.
 #include "platforms/simd/attention/attention.h"
 
 #include <cmath>
@@ -48,7 +48,7 @@ HWY_INLINE float weights_of(const AttentionAttrs& a, float* scores, size_t begin
   }
   if (hn::ReduceSum(d, seen) != 0.0f) state->seen = true;
   const float before = state->top, top = hn::ReduceMax(d, hn::Max(most, set(before)));
-  // Without a score above -inf, only what is not a number has a weight.
+  // Without a score above -inf, only NaN has a weight.
   const bool none = top == -HUGE_VALF;
   const V shift = set(none ? 0.0f : top);
   V sum = hn::Zero(d);
@@ -74,7 +74,7 @@ float attention_weights(const AttentionAttrs& a, float* scores, size_t begin, si
                        : weights_of<false>(a, scores, begin, end, count, bias, bias_step, state);
 }
 
-// to[2 i] = even[i], to[2 i + 1] = odd[i].
+// Computes to[2 i] = even[i], to[2 i + 1] = odd[i].
 void attention_merge(const float* even, const float* odd, int64_t n, float* to) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -129,7 +129,7 @@ void all_products(const float* q, int64_t rows, int64_t size, const E* k, int64_
 template <class E>
 void all_values(const float* w, int64_t rows, int64_t stride, const E* v, int64_t count, int64_t size,
                 float* y) {
-  // The values of this number of keys stay in the first-level cache while all rows read them.
+  // The number of keys whose values stay in the first-level cache while all rows read them.
   constexpr int64_t kKeys = 32;
   for (int64_t j = 0; j < count; j += kKeys) {
     const int64_t n = count - j < kKeys ? count - j : kKeys;
@@ -142,7 +142,7 @@ void all_values(const float* w, int64_t rows, int64_t stride, const E* v, int64_
   }
 }
 
-// f of the elements, as those of the type.
+// Calls f with the elements as those of their type.
 template <class Function>
 void with_elements(DType type, const std::byte* data, Function&& f) {
   switch (type) {
@@ -257,7 +257,7 @@ AttentionEnd attention_end(const OpCall& call, int64_t head, SoftmaxState state)
     const float top = sink > state.top ? sink : state.top;
     if (top != -HUGE_VALF) {
       factor = state.top == -HUGE_VALF ? 1.0f : std::exp(state.top - top);
-      // A sink of -inf has no weight, one that is not a number takes all of them along.
+      // A sink of -inf has no weight; a sink of NaN makes all weights NaN.
       state.sum = state.sum * factor + (sink == -HUGE_VALF ? 0.0f : std::exp(sink - top));
     }
   }

@@ -1,4 +1,4 @@
-// What the simd kernels for Attention share: the call's sizes, the keys that a query attends to, its softmax,
+// The common parts of Attention's kernels: the call's sizes, the keys that a query attends to, its softmax,
 // and the functions of vectors, each of which is compiled for every instruction set (attention.cc).
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace sinter::simd {
 
-// Operands behind the queries, keys and values.
+// The operands behind the queries, keys and values.
 enum AttentionOperand : size_t { kBias = 3, kLengths, kSinks, kKeyScales, kValueScales };
 
 struct AttentionExtent {
@@ -21,8 +21,8 @@ struct AttentionExtent {
         keys(call.in(1).dims[2]),
         key_size(call.in(0).dims[3]),
         value_size(row_elements(call.in(2).dtype, call.in(2).dims[3])) {}
-  // Rows of queries that read the keys and values of one group; they are neighbours. Row r is query r %
-  // queries of the group's head r / queries.
+  // Returns the number of query rows that read the keys and values of one group. They are neighbours: row r
+  // is query r % queries of the group's head r / queries.
   int64_t rows() const { return groups > 0 ? heads / groups * queries : 0; }
 };
 
@@ -30,7 +30,7 @@ struct KeyRange {
   int64_t begin, end;
 };
 
-// The keys that query `query` of a sequence of `length` keys attends to.
+// Returns the keys that query `query` of a sequence of `length` keys attends to.
 inline KeyRange attended_keys(const AttentionAttrs& a, const AttentionExtent& e, int64_t length,
                               int64_t query) {
   if (a.causal == 0) return {0, length};
@@ -61,46 +61,46 @@ inline BiasRow bias_row(const OpCall& call, int64_t batch, int64_t head, int64_t
 }
 
 // The softmax of one query over the keys that have been read so far: weights are exp(score - top), and `sum`
-// is theirs. seen: whether a key took part, whatever its score.
+// is their sum. `seen` is whether a key took part, whatever its score.
 struct SoftmaxState {
   float top = -HUGE_VALF, sum = 0;
   bool seen = false;
 };
-// Turns products of a query with keys into weights: those of keys begin .. end - 1 of `count`, and zeros for
-// the others, which the query does not attend to. Returns by what the sums of earlier keys are to be
-// multiplied; the state's own is.
+// Turns products of a query with keys into weights for keys begin .. end - 1 of `count`, and zeros for the
+// others, which the query does not attend to. Returns the factor for the sums of earlier keys; that of the
+// state is multiplied already.
 float add_weights(const AttentionAttrs& a, float* scores, KeyRange keys, int64_t count, BiasRow bias,
                   SoftmaxState* state);
 
-// What ends a query whose softmax has this state: the factor of its sums, or zeros in their place.
+// The last step for a query whose softmax has this state: the factor of its sums, or zeros in their place.
 struct AttentionEnd {
   float factor;
   bool zeros;
 };
 AttentionEnd attention_end(const OpCall& call, int64_t head, SoftmaxState state);
 
-// n elements as float32; float32, float16, bfloat16, float8e4m3fn, int8, and pairs of 4 bits (holds_pairs; an
-// even n).
+// Widens n elements to float32, from float32, float16, bfloat16, float8e4m3fn, int8, or pairs of 4 bits
+// (holds_pairs; n is even).
 void widen(DType type, const std::byte* from, int64_t n, float* to);
-// The `size` elements of a row with the even ones before the odd ones, and back.
+// Moves the even ones of the `size` elements of a row before the odd ones, and back.
 void split_pairs(const float* from, int64_t size, float* to);
 void merge_pairs(const float* from, int64_t size, float* to);
-// Of keys or values in pairs, the queries and the sums of these two are split.
-// products[r * stride + j]: of query row r (of `rows`, dense) with row j (of `count`) of keys of a type.
+// Writes products[r * stride + j] of query row r (of `rows`, dense) with row j (of `count`) of keys of a
+// type. Where keys or values are pairs, queries or sums are split (split_pairs).
 void multiply_keys(DType type, const float* queries, int64_t rows, int64_t size, const std::byte* keys,
                    int64_t count, float* products, int64_t stride);
-// sums[r * size + d] += the sum over j of weights[r * stride + j] * values[j * size + d].
+// Adds to sums[r * size + d] the sum over j of weights[r * stride + j] * values[j * size + d].
 void add_values(DType type, const float* weights, int64_t rows, int64_t stride, const std::byte* values,
                 int64_t count, int64_t size, float* sums);
-// numbers[j] *= scales[j]; where `hides`, a number of 0 stays so.
+// Multiplies numbers[j] by scales[j]; where `hides`, a number of 0 stays so.
 void scale_keys(float* numbers, const float* scales, int64_t count, bool hides);
 
-// The weighted sum of one element of the values, which are rows of `size` elements from that of key 0 on.
-// A key of weight 0 takes no part where `hides`, so that its value need not be finite.
+// Returns the weighted sum of one element of the values, which are rows of `size` elements from key 0 on. A
+// key of weight 0 takes no part where `hides`, so that its value need not be finite.
 float add_visible(DType type, const float* weights, KeyRange keys, const std::byte* values, int64_t size,
                   int64_t element, bool hides);
 
-// Few queries: keys and values are read where they are, once, in ranges of keys (few_queries.cc). Else in
+// Returns whether keys and values are read once, in place, in ranges of keys (few_queries.cc), instead of in
 // pieces that are packed for the matrix product (many_queries.cc).
 bool are_few_queries(const AttentionExtent& e);
 [[nodiscard]] bool few_queries_workspace(const AttentionExtent& e, int threads, int64_t* floats);

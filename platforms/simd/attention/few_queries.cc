@@ -1,7 +1,7 @@
 // Attention of few queries, as of a decoded token: bound by reading the keys and values, each of which is
 // read once, for all the heads that share it. The keys of a group are cut into ranges, which are read in any
-// order on any threads; the ranges' softmaxes are joined in order. Where they are cut depends on the
-// operands' shapes only.
+// order on any threads; the ranges' softmaxes are joined in order. The ranges depend on the operands' shapes
+// only.
 #include <cmath>
 
 #include "platforms/simd/attention/attention.h"
@@ -10,9 +10,9 @@
 namespace sinter::simd {
 namespace {
 
-// Rows of queries that are computed together.
+// The number of query rows that are computed together.
 constexpr int64_t kRows = 8;
-// Keys of a range, unless that gives more ranges than kMostRanges.
+// The keys of a range, unless that gives more ranges than kMostRanges.
 constexpr int64_t kRangeKeys = 256, kMostRanges = 32;
 constexpr int64_t kStateFloats = sizeof(SoftmaxState) / sizeof(float);
 static_assert(sizeof(SoftmaxState) % sizeof(float) == 0 && alignof(SoftmaxState) <= alignof(float));
@@ -22,7 +22,7 @@ int64_t range_keys(const AttentionExtent& e) {
 }
 int64_t range_count(const AttentionExtent& e) { return divide_up(e.keys, range_keys(e)); }
 
-// Of rows of keys or values of one group.
+// The rows of keys or values of one group.
 struct GroupRows {
   DType type;
   int64_t bytes;  // of a row
@@ -39,13 +39,13 @@ struct GroupRows {
   const std::byte* row(int64_t j) const { return data + j * bytes; }
 };
 
-// What a thread needs beside the results: scores [kRows, range_keys], and kRows rows of queries or sums.
+// Counts the floats of a thread: scores [kRows, range_keys], and kRows rows of queries or sums.
 [[nodiscard]] bool slot_floats(const AttentionExtent& e, int64_t* floats) {
   return checked_mul(kRows, std::max(e.key_size, e.value_size), floats) &&
          checked_add(*floats, kRows * range_keys(e), floats);
 }
 
-// Rows first .. first + n - 1 of a group with the keys of one range: their sums [n, value_size] and states.
+// Computes rows first .. first + n - 1 of a group with one range of keys: sums [n, value_size] and states.
 void attend_range(const OpCall& call, const AttentionExtent& e, int64_t group, KeyRange range, int64_t first,
                   int64_t n, float* scores, float* room, float* sums, SoftmaxState* states) {
   const auto& a = call.attrs<AttentionAttrs>();
@@ -95,14 +95,14 @@ void attend_range(const OpCall& call, const AttentionExtent& e, int64_t group, K
   for (int64_t r = 0; r < n; ++r)
     for (int64_t d = 0; d < e.value_size; ++d) {
       float& sum = sums[r * e.value_size + d];
-      // Hidden keys were multiplied by 0, which is not a number where their values are not finite.
+      // Hidden keys were multiplied by 0, which gives NaN where their values are not finite.
       if (!std::isfinite(sum))
         sum = add_visible(values.type, scores + r * count, of_read(r), values.row(read.begin), e.value_size,
                           d, hides);
     }
 }
 
-// Row r of a group, from the sums and states of all ranges, `sums_step` and `states_step` apart.
+// Computes row r of a group, from the sums and states of all ranges, `sums_step` and `states_step` apart.
 void join_ranges(const OpCall& call, const AttentionExtent& e, int64_t group, int64_t r, const float* sums,
                  int64_t sums_step, const SoftmaxState* states, int64_t states_step) {
   const int64_t ranges = range_count(e);
@@ -116,7 +116,7 @@ void join_ranges(const OpCall& call, const AttentionExtent& e, int64_t group, in
   for (int64_t i = 0; i < ranges; ++i) {
     const SoftmaxState& own = states[i * states_step];
     if (!own.seen) continue;
-    // Without a score above -inf, only what is not a number has a sum.
+    // Without a score above -inf, only NaN has a sum.
     const float factor = own.top == all.top || own.top == -HUGE_VALF ? 1.0f : std::exp(own.top - all.top);
     all.sum += own.sum * factor;
     const float* from = sums + i * sums_step;
@@ -129,7 +129,7 @@ void join_ranges(const OpCall& call, const AttentionExtent& e, int64_t group, in
 
 }  // namespace
 
-// Packing pays for itself where each key meets many queries.
+// Packing pays for itself where each key is multiplied with many queries.
 bool are_few_queries(const AttentionExtent& e) { return e.queries <= 4 || e.rows() <= 8; }
 
 bool few_queries_workspace(const AttentionExtent& e, int threads, int64_t* floats) {
@@ -141,13 +141,13 @@ bool few_queries_workspace(const AttentionExtent& e, int threads, int64_t* float
 
 void attend_few_queries(const OpCall& call, const AttentionExtent& e, RunContext& context) {
   const int64_t rows = e.rows(), groups = e.batch * e.groups, ranges = range_count(e), keys = range_keys(e);
-  // [group, range, row, value_size], [group, range, row], and scores and room for each slot.
+  // The parts: [group, range, row, value_size], [group, range, row], and scores and room for each slot.
   auto* sums = reinterpret_cast<float*>(context.workspace.data());
   auto* states = reinterpret_cast<SoftmaxState*>(sums + groups * ranges * rows * e.value_size);
   auto* free = reinterpret_cast<float*>(states + groups * ranges * rows);
   int64_t of_slot = 0;
   if (!slot_floats(e, &of_slot)) return;  // it had no workspace
-  int64_t live = 0;                       // ranges that some sequence reaches
+  int64_t live = 0;                       // ranges that a sequence reaches
   for (int64_t b = 0; b < e.batch; ++b) live = std::max(live, divide_up(length_of(call, e, b), keys));
   const int64_t units = groups * live;
   const int64_t slots = std::min(units, std::max<int64_t>(threads_of(context.threads), 1));

@@ -1,5 +1,5 @@
 // LinearAttention. The columns of a state change independently of each other: a thread takes some of them
-// through all tokens, so that they stay in its cache, and a state comes from memory and goes back once.
+// through all tokens, so that they stay in its cache, and a state is read and written once.
 #include "platforms/simd/attention/linear_attention.h"
 
 #include <cmath>
@@ -26,7 +26,7 @@ void decay_factors(const float* decay, float* factors, int64_t count) {
   }
 }
 
-// kVectors vectors of columns, or the first `n` of one vector.
+// A position in the columns: kVectors vectors of them, or the first `n` of one vector.
 template <int kVectors, bool kPart>
 struct StateColumns {
   size_t n;
@@ -46,7 +46,7 @@ struct StateColumns {
   }
 };
 
-// What a token adds to the state: its value, or beta times what the value has beyond the state's answer.
+// Computes a token's addend: its value, or beta times the difference of the value and the state's answer.
 template <int kVectors, bool kPart>
 HWY_INLINE void state_addend(const StateToken& t, const StateColumns<kVectors, kPart>& at,
                              V (&add)[kVectors]) {
@@ -82,7 +82,7 @@ HWY_INLINE void update_vectors(const StateToken& t, size_t n) {
   }
   const V scale = set(t.scale);
   for (int i = 0; i < kVectors; ++i) at.store(hn::Mul(scale, sum[i]), t.result, i);
-  // Further query heads of the same state.
+  // These are further query heads of the same state.
   for (int64_t q = 1; q < t.queries; ++q) {
     for (int i = 0; i < kVectors; ++i) sum[i] = set(0.0f);
     const float* row = t.to;
@@ -129,7 +129,7 @@ StateExtent state_extent(const OpCall& call) {
   return {q.dims[0], q.dims[1], q.dims[2], v.dims[2], q.dims[3], v.dims[3]};
 }
 
-// Floats of the factors, and of a state that nobody wants.
+// Counts the floats of the factors, and of a state that is not an output.
 bool state_scratch(const OpCall& call, int64_t* factors, int64_t* floats) {
   *factors = call.has_input(kDecay) ? call.in(kDecay).size() : 0;
   return checked_add(*factors, call.has_output(1) ? 0 : state_extent(call).state_size(), floats);
@@ -143,7 +143,7 @@ Status linear_attention_workspace(const OpCall& call, int, size_t* bytes) {
   return ok_status();
 }
 
-// The states after the last tokens, each of them in a slot of the window; earlier ones share the first slot.
+// The places of the states after the last tokens, each in a slot of the window; earlier ones share the first.
 struct StateSlots {
   float* data;
   int64_t count, tokens, size;
@@ -151,7 +151,7 @@ struct StateSlots {
   float* after(int64_t token) const { return data + std::max<int64_t>(token - tokens + count, 0) * size; }
 };
 
-// Columns first .. last - 1 of one head of one sequence, all tokens.
+// Computes columns first .. last - 1 of one head of one sequence, for all tokens.
 void update_state_columns(const OpCall& call, const StateExtent& e, const StateSlots& slots,
                           const float* factors, int64_t head, int64_t first, int64_t last) {
   const auto& a = call.attrs<LinearAttentionAttrs>();

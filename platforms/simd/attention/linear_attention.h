@@ -5,10 +5,10 @@
 
 namespace sinter::simd {
 
-// S = factor S + key add', result = scale S' query, where add is the value, or beta (value - (factor S)'
-// key). Rows of a state and of results are value_size floats apart; pointers are to the first column.
+// The step S = factor S + key add', result = scale S' query, where add is the value, or beta (value - (factor
+// S)' key). Rows of a state and of results are value_size floats apart; pointers are to the first column.
 struct StateToken {
-  const float *query = nullptr, *key = nullptr;  // [key_size]; `queries` of them
+  const float *query = nullptr, *key = nullptr;  // [key_size]; `queries` of the former
   const float* value = nullptr;
   const float* factor = nullptr;  // for each row, `factor_step` apart; null: 1
   const float* beta = nullptr;    // null: add is the value

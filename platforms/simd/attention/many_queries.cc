@@ -1,9 +1,9 @@
-// Attention of many queries, as of a prompt: slices of the rows that share keys, which are read in pieces. A
-// piece is packed, and gives each tile of rows its scores and weighted values as two products; what a row has
-// summed so far is scaled where its largest score grows. Keys that no row of a tile attends to are left out.
+// Attention of many queries, as of a prompt: it works on slices of the rows that share keys, which are read
+// in pieces. A piece is packed, and gives each tile of rows its scores and weighted values as two products; a
+// row's sums are scaled where its largest score grows. Keys that no row of a tile attends to are left out.
 //
-// The second product multiplies the values of hidden keys by 0, which is NaN where they are not finite: such
-// results are added up again without them.
+// The second product multiplies the values of hidden keys by 0, which gives NaN where they are not finite:
+// such results are added up again without these keys.
 #include <bit>
 #include <cmath>
 
@@ -15,11 +15,10 @@ namespace sinter::simd {
 namespace {
 
 constexpr int64_t kPieceKeys = 512;
-// Rows for which a piece is packed once.
+// The number of rows for which a piece is packed once.
 constexpr int64_t kSliceRows = 8 * kRowTile;
 static_assert(kSliceRows / kRowTile <= 32);  // Slice::begun_
 
-// The floats of one thread's workspace, as offsets.
 struct Layout {
   int64_t piece = 0;  // keys
   int64_t packed_keys = 0, packed_values = 0, scores = 0, products = 0, factors = 0, states = 0;
@@ -47,7 +46,7 @@ struct Layout {
   return fine;
 }
 
-// `rows` rows of keys or values from `first` on (of all groups), in float32: where they are, or in `room`.
+// Returns `rows` rows of keys or values (of all groups) from `first` on, in float32, in place or in `room`.
 const float* floats_of(const OpCall& call, size_t operand, size_t scales, int64_t first, int64_t rows,
                        float* room) {
   const TensorView& from = call.in(operand);
@@ -72,7 +71,7 @@ bool all_finite(const float* x, int64_t n) {
 
 class Slice {
  public:
-  // Rows first .. end - 1 of a group's.
+  // The slice has rows first .. end - 1 of a group.
   Slice(const OpCall& call, const AttentionExtent& e, const Layout& l, float* workspace, int64_t group,
         int64_t first, int64_t end)
       : call_(call),
@@ -98,7 +97,7 @@ class Slice {
       for (int64_t r = first_; r < end_; r += kRowTile) add_piece(piece, r, std::min(r + kRowTile, end_));
     }
     for (int64_t r = first_; r < end_; r += kRowTile)
-      if ((begun_ >> (r - first_) / kRowTile & 1) == 0)  // they attend to nothing
+      if ((begun_ >> (r - first_) / kRowTile & 1) == 0)  // its rows attend to nothing
         std::fill_n(y_of(r), (std::min(r + kRowTile, end_) - r) * e_.value_size, 0.0f);
     for (int64_t r = first_; r < end_; ++r) {
       const AttentionEnd end = attention_end(call_, head(r), states_[r - first_]);
@@ -113,7 +112,7 @@ class Slice {
  private:
   int64_t head(int64_t r) const { return group_ % e_.groups * (e_.heads / e_.groups) + r / e_.queries; }
   KeyRange attended(int64_t r) const { return attended_keys(attrs_, e_, length_, r % e_.queries); }
-  // From the first to the last key of some of these rows.
+  // Returns the keys from the first to the last one that some of these rows attend to.
   KeyRange attended(int64_t begin, int64_t end) const {
     KeyRange all{length_, 0};
     for (int64_t r = begin; r < end; ++r) {
@@ -133,7 +132,7 @@ class Slice {
                 divide_up(e_.value_size, width));
   }
 
-  // Rows begin .. end - 1, a tile, with the packed piece.
+  // Multiplies rows begin .. end - 1, a tile, with the packed piece.
   void add_piece(KeyRange piece, int64_t begin, int64_t end) {
     const KeyRange any = attended(begin, end);
     if (any.begin >= piece.end || any.end <= piece.begin) return;
@@ -168,7 +167,7 @@ class Slice {
       for (int64_t d = 0; d < e_.value_size; ++d) y[d] = y[d] * factor + product[d];
     }
   }
-  // Hidden keys were multiplied by 0, which is not a number where their values are not finite.
+  // Hidden keys were multiplied by 0, which gives NaN where their values are not finite.
   void add_hidden(KeyRange piece, int64_t r, const float* weights, float* product) const {
     const bool hides = static_cast<AttentionRule>(attrs_.rule) == AttentionRule::kHides;
     const KeyRange own = within(piece, r);
@@ -180,7 +179,7 @@ class Slice {
                                  e_.value_size, d, hides);
   }
   float* y_of(int64_t r) const { return y_ + (r - first_) * e_.value_size; }
-  // The keys of the piece that row r attends to, counted from the piece's first.
+  // Returns the keys of the piece that row r attends to, counted from the piece's first.
   KeyRange within(KeyRange piece, int64_t r) const {
     const KeyRange keys = attended(r);
     const int64_t n = piece.end - piece.begin, begin = std::clamp<int64_t>(keys.begin - piece.begin, 0, n);
@@ -195,7 +194,7 @@ class Slice {
   int64_t group_, first_, end_, batch_, length_;
   SoftmaxState* states_;
   float* y_;
-  const float* values_ = nullptr;  // of the packed piece
+  const float* values_ = nullptr;  // those of the packed piece
   uint32_t begun_ = 0;             // tiles that have results, a bit each
 };
 

@@ -80,7 +80,7 @@ Status accept_rope(const OpCall& call) {
   return ok_status();
 }
 
-// The operand's row for row `line` of x.
+// Returns the operand's row for row `line` of x.
 const float* row_of(const TensorView& v, const TensorView& x, int64_t line) {
   int64_t at = 0;
   for (int axis = x.rank - 2, own = v.rank - 2; own >= 0; --axis, --own) {

@@ -23,14 +23,14 @@ HWY_INLINE hn::Mask<DU> is_nan_of(VU v) {
   return hn::RebindMask(DU(), hn::IsNaN(hn::BitCast(hn::RebindToFloat<DU>(), v)));
 }
 
-// The upper halves of the bits of float32 numbers, rounded half to even; of NaN the sign and one bit. Not the
-// processor's own instruction, which takes subnormal numbers for zero.
+// Returns the upper halves of the bits of float32 numbers, rounded half to even; for NaN, the sign and one
+// bit. The processor's own instruction takes subnormal numbers for zero.
 HWY_INLINE hn::Vec<DH> half_bits(VU a, VU b) {
   const DU d;
   const DH h;
   const auto first = hn::BitCast(h, a), second = hn::BitCast(h, b), one = hn::Set(h, 1);
   const auto upper = hn::ConcatOdd(h, second, first), lower = hn::ConcatEven(h, second, first);
-  // Above the middle, or in it and odd.
+  // True above the middle, and at it for an odd number.
   const auto goes_up = hn::Gt(hn::SaturatedAdd(lower, hn::And(upper, one)), hn::Set(h, 0x8000));
   const auto is_nan = hn::OrderedDemote2MasksTo(h, d, is_nan_of(a), is_nan_of(b));
   return hn::IfThenElse(is_nan, hn::OrAnd(hn::Set(h, 0x7fc0), upper, hn::Set(h, 0x8000)),
@@ -108,14 +108,14 @@ constexpr int64_t kBfloat16Piece = 2048;  // elements
 constexpr size_t kMostInputs = 2;
 constexpr size_t kRoom = kMostInputs * kBfloat16Piece * sizeof(float);  // of a thread
 
-// An operand has all elements of the result, one, or one for each place of the last axis.
+// Returns whether an operand has all elements of the result; others have one, or one per place of an axis.
 bool is_whole(const TensorView& v, const TensorView& y) { return v.size() == y.size(); }
 bool is_row(const TensorView& v, const TensorView& y) {
   const int64_t elements = repeated_elements(v, y);
   return elements > 0 && elements <= kBfloat16Piece;
 }
 
-// Of the operand that is a row; 1: none is.
+// Returns the length of the operand that is a row; 1 if none is.
 int64_t row_length(const OpCall& call) {
   int64_t length = 1;
   for (const TensorView& v : call.inputs)
@@ -123,7 +123,7 @@ int64_t row_length(const OpCall& call) {
   return length;
 }
 
-// `count` elements of each operand, or one, in `room`; results are written over an operand.
+// Elements of the operands, widened in `room`: `count` of each, or one. Results are written over an operand.
 struct Widened {
   TensorView in[kMostInputs], out[1];
 

@@ -6,9 +6,9 @@
 
 namespace sinter::simd {
 
-// Whether operand 0 of an element-wise operation is bfloat16.
+// Returns whether operand 0 of an element-wise operation is bfloat16.
 bool is_of_halves(const OpCall& call);
-// ok: `kernel`, of the same operation, computes the widened pieces.
+// Returns ok if `kernel`, of the same operation, computes the widened pieces.
 Status accept_halves(const Kernel& kernel, const OpCall& call);
 size_t halves_workspace(int threads);
 Status run_halves(const Kernel& kernel, const OpCall& call, RunContext& context);

@@ -14,7 +14,7 @@ namespace sinter::simd {
 
 enum class Binary { kNone, kAdd, kSub, kMul, kDiv, kMin, kMax, kPRelu, kSquare, kCube };
 
-// One row: steps are 1, or 0 for an operand that is one number.
+// The operands of a row. Steps are 1, or 0 for an operand that is one number.
 struct BinaryRow {
   const float *a, *b;
   float* y;
@@ -34,7 +34,7 @@ HWY_INLINE void zip(const BinaryRow& row, size_t n, Fn fn) {
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   if (row.a_step != 0 && row.b_step != 0) {
-#if HWY_ARCH_ARM_A64  // which loads and stores pairs of vectors
+#if HWY_ARCH_ARM_A64  // loads and stores pairs of vectors
     const float *a = row.a, *b = row.b;
     float* y = row.y;
     for (; i + 4 * lanes <= n; i += 4 * lanes, a += 4 * lanes, b += 4 * lanes, y += 4 * lanes) {
@@ -67,7 +67,7 @@ HWY_INLINE void zip(const BinaryRow& row, size_t n, Fn fn) {
   }
 }
 
-// Rows of some vectors, vector by vector, so that b's is read once.
+// Rows of a few vectors are computed vector by vector, so that b's is read once.
 constexpr size_t kLongestRow = 512;
 template <class Fn>
 HWY_INLINE void zip_columns(const float* a, const float* b, float* y, size_t rows, size_t length, Fn fn) {
@@ -86,7 +86,7 @@ HWY_INLINE void zip_columns(const float* a, const float* b, float* y, size_t row
     hn::StoreN(fn(hn::LoadN(d, a + at, rest), v), d, y + at, rest);
 }
 
-// Calls apply(f) with the function, clamped.
+// Calls apply(f) with the function and its clamp.
 template <class Apply>
 HWY_INLINE void with_function(Binary fn, float min, float max, Apply apply) {
   const V low = set(min), high = set(max);
@@ -125,7 +125,7 @@ void run_row(Binary fn, const BinaryRow& row, size_t n, float min, float max) {
   with_function(fn, min, max, [&](auto f) SINTER_SIMD_LAMBDA { zip(row, n, f); });
 }
 
-// `n` elements, the first of them at `column` of a row of `length`: every row meets the same b.
+// Computes `n` elements, the first of them at `column` of a row of `length`: every row has the same b.
 void run_rows(Binary fn, const BinaryRow& row, size_t column, size_t length, size_t n, float min, float max) {
   with_function(fn, min, max, [&](auto f) SINTER_SIMD_LAMBDA {
     size_t i = 0;
@@ -165,7 +165,7 @@ BinarySettings clamped(const OpCall& call, Binary fn) {
   return {fn, static_cast<float>(a.act_min), static_cast<float>(a.act_max)};
 }
 
-// Of Pow, whose exponent is constant: a product.
+// Returns the function for a Pow with a constant exponent: a product.
 Binary power(const OpCall& call) {
   return call.in(1).as<const float>()[0] == 2.0f ? Binary::kSquare : Binary::kCube;
 }

@@ -1,5 +1,5 @@
-// Conv: patches or lines of the image times filters, group by group; a filter of one tap over every pixel
-// reads the image itself.
+// Conv: the product of patches or lines of the image and filters, group by group. A filter of one tap over
+// every pixel reads the image itself.
 #include "platforms/simd/float/conv_few_channels.h"
 #include "platforms/simd/float/gemm.h"
 #include "platforms/simd/float/gemm_unpacked.h"
@@ -12,8 +12,8 @@
 namespace sinter::simd {
 namespace {
 
-// Floats of a thread's patches or lines; false on overflow. Lines of few channels have more room than patches
-// would take, up to a part of what the call reads and writes.
+// Counts the floats of a thread's patches or lines; false on overflow. Lines of few channels have more room
+// than patches would take, up to a part of the call's operands.
 bool slot_floats(const Geometry& g, int64_t threads, int64_t* floats) {
   *floats = 0;
   if (pointwise(g) || g.batch == 0) return true;
@@ -23,7 +23,7 @@ bool slot_floats(const Geometry& g, int64_t threads, int64_t* floats) {
   return true;
 }
 
-// Besides their patches, threads have copies of some of them on some instruction sets. Plans leave room for
+// Returns the floats of copies of patches, which threads have on some instruction sets. Plans leave room for
 // two threads at least, so that a second one takes no more memory than the first.
 int64_t copy_floats(const Geometry& g) {
   return copied_floats(g.out_channels / g.group, g.taps() * (g.in_channels / g.group));
@@ -38,8 +38,8 @@ int64_t used_copies(const Geometry& g, int64_t threads) {
 // Filters that stay near the first cache where lines are read.
 constexpr int64_t kFewFilters = 32768;
 
-// Rows of a tile. Half as many as there is room for leave room in the first cache for their patches, where
-// the filters are few enough to be read again from the second one for each tile.
+// Returns the rows of a tile. Half as many as there is room for leave space in the first cache for their
+// patches, where the filters are few enough to be read again from the second one for each tile.
 int64_t tile_rows(int64_t depth, int64_t filters, int64_t threads) {
   return std::min(slot_rows(threads), depth >= 128 && filters <= 65536 ? kRowTile / 2 : kRowTile);
 }
@@ -53,8 +53,8 @@ UnpackedWeights narrow_filters(const OpCall& call, const Geometry& g) {
   return {w.data, w.dtype, g.out_channels, g.taps() * g.in_channels};
 }
 
-// Output channels whose filters are widened at a time: panels of some megabytes, which are worth
-// gathering the patches for each of them again.
+// The output channels whose filters are widened at a time: panels of some megabytes, for each of which it
+// pays to gather the patches again.
 constexpr int64_t kFewestWidened = 4 * kMaxPanel, kWidenedFloats = 1 << 20;
 int64_t widened_columns(const Geometry& g) {
   const int64_t depth = std::max<int64_t>(g.taps() * g.in_channels, 1);
@@ -91,9 +91,9 @@ Status narrow_filters_bytes(const Geometry& g, int threads, int64_t copies, size
   return ok_status();
 }
 
-// ---- which kernel, and what it needs
+// ---- the choice of a kernel, and its memory
 
-// Results do not depend on strides, which rules out any other algorithm.
+// Strides do not change results, which rules out any other algorithm.
 Status accept_conv(const OpCall& call) {
   if (has_narrow_filters(call)) return accept_narrow_filters(call);
   SINTER_RETURN_IF_ERROR(accept_float_pixels(call));
@@ -102,7 +102,7 @@ Status accept_conv(const OpCall& call) {
   return ok_status();
 }
 
-// Bytes of a slot for each thread, of copies, and of the packed filters of one group where runs pack them;
+// Counts the bytes of a slot for each thread, of copies, and of one group's packed filters if runs pack them;
 // false on overflow.
 bool patch_bytes(const Geometry& g, bool packs, int64_t threads, int64_t copies, int64_t* bytes) {
   const int64_t depth = g.taps() * (g.in_channels / g.group);
@@ -114,7 +114,7 @@ bool patch_bytes(const Geometry& g, bool packs, int64_t threads, int64_t copies,
          checked_mul<int64_t>(*bytes, sizeof(float), bytes);
 }
 
-// The workspace suffices on any instruction set. Runs pack filters, but for constant ones of few columns.
+// The workspace suffices on any instruction set. Runs pack filters, except constant ones of few columns.
 Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Geometry g = window_geometry<ConvAttrs>(call);
   if (has_narrow_filters(call)) return narrow_filters_bytes(g, threads, planned_copies(g, threads), bytes);
@@ -130,13 +130,13 @@ Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
   return ok_status();
 }
 
-// One group of a convolution, whose filters are packed or few columns.
+// A group of a convolution, whose filters are packed or few columns.
 struct ConvGroup {
   const Geometry& g;
   int64_t group;
   Gemm all;  // the product of all pixels, without its rows
   const float* x;
-  const float* filters;  // of few columns, unpacked; or null
+  const float* filters;  // the filters of few columns, unpacked; or null
   float* slots;          // of slot_size floats each
   int64_t slot_size;
   float* copies;  // or null
@@ -227,7 +227,7 @@ Status run_narrow_filters(const OpCall& call, RunContext& context) {
   return ok_status();
 }
 
-// `constant`: the filters of all groups, packed beforehand, or null.
+// `constant` has the filters of all groups, packed beforehand, or is null.
 Status run_conv_with(const OpCall& call, RunContext& context, const float* constant) {
   const auto& attrs = call.attrs<ConvAttrs>();
   const Geometry g = window_geometry<ConvAttrs>(call);

@@ -34,7 +34,7 @@ namespace HWY_NAMESPACE {
 struct NarrowFloatSums {
   using Sum = V;
   const float* bias;  // may be null
-  int64_t columns;    // that it has
+  int64_t columns;    // of the result
   V low, high;
 
   HWY_INLINE V start(int64_t c) const { return set(bias != nullptr && c < columns ? bias[c] : 0.0f); }
@@ -85,18 +85,18 @@ bool narrow_conv_gains(const Geometry& g) {
 
 namespace {
 
-// Bytes of packed filters; false on overflow.
+// Counts the bytes of packed filters; false on overflow.
 bool packed_filter_bytes(const Geometry& g, int64_t* bytes) {
   return checked_mul(g.taps() * g.in_channels, kNarrowChannels * static_cast<int64_t>(sizeof(float)), bytes);
 }
 
-// False where the memory cannot be counted.
+// Returns false if the memory overflows.
 bool share_narrow_conv(NarrowConv* n, int64_t threads) {
   return choose_narrow_boxes(n->g, n->g.in_channels, threads, &n->boxes) &&
          narrow_scratch_bytes(n->g, n->boxes, 1, &n->scratch);
 }
 
-// The call, without addresses.
+// Describes the call, without addresses.
 NarrowConv narrow_conv(const OpCall& call) {
   const auto& attrs = call.attrs<ConvAttrs>();
   NarrowConv n;

@@ -6,17 +6,18 @@
 
 namespace sinter::simd {
 
-// Whether the kernel takes a convolution of these sizes; the same on every machine. Without a window, cells
-// would not be read often enough to pay.
+// Returns whether the kernel takes a convolution of these sizes; the same on every machine. Without a window,
+// cells are not read often enough to pay.
 inline bool narrow_conv_takes(const Geometry& g) { return g.taps() > 1 && narrow_fits(g); }
-// Up to this many channels all instruction sets gain by it.
+// The channels up to which all instruction sets gain by it.
 constexpr int64_t kNarrowOnAll = 4;
-// Whether the one in use does: more channels fill enough lanes of other kernels, unless its vectors are long.
+// Returns whether the set in use gains by it: more channels fill enough lanes of other kernels, unless its
+// vectors are long.
 bool narrow_conv_gains(const Geometry& g);
 
-// Bytes of workspace of run_narrow_conv() on up to `threads` threads. False where they cannot be counted.
+// Counts the workspace of run_narrow_conv() on up to `threads` threads. False if it overflows.
 [[nodiscard]] bool narrow_conv_workspace(const OpCall& call, int threads, int64_t* bytes);
-// A call with filters that are not constant, which are packed first.
+// Computes a call whose filters are not constant, and packs them first.
 Status run_narrow_conv(const OpCall& call, RunContext& context);
 
 }  // namespace sinter::simd

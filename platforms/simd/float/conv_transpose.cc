@@ -1,4 +1,4 @@
-// ConvTranspose: each phase is a product of input patches and the taps that reach it, like Conv.
+// ConvTranspose: each phase is a product of input patches and the taps that reach it, as in Conv.
 #include "platforms/simd/float/gemm.h"
 #include "platforms/simd/float/im2col.h"
 #include "platforms/simd/window.h"
@@ -7,7 +7,7 @@
 namespace sinter::simd {
 namespace {
 
-// The deepest product that a phase can be.
+// Returns the depth of the deepest product of a phase.
 int64_t full_depth(const Geometry& g) { return g.taps() * (g.in_channels / g.group); }
 
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
@@ -23,7 +23,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   return ok_status();
 }
 
-// A phase as a convolution with stride 1, whose taps are in the opposite order.
+// Returns a phase as a convolution with stride 1, whose taps are in the opposite order.
 Geometry as_convolution(const Geometry& g, const TransposedPhase& p) {
   Geometry conv = g;
   for (int i = 0; i < 3; ++i) {
@@ -53,13 +53,13 @@ void pack_phase(const Geometry& g, const TransposedPhase& p, const float* w, flo
   });
 }
 
-// What the phases of one group share.
+// The data that the phases of one group share.
 struct Shared {
   const OpCall& call;
   const Geometry& g;
   Gemm product;
   const float* x;
-  float* y;  // of the group
+  float* y;  // that of the group
   float* packed;
   int64_t group, channels, columns;
 
@@ -69,8 +69,8 @@ struct Shared {
   }
 };
 
-// The patches of a phase's pixels, if they are the input itself: windows of one line, all inside it. Else
-// null.
+// Returns the patches of a phase's pixels if they are the input itself (windows of one line, all inside it),
+// or null.
 const float* patches_in_place(const Shared& s, const Geometry& conv, int64_t image, const int64_t* at,
                               int64_t rows) {
   const Geometry& g = s.g;
@@ -83,7 +83,7 @@ const float* patches_in_place(const Shared& s, const Geometry& conv, int64_t ima
   return s.x + (((image * g.in[0] + i0) * g.in[1] + i1) * g.in[2] + i2) * g.in_pixel() + s.group * s.channels;
 }
 
-// Pixels at[2], ... (`rows` of them) of line at[0], at[1] of a phase of image `image`.
+// Computes pixels at[2], ... (`rows` of them) of line at[0], at[1] of a phase of image `image`.
 void compute_pixels(const Shared& s, const TransposedPhase& p, const float* packed, int64_t image,
                     const int64_t* at, int64_t rows, float* patches) {
   const Geometry& g = s.g;

@@ -1,4 +1,4 @@
-// DepthwiseConv: divided into blocks if its window is one that blocks are for, else pixel by pixel.
+// DepthwiseConv: divided into blocks if its window is one that blocks serve, else computed pixel by pixel.
 #include "platforms/simd/float/depthwise.h"
 
 namespace sinter::simd {
@@ -27,7 +27,7 @@ Part part_of(int64_t length, int64_t unit, int64_t index, int64_t parts) {
 constexpr int64_t kChannelUnit = 16;     // a line of the cache
 constexpr int64_t kFewestChannels = 32;  // of a thread
 
-// All blocks of some lines of a plane and some of their channels.
+// Computes all blocks of some lines of a plane and some of their channels.
 void compute_band(const Depthwise& d, int64_t plane, Part lines, Part channels, bool fetch) {
   const int64_t across = divide_up(d.g.out[2], kDepthwiseColumns);
   const int64_t parts = divide_up(channels.end - channels.begin, kDepthwiseChannels);
@@ -45,8 +45,8 @@ void compute_band(const Depthwise& d, int64_t plane, Part lines, Part channels, 
   }
 }
 
-// Each thread gets neighbouring lines, as in most other kernels, so that it finds what it wrote before in its
-// own caches. Channels are divided as well where there are fewer bands of lines than threads.
+// Each thread gets neighbouring lines, as in most other kernels, so that its earlier results are in its own
+// caches. Channels are divided as well where there are fewer bands of lines than threads.
 void run_depthwise_blocks(const Depthwise& d, ThreadPool* threads) {
   const Geometry& g = d.g;
   const int64_t pool = threads_of(threads), planes = g.batch * g.out[0];
@@ -67,8 +67,8 @@ void run_depthwise_blocks(const Depthwise& d, ThreadPool* threads) {
   });
 }
 
-// Lines whose input and output stay in the second cache while one vector of channels after the other is
-// computed.
+// Computes lines whose input and output stay in the second cache while one vector of channels after the other
+// is computed.
 void run_depthwise_lines(const Depthwise& d, ThreadPool* threads) {
   constexpr int64_t kPieceFloats = 32768;
   const Geometry& g = d.g;

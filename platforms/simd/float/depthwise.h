@@ -1,5 +1,5 @@
 // Float32 convolutions with one filter for each channel. Every element is summed from its bias on, in the
-// order of the taps; taps outside the input are left out. So no result depends on blocks or threads.
+// order of the taps; taps outside the input are left out. No result depends on blocks or threads.
 #pragma once
 
 #include "platforms/simd/window.h"
@@ -22,31 +22,31 @@ constexpr int64_t kDepthwiseColumns = 8, kMinDepthwiseColumns = 4;
 // Three lines of a block's input and the filters stay in the first cache.
 constexpr int64_t kDepthwiseChannels = 256;
 
-// A few columns of some lines of the result, and some of their channels.
+// The extent of a block: a few columns of some lines of the result, and some of their channels.
 struct DepthwiseBlock {
   int64_t plane = 0;  // batch * g.out[0] + the position on the first axis
   int64_t line = 0, lines = 0;
   int64_t column = 0, columns = 0;    // kMinDepthwiseColumns to kDepthwiseColumns
   int64_t channel = 0, channels = 0;  // at least depthwise_channels()
-  bool fetch = false;                 // the input of the next line while computing one
+  bool fetch = false;                 // fetches the next line's input while computing one
 };
 
-// Fewest channels that the instruction set's kernel takes.
+// Returns the fewest channels that the instruction set's kernel takes.
 int64_t depthwise_channels();
-// Whether blocks are for this window, whatever the number of channels.
+// Returns whether blocks serve this window, whatever the number of channels.
 bool has_depthwise_blocks(const Geometry& g);
 void compute_depthwise_block(const Depthwise& d, const DepthwiseBlock& b);
 
 // ---- Windows of 3x3 on 64-bit ARM: in depthwise_3x3_neon-inl.h.
 
-// Whether whole lines are for this call; false on other processors.
+// Returns whether whole lines serve this call; false on other processors.
 bool has_depthwise_lines(const Geometry& g);
-// Lines first .. end - 1 of plane `plane` (batch * g.out[0] + the position on the first axis).
+// Computes lines first .. end - 1 of plane `plane` (batch * g.out[0] + the position on the first axis).
 void compute_whole_depthwise_lines(const Depthwise& d, int64_t plane, int64_t first, int64_t end);
 
 // ---- Any window, pixel by pixel: in depthwise_pixels.cc.
 
-// Lines first .. end - 1 of the last axis, counted over the whole batch.
+// Computes lines first .. end - 1 of the last axis, counted over the whole batch.
 void compute_depthwise_lines(const Depthwise& d, int64_t first, int64_t end);
 
 }  // namespace sinter::simd

@@ -1,7 +1,7 @@
 // DepthwiseConv of 3x3, line by line, on 64-bit ARM: eight channels, whose filters stay in registers. A
 // column of the input goes into the results of all windows that it is part of, so that it is loaded once for
-// each line of the result. Sums are in the order of the columns, then of the lines. In assembly, for the
-// filters, the column and three columns of sums take 30 registers.
+// each line of the result. Sums are in the order of the columns, then of the lines. It is in assembly,
+// because the filters, the column and three columns of sums take 30 registers.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_FLOAT_DEPTHWISE_3X3_NEON_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -23,8 +23,8 @@ namespace HWY_NAMESPACE {
 // Lines of the result whose windows have the same lines inside the input. Steps are in bytes.
 struct DepthwiseRun {
   const float* x[3];    // first column of each line of the first window
-  int64_t pixel, line;  // from column to column, and what is left to the next window's line
-  const float* filter;  // of the first line inside
+  int64_t pixel, line;  // from column to column, and from the last one to the next window's line
+  const float* filter;  // the filter of the first line inside
   int64_t tap;          // from tap to tap
   const float* bias;    // eight of them
   const float* bounds;  // the lower one four times, then the upper one
@@ -37,7 +37,7 @@ struct DepthwiseRun {
 };
 
 // v0 to v17: two vectors for each tap, v18 to v23: a column of the input, v24 to v29: sums A, B and C, v30
-// and v31: bounds. A line's registers of its three taps, of its input and its pointer.
+// and v31: bounds. The list of a line has the registers of its three taps and of its input, and its pointer.
 #define SINTER_LINE0(op, a, b) op(a, b, 0, 1, 2, 3, 4, 5, 18, 19, x9)
 #define SINTER_LINE1(op, a, b) op(a, b, 6, 7, 8, 9, 10, 11, 20, 21, x10)
 #define SINTER_LINE2(op, a, b) op(a, b, 12, 13, 14, 15, 16, 17, 22, 23, x11)
@@ -62,13 +62,14 @@ struct DepthwiseRun {
 #define SINTER_TAP1(a, b, f0, g0, f1, g1, f2, g2, x0, x1, p) SINTER_PRODUCTS(a, b, f1, g1, x0, x1)
 #define SINTER_TAP2(a, b, f0, g0, f1, g1, f2, g2, x0, x1, p) SINTER_PRODUCTS(a, b, f2, g2, x0, x1)
 #define SINTER_BEGIN(a, b) "ldp q" #a ", q" #b ", [%[bias]]\n\t"
-#define SINTER_RAISE(a, b) "fmax v" #a ".4s, v" #a ".4s, v30.4s\n\tfmax v" #b ".4s, v" #b ".4s, v30.4s\n\t"
-#define SINTER_RAISE_AND_LOWER(a, b) \
-  SINTER_RAISE(a, b) "fmin v" #a ".4s, v" #a ".4s, v31.4s\n\tfmin v" #b ".4s, v" #b ".4s, v31.4s\n\t"
+#define SINTER_CLAMP_BELOW(a, b) \
+  "fmax v" #a ".4s, v" #a ".4s, v30.4s\n\tfmax v" #b ".4s, v" #b ".4s, v30.4s\n\t"
+#define SINTER_CLAMP(a, b) \
+  SINTER_CLAMP_BELOW(a, b) "fmin v" #a ".4s, v" #a ".4s, v31.4s\n\tfmin v" #b ".4s, v" #b ".4s, v31.4s\n\t"
 #define SINTER_STORE(a, b) "st1 {v" #a ".4s, v" #b ".4s}, [%[y]], %[out_pixel]\n\t"
 
-// Stride 1. A step takes a column of the input: the last one of the sums `o`, the middle one of `m` and the
-// first one of `n`.
+// With stride 1, a step takes a column of the input: the last one of the sums `o`, the middle one of `m` and
+// the first one of `n`.
 #define SINTER_STEP1(lines, bound, oa, ob, ma, mb, na, nb)                                                  \
   SINTER_BEGIN(na, nb)                                                                                      \
   lines(SINTER_COLUMN, , ) lines(SINTER_TAP2, oa, ob) lines(SINTER_TAP1, ma, mb) lines(SINTER_TAP0, na, nb) \
@@ -96,8 +97,8 @@ struct DepthwiseRun {
   "6:\n\t" SINTER_STEP1(lines, bound, 24, 25, 26, 27, 28, 29)                                           \
       SINTER_STEP1(lines, bound, 26, 27, 28, 29, 24, 25) SINTER_END1(lines, bound, 28, 29, 24, 25)
 
-// Stride 2. A step takes two columns: the middle and the last one of the sums `o`, of which the latter is the
-// first one of `n`.
+// With stride 2, a step takes two columns: the middle and the last one of the sums `o`, of which the latter
+// is the first one of `n`.
 #define SINTER_STEP2(lines, bound, oa, ob, na, nb)                                                  \
   lines(SINTER_COLUMN, , ) SINTER_BEGIN(na, nb) lines(SINTER_TAP1, oa, ob) lines(SINTER_COLUMN, , ) \
       lines(SINTER_TAP2, oa, ob) lines(SINTER_TAP0, na, nb) bound(oa, ob) SINTER_STORE(oa, ob)
@@ -137,11 +138,11 @@ HWY_NOINLINE void run_depthwise_lines(const DepthwiseRun& r) {
   const float* filter = r.filter;
   float* y = r.y;
   int64_t count = r.lines;
-#define SINTER_CHOOSE(stride, n)                                                \
-  if constexpr (kStride == stride && kLines == n && kLowers)                    \
-    SINTER_RUN(SINTER_STRIDE##stride, SINTER_LINES##n, SINTER_RAISE_AND_LOWER); \
-  if constexpr (kStride == stride && kLines == n && !kLowers)                   \
-  SINTER_RUN(SINTER_STRIDE##stride, SINTER_LINES##n, SINTER_RAISE)
+#define SINTER_CHOOSE(stride, n)                                      \
+  if constexpr (kStride == stride && kLines == n && kLowers)          \
+    SINTER_RUN(SINTER_STRIDE##stride, SINTER_LINES##n, SINTER_CLAMP); \
+  if constexpr (kStride == stride && kLines == n && !kLowers)         \
+  SINTER_RUN(SINTER_STRIDE##stride, SINTER_LINES##n, SINTER_CLAMP_BELOW)
   SINTER_CHOOSE(1, 1);
   SINTER_CHOOSE(1, 2);
   SINTER_CHOOSE(1, 3);
@@ -159,8 +160,8 @@ HWY_NOINLINE void run_depthwise_lines(const DepthwiseRun& r) {
 #undef SINTER_END1
 #undef SINTER_STEP1
 #undef SINTER_STORE
-#undef SINTER_RAISE_AND_LOWER
-#undef SINTER_RAISE
+#undef SINTER_CLAMP
+#undef SINTER_CLAMP_BELOW
 #undef SINTER_BEGIN
 #undef SINTER_TAP2
 #undef SINTER_TAP1
@@ -183,7 +184,7 @@ void choose_lines(const DepthwiseRun& r, int64_t inside) {
   run_depthwise_lines<kStride, 1, kLowers>(r);
 }
 
-// Columns of the last window that are in the padding.
+// Returns the columns of the last window that are in the padding.
 int64_t depthwise_overhang(const Geometry& g) {
   return (g.out[2] - 1) * g.stride[2] - g.pad[2] + g.kernel[2] - g.in[2];
 }
@@ -213,7 +214,7 @@ void depthwise_lines(const Depthwise& d, int64_t plane, int64_t first, int64_t e
   const float* image = d.x + (plane / g.out[0] * g.in[0] + plane % g.out[0] * g.stride[0]) * g.in[1] * line;
   const bool lowers = d.max < HUGE_VALF;
   while (first < end) {
-    // Lines whose windows have the same lines inside.
+    // The lines whose windows have the same lines inside.
     const int64_t start = first * g.stride[1] - g.pad[1];
     const auto within = [&](int64_t at) { return at >= 0 && at < g.in[1]; };
     int64_t skipped = 0, inside = 3, count = 1;

@@ -1,5 +1,5 @@
-// DepthwiseConv in blocks: a vector of channels, up to eight neighbouring columns of the result side by side.
-// A column of the input is loaded once for each line of taps, and goes into all sums that have a tap there.
+// DepthwiseConv in blocks: a vector of channels, for up to eight neighbouring columns. A column of the input
+// is loaded once for each line of taps, and goes into all sums that have a tap there.
 #include <type_traits>
 #include <utility>
 
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Hides where a number comes from. Otherwise compilers compute the offsets of all columns ahead, outside the
+// Hides the origin of a number. Otherwise compilers compute the offsets of all columns ahead, outside the
 // loops; x86 has too few registers for them.
 template <class T>
 HWY_INLINE void hide_origin([[maybe_unused]] T& v) {
@@ -25,7 +25,7 @@ HWY_INLINE void hide_origin([[maybe_unused]] T& v) {
   asm("" : "+r"(v));
 #endif
 }
-// Otherwise compilers load a column again for each of its products.
+// Keeps a column in a register: compilers would load it again for each of its products.
 template <class W>
 HWY_INLINE void keep_in_register([[maybe_unused]] W& v) {
 #if HWY_ARCH_X86
@@ -44,8 +44,8 @@ HWY_INLINE void unroll_depthwise(Each f) {
   (std::make_integer_sequence<int, kCount>());
 }
 
-// The columns of a block: kCount of the result, kInput of the input, `pixel` floats apart. kEdge: only those
-// whose bit of `inside` is set are inside the input.
+// The columns of a block: kCount of the result, kInput of the input, `pixel` floats apart. With kEdge, only
+// columns whose bit of `inside` is set are inside the input.
 template <int kCount, int kTaps, int kStride, bool kEdge>
 struct DepthwiseColumns {
   static constexpr int kInput = (kCount - 1) * kStride + kTaps;
@@ -53,7 +53,7 @@ struct DepthwiseColumns {
   int64_t pixel;
   uint32_t inside;
 
-  // The products of a line of taps.
+  // Adds the products of a line of taps.
   template <class W>
   HWY_INLINE void add(const float* x, const W (&taps)[kTaps], W (&sums)[kCount]) const {
     int64_t at = 0, step = pixel;
@@ -73,7 +73,7 @@ struct DepthwiseColumns {
   }
 };
 
-// Taps first .. end - 1 along an axis whose first one is at `start` are inside.
+// The taps first .. end - 1 along an axis whose first one is at `start` are inside.
 struct DepthwiseTaps {
   int64_t first, end;
 };
@@ -113,7 +113,7 @@ HWY_NOINLINE void depthwise_block(const Depthwise& d, const DepthwiseBlock& b) {
     const DepthwiseTaps lines = taps_inside(g, 1, start1);
     const float* x = image + (start1 + lines.first * g.dilation[1]) * line;
     const float* f = filter + lines.first * filter_line;
-    // What the next line's windows have more: in every step of channels, a part of these lines, in order.
+    // The lines that the next line's windows add: every step of channels fetches a part of them, in order.
     constexpr int64_t kFetched = kCount * kStride;
     const int64_t next = start1 + (g.kernel[1] - 1) * g.dilation[1] + 1;
     const int64_t fetched = b.fetch && next >= 0 ? std::min(g.stride[1], g.in[1] - next) : 0;
@@ -184,7 +184,7 @@ HWY_EXPORT(depthwise);
 HWY_EXPORT(takes_depthwise_lines);
 HWY_EXPORT(depthwise_lines);
 
-// The longest vectors that few channels fill are those of AVX2, whose kernel AVX-512 runs for them, too.
+// The longest vectors that few channels fill are AVX2's, whose kernel AVX-512 runs for them, too.
 constexpr int64_t kShortLanes = 8;
 
 }  // namespace

@@ -11,7 +11,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// As many output as input channels. kVectors vectors of channels from `c` on, `count` of them valid.
+// Computes a pixel with as many output as input channels: up to kVectors vectors of them, `count` from `c`
+// on.
 template <int kVectors>
 HWY_INLINE void depthwise_strip(const Depthwise& p, const Window& w, int64_t c, size_t count, float* y) {
   const F d;
@@ -54,7 +55,7 @@ HWY_INLINE void depthwise_strip(const Depthwise& p, const Window& w, int64_t c, 
   if constexpr (kVectors == 4) finish(s1, c + lanes), finish(s2, c + 2 * lanes), finish(s3, c + 3 * lanes);
 }
 
-// Four neighbouring pixels with the same taps, one vector of channels.
+// Computes four neighbouring pixels with the same taps, for one vector of channels.
 HWY_INLINE void depthwise_four(const Depthwise& p, const Window& w, int64_t c, size_t count, float* y) {
   const F d;
   const Geometry& g = p.g;
@@ -92,7 +93,7 @@ HWY_INLINE void depthwise_four(const Depthwise& p, const Window& w, int64_t c, s
   finish(s0, c), finish(s1, c + next), finish(s2, c + 2 * next), finish(s3, c + 3 * next);
 }
 
-// `pixels` neighbouring output pixels of one line whose windows cover the same taps; w is the first one's.
+// Computes `pixels` neighbours on an output line whose windows cover the same taps; w is the first.
 void depthwise_pixels(const Depthwise& d, Window w, int64_t pixels, float* y) {
   const Geometry& g = d.g;
   const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
@@ -122,7 +123,7 @@ namespace {
 HWY_EXPORT(depthwise_pixels);
 }  // namespace
 
-// First pixels whose windows begin in the padding, then those whose windows are inside, then the others.
+// The order is: pixels whose windows begin in the padding, those whose windows are inside, then the others.
 void compute_depthwise_lines(const Depthwise& d, int64_t first, int64_t end) {
   const Geometry& g = d.g;
   const InsideRange inside = inside_range(g);

@@ -1,6 +1,6 @@
-// ExpertFullyConnected. Up to four rows of an expert: its weights are read once and widened in registers.
-// More: the rows are copied to lie together, and pieces of panels of weights, widened in scratch, go through
-// the product of gemm.h.
+// ExpertFullyConnected. For up to four rows of an expert, its weights are read once and widened in registers.
+// More rows are copied to lie together, and pieces of panels of weights, widened in scratch, go through the
+// product of gemm.h.
 #include <cmath>
 
 #include "platforms/simd/float/gemm.h"
@@ -12,14 +12,13 @@
 namespace sinter::simd {
 namespace {
 
-// The operands, and the weights of one expert.
 struct Experts {
   const float* x = nullptr;
   float* y = nullptr;
   const float* bias = nullptr;
   TensorView w;          // [experts, columns, depth]
   LowBitMatrix matrix;   // weights with scales
-  bool low_bit = false;  // else weights are floats
+  bool low_bit = false;  // otherwise weights are floats
   int64_t rows = 0, experts = 0, columns = 0, depth = 0;
 
   UnpackedWeights floats_of(int64_t expert) const {
@@ -28,7 +27,7 @@ struct Experts {
   }
   LowBit low_bit_of(int64_t expert) const {
     LowBit g = simd::low_bit_of(matrix.of_expert(expert));
-    choose_arrangement(&g, rows <= experts);  // most have one row then
+    choose_arrangement(&g, rows <= experts);  // most experts have one row then
     return g;
   }
   const float* bias_of(int64_t expert) const { return bias != nullptr ? bias + expert * columns : nullptr; }
@@ -60,15 +59,15 @@ Status accept_experts(const OpCall& call) {
     return ok_status();
   }
   SINTER_RETURN_IF_ERROR(check_low_bit(e.low_bit_of(0)));
-  // Those of every expert begin at whole bytes, as rows of weights do.
+  // The zero points of every expert begin at whole bytes, as rows of weights do.
   SINTER_RETURN_UNLESS(e.columns * e.matrix.blocks * bit_width(e.matrix.zero_type) % 8 == 0,
                        unsupported("an expert's zero points begin at whole bytes only"));
   return ok_status();
 }
 
-// Floats of scratch, behind the lists of rows: rows in the order of the weights (low bits), then, where an
-// expert may have more rows than are multiplied at a time, rows lying together, and for each thread a piece
-// of a panel, and its results.
+// The floats of scratch, behind the lists of rows: rows in the order of the weights (low bits), then, where
+// an expert may have more rows than are multiplied at a time, rows lying together, and for each thread a
+// piece of a panel, and its results.
 struct ExpertScratch {
   int64_t arranged = 0;  // of one row
   int64_t gathered = 0, each = 0;
@@ -98,7 +97,7 @@ Status experts_workspace(const OpCall& call, int threads, size_t* bytes) {
   return ok_status();
 }
 
-// Columns first .. last - 1 of a group of at most kLowBitRows rows. `arranged`: its rows, for low bits.
+// Computes columns first .. last - 1 of at most kLowBitRows rows; `arranged` has these for low bits.
 void few_expert_rows(const Experts& e, const ExpertRows::Group& g, const float* arranged, int64_t stride,
                      int64_t first, int64_t last) {
   const float* bias = e.bias_of(g.expert);
@@ -121,7 +120,7 @@ void few_expert_rows(const Experts& e, const ExpertRows::Group& g, const float* 
   for (int64_t r = 0; r < rows; ++r) product(r, 1, 0);
 }
 
-// A group of more rows, panel by panel.
+// Computes a group of more rows, panel by panel.
 void many_expert_rows(const Experts& e, const ExpertRows::Group& g, float* gathered, std::span<float> rest,
                       int64_t each, ThreadPool* threads) {
   const auto rows = static_cast<int64_t>(g.rows.size());
@@ -185,7 +184,7 @@ Status run_experts(const OpCall& call, RunContext& context) {
                      arrange_row(any, e.x + sorted.order[static_cast<size_t>(i)] * e.depth,
                                  arranged + i * s.arranged);
                  });
-  // Columns of a piece, in whole fours: large pieces, for memory is read ahead beyond their ends.
+  // The columns of a piece, in whole fours. Pieces are large, because memory is read ahead beyond their ends.
   const int64_t row_bytes = e.low_bit ? e.low_bit_of(0).row_bytes() : e.depth * bit_width(e.w.dtype) / 8;
   const int64_t grain = divide_up(std::max<int64_t>(131072 / std::max<int64_t>(row_bytes, 1), 1), 4) * 4;
   const int64_t pieces = divide_up(e.columns, grain);

@@ -5,16 +5,16 @@
 namespace sinter::simd {
 namespace {
 
-// Elements that stay in the first cache, with those of the operands, from one step to the next.
+// The elements that stay in the first cache, with those of the operands, from one step to the next.
 constexpr int64_t kBlock = 2048;
-// Enough of them to outweigh handing a piece to a thread.
+// The elements that outweigh handing a piece to a thread.
 constexpr int64_t kGrain = 8192;
-// Pieces of one walk: longer chains gain nothing, and each new piece is compared with all of its walk.
+// The most pieces of a walk: longer chains gain nothing, and each new piece is compared with all others.
 constexpr int kMostPieces = 64;
 
 ByteRange floats(const float* at, int64_t count) { return {at, static_cast<size_t>(count) * sizeof(float)}; }
 
-// Writing y, element by element in order, leaves this operand as it is until it has been read.
+// Returns whether writing y, element by element in order, leaves this operand as it is until it is read.
 bool keeps(const ByteRange& y, const float* operand, int64_t operand_size, int64_t size) {
   if (operand == nullptr) return true;
   const ByteRange read = floats(operand, operand_size);

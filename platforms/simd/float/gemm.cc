@@ -104,7 +104,7 @@ void gemm_columns(const Gemm& g, int64_t first_column, int64_t end_column) {
 #if HWY_ARCH_ARM_A64
   first_column = multiply_copied_rows(g, first_column, end);
 #endif
-  // With nothing to sum there is still a bias to give.
+  // A product of depth 0 still has a bias.
   for (int64_t k0 = 0; k0 == 0 || k0 < g.depth; k0 += kDepthPiece)
     for (int64_t c = first_column; c < end; c += width) {
       if (g.b_step == 0) {
@@ -193,7 +193,7 @@ void gemv(const float* matrix, int64_t columns, int64_t depth, const float* x, c
 
 void gemm_parallel(const Gemm& g, ThreadPool* threads) {
   const int64_t pool = threads_of(threads);
-  // As many rows as leave room for a panel in the first cache, and some for every thread.
+  // The most rows that leave room for a panel in the first cache, and some for every thread.
   const int64_t most = std::max(kRowTile, kTileFloats / std::max<int64_t>(g.depth, 1));
   const int64_t width = panel_width(), panels = divide_up(g.columns, width),
                 tiles = std::max(divide_up(g.rows, most),

@@ -9,7 +9,7 @@
 
 namespace sinter::simd {
 
-// A widest panel's columns; packed matrices are sized for it.
+// The columns of the widest panel; packed matrices are sized for it.
 constexpr int64_t kMaxPanel = 32;
 constexpr int64_t kRowTile = 48;  // rows of one piece of work
 constexpr int64_t kDepthPiece = 512;
@@ -17,10 +17,10 @@ constexpr int64_t kDepthPiece = 512;
 struct Gemm {
   const float* a = nullptr;
   int64_t a_stride = 0;  // from row to row
-  // On x86, or null: element (r, k) of a is at a[row_at[r] + depth_at[k]].
+  // On x86 (or null): element (r, k) of a is at a[row_at[r] + depth_at[k]].
   const int32_t *row_at = nullptr, *depth_at = nullptr;
   const float* b = nullptr;
-  int64_t b_step = 0;  // 0: packed panels; else from depth to depth of a matrix whose columns are contiguous
+  int64_t b_step = 0;  // from depth to depth of a matrix whose columns are contiguous; 0: packed panels
   int64_t rows = 0, columns = 0, depth = 0;
   const float* bias = nullptr;  // per column, or null
   float* y = nullptr;
@@ -29,8 +29,8 @@ struct Gemm {
   float* copies = nullptr;  // copied_floats of each thread, or null
 };
 
-// Floats for copies of rows, which 64-bit ARM multiplies in fewer instructions. Blocks of little depth are
-// copied to the stack.
+// The floats for copies of rows, which 64-bit ARM multiplies in fewer instructions. Blocks of little depth
+// are copied to the stack.
 constexpr int64_t kSmallDepth = 128, kCopiedColumns = 48;
 inline int64_t copied_floats(int64_t columns, int64_t depth) {
   return depth <= kSmallDepth || columns < kCopiedColumns
@@ -38,41 +38,41 @@ inline int64_t copied_floats(int64_t columns, int64_t depth) {
              : 8 * divide_up(std::min(depth, kDepthPiece), 4) * 4;
 }
 
-// Floats that a packed matrix takes, false on overflow.
+// Counts the floats of a packed matrix, false on overflow.
 [[nodiscard]] inline bool packed_floats(int64_t columns, int64_t depth, int64_t* floats) {
   return checked_mul(divide_up(columns, kMaxPanel) * kMaxPanel, depth, floats);
 }
 
 int64_t panel_width();
-// "f32_gemm_" or "f32_conv_gemm_", and the tile of the instruction set in use: rows by columns.
+// Return "f32_gemm_" or "f32_conv_gemm_", and the tile of the instruction set in use: rows by columns.
 const char* gemm_name();
 const char* conv_gemm_name();
-// Rows of a block, where other numbers of rows take more instructions each; else 1.
+// Returns the rows of a block, if other numbers of rows take more instructions each; else 1.
 int64_t row_unit(int64_t columns);
-// The first row of the t-th of `tiles` pieces: of whole units, of which the last piece has up to one more.
+// Returns the first row of the t-th of `tiles` pieces, which have whole units; the last has up to one more.
 inline int64_t tile_row(int64_t rows, int64_t t, int64_t tiles, int64_t unit) {
   return t == tiles ? rows : rows / unit * t / tiles * unit;
 }
-// So few columns that a vector along the depth wastes less than one along the columns: gemv row by row,
+// Returns whether a vector along the depth wastes less than one along the columns, for gemv row by row,
 // unpacked. A column of a row costs as much as 64 multiplications of vectors besides its own.
 inline bool few_columns(int64_t columns, int64_t depth) {
   return 4 * columns <= panel_width() && columns * (2 * depth / panel_width() + 64) <= depth;
 }
-// Columns first .. end - 1 (whole panels) of the product, all rows.
+// Computes columns first .. end - 1 (whole panels) of the product, all rows.
 void gemm_columns(const Gemm& g, int64_t first, int64_t end);
-// Depth k0 .. k0 + kDepthPiece - 1 of one panel's columns, all rows; to be called for one piece after the
-// other. `b` is the piece of the panel.
+// Adds depth k0 .. k0 + kDepthPiece - 1 of one panel's columns, all rows, for one piece after the other. `b`
+// is the piece of the panel.
 void gemm_piece(const Gemm& g, int64_t column, int64_t k0, const float* b);
 // Packs panels first_panel .. end_panel - 1 of b, whose element (k, n) is at b[k * depth_step + n *
-// column_step]; one of the steps is 1. These are `depth` of the total_depth rows of a panel; `packed` is
-// where the first of them goes.
+// column_step]; one of the steps is 1. These are `depth` of the total_depth rows of a panel; the first of
+// them goes to `packed`.
 void pack_panels(const float* b, int64_t depth_step, int64_t column_step, int64_t columns, int64_t depth,
                  int64_t total_depth, float* packed, int64_t first_panel, int64_t end_panel);
-// y[n] = bias[n] + matrix row n . x, clamped; matrix [columns, depth].
+// Computes y[n] = bias[n] + matrix row n . x, clamped; matrix [columns, depth].
 void gemv(const float* matrix, int64_t columns, int64_t depth, const float* x, const float* bias, float min,
           float max, float* y);
 
-// The whole product on the pool; g.b packed or in place.
+// Computes the whole product on the pool; g.b is packed or in place.
 void gemm_parallel(const Gemm& g, ThreadPool* threads);
 void pack_parallel(const float* b, int64_t depth_step, int64_t column_step, int64_t columns, int64_t depth,
                    float* packed, ThreadPool* threads);

@@ -1,6 +1,6 @@
 // Up to seven rows by a packed panel of eight columns, on 64-bit ARM. One instruction loads eight depths of a
-// row, whose lanes are the factors of sixteen products; two depths of the panel take another one. In
-// assembly, for seven rows take all 32 registers: v0 to v13 are sums, v14 to v27 rows, v28 to v31 the panel.
+// row, whose lanes are the factors of sixteen products; two depths of the panel take another one. It is in
+// assembly, because seven rows take all 32 registers: v0-v13 are sums, v14-v27 rows, v28-v31 the panel.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_FLOAT_GEMM_7X8_NEON_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -21,7 +21,7 @@ namespace HWY_NAMESPACE {
 
 constexpr int kSevenRows = 7;
 
-// Steps are in bytes, from row to row.
+// The operands of a panel's rows. Steps are in bytes, from row to row.
 struct RowsOfPanel {
   const float* a;
   int64_t a_step;
@@ -35,7 +35,7 @@ struct RowsOfPanel {
   int64_t bounded;  // bit 0: from below, bit 1: from above
 };
 
-// A row's registers of its two sums and of its eight depths, its pointer, and what this is the sum of.
+// The lists of rows: registers of a row's two sums and eight depths, its pointer and that pointer's summands.
 #define SINTER_ROW_LIST1(op) op(0, 1, 14, 15, x9, "%[a]", "xzr")
 #define SINTER_ROW_LIST2(op) SINTER_ROW_LIST1(op) op(2, 3, 16, 17, x10, "x9", "%[a_step]")
 #define SINTER_ROW_LIST3(op) SINTER_ROW_LIST2(op) op(4, 5, 18, 19, x11, "x10", "%[a_step]")
@@ -45,7 +45,7 @@ struct RowsOfPanel {
 #define SINTER_ROW_LIST7(op) SINTER_ROW_LIST6(op) op(12, 13, 26, 27, x15, "x14", "%[a_step]")
 
 #define SINTER_POINTERS(s0, s1, lo, hi, p, before, step) "add " #p ", " before ", " step "\n\t"
-// Two rows at a time.
+// Sums begin two rows at a time.
 #define SINTER_START1 "ld1 {v0.4s, v1.4s}, [%[start]]\n\t"
 #define SINTER_START2 "ld1 {v0.4s, v1.4s, v2.4s, v3.4s}, [%[start]]\n\t"
 #define SINTER_START3 SINTER_START2 "ld1 {v4.4s, v5.4s}, [%[start]]\n\t"
@@ -57,7 +57,7 @@ struct RowsOfPanel {
 #define SINTER_LOAD4(s0, s1, lo, hi, p, before, step) "ldr q" #lo ", [" #p "], #16\n\t"
 #define SINTER_LOAD2(s0, s1, lo, hi, p, before, step) "ldr d" #lo ", [" #p "], #8\n\t"
 #define SINTER_LOAD1(s0, s1, lo, hi, p, before, step) "ldr s" #lo ", [" #p "], #4\n\t"
-// Lane `lane` of the row's register x, times depth `at` of the two depths in v28 to v31.
+// Multiplies lane `lane` of the row's register x by depth `at` of the two depths in v28 to v31.
 #define SINTER_MULTIPLY(s0, s1, b0, b1, x, lane)    \
   "fmla v" #s0 ".4s, v" #b0 ".4s, v" #x ".s[" #lane \
   "]\n\t"                                           \
@@ -73,9 +73,9 @@ struct RowsOfPanel {
 #define SINTER_ADD(s0, s1, lo, hi, p, before, step)                      \
   "ldp q28, q29, [%[addend]]\n\tadd %[addend], %[addend], %[y_step]\n\t" \
   "fadd v" #s0 ".4s, v" #s0 ".4s, v28.4s\n\tfadd v" #s1 ".4s, v" #s1 ".4s, v29.4s\n\t"
-#define SINTER_RAISE(s0, s1, lo, hi, p, before, step) \
+#define SINTER_CLAMP_BELOW(s0, s1, lo, hi, p, before, step) \
   "fmax v" #s0 ".4s, v" #s0 ".4s, v28.4s\n\tfmax v" #s1 ".4s, v" #s1 ".4s, v28.4s\n\t"
-#define SINTER_LOWER(s0, s1, lo, hi, p, before, step) \
+#define SINTER_CLAMP_ABOVE(s0, s1, lo, hi, p, before, step) \
   "fmin v" #s0 ".4s, v" #s0 ".4s, v29.4s\n\tfmin v" #s1 ".4s, v" #s1 ".4s, v29.4s\n\t"
 #define SINTER_STORE(s0, s1, lo, hi, p, before, step) "st1 {v" #s0 ".4s, v" #s1 ".4s}, [%[y]], %[y_step]\n\t"
 #define SINTER_TWO_DEPTHS "ld1 {v28.4s, v29.4s, v30.4s, v31.4s}, [x16], #64\n\t"
@@ -102,8 +102,8 @@ struct RowsOfPanel {
       "7:\n\ttbz x17, #0, 8f\n\tldp q28, q29, [x16]\n\t" SINTER_ROW_LIST##n(SINTER_LOAD1)                    \
       SINTER_ROW_LIST##n(SINTER_LANE0)                                                                        \
       "8:\n\tcbz %[finish], 11f\n\ttbz %[finish], #2, 9f\n\t" SINTER_ROW_LIST##n(SINTER_ADD)                  \
-      "9:\n\ttbz %[finish], #0, 10f\n\tld1r {v28.4s}, [%[low]]\n\t" SINTER_ROW_LIST##n(SINTER_RAISE)          \
-      "10:\n\ttbz %[finish], #1, 11f\n\tld1r {v29.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_LOWER)        \
+      "9:\n\ttbz %[finish], #0, 10f\n\tld1r {v28.4s}, [%[low]]\n\t" SINTER_ROW_LIST##n(SINTER_CLAMP_BELOW)          \
+      "10:\n\ttbz %[finish], #1, 11f\n\tld1r {v29.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_CLAMP_ABOVE)        \
       "11:\n\t" SINTER_ROW_LIST##n(SINTER_STORE) "subs %[blocks], %[blocks], #1\n\tb.ne 1b"                  \
       : [a] "+r"(p.a), [addend] "+r"(p.addend), [y] "+r"(p.y), [blocks] "+r"(blocks)                          \
       : [a_step] "r"(p.a_step), [b] "r"(p.b), [depth] "r"(p.depth), [rest] "r"(p.depth & 7),                  \
@@ -113,7 +113,7 @@ struct RowsOfPanel {
         "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17",     \
         "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31")
 
-// `blocks` blocks of kRows rows.
+// Computes `blocks` blocks of kRows rows.
 template <int kRows>
 HWY_INLINE void multiply_blocks(RowsOfPanel& p, int64_t blocks) {
   SINTER_BLOCK_OF(1, x9);
@@ -125,7 +125,7 @@ HWY_INLINE void multiply_blocks(RowsOfPanel& p, int64_t blocks) {
   SINTER_BLOCK_OF(7, x15);
 }
 
-// All rows, in blocks that differ by one row at most.
+// Computes all rows, in blocks that differ by one row at most.
 HWY_NOINLINE void multiply_panel(RowsOfPanel p, int64_t rows) {
   if (rows <= 0) return;
   const int64_t blocks = (rows + kSevenRows - 1) / kSevenRows, fewer = rows / blocks,
@@ -162,8 +162,8 @@ HWY_NOINLINE void multiply_panel(RowsOfPanel p, int64_t rows) {
 #undef SINTER_EIGHT_DEPTHS
 #undef SINTER_TWO_DEPTHS
 #undef SINTER_STORE
-#undef SINTER_LOWER
-#undef SINTER_RAISE
+#undef SINTER_CLAMP_ABOVE
+#undef SINTER_CLAMP_BELOW
 #undef SINTER_ADD
 #undef SINTER_LANE7
 #undef SINTER_LANE6

@@ -1,6 +1,6 @@
 // Up to eight rows by packed panels of eight columns, on 64-bit ARM, where four depths of neighbouring rows
-// are beside each other: one instruction loads four rows, whose lanes are the factors of 32 products. In
-// assembly, for eight rows take all 32 registers: v0 to v15 are sums, v16 to v23 rows, v24 to v31 the panel.
+// are beside each other: one instruction loads four rows, whose lanes are the factors of 32 products. It is
+// in assembly, because eight rows take all 32 registers: v0-v15 are sums, v16-v23 rows, v24-v31 the panel.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_FLOAT_GEMM_8X8_NEON_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -20,7 +20,7 @@ namespace HWY_NAMESPACE {
 constexpr int64_t kEightRows = 8;
 constexpr float kZeroSums[8] = {};
 
-// Steps are in bytes.
+// The operands of a block of rows. Steps are in bytes.
 struct BlockedRows {
   const float* a;  // [depth / 4, rounded up][rows][4]
   int64_t a_step;  // from four depths to the next four
@@ -35,7 +35,7 @@ struct BlockedRows {
   int64_t finish;  // bit 0: bounded from below, bit 1: from above, bit 2: added to y
 };
 
-// A row's registers of its two sums and of its four depths.
+// The lists of rows: registers of a row's two sums and of its four depths.
 #define SINTER_ROW_LIST1(op) op(0, 1, 16)
 #define SINTER_ROW_LIST2(op) SINTER_ROW_LIST1(op) op(2, 3, 17)
 #define SINTER_ROW_LIST3(op) SINTER_ROW_LIST2(op) op(4, 5, 18)
@@ -55,7 +55,7 @@ struct BlockedRows {
 #define SINTER_LOAD7 SINTER_FOUR_ROWS "ld1 {v20.4s-v22.4s}, [x9], %[step]\n\t"
 #define SINTER_LOAD8 SINTER_FOUR_ROWS "ld1 {v20.4s-v23.4s}, [x9], %[step]\n\t"
 #define SINTER_START(s0, s1, x) "ldp q" #s0 ", q" #s1 ", [%[start]]\n\t"
-// Lane `lane` of the row's register x, times that depth of the panel.
+// Multiplies lane `lane` of the row's register x by that depth of the panel.
 #define SINTER_MULTIPLY(s0, s1, b0, b1, x, lane)    \
   "fmla v" #s0 ".4s, v" #b0 ".4s, v" #x ".s[" #lane \
   "]\n\t"                                           \
@@ -67,9 +67,9 @@ struct BlockedRows {
 #define SINTER_ADD(s0, s1, x)                          \
   "ldp q24, q25, [x13]\n\tadd x13, x13, %[y_step]\n\t" \
   "fadd v" #s0 ".4s, v" #s0 ".4s, v24.4s\n\tfadd v" #s1 ".4s, v" #s1 ".4s, v25.4s\n\t"
-#define SINTER_RAISE(s0, s1, x) \
+#define SINTER_CLAMP_BELOW(s0, s1, x) \
   "fmax v" #s0 ".4s, v" #s0 ".4s, v24.4s\n\tfmax v" #s1 ".4s, v" #s1 ".4s, v24.4s\n\t"
-#define SINTER_LOWER(s0, s1, x) \
+#define SINTER_CLAMP_ABOVE(s0, s1, x) \
   "fmin v" #s0 ".4s, v" #s0 ".4s, v25.4s\n\tfmin v" #s1 ".4s, v" #s1 ".4s, v25.4s\n\t"
 #define SINTER_STORE(s0, s1, x) "st1 {v" #s0 ".4s, v" #s1 ".4s}, [x12], %[y_step]\n\t"
 #define SINTER_FOUR_DEPTHS(n)                                                                        \
@@ -93,8 +93,8 @@ struct BlockedRows {
       SINTER_ROW_LIST##n(SINTER_LANE2)                                                                       \
       "7:\n\tadd %[b], %[b], %[b_skip]\n\tcbz %[finish], 10f\n\ttbz %[finish], #2, 8f\n\tmov x13, x12\n\t"      \
       SINTER_ROW_LIST##n(SINTER_ADD) "8:\n\ttbz %[finish], #0, 9f\n\tld1r {v24.4s}, [%[low]]\n\t"               \
-      SINTER_ROW_LIST##n(SINTER_RAISE)                                                                       \
-      "9:\n\ttbz %[finish], #1, 10f\n\tld1r {v25.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_LOWER)        \
+      SINTER_ROW_LIST##n(SINTER_CLAMP_BELOW)                                                                       \
+      "9:\n\ttbz %[finish], #1, 10f\n\tld1r {v25.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_CLAMP_ABOVE)        \
       "10:\n\t" SINTER_ROW_LIST##n(SINTER_STORE) "subs %[panels], %[panels], #1\n\tb.ne 1b"                   \
       : [b] "+r"(p.b), [y] "+r"(p.y), [start] "+r"(p.start), [panels] "+r"(p.panels)                         \
       : [a] "r"(p.a), [step] "r"(p.a_step - (n > 4 ? 64 : 0)), [depth] "r"(p.depth),                         \
@@ -116,7 +116,7 @@ HWY_INLINE void multiply_block(BlockedRows p) {
   SINTER_BLOCK_OF(8);
 }
 
-// One block of `rows` rows by all panels, of which there is one at least.
+// Computes one block of `rows` rows by all panels, of which there is one at least.
 static HWY_NOINLINE void multiply_block_of(int64_t rows, const BlockedRows& p) {
   switch (rows) {
 #define SINTER_CASE(n) \
@@ -134,7 +134,7 @@ static HWY_NOINLINE void multiply_block_of(int64_t rows, const BlockedRows& p) {
   }
 }
 
-// Rows of one of `blocks` blocks of `rows` rows, which differ by one row at most.
+// The rows of one of `blocks` blocks of `rows` rows, which differ by one row at most.
 struct RowBlock {
   int64_t first, count;
 };
@@ -146,8 +146,8 @@ HWY_INLINE RowBlock row_block(int64_t rows, int64_t blocks, int64_t i) {
 #undef SINTER_BLOCK_OF
 #undef SINTER_FOUR_DEPTHS
 #undef SINTER_STORE
-#undef SINTER_LOWER
-#undef SINTER_RAISE
+#undef SINTER_CLAMP_ABOVE
+#undef SINTER_CLAMP_BELOW
 #undef SINTER_ADD
 #undef SINTER_LANE3
 #undef SINTER_LANE2

@@ -1,6 +1,6 @@
-// A product on 64-bit ARM whose blocks of rows are copied first, so that one instruction loads four rows:
-// where there are enough panels to outweigh the copies. Copies are in assembly, for an instruction stores
-// four registers only if they are neighbours.
+// A product on 64-bit ARM whose blocks of rows are copied first, so that one instruction loads four rows. It
+// pays with enough panels. Copies are in assembly, because an instruction stores four registers only if they
+// are neighbours.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_FLOAT_GEMM_COPIED_ROWS_NEON_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -19,12 +19,12 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kCopiedFloats = 8 * 112;  // of a block in the stack
+constexpr int64_t kCopiedFloats = 8 * 112;  // of a block on the stack
 constexpr int64_t kPanelFloats =
-    64 * 1024;  // of panels that blocks are multiplied by, one block after the other
-constexpr int64_t kFewPanels = kCopiedColumns / 8;  // that outweigh the copy of a block
+    64 * 1024;  // bytes of panels that are multiplied with one block after the other
+constexpr int64_t kFewPanels = kCopiedColumns / 8;  // panels that outweigh the copy of a block
 
-// A row's registers of four depths and of the next four, its pointer, and what this is the sum of.
+// The lists of rows: registers of four depths and of the next four, the pointer, and the two summands of it.
 #define SINTER_ROW_LIST1(op) op(0, 8, x9, "%[a]", "xzr")
 #define SINTER_ROW_LIST2(op) SINTER_ROW_LIST1(op) op(1, 9, x10, "x9", "%[stride]")
 #define SINTER_ROW_LIST3(op) SINTER_ROW_LIST2(op) op(2, 10, x11, "x10", "%[stride]")
@@ -55,7 +55,7 @@ constexpr int64_t kFewPanels = kCopiedColumns / 8;  // that outweigh the copy of
 #define SINTER_STORE_HIGH7 SINTER_STORE_HIGH4 "st1 {v12.4s-v14.4s}, [%[to]], #48\n\t"
 #define SINTER_STORE_HIGH8 SINTER_STORE_HIGH4 SINTER_STORE_FOUR(12, 15)
 
-// The depths that are a multiple of four.
+// Copies the depths that are a multiple of four.
 #define SINTER_COPY_OF(n) \
   if (rows == n)          \
   asm volatile(SINTER_ROW_LIST##n(SINTER_POINTERS) "subs %[depth], %[depth], #8\n\tb.lt 2f\n\t"              \
@@ -67,7 +67,7 @@ constexpr int64_t kFewPanels = kCopiedColumns / 8;  // that outweigh the copy of
       : "memory", "cc", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "v0", "v1", "v2", "v3", "v4", \
         "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15")
 
-// `rows` rows at a, `stride` floats apart, to [depth / 4, rounded up][rows][4]; absent depths are 0.
+// Copies `rows` rows at a, `stride` floats apart, to [depth / 4, rounded up][rows][4]; absent depths are 0.
 HWY_INLINE void copy_block(const float* a, int64_t stride, int64_t rows, int64_t depth, float* to) {
   int64_t left = depth;
   SINTER_COPY_OF(1);
@@ -115,7 +115,7 @@ HWY_INLINE void copy_block(const float* a, int64_t stride, int64_t rows, int64_t
 #undef SINTER_ROW_LIST2
 #undef SINTER_ROW_LIST1
 
-// Columns column .. column + 8 * panels - 1 of the product, from packed panels. Blocks of `most` rows go to
+// Computes columns column .. column + 8 * panels - 1, from packed panels. Blocks of `most` rows go to
 // `block`.
 static HWY_NOINLINE void multiply_blocks_of(const Gemm& g, int64_t column, int64_t panels, int64_t most,
                                             float* block) {
@@ -144,8 +144,8 @@ static HWY_NOINLINE void multiply_small_blocks(const Gemm& g, int64_t column, in
                      block);
 }
 
-// The columns from `column` on of whole panels before `end`, as many as this takes. Gives the first that is
-// left.
+// Computes columns from `column` on, of whole panels before `end`, as many as this takes. Returns the first
+// that is left.
 HWY_INLINE int64_t multiply_copied_rows(const Gemm& g, int64_t column, int64_t end) {
   int64_t panels = (end - column) / 8;
   if (g.b_step != 0 || panels < kFewPanels || g.depth == 0) return column;

@@ -1,6 +1,6 @@
 // Sums of products over four depths of one or two rows, on 64-bit ARM: the factors of a row are the lanes of
-// one register. A depth is a float32 number, or four of int8, whose products are summed as int32. In
-// assembly, for compilers copy sums between registers, and load rows so early that there are not enough.
+// one register. A depth is a float32 number, or four of int8, whose products are summed as int32. It is in
+// assembly, because compilers copy sums between registers, and load rows so early that there are not enough.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_FLOAT_GEMM_FOUR_DEPTHS_NEON_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// The registers of factors and rows. Not left to compilers, which move them about. An instruction loads four
-// registers in a row.
+// The registers of factors and rows, which compilers would move about. An instruction loads four registers in
+// a row.
 #define SINTER_FACTORS(R)                                                                                    \
   ;                                                                                                          \
   register R b00 asm("v24"), b01 asm("v25"), b10 asm("v26"), b11 asm("v27"), b20 asm("v28"), b21 asm("v29"), \
@@ -29,7 +29,7 @@ namespace HWY_NAMESPACE {
 #define SINTER_INPUTS1 "w"(b00), "w"(b10), "w"(b20), "w"(b30)
 #define SINTER_INPUTS2 SINTER_INPUTS1, "w"(b01), "w"(b11), "w"(b21), "w"(b31)
 
-// Instructions. Depth `lane` of the row in register `row`, times vector 0 of the factors, or both.
+// The instructions: depth `lane` of the row in register `row`, times vector 0 of the factors, or both.
 #define SINTER_FMLA(sum, factor, row, lane) "fmla %[" #sum "].4s, v" #factor ".4s, v" #row ".s[" #lane "]\n\t"
 #define SINTER_SDOT(sum, factor, row, lane) \
   "sdot %[" #sum "].4s, v" #factor ".16b, v" #row ".4b[" #lane "]\n\t"
@@ -37,7 +37,7 @@ namespace HWY_NAMESPACE {
 #define SINTER_ONE_ROW2(op)                                                                 \
   op(s0, 24, 22, 0) op(s1, 25, 22, 0) op(s0, 26, 22, 1) op(s1, 27, 22, 1) op(s0, 28, 22, 2) \
       op(s1, 29, 22, 2) op(s0, 30, 22, 3) op(s1, 31, 22, 3)
-// The rows' products alternate, for one sum after another would be waited for.
+// The rows' products alternate, so that no sum waits for the one before it.
 #define SINTER_TWO_ROWS1(op)                                                                \
   op(s0, 24, 22, 0) op(t0, 24, 23, 0) op(s0, 26, 22, 1) op(t0, 26, 23, 1) op(s0, 28, 22, 2) \
       op(t0, 28, 23, 2) op(s0, 30, 22, 3) op(t0, 30, 23, 3)
@@ -47,7 +47,7 @@ namespace HWY_NAMESPACE {
   SINTER_TWO_ROWS2_OF(op, 24, 25, 0) \
   SINTER_TWO_ROWS2_OF(op, 26, 27, 1) SINTER_TWO_ROWS2_OF(op, 28, 29, 2) SINTER_TWO_ROWS2_OF(op, 30, 31, 3)
 
-// R: four float32, or int32 and sixteen int8. D: the type of a row's numbers. Factors are two vectors for
+// R is four float32, or int32 and sixteen int8; D is the type of a row's numbers. Factors are two vectors for
 // each depth, or one, beside which the other is not used.
 #define SINTER_FOUR_DEPTHS(Name, R, S, D, op, extension)                                              \
   struct Name {                                                                                       \

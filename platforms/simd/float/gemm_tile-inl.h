@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Rows of the largest block: as many sums as there are registers beside those of the operands. Nine listed
-// rows are as many pointers as there are registers.
+// The rows of the largest block: its sums take the registers that the operands leave. Nine listed rows take
+// all registers for pointers.
 template <int kVectors, bool kListed>
 constexpr int largest_block() {
   if (HWY_ARCH_ARM_A64 && kVectors == 2) return 10;
@@ -26,36 +26,36 @@ constexpr int largest_block() {
   return kListed && most > 9 ? 9 : most;
 }
 
-// Whether sums begin with the bias, which saves instructions; added last, it takes part in one rounding only.
+// True if sums begin with the bias, which saves instructions; added last, it takes part in one rounding only.
 constexpr bool kBiasFirst = HWY_ARCH_ARM_A64;
 
-// Where the sums of one panel over one piece of the depth begin, and how they are stored.
+// The beginning of the sums of one panel over one piece of the depth, and the way they are stored.
 struct PanelEnd {
   V bias0, bias1, low, high;
   bool raises, lowers;
   size_t tail;          // columns of the last vector
   const float* addend;  // added to the sums: row 0 of the panel's columns, or null
   int64_t addend_stride;
-  const float* next;        // what is multiplied after this panel: it is fetched meanwhile
-  const int32_t* depth_at;  // where the depths of the piece are, if rows and depths are listed
+  const float* next;        // the operand after this panel, which is fetched meanwhile
+  const int32_t* depth_at;  // the places of the piece's depths, if rows and depths are listed
 };
 
-// Whether blocks fetch the next panel, which is beyond the caches of a core where matrices are large: one
+// True if blocks fetch the next panel, which is beyond the caches of a core where matrices are large: one
 // cache line at each depth.
 constexpr bool kFetches = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2;
 constexpr int64_t kFetchedFloats = 16;
 
-// One macro for each row, and the row whose pointer reaches it: three pointers and the row's own offset are
-// what the addressing modes of x86 hold.
+// Lists each row and the row whose pointer reaches it: the addressing modes of x86 reach three rows from a
+// pointer.
 #define SINTER_ROWS(row)                                                                              \
   row(0, 0) row(1, 0) row(2, 0) row(3, 3) row(4, 3) row(5, 3) row(6, 6) row(7, 6) row(8, 6) row(9, 9) \
       row(10, 9) row(11, 9)
 
 HWY_INLINE V with_bias(V sum, [[maybe_unused]] V bias) { return kBiasFirst ? sum : hn::Add(sum, bias); }
 
-// kRows rows of one panel over one piece of the depth, the first of them row `first` of g. kVectors is 1
-// where the panel's columns fit one vector, else 2; kListed: rows and depths of a are at listed places. Out
-// of line, so that each block has the registers to itself.
+// Computes kRows rows of one panel over one piece of the depth, the first of them row `first` of g. kVectors
+// is 1 where the panel's columns fit one vector, else 2; with kListed, rows and depths of a are at listed
+// places. It is out of line, so that each block has all registers.
 template <int kRows, int kVectors, bool kListed>
 HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const float* b, int64_t b_step,
                         int64_t depth, float* y, const PanelEnd& end) {
@@ -102,7 +102,7 @@ HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const floa
 #endif
 #if HWY_ARCH_X86
   if constexpr (kListed) {
-    // Pointers, which compilers would otherwise replace by one pointer and sums of two offsets.
+    // The pointers are kept: compilers would replace them by one pointer and sums of two offsets.
 #define SINTER_ROW(r, base)                                                       \
   [[maybe_unused]] const float* p##r = a + (kRows > r ? g.row_at[first + r] : 0); \
   if constexpr (kRows > r) asm("" : "+r"(p##r));
@@ -194,7 +194,7 @@ HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const floa
 
 #undef SINTER_ROWS
 
-// All rows of one panel, in blocks that differ by one row at most.
+// Computes all rows of one panel, in blocks that differ by one row at most.
 template <int kVectors, bool kListed>
 HWY_NOINLINE void panel_rows(const Gemm& g, const float* a, const float* b, int64_t step, int64_t depth,
                              float* y, PanelEnd end) {
@@ -206,7 +206,7 @@ HWY_NOINLINE void panel_rows(const Gemm& g, const float* a, const float* b, int6
   int64_t r = 0;
   for (int64_t i = 0; i < blocks; ++i) {
     const int64_t rows = fewer + (i < larger ? 1 : 0);
-    // A block reaches a part of the panel; further blocks find it fetched.
+    // A block fetches a part of the next panel; further blocks find it fetched.
     if (kFetches && parts > 1) end.next = next + i % parts * depth * kFetchedFloats;
     switch (rows) {
 #define SINTER_BLOCK(n)                                                                        \

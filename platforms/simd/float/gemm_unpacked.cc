@@ -22,7 +22,7 @@ constexpr int64_t kColumnsOfFourRows = 2;
 #else
 constexpr int64_t kColumnsOfFourRows = 4;
 #endif
-constexpr int64_t kColumns = 4;  // of fewer rows
+constexpr int64_t kColumns = 4;  // for fewer rows
 
 struct FewRows {
   const float* x;
@@ -34,8 +34,8 @@ struct FewRows {
   int64_t last_row = 3;  // of a tile of four
 };
 
-// kCount columns from n on, of 2 or 4 rows; of three, the last one is computed twice, for the weights are
-// what takes time. A macro unrolls both, so that the sums are in registers.
+// Computes kCount columns from n on, of 2 or 4 rows; of three, the last one is computed twice, because the
+// weights take the time. A macro unrolls both, so that the sums are in registers.
 template <class Format, int kRows, int kCount>
 HWY_NOINLINE void few_rows_tile(const FewRows& p, const typename Format::Bits* weights, int64_t n) {
   const F d;
@@ -86,8 +86,8 @@ HWY_NOINLINE void few_rows_tile(const FewRows& p, const typename Format::Bits* w
 #undef SINTER_FINISH
 }
 
-// One row: the columns one after another, as they are in memory, which is one stream of addresses for the
-// processor to read ahead. Eight sums hide the latency of an addition.
+// Computes one row, column after column as they are in memory: one stream of addresses for the processor to
+// read ahead. Eight sums hide the latency of an addition.
 template <class Format>
 HWY_NOINLINE void one_row(const FewRows& p, const typename Format::Bits* weights, int64_t n) {
   const F d;
@@ -116,7 +116,7 @@ HWY_NOINLINE void one_row(const FewRows& p, const typename Format::Bits* weights
   p.y[n] = sum < p.min ? p.min : sum > p.max ? p.max : sum;
 }
 
-// kCount columns from n on of up to kMost rows.
+// Computes kCount columns from n on of up to kMost rows.
 template <class Format, int kMost, int kCount>
 HWY_INLINE void few_rows_tile_of(const FewRows& p, int64_t rows, const typename Format::Bits* weights,
                                  int64_t n) {
@@ -131,13 +131,13 @@ HWY_INLINE void few_rows_tile_of(const FewRows& p, int64_t rows, const typename 
   }
 }
 
-// Formats that few models have go without tiles of rows, 6 KB of code for an instruction set.
+// Formats that few models have go without tiles of rows, which take 6 KB of code for an instruction set.
 template <class Format>
 constexpr bool kTiled = true;
 template <const FloatFormat& kFormat>
 constexpr bool kTiled<SmallFloat<kFormat>> = false;
 
-// Four rows at a time meet a few columns before the next ones, so that weights come from memory once.
+// Four rows at a time use a few columns before the next ones, so that weights are read from memory once.
 template <class Format>
 void few_rows_product(const UnpackedWeights& w, FewRows p, int64_t rows, int64_t first, int64_t last) {
   const auto* weights = reinterpret_cast<const typename Format::Bits*>(w.data);
@@ -183,7 +183,7 @@ void unpacked_products(const UnpackedWeights& w, const float* x, int64_t x_step,
 constexpr int64_t kLine = 64;  // bytes of a row that are taken at a time
 constexpr int64_t kWord = 4;   // bytes that are transposed together: one, two or four weights
 
-// Words 0 .. kLine / kWord - 1 of the columns, in rows of kMaxPanel.
+// Writes words 0 .. kLine / kWord - 1 of the columns, in rows of kMaxPanel.
 template <class Bits>
 HWY_INLINE void transpose_line(const Bits* from, int64_t depth, int64_t columns, int64_t bytes,
                                uint32_t* to) {
@@ -255,12 +255,12 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 namespace {
 
-// Rows that meet a panel: few enough for their part of the depth to stay in the second cache, and enough
+// The rows that use a panel: few enough for their part of the depth to stay in the second cache, and enough
 // to make widening the panel again cheap.
 constexpr int64_t kRowsOfPanel = 256;
 
-// With AVX-512 also some more: 16 sums are in registers. float8 takes too many instructions for that, except
-// for e5m2, which is half a float16.
+// AVX-512 takes some more, because 16 sums are in registers. float8 has too many instructions for that,
+// except e5m2, which is half a float16.
 int64_t few_rows(DType weights) {
   constexpr int64_t kMore = 32;
   const bool cheap = byte_width(weights) != 1 || weights == DType::kFloat8E5M2;
@@ -315,7 +315,7 @@ void run_unpacked(const UnpackedWeights& w, const Gemm& g, RunContext& context) 
       Gemm tile = g;
       tile.rows = tile_row(g.rows, t + 1, tiles, unit_rows) - row;
       tile.a += row * g.a_stride, tile.y += row * g.y_stride;
-      // With nothing to sum there is still a bias to give.
+      // A product of depth 0 still has a bias.
       for (int64_t k0 = 0; k0 == 0 || k0 < w.depth; k0 += kDepthPiece) {
         widen_panel_piece(w, column, k0, std::min(k0 + kDepthPiece, w.depth), piece);
         gemm_piece(tile, column, k0, piece);

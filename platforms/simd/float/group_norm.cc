@@ -1,7 +1,7 @@
 // GroupNorm: the sums and sums of squares of each channel in one pass over memory, the result in a second.
 //
-// Sums of short pieces are in float32, of distances from the piece's own mean; pieces are added in float64,
-// in a fixed order.
+// Short pieces are summed in float32, as distances from the piece's own mean; pieces are added in float64, in
+// a fixed order.
 #include "platforms/simd/table.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -34,10 +34,10 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Pixels that are summed in float32, and channels that are read together: a piece stays in the first cache.
+// The pixels summed in float32, and the channels read together: a piece stays in the first cache.
 constexpr size_t kPiece = 64, kTile = 64;
 
-// The sums of a tile's channels over a piece, read in the order of memory.
+// Sums a tile's channels over a piece, read in the order of memory.
 HWY_INLINE void piece_sums(const float* x, size_t count, size_t channels, size_t width, float* sums) {
   const F d;
   const size_t lanes = hn::Lanes(d);
@@ -86,7 +86,7 @@ HWY_INLINE void add_piece(const float* x, size_t count, size_t channels, size_t 
   }
 }
 
-// The sums of each channel.
+// Sums each channel.
 void channel_sums(const Pixels& p, Sums* sums) {
   const F d;
   const size_t lanes = hn::Lanes(d);
@@ -140,7 +140,7 @@ namespace {
 HWY_EXPORT(channel_sums);
 HWY_EXPORT(channel_affine);
 
-// Pixels that one thread sums; fixed, so that results do not depend on threads.
+// The pixels that one thread sums. The number is fixed, so that results do not depend on threads.
 constexpr int64_t kChunk = 1024;
 
 struct GroupPlan {
@@ -156,7 +156,7 @@ GroupPlan group_plan(const OpCall& call) {
   return p;
 }
 
-// Partial sums [batch * chunks, channels]; mean, factor and bias [batch, channels].
+// The workspace has partial sums [batch * chunks, channels]; mean, factor and bias [batch, channels].
 Status workspace(const OpCall& call, int, size_t* bytes) {
   const GroupPlan p = group_plan(call);
   int64_t sums = 0, numbers = 0;
@@ -202,7 +202,7 @@ Status run(const OpCall& call, RunContext& context) {
         const int64_t at = b * p.channels + c;
         const double factor = static_cast<double>(scale[c]) * inverse;
         means[at] = static_cast<float>(mean), factors[at] = static_cast<float>(factor);
-        // Includes what the mean loses in float32.
+        // The offset includes the part of the mean that float32 loses.
         offsets[at] = static_cast<float>(static_cast<double>(bias[c]) +
                                          (static_cast<double>(means[at]) - mean) * factor);
       }

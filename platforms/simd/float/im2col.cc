@@ -17,7 +17,7 @@ struct Runs {
   int64_t from_step, to_step, rows, n;
 };
 
-// Runs of (kVectors - 1) * lanes to kVectors * lanes floats: vectors, the last of which may overlap.
+// Copies runs of (kVectors - 1) * lanes to kVectors * lanes floats by vectors, the last of which may overlap.
 template <int kVectors, class D>
 HWY_INLINE void copy_vectors(D d, Runs r) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -66,8 +66,8 @@ HWY_INLINE void zero_runs(Runs r) {
   }
 }
 
-// `pixels` neighbours of one output line whose windows cover the same taps of the last axis; at[] is where
-// the window of the first begins.
+// Gathers `pixels` neighbours of one output line whose windows cover the same taps of the last axis; at[] is
+// the place of the first window.
 HWY_NOINLINE void gather_pixels(const Geometry& g, const float* image, const int64_t* at, int64_t pixels,
                                 float* to) {
   const int64_t channels = g.in_channels / g.group, step = g.in_pixel(), dilation = g.dilation[2];

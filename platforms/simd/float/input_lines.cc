@@ -12,12 +12,12 @@ namespace {
 constexpr int64_t kMostPixels = 192;     // of a tile
 constexpr int64_t kCachedFloats = 6144;  // of lines that leave room in the first cache
 
-// Input positions, which have been counted before (set_size).
+// Returns input positions, which set_size has found not to overflow.
 int64_t extent(int64_t outputs, const Geometry& g, int axis) {
   return (outputs - 1) * g.stride[axis] + (g.kernel[axis] - 1) * g.dilation[axis] + 1;
 }
 
-// False on overflow; `floats` are all of the input's.
+// Returns false on overflow; `floats` are all of the input's.
 bool set_size(const Geometry& g, int64_t lines, int64_t columns, LineTiles* t, int64_t* floats) {
   t->lines = lines, t->columns = columns;
   t->down = divide_up(g.out[1], lines), t->across = divide_up(g.out[2], columns);

@@ -1,6 +1,6 @@
 // Lstm with constant weights, packed. A panel has the weights of as many hidden units as a vector has lanes:
-// for the bias, for every number of x, then for every number of h, one vector of each gate. So a step reads
-// its weights in the order in which they are stored, and a unit's gates are computed at one place.
+// for the bias, for every number of x, then for every number of h, one vector of each gate. A step then reads
+// its weights in the order in which they are stored, and a unit's gates are computed together.
 #include "platforms/simd/recurrent_layout.h"
 #include "platforms/simd/table.h"
 #include "platforms/simd/variant.h"
@@ -17,16 +17,16 @@ namespace sinter::simd {
 
 constexpr int64_t kGates = 4, kLstmLanes = 16;  // units are padded to the longest vector
 
-// One step of one sample in one direction.
+// The operands of one step of one sample in one direction.
 struct LstmStep {
-  const float* x;        // the step's input, or null where `inflow` has what it adds
-  const float* inflow;   // of every panel one vector of each gate, biases included
-  const float* weights;  // of the direction
+  const float* x;        // the step's input, or null where `inflow` has its part
+  const float* inflow;   // one vector of each gate for every panel, biases included
+  const float* weights;  // those of the direction
   const float* h;        // the state before the step
   float *next, *c, *y;   // the state after it, padded; y may be null
   int64_t input, hidden;
 };
-// What `rows` inputs add to the gates.
+// The inflow of the gates from `rows` inputs.
 struct LstmInflow {
   const float* x;
   float* y;
@@ -54,7 +54,7 @@ HWY_INLINE void add_gates(GateSums& s, const float* weights, V x) {
   s.in = hn::MulAdd(w.in, x, s.in), s.out = hn::MulAdd(w.out, x, s.out);
   s.forget = hn::MulAdd(w.forget, x, s.forget), s.cell = hn::MulAdd(w.cell, x, s.cell);
 }
-// Adds the products of n numbers with their weights: even and odd ones apart, so that sums do not wait for
+// Adds the products of n numbers with their weights, even and odd ones apart, so that sums do not wait for
 // each other.
 HWY_INLINE void add_products(GateSums& s, const float* weights, const float* x, int64_t n) {
   const auto row = static_cast<int64_t>(kGates * hn::Lanes(F()));
@@ -69,7 +69,7 @@ HWY_INLINE void add_products(GateSums& s, const float* weights, const float* x, 
   s.forget = hn::Add(s.forget, odd.forget), s.cell = hn::Add(s.cell, odd.cell);
 }
 
-// Units first .. end - 1, which fill vectors.
+// Computes units first .. end - 1, which fill vectors.
 void lstm_units(const LstmStep& w, int64_t first, int64_t end) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d)), row = kGates * lanes;
@@ -118,14 +118,15 @@ void lstm_inflow(const LstmInflow& w, int64_t first, int64_t end) {
   }
 }
 
-// `count` rows of n numbers, the first columns of a panel's gate; the panel is zero before.
+// Packs `count` rows of n numbers, the first columns of a panel's gate; the panel is zero before.
 HWY_INLINE void pack_gate(const float* rows, int64_t count, int64_t n, float* y) {
   const auto step = static_cast<int64_t>(kGates * hn::Lanes(F()));
   for (int64_t i = 0; i < n; ++i, y += step)
     for (int64_t lane = 0; lane < count; ++lane) y[lane] = rows[lane * n + i];
 }
 
-// Rows of W [4 hidden, input], R [4 hidden, hidden] and B [8 hidden] (or null) of one direction to panels.
+// Packs rows of W [4 hidden, input], R [4 hidden, hidden] and B [8 hidden] (or null) of a direction to
+// panels.
 void pack_lstm_panels(const float* w, const float* r, const float* bias, int64_t input, int64_t hidden,
                       float* y) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(F())), row = kGates * lanes;
@@ -165,8 +166,8 @@ int64_t padded_units(const RecurrentLayout& l) { return divide_up(l.hidden, kLst
 // A single input is multiplied within its step.
 bool has_inflow(const RecurrentLayout& l) { return l.steps * l.batch > 1; }
 
-// Workspace, in floats: inflow [directions, steps * batch, gates of padded units], and of every sample and
-// direction h before and after a step, and c.
+// Counts the floats of the workspace: inflow [directions, steps * batch, gates of padded units], and for
+// every sample and direction h before and after a step, and c.
 bool lstm_floats(const RecurrentLayout& l, int64_t* packed, int64_t* workspace) {
   const int64_t padded = padded_units(l), rows = l.directions * l.batch;
   int64_t depth = 0, flow = 0, state = 0;
@@ -197,7 +198,7 @@ struct LstmRun {
       if (c0 != nullptr) at[2 * padded + i] = c0[from + i];
     }
   }
-  // Units first .. end - 1 of a step. h alternates between two places.
+  // Computes units first .. end - 1 of a step. h alternates between two places.
   void step(int64_t d, int64_t b, int64_t number, int64_t first, int64_t end) const {
     if (number >= length(b)) return;
     const int64_t t = l.reverse(d) ? length(b) - 1 - number : number, row = l.x_row(t, b);

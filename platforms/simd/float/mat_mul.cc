@@ -6,7 +6,7 @@
 namespace sinter::simd {
 namespace {
 
-// So few rows that packing a computed b costs more than it gains.
+// The rows up to which packing a computed b costs more than it gains.
 constexpr int64_t kTooFewToPack = 4;
 
 Status workspace_of(int64_t columns, int64_t depth, int64_t extra, int64_t copies, size_t* bytes) {
@@ -60,7 +60,7 @@ Status connected_workspace(const OpCall& call, int threads, size_t* bytes) {
   return workspace_of(c.columns, c.depth, 0, 1, bytes);
 }
 
-// The product without its weights.
+// Returns the product without its weights.
 Gemm product_of(const OpCall& call, const Connected& c) {
   const auto& attrs = call.attrs<FullyConnectedAttrs>();
   Gemm g;
@@ -125,7 +125,7 @@ Status run_connected_panels(const VariantStep& step, const OpCall& call, RunCont
 struct Matrices {
   int64_t rows, columns, depth, batch;
   bool transpose_a, transpose_b;
-  // Floats of scratch for one matrix of each side.
+  // Return the floats of scratch for one matrix of each side.
   int64_t a_copy() const { return transpose_a ? rows * depth : 0; }
 };
 Matrices matrices(const OpCall& call) {
@@ -137,7 +137,7 @@ Matrices matrices(const OpCall& call) {
   for (int i = 0; i + 2 < y.rank; ++i) m.batch *= y.dims[i];
   return m;
 }
-// Matrices that are worked on at a time; each has its own scratch.
+// Returns the number of matrices that are computed at a time; each has its own scratch.
 int64_t slots_of(const Matrices& m, int64_t threads) {
   return m.batch >= threads && threads > 1 ? threads : 1;
 }
@@ -147,7 +147,7 @@ Status mat_mul_workspace(const OpCall& call, int threads, size_t* bytes) {
   return workspace_of(m.columns, m.depth, m.a_copy(), slots_of(m, threads), bytes);
 }
 
-// Index of the matrix of `v` that meets matrix `index` of y.
+// Returns the index of the matrix of `v` that is multiplied for matrix `index` of y.
 int64_t broadcast_index(const TensorView& v, const TensorView& y, int64_t index) {
   int64_t at = 0, step = 1;
   for (int i = y.rank - 3; i >= 0; --i) {
@@ -183,7 +183,7 @@ void multiply_one(const OpCall& call, const Matrices& m, int64_t index, float* s
   Gemm g;
   g.a = a, g.a_stride = m.depth, g.rows = m.rows, g.columns = m.columns, g.depth = m.depth;
   g.y = y, g.y_stride = m.columns;
-  // In place, a panel would read past the last columns of b, so these are packed in any case.
+  // In place, a panel would read past the last columns of b, so that these are packed in any case.
   const int64_t width = panel_width(), whole = m.columns / width * width;
   if (!m.transpose_b && m.rows <= 2 * kTooFewToPack) {
     g.b = b, g.b_step = m.columns, g.columns = whole;

@@ -13,7 +13,7 @@
 #define SINTER_SIMD_NORM_ONCE
 namespace sinter::simd {
 
-// Rows of n numbers. mean and inverse (1 / deviation) are per row and may be null; bias too.
+// The rows of n numbers. mean and inverse (1 / deviation) are per row and may be null; bias too.
 struct NormRows {
   const float *x, *scale, *bias;
   float *y, *mean, *inverse;
@@ -31,7 +31,7 @@ namespace HWY_NAMESPACE {
 
 constexpr size_t kPieceLength = 1024;
 
-// Sum of (x - center)^2, or of x where `squares` is false.
+// Sums (x - center)^2, or x if `squares` is false.
 template <bool kSquares>
 HWY_INLINE double sum_of(const float* x, size_t n, float center) {
   const F d;
@@ -95,7 +95,7 @@ namespace {
 
 HWY_EXPORT(norm_rows);
 
-// `v` has exactly one value for each element of x's dims axis .. rank - 1.
+// Checks that `v` has exactly one value for each element of x's dims axis .. rank - 1.
 Status check_covers(const TensorView& v, const TensorView& x, int64_t axis) {
   for (int i = 0; i < std::max(x.rank, v.rank); ++i) {
     const int64_t own = i < v.rank ? v.dims[v.rank - 1 - i] : 1;

@@ -1,5 +1,5 @@
-// MaxPool (without indices), of bfloat16 too, and AvgPool: channels side by side in a vector. int8:
-// int8/pool.cc.
+// MaxPool (without indices), of bfloat16 too, and AvgPool: channels are side by side in a vector.
+// int8/pool.cc has those of int8.
 #include "platforms/simd/int8/int8.h"
 #include "platforms/simd/window.h"
 
@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// The greatest number of a window, or NaN if it has one; or the sum.
+// Computes the greatest number of a window, or NaN if it has one; or the sum.
 template <bool kMax>
 struct Pooled {
   V value;
@@ -42,8 +42,8 @@ struct Pooled {
   }
 };
 
-// Elements are float32, or the bits of bfloat16, which are widened; a maximum of them loses nothing in
-// getting narrow again.
+// Elements are float32, or the bits of bfloat16, which are widened; a maximum of them loses nothing when it
+// is narrowed again.
 HWY_INLINE V widened(hn::Vec<hn::Rebind<uint16_t, F>> bits) {
   const hn::RebindToUnsigned<F> wide;
   return hn::BitCast(F(), hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
@@ -65,7 +65,7 @@ HWY_INLINE void store_some(V v, uint16_t* p, size_t n) {
 HWY_INLINE void store_all(V v, float* p) { hn::StoreU(v, F(), p); }
 HWY_INLINE void store_all(V v, uint16_t* p) { hn::StoreU(narrowed(v), hn::Rebind<uint16_t, F>(), p); }
 
-// From one tap of an axis to the next, in elements.
+// The steps from one tap of an axis to the next, in elements.
 struct TapSteps {
   int64_t plane, line, column;
 };
@@ -107,8 +107,8 @@ HWY_INLINE void pool_strip(const TapSteps& step, const WindowOf<T>& w, float fac
 }
 
 #if HWY_ARCH_ARM_A64
-// The maxima of windows three columns wide and two apart, one vector of channels: a column that two windows
-// share is read once. x, y: of the first window.
+// Computes the maxima of windows three columns wide and two apart, for one vector of channels: a column that
+// two windows share is read once. x and y are those of the first window.
 template <int kTapLines>
 HWY_INLINE void max_of_three_columns(const float* x, int64_t line, int64_t pixel, int64_t count, float* y,
                                      int64_t out) {
@@ -127,7 +127,7 @@ HWY_INLINE void max_of_three_columns(const float* x, int64_t line, int64_t pixel
   }
 }
 
-// False where windows are of another form.
+// Returns false if windows have another form.
 HWY_INLINE bool shared_columns(const Geometry& g, const Window& w, int64_t count, float* y) {
   const int64_t lines = w.end[1] - w.first[1], pixel = g.in_pixel(), channels = g.in_channels;
   if (w.end[0] - w.first[0] != 1 || w.end[2] - w.first[2] != 3 || g.stride[2] != 2 || g.dilation[2] != 1 ||
@@ -143,7 +143,7 @@ HWY_INLINE bool shared_columns(const Geometry& g, const Window& w, int64_t count
 }
 #endif
 
-// `count` neighbours along the last axis, whose windows have the same taps.
+// Computes `count` neighbours along the last axis, whose windows have the same taps.
 template <bool kMax, class T>
 HWY_INLINE void pool(const Geometry& g, WindowOf<T> w, int64_t count, float factor, T* y) {
 #if HWY_ARCH_ARM_A64
@@ -197,7 +197,7 @@ Status accept_pool(const OpCall& call) {
   return accept_float_pixels(call);
 }
 
-// run(g, window, count, y): `count` neighbours from `window`, to y.
+// Calls run(g, window, count, y) for `count` neighbours from `window`, to y.
 template <class Attrs, class T, class Run>
 Status run_pool(const OpCall& call, RunContext& context, Run run) {
   const Geometry g = window_geometry<Attrs>(call);

@@ -1,5 +1,5 @@
-// Gru, and Lstm whose weights are not constant (lstm.cc has the others), with their usual activations: what
-// flows in from x is one product over all steps, then every sample of every direction goes through its steps
+// Gru, and Lstm whose weights are not constant (lstm.cc has the others), with their usual activations: the
+// inflow from x is one product over all steps, then every sample of every direction goes through its steps
 // separately; each step is a matrix-vector product.
 #include "platforms/simd/recurrent_layout.h"
 #include "platforms/simd/table.h"
@@ -14,13 +14,13 @@
 #define SINTER_SIMD_RECURRENT_ONCE
 namespace sinter::simd {
 
-// One sample in one direction.
+// The operands of one sample in one direction.
 struct Walk {
-  const float* inflow;  // of step t at inflow + t * inflow_step: gates * hidden numbers, biases included
+  const float* inflow;  // step t is at inflow + t * inflow_step: gates * hidden numbers, biases included
   const float* r;       // [gates * hidden, hidden]
   const float* bias;    // Gru: the hidden gate's recurrent bias, or null
   float *h, *c, *sums;  // state (kept from step to step) and gates * hidden numbers of scratch
-  float* y;             // of step t at y + t * y_step, or null
+  float* y;             // step t is at y + t * y_step; or null
   int64_t inflow_step, y_step, length, hidden;
   bool reverse, linear_before_reset;
 };
@@ -32,7 +32,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// y[i] = base[i] + rows[i] . x for `rows` rows of n numbers; base may be null, or y itself.
+// Computes y[i] = base[i] + rows[i] . x for `rows` rows of n numbers; base may be null, or y itself.
 void multiply_rows(const float* matrix, size_t rows, size_t n, const float* x, const float* base, float* y) {
   const F d;
   const size_t lanes = hn::Lanes(d);
@@ -80,7 +80,7 @@ void walk_gru(const Walk& w) {
     const int64_t t = w.reverse ? w.length - 1 - step : step;
     const float* inflow = w.inflow + t * w.inflow_step;
     multiply_rows(w.r, 2 * n, n, w.h, inflow, w.sums);
-    // The reset gate acts on the state, or on what it becomes. w.c holds the state after the gate.
+    // The reset gate acts on the state, or on its product. w.c holds the state after the gate.
     if (w.linear_before_reset) multiply_rows(w.r + 2 * n * n, n, n, w.h, w.bias, hidden);
     for (size_t i = 0; i < n; i += lanes) {
       const size_t count = n - i < lanes ? n - i : lanes;
@@ -114,8 +114,8 @@ HWY_EXPORT(multiply_rows);
 HWY_EXPORT(walk_lstm);
 HWY_EXPORT(walk_gru);
 
-// Workspace, in floats: inflow [directions, steps * batch, gate_rows], summed biases [directions, gate_rows],
-// and per sample and direction h, c and sums.
+// Counts the floats of the workspace: inflow [directions, steps * batch, gate_rows], summed biases
+// [directions, gate_rows], and per sample and direction h, c and sums.
 int64_t inflow_floats(const RecurrentLayout& l) { return l.directions * l.steps * l.batch * l.gate_rows(); }
 int64_t unit_floats(const RecurrentLayout& l) { return l.gate_rows() + 2 * l.hidden; }
 
@@ -130,8 +130,7 @@ Status workspace_bytes(const RecurrentLayout& l, size_t* bytes) {
   return ok_status();
 }
 
-// The usual activations, in every direction; sequence_lens (int32) is the one operand that is not
-// floating-point.
+// Checks for the usual activations, in every direction; sequence_lens (int32) alone is not floating-point.
 template <class Attrs>
 Status accept_usual(const OpCall& call, std::initializer_list<RnnActivation> usual) {
   const auto& a = call.attrs<Attrs>();
@@ -171,7 +170,7 @@ Status run_recurrent(const OpCall& call, RunContext& context, const RecurrentLay
                std::max<int64_t>(16384 / std::max<int64_t>(block * l.input, 1), 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t piece = begin; piece < end; ++piece) {
-                   // Blocks of rows of W outermost: they stay in the cache for all steps.
+                   // The outermost loop is over blocks of rows of W, which stay in the cache for all steps.
                    const int64_t x_row = piece % rows, d = piece / rows / blocks,
                                  first = piece / rows % blocks * block;
                    HWY_DYNAMIC_DISPATCH(multiply_rows)

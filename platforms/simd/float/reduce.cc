@@ -1,4 +1,4 @@
-// Reduce over neighbouring axes. int8: int8/pool.cc.
+// Reduce over neighbouring axes. int8/pool.cc has that of int8.
 //
 // Sums run in float32 over short pieces; the pieces are added with a correction term (Kahan), in a fixed
 // order.
@@ -45,14 +45,14 @@ HWY_INLINE V start() {
   if constexpr (kFold == Fold::kMin) return set(HUGE_VALF);
   return hn::Zero(F());
 }
-// Folds a value that is a fold itself.
+// Folds a value that was folded before.
 template <Fold kFold>
 HWY_INLINE V join(V a, V b) {
   if constexpr (is_sum(kFold)) return hn::Add(a, b);
   return fold<kFold>(a, b);
 }
 
-// One row of n contiguous numbers.
+// Folds one row of n contiguous numbers.
 template <Fold kFold>
 float fold_row(const float* x, size_t n) {
   const F d;
@@ -86,7 +86,7 @@ float fold_row(const float* x, size_t n) {
   return result;
 }
 
-// `count` neighbouring columns (at most 4 vectors) of `rows` rows.
+// Folds `count` neighbouring columns (at most 4 vectors) of `rows` rows.
 template <Fold kFold>
 HWY_INLINE void fold_columns(const float* x, size_t rows, size_t stride, size_t count, float* y) {
   const F d;

@@ -1,5 +1,5 @@
-// Resize of dense values. The last axis that changes, with all axes after it, makes a row. Per output row,
-// the input rows that the other axes name are combined with their weights, then that row is resampled.
+// Resize of dense values. The last axis that changes, with all axes after it, makes a row. For each output
+// row, the input rows of the other axes' taps are combined with their weights, then the row is resampled.
 // Weights are computed in double and rounded to float32; nearest elements of any type are moved.
 #include <cstring>
 
@@ -16,7 +16,7 @@
 #define SINTER_SIMD_RESIZE_ONCE
 namespace sinter::simd {
 
-// A row of `out` items of `inner` numbers each. Item o is the sum of `taps` items of the input row.
+// Resamples a row to `out` items of `inner` numbers each. Item o is the sum of `taps` items of the input row.
 struct ResizeLine {
   const int64_t* index;  // [out][taps]
   const float* weight;   // [out][taps]
@@ -31,7 +31,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// y = a * wa + b * wb, added to y or instead of it; b may be null.
+// Computes y = a * wa + b * wb, added to y or instead of it; b may be null.
 void combine_rows(const float* a, float wa, const float* b, float wb, bool adds, float* y, size_t n) {
   const F d;
   const size_t lanes = hn::Lanes(d);
@@ -50,7 +50,7 @@ void combine_rows(const float* a, float wa, const float* b, float wb, bool adds,
              rest);
 }
 
-// Items of one number. A weight of zero takes nothing, not even NaN.
+// Resamples items of one number. A weight of zero takes nothing, not even NaN.
 HWY_INLINE void resample_numbers(const ResizeLine& r, const float* x, float* y) {
   if (r.taps == 2 && !r.has_zero) {
     for (int64_t o = 0; o < r.out; ++o) {
@@ -68,7 +68,7 @@ HWY_INLINE void resample_numbers(const ResizeLine& r, const float* x, float* y) 
   }
 }
 
-// Items of more numbers, side by side in vectors.
+// Resamples items of more numbers, side by side in vectors.
 template <class D>
 HWY_INLINE void resample_items(D d, const ResizeLine& r, const float* x, float* y) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -107,7 +107,7 @@ namespace {
 HWY_EXPORT(combine_rows);
 HWY_EXPORT(resample_line);
 
-// The axes of a call and its rows. Axes before `last` name rows, those after it are the items of a row.
+// The axes of a call and its rows: axes before `last` count rows, those after it are the items of a row.
 struct ResizeRows {
   ResizeAxis axes[kMaxRank];
   int rank = 0, last = 0;
@@ -201,7 +201,7 @@ Status resize_needs(const OpCall& call, int thread_count, size_t* bytes) {
   return ok_status();
 }
 
-// An output row that has the source of the row before is a copy of it.
+// An output row with the same source as the row before is a copy of it.
 void nearest_rows(const ResizeRows& r, const TensorView& x, const TensorView& y, int64_t begin, int64_t end) {
   const auto width = static_cast<int64_t>(byte_width(x.dtype));
   const int64_t item = r.inner * width;
@@ -223,7 +223,7 @@ void nearest_rows(const ResizeRows& r, const TensorView& x, const TensorView& y,
   }
 }
 
-// `room`: a row of the input.
+// `room` holds a row of the input.
 void interpolate_rows(const ResizeRows& r, const float* x, float* y, float* room, int64_t begin,
                       int64_t end) {
   const auto combine = HWY_DYNAMIC_POINTER(combine_rows);

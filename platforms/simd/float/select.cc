@@ -1,5 +1,5 @@
-// Compare and Where, broadcasting: every row has operands that are contiguous or one element. The bits of the
-// reference kernels.
+// Compare and Where, broadcasting: every row has operands that are contiguous or one element. Results have
+// the bits of the reference kernels.
 #include <cstring>
 
 #include "platforms/simd/table.h"
@@ -13,7 +13,7 @@
 #define SINTER_SIMD_SELECT_ONCE
 namespace sinter::simd {
 
-// One row: steps in elements, 1 or 0.
+// The operands of one row. Steps are in elements, 1 or 0.
 struct CompareRow {
   const void *a, *b;
   uint8_t* y;
@@ -156,7 +156,7 @@ HWY_EXPORT(run_where_row);
 
 constexpr int64_t kSelectPiece = 16384;
 
-// Axes of the result, merged where every operand walks them as one, outermost first; strides in elements.
+// The axes of the result, merged where every operand walks them as one, outermost first; strides in elements.
 template <size_t kN>
 struct Axes {
   int rank = 0;

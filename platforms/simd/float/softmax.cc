@@ -12,7 +12,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Rows of up to half a vector: a row a lane.
+// Computes rows of up to half a vector, a row in each lane.
 void softmax_short_rows(const float* x, float* y, size_t rows, size_t n, bool logarithm) {
   const F d;
   const size_t lanes = hn::Lanes(d);
@@ -40,7 +40,7 @@ void softmax_rows(const float* x, float* y, size_t rows, size_t n, bool logarith
   const size_t lanes = hn::Lanes(d);
   if (2 * n <= lanes) return softmax_short_rows(x, y, rows, n, logarithm);
   for (size_t r = 0; r < rows; ++r, x += n, y += n) {
-    // A NaN may be missed here; it comes back through the exponentials.
+    // A NaN may be missed here, but it comes back through the exponentials.
     V most = set(-HUGE_VALF);
     size_t i = 0;
     for (; i + lanes <= n; i += lanes) most = hn::Max(hn::LoadU(d, x + i), most);

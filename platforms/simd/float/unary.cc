@@ -54,7 +54,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Angles further than this from 0, and NaN, are left to the library: y, but for lanes of such x.
+// Angles further than this from 0, and NaN, are left to the library; the other lanes are y.
 constexpr float kFarAngle = 8192.0f;
 HWY_NOINLINE V with_far_sines(V x, V y, bool cosine) {
   HWY_ALIGN float angles[hn::MaxLanes(F())], results[hn::MaxLanes(F())];
@@ -64,8 +64,8 @@ HWY_NOINLINE V with_far_sines(V x, V y, bool cosine) {
   return hn::Load(F(), results);
 }
 
-// The sine of x, or its cosine. Absolute error 1.2e-7. x = k pi / 2 + r, with pi / 2 in three parts: products
-// of k with the first two are exact.
+// Returns the sine of x, or its cosine. Absolute error 1.2e-7. x = k pi / 2 + r, with pi / 2 in three parts:
+// products of k with the first two are exact.
 template <bool kCosine>
 HWY_INLINE V sine(V x) {
   const V magic = set(12582912.0f), sum = hn::MulAdd(x, set(0.636619772f), magic), k = hn::Sub(sum, magic);
@@ -78,7 +78,7 @@ HWY_INLINE V sine(V x) {
   V c = hn::MulAdd(u, set(2.4432778e-05f), set(-0.0013887313f));
   c = hn::MulAdd(c, u, set(0.041666646f));
   c = hn::MulAdd(hn::Mul(u, u), c, hn::NegMulAdd(u, set(0.5f), set(1.0f)));
-  // Quarters of a turn: every other one takes the cosine of r, and those of the lower half are negative.
+  // The quarters of a turn: every other one takes the cosine of r, and those of the lower half are negative.
   VI quarter = hn::Sub(hn::BitCast(I(), sum), hn::BitCast(I(), magic));
   if constexpr (kCosine) quarter = hn::Add(quarter, hn::Set(I(), 1));
   const auto odd = hn::Eq(hn::And(quarter, hn::Set(I(), 1)), hn::Set(I(), 1));
@@ -196,7 +196,7 @@ Status accept_unary(const OpCall& call) {
   return ok_status();
 }
 
-// Enough elements to outweigh handing a piece to a thread.
+// The elements that outweigh handing a piece to a thread.
 constexpr int64_t kUnaryPiece = 8192;
 
 Status run_settings(const OpCall& call, RunContext& context, const UnarySettings& s) {

@@ -1,7 +1,7 @@
 // Winograd's transforms of one line of a tile (runtime/backend/winograd.h), a vector of channels at a time.
 // Points come in pairs, so that the even and the odd part of a polynomial serve two of them.
 //
-// Arrays are indexed by constants only: indexed by variables they would be kept in memory.
+// Arrays are indexed by constants only: with variable indices they would be kept in memory.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_FLOAT_WINOGRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -18,12 +18,11 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// A line of the largest tile.
 struct WinogradLine {
   V v[8];
 };
 
-// c[0] d[at] + c[1] d[at + 2] + ...; the last coefficient is 1.
+// Returns c[0] d[at] + c[1] d[at + 2] + ...; the last coefficient is 1.
 template <int kTerms, int kFirst>
 HWY_INLINE V every_second(const double* c, const WinogradLine& d) {
   V sum = d.v[kFirst + 2 * (kTerms - 1)];
@@ -34,10 +33,10 @@ HWY_INLINE V every_second(const double* c, const WinogradLine& d) {
 }
 
 #if HWY_ARCH_ARM_A64
-// The sum of a multiplication replaces an operand here. So the odd part of a pair is multiplied by the point
-// before it is added and subtracted, and the even part need not be copied.
+// The sum of a multiplication replaces an operand here, so that the odd part of a pair is multiplied by the
+// point before it is added and subtracted, and the even part need not be copied.
 
-// The odd part of pair i at its point, times the point.
+// Returns the odd part of pair i at its point, times the point.
 template <int kPairs, int i>
 HWY_INLINE V odd_times_point(const WinogradLine& d) {
   constexpr const double(&row)[Winograd<kPairs>::kInputs] = kWinograd<kPairs>.input[1 + 2 * i];
@@ -47,15 +46,15 @@ HWY_INLINE V odd_times_point(const WinogradLine& d) {
   return sum;
 }
 
-// even plus the sum of c(k) d[2 k + 2], for all k but the last.
+// Returns even plus the sum of c(k) d[2 k + 2], for all k but the last.
 template <int kPairs, class Coefficient>
 HWY_INLINE V plus_evens(V even, const WinogradLine& d, Coefficient c) {
   if constexpr (kPairs > 1) even = hn::MulAdd(set(static_cast<float>(c(0))), d.v[2], even);
   if constexpr (kPairs > 2) even = hn::MulAdd(set(static_cast<float>(c(1))), d.v[4], even);
   return even;
 }
-// The even part of pair i, from that of the pair before it: only their difference is added, so that one
-// register serves all of them, and none is copied.
+// Returns the even part of pair i, from that of the pair before it: only their difference is added, so that
+// one register serves all of them, and none is copied.
 template <int kPairs, int i>
 HWY_INLINE V next_even(V even, const WinogradLine& d) {
   constexpr const Winograd<kPairs>& w = kWinograd<kPairs>;
@@ -64,13 +63,13 @@ HWY_INLINE V next_even(V even, const WinogradLine& d) {
   });
 }
 
-// v, which is not computed before a and b are. Otherwise compilers compute it early, into another register.
+// Returns v, which is not computed before a and b: compilers would compute it early, into another register.
 HWY_INLINE V after(V v, V a, V b) {
   asm("" : "+w"(v.raw) : "w"(a.raw), "w"(b.raw));
   return v;
 }
 
-// B^T d
+// Computes B^T d.
 template <int kPairs>
 HWY_INLINE WinogradLine transformed_input(const WinogradLine& d) {
   constexpr const Winograd<kPairs>& w = kWinograd<kPairs>;
@@ -95,7 +94,7 @@ HWY_INLINE WinogradLine transformed_input(const WinogradLine& d) {
   return y;
 }
 #else
-// B^T d
+// Computes B^T d.
 template <int kPairs>
 HWY_INLINE WinogradLine transformed_input(const WinogradLine& d) {
   constexpr const Winograd<kPairs>& w = kWinograd<kPairs>;
@@ -118,7 +117,7 @@ HWY_INLINE WinogradLine transformed_input(const WinogradLine& d) {
 }
 #endif
 
-// Output k of A^T m, from the sums and the differences of the pairs of m.
+// Returns output k of A^T m, from the sums and the differences of the pairs of m.
 template <int kPairs, int k>
 HWY_INLINE V winograd_output(const WinogradLine& m, const V (&sums)[3], const V (&differences)[3]) {
   constexpr const Winograd<kPairs>& w = kWinograd<kPairs>;
@@ -139,7 +138,7 @@ HWY_INLINE V winograd_output(const WinogradLine& m, const V (&sums)[3], const V 
   return y;
 }
 
-// A^T m
+// Computes A^T m.
 template <int kPairs>
 HWY_INLINE WinogradLine transformed_output(const WinogradLine& m) {
   V sums[3], differences[3];
@@ -165,7 +164,7 @@ HWY_INLINE WinogradLine transformed_output(const WinogradLine& m) {
   return y;
 }
 
-// v[i] = p[i * step], n of them; and back.
+// Load v[i] = p[i * step], n of them, and store them.
 template <int kCount, class Load>
 HWY_INLINE WinogradLine load_line(const Load& load, const float* p, int64_t step) {
   WinogradLine d;

@@ -8,17 +8,17 @@
 namespace sinter::simd {
 namespace {
 
-// About: transformed inputs and products of a block, in an L2 cache of 1 MB. No more than the operands take,
-// so that the workspace of a small call does not decide how large the arena is.
+// The approximate floats of a block's transformed inputs and products, for an L2 cache of 1 MB; never more
+// than the operands take, so that the workspace of a small call does not decide how large the arena is.
 constexpr int64_t kBlockFloats = 192 * 1024;
 constexpr int64_t kChunk = 64;
-constexpr int64_t kFewTiles = 12;  // rows of a product from which it is fast
+constexpr int64_t kFewTiles = 12;  // rows from which a product is fast
 constexpr int64_t kTilesAtOnce = 8;
-constexpr int64_t kTilesInRow = 4;  // that share columns of transformed inputs
+constexpr int64_t kTilesInRow = 4;  // they share columns of transformed inputs
 
 int64_t whole_vectors(int64_t channels) { return divide_up(channels, kWinogradVector) * kWinogradVector; }
 
-// The inputs of the tile whose first pixel is (top, left) of the image, with zeros around the image.
+// Gathers the inputs of the tile whose first pixel is (top, left), with zeros around the image.
 void gather_tile(const Geometry& g, const float* image, int64_t inputs, int64_t top, int64_t left,
                  float* to) {
   const int64_t channels = g.in_channels;
@@ -41,11 +41,11 @@ void gather_tile(const Geometry& g, const float* image, int64_t inputs, int64_t 
   }
 }
 
-// The place of a tile: its image, and its row and column among the tiles of that.
+// The place of a tile: its image, and its row and column among its tiles.
 struct TilePlace {
   int64_t image, row, column;
 
-  // Moves to the tile that is `count` tiles further, at most at the end of the row.
+  // Moves `count` tiles further, at most to the end of the row.
   void advance(const WinogradPlan& p, int64_t count) {
     column += count;
     if (column < p.columns) return;
@@ -57,7 +57,6 @@ TilePlace place_of(const WinogradPlan& p, int64_t tile) {
   return {tile / p.columns / p.rows, tile / p.columns % p.rows, tile % p.columns};
 }
 
-// A thread's workspace.
 struct WinogradSlot {
   float *lines, *patch, *inputs, *products;
   WinogradSlot(const WinogradPlan& p, float* memory)
@@ -67,7 +66,7 @@ struct WinogradSlot {
         products(inputs + p.positions * p.input_position) {}
 };
 
-// The tiles from this place on, at most `most`, that are next to each other and whose inputs are in the
+// Returns the tiles from this place on, at most `most`, that are next to each other with all inputs in the
 // image.
 int64_t inner_tiles(const Geometry& g, const WinogradPlan& p, const TilePlace& at, int64_t most) {
   const int64_t top = at.row * p.tile - g.pad[1], left = at.column * p.tile - g.pad[2];
@@ -77,7 +76,7 @@ int64_t inner_tiles(const Geometry& g, const WinogradPlan& p, const TilePlace& a
   return count;
 }
 
-// A thread's tiles of a block: the small outputs of each.
+// The small outputs of each of a thread's tiles of a block.
 struct SmallOutputs {
   uint64_t of_tile[kMostBlockTiles];
 };
@@ -117,7 +116,7 @@ struct WinogradOperands {
   float* y;
 };
 
-// Output channels channel .. channel + count - 1 of a block whose inputs are transformed.
+// Computes output channels channel .. channel + count - 1 of a block whose inputs are transformed.
 void compute_chunk(const Geometry& g, const WinogradPlan& p, int64_t block, int64_t channel, int64_t count,
                    const WinogradOperands& with, const SmallOutputs& small, const WinogradSlot& slot) {
   const OutputTransform transform = output_transform(p.tile);
@@ -175,7 +174,7 @@ bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, int64_t sha
   const int64_t fit = room / of_tile / kFewTiles * kFewTiles;
   p.blocks = divide_up(p.tiles, std::clamp(fit, kFewTiles, kMostBlockTiles));
   if (p.blocks < threads) p.blocks = std::max(p.blocks, std::min(threads, divide_up(p.tiles, kFewTiles)));
-  // Fewer channels at a time where blocks and chunks are too few for the threads.
+  // Fewer channels are computed at a time where blocks and chunks are too few for the threads.
   const int64_t wanted = p.blocks > 0 ? divide_up(threads, p.blocks) : 1,
                 panels = divide_up(g.out_channels, kMaxPanel);
   if (divide_up(g.out_channels, p.chunk) < wanted)
@@ -184,12 +183,12 @@ bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, int64_t sha
                 ? 1
                 : std::min(divide_up(g.out_channels, p.chunk), divide_up(threads, p.blocks));
   p.slots = std::min(p.units(), threads);
-  // A vector more than the tiles, so that positions are not a power of two apart, which would make them share
-  // few lines of a cache.
+  // There is a vector more than the tiles, so that positions are not a power of two apart, where they would
+  // share few cache lines.
   const int64_t block_tiles = p.blocks > 0 ? divide_up(p.tiles, p.blocks) : 0;
   p.input_position = block_tiles * p.input_tile + kWinogradVector;
   p.product_position = block_tiles * p.product_tile + kWinogradVector;
-  // The same memory for whole blocks of rows of a product, unless these leave few tiles for the last block.
+  // Whole blocks of rows of a product take the same memory, unless they leave few tiles for the last block.
   if (kTilesTogether && block_tiles > kTilesAtOnce) {
     const int64_t whole = block_tiles / kTilesAtOnce * kTilesAtOnce, blocks = divide_up(p.tiles, whole);
     if (2 * (p.tiles - (blocks - 1) * whole) > whole) p.block_tiles = whole, p.blocks = blocks;
@@ -202,7 +201,7 @@ bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, int64_t sha
 
 namespace {
 
-// Threads that make do with the memory of one, by smaller blocks.
+// Returns the threads that make do with the memory of one, by smaller blocks.
 int64_t most_sharing(int64_t threads) { return std::clamp<int64_t>(threads, 1, 3); }
 
 struct WinogradStep {
@@ -210,7 +209,7 @@ struct WinogradStep {
   WinogradPlan p;
 };
 
-// The attribute permits the algorithm.
+// Accepts calls whose attribute permits the algorithm.
 template <int64_t kTile>
 Fit takes_winograd(const OpCall& call, int threads, VariantNeeds* needs) {
   if (call.attrs<ConvAttrs>().winograd != kTile) return Fit::kNever;
@@ -221,7 +220,7 @@ Fit takes_winograd(const OpCall& call, int threads, VariantNeeds* needs) {
       !checked_mul(p.filter_floats, p.positions, &packed) ||
       !checked_mul<int64_t>(packed, sizeof(float), &packed) || !checked_mul(p.slot_floats, p.slots, &scratch))
     return Fit::kNever;
-  // One thread may run with what several have.
+  // One thread may run with the memory of several.
   scratch = std::max(scratch, one.slots * one.slot_floats);
   if (!checked_mul<int64_t>(scratch, sizeof(float), &scratch) ||
       static_cast<uint64_t>(std::max(packed, scratch)) > SIZE_MAX / 2)
@@ -231,7 +230,7 @@ Fit takes_winograd(const OpCall& call, int threads, VariantNeeds* needs) {
   return Fit::kEverywhere;
 }
 
-// With the largest blocks that there is room for.
+// The plan has the largest blocks that there is room for.
 bool plan_winograd_step(const OpCall& call, const Preparation& with, void* plan) {
   auto* step = new (plan) WinogradStep{window_geometry<ConvAttrs>(call), {}};
   if (call.out(0).size() == 0) return true;

@@ -11,8 +11,8 @@ namespace sinter::simd {
 // Channels are padded to whole vectors of any instruction set.
 constexpr int64_t kWinogradVector = 16;
 
-// How a call is divided. The same on every instruction set, for workspaces are planned ahead; results depend
-// on none of it.
+// The division of a call. It is the same on every instruction set, because workspaces are planned ahead;
+// results do not depend on it.
 struct WinogradPlan {
   int64_t tile = 0, inputs = 0, positions = 0;  // m, m + 2 and the square of that
   int64_t rows = 0, columns = 0, tiles = 0;     // tiles of an image, and of the batch
@@ -22,11 +22,11 @@ struct WinogradPlan {
   // Floats from position to position and from tile to tile, of inputs and of products.
   int64_t input_position = 0, input_tile = 0, product_position = 0, product_tile = 0;
   int64_t slot_floats = 0;    // workspace of a thread
-  int64_t line_floats = 0;    // of it: the transformed lines of neighbouring tiles
+  int64_t line_floats = 0;    // the part for transformed lines of neighbouring tiles
   int64_t filter_floats = 0;  // packed filters of a position
 
   int64_t units() const { return blocks * parts; }
-  // Of equal blocks, or of blocks of block_tiles, which leave the rest to the last.
+  // Blocks are equal, or have block_tiles, which leaves the rest to the last.
   int64_t block_tiles = 0;
   int64_t first_tile(int64_t block) const {
     return block_tiles == 0 ? tiles * block / blocks : std::min(block_tiles * block, tiles);
@@ -39,15 +39,15 @@ struct WinogradPixels {
   int64_t row, pixel, channels;
 };
 
-// Where the transformed inputs of `count` neighbouring tiles go: floats from position to position, from tile
-// to tile, and from four channels to the next four where those of all tiles are together.
+// The places of the transformed inputs of `count` neighbouring tiles: floats from position to position, from
+// tile to tile, and from four channels to the next four if all tiles' are together.
 struct WinogradInputs {
   float* to = nullptr;
   int64_t count = 0, position = 0, tile = 0, vector = 0;
   int64_t rows = 0, columns = 0;  // outputs of all of these tiles that are in the image
 };
 
-// The outputs of a tile, for the first of its channels.
+// The places of a tile's outputs, for the first of its channels.
 struct WinogradStore {
   const float* bias;  // or null
   float min, max;
@@ -56,44 +56,43 @@ struct WinogradStore {
   int64_t rows, columns;  // that are in the image
 };
 
-// Whether four channels of all tiles of a block are beside each other, or all channels of a tile.
+// True if four channels of all tiles of a block are beside each other, false for all channels of a tile.
 #if defined(__aarch64__)
 constexpr bool kTilesTogether = true;
 #else
 constexpr bool kTilesTogether = false;
 #endif
 
-// Transforms the inputs of neighbouring tiles, which share columns. `lines`: a vector for each position of
-// the tiles. Returns whether no output of theirs is small, or false where that takes a closer look
-// (small_outputs).
+// Transforms the inputs of neighbouring tiles, which share columns. `lines` has a vector for each position of
+// the tiles. Returns whether no output is small, or false if that takes a closer look (small_outputs).
 using InputTransform = bool (*)(const WinogradPixels& x, float* lines, const WinogradInputs& to);
 // Transforms the products of one tile at m, `position` floats from position to position, and stores outputs.
 using OutputTransform = void (*)(const float* m, int64_t position, int64_t channels, float* lines,
                                  const WinogradStore& to);
-// The functions for tiles of this size.
+// Return the functions for tiles of this size.
 InputTransform input_transform(int64_t tile);
 OutputTransform output_transform(int64_t tile);
-// The products of one position, of a block of tiles.
+// Multiplies one position of a block of tiles.
 void multiply_tiles(const Gemm& g);
 
 // An output is small if the largest magnitude in its window is below that of the tile's inputs divided by 2
-// to the power of kWinogradSpreadBits, and where the tile has an input that is NaN, infinite or not below 2
-// to the power of kWinogradLargestBits. Rounding errors of a tile are relative to its largest input. Small
+// to the power of kWinogradSpreadBits, or if the tile has an input that is NaN, infinite or not below 2 to
+// the power of kWinogradLargestBits. Rounding errors of a tile are relative to its largest input. Small
 // outputs are computed directly, so that no output depends on an input outside its window (docs/numerics.md).
 // Which ones these are depends on the inputs of the tile alone, not on the number of threads.
 constexpr int kWinogradSpreadBits = 6, kWinogradLargestBits = 64;
 // The most tiles of a block.
 constexpr int64_t kMostBlockTiles = 96;
 
-// A tile's small outputs of those in the image: bit tile * i + j for output j of row i. x: the first input.
+// Returns a tile's small outputs in the image: bit tile * i + j for output j of row i. x is the first input.
 uint64_t small_outputs(int64_t tile, const WinogradPixels& x, int64_t rows, int64_t columns);
 // Computes these outputs directly. The first input is pixel (top, left) of `image`; `filters` [channels, 3,
-// 3, g.in_channels], `to` begin at the first of these output channels. `window`: the numbers of a window.
+// 3, g.in_channels], `to` begin at the first of these output channels. `window` has room for a window.
 void compute_small_outputs(const Geometry& g, uint64_t small, int64_t tile, const float* image, int64_t top,
                            int64_t left, const float* filters, int64_t channels, const WinogradStore& to,
                            float* window);
 
-// `sharing`: the workspace of a thread is at most this part of what one thread alone has, if some tiles fit.
+// Plans the call. A thread's workspace is at most 1 / `sharing` of a single thread's, if some tiles fit.
 // False on overflow.
 [[nodiscard]] bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, int64_t sharing,
                                  WinogradPlan* plan);

@@ -12,12 +12,12 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Input channels that are transformed together, in loops that compilers turn into vectors. Sums are of three
-// terms, in order, so that every instruction set gives the same bits.
+// The input channels that are transformed together, in loops that compilers turn into vectors. Sums have
+// three terms, in order, so that every instruction set gives the same bits.
 constexpr int64_t kFilterGroup = 8;
 
-// Channels channel .. of one filter, [3, 3, channels] at w, to the column at `to` of a panel of each
-// position.
+// Transforms channels from `channel` on of one filter, [3, 3, channels] at w, to the column at `to` of a
+// panel of each position.
 template <int kPairs>
 HWY_NOINLINE void pack_filter(const float* w, int64_t channels, int64_t channel, int64_t width, float* to,
                               int64_t position) {
@@ -41,7 +41,7 @@ HWY_NOINLINE void pack_filter(const float* w, int64_t channels, int64_t channel,
   }
 }
 
-// Panels first .. end - 1 of every position.
+// Packs panels first .. end - 1 of every position.
 void pack_filters(int64_t tile, const float* filters, int64_t columns, int64_t channels, int64_t width,
                   float* packed, int64_t position, int64_t first, int64_t end) {
   const int64_t positions = (tile + 2) * (tile + 2);

@@ -12,15 +12,15 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Lines that are transformed in one iteration: the registers of 64-bit ARM hold two, and it loads and stores
-// pairs of vectors.
+// The lines that are transformed in one iteration: the registers of 64-bit ARM hold two, and it loads and
+// stores pairs of vectors.
 constexpr int64_t kLines = HWY_ARCH_ARM_A64 ? 2 : 1;
 
 using SquareBits = hn::RebindToUnsigned<F>;
 using SquareBitsVector = hn::Vec<SquareBits>;
 
-// The sum of the squares of a line's numbers, or `most` where that is larger, as bits: NaN of either sign is
-// above infinity.
+// Returns the sum of the squares of a line's numbers, or `most` if that is larger, as bits: NaN of either
+// sign is above infinity.
 template <int kCount>
 HWY_INLINE SquareBitsVector larger_squares(const WinogradLine& d, SquareBitsVector most) {
   V sum = hn::Mul(d.v[0], d.v[0]);
@@ -37,7 +37,7 @@ HWY_INLINE SquareBitsVector larger_squares(const WinogradLine& d, SquareBitsVect
   return hn::Max(hn::BitCast(SquareBits(), sum), most);
 }
 
-// Whether the square of some channel is above `least`.
+// Returns whether the square of some channel is above `least`.
 HWY_INLINE bool exceeds(const float* x, int64_t channels, V least) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -47,14 +47,14 @@ HWY_INLINE bool exceeds(const float* x, int64_t channels, V least) {
   return channels > 0 && exceed(hn::LoadN(d, x, static_cast<size_t>(channels)));
 }
 
-// Whether every window of the tiles has an input that makes it large. `most`: no square of an input is
-// larger, and it is at most 8 times the largest one; all inputs are in it.
+// Returns whether every window of the tiles has an input that makes it large. No square of an input is larger
+// than `most`, which is at most 8 times the largest one and includes all inputs.
 //
 // It is enough to look at rows 2, 5, 8, ... before the last row that a window begins in, and at that one, and
 // at such columns: of the three rows of a window that begins in row r one is of the first kind, or it is
 // behind the last row that a window begins in, which is r or later, and so in the window.
 HWY_INLINE bool has_large_windows(const WinogradPixels& x, const WinogradInputs& tiles, float most) {
-  // Squares that may have been rounded to 0 or beyond the largest number take a closer look.
+  // Squares that may have been rounded to 0 or beyond the largest number need a closer look.
   if (!(most > 0x1p-100f && most < HUGE_VALF)) return false;
   // Twice the square of the limit, so that no rounding calls a window large that small_outputs would not.
   const V least = set(most * (2.0f / (1 << 2 * kWinogradSpreadBits)));
@@ -68,7 +68,7 @@ HWY_INLINE bool has_large_windows(const WinogradPixels& x, const WinogradInputs&
   return true;
 }
 
-// Position by position. Channels are rounded up to whole vectors.
+// Transforms position by position. Channels are rounded up to whole vectors.
 template <int kPairs>
 HWY_NOINLINE bool transform_input(const WinogradPixels& x, float* lines, const WinogradInputs& tiles) {
   constexpr int kInputs = Winograd<kPairs>::kInputs, kTile = Winograd<kPairs>::kTile;
@@ -76,7 +76,7 @@ HWY_NOINLINE bool transform_input(const WinogradPixels& x, float* lines, const W
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t columns = tiles.count * kTile + kInputs - kTile, position = tiles.position,
                 vector = kTilesTogether ? tiles.vector : lanes;
-  // Copies, for a compiler reads fields anew after every vector that is stored.
+  // These are copies, because a compiler reads fields again after every vector that is stored.
   const int64_t row = x.row, pixel = x.pixel, channels = x.channels, count = tiles.count, tile = tiles.tile;
   const auto load = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadU(d, p); };
   SquareBitsVector most = hn::Zero(SquareBits());
@@ -115,7 +115,7 @@ HWY_NOINLINE bool transform_input(const WinogradPixels& x, float* lines, const W
   return has_large_windows(x, tiles, hwy::BitCastScalar<float>(hn::ReduceMax(SquareBits(), most)));
 }
 
-// One vector of outputs of a pixel, finished: `count` channels from the tile's channel c on.
+// Finishes and stores one vector of outputs of a pixel: `count` channels from the tile's channel c on.
 HWY_INLINE void store(V v, V bias, V low, V high, float* y, size_t count) {
   const F d;
   v = hn::Add(v, bias);
@@ -126,7 +126,7 @@ HWY_INLINE void store(V v, V bias, V low, V high, float* y, size_t count) {
     hn::StoreN(v, d, y, count);
 }
 
-// The products of one tile at m, position by position, to its outputs.
+// Transforms the products of one tile at m, position by position, to its outputs.
 template <int kPairs>
 HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t channels, float* lines,
                                    const WinogradStore& to) {
@@ -134,7 +134,7 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V low = set(to.min), high = set(to.max);
-  // Copies, for a compiler reads fields anew after every vector that is stored.
+  // These are copies, because a compiler reads fields again after every vector that is stored.
   const float* const biases = to.bias;
   const int64_t row = to.row, pixel = to.pixel, rows = to.rows, columns = to.columns;
   const auto load = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadU(d, p); };
@@ -146,7 +146,7 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
     const auto count = static_cast<size_t>(channels - c < lanes ? channels - c : lanes);
     const bool whole = count == static_cast<size_t>(lanes);
     const V bias = biases == nullptr ? hn::Zero(d) : hn::LoadN(d, biases + c, count);
-    // Of whole vectors, for products are of whole panels.
+    // Columns have whole vectors, because products have whole panels.
     const auto column = [&](int64_t j) SINTER_SIMD_LAMBDA {
       const WinogradLine line = load_line<kInputs>(load, m + j * position, kInputs * position);
       store_line<kTile>(transformed_output<kPairs>(line), lines + j * kTile * lanes, lanes);
@@ -203,8 +203,8 @@ OutputTransform output_transform(int64_t tile) {
   return tile == 2 ? transform_output<1> : tile == 4 ? transform_output<2> : transform_output<3>;
 }
 
-// The products of one position, of a block of tiles. On 64-bit ARM, inputs of four channels of all tiles are
-// together; elsewhere those of all channels of a tile.
+// Multiplies one position of a block of tiles. On 64-bit ARM, inputs of four channels of all tiles are
+// together; elsewhere, those of all channels of a tile.
 void multiply_tiles(const Gemm& g) {
 #if HWY_ARCH_ARM_A64
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));

@@ -1,4 +1,4 @@
-// Small outputs of Winograd's tiles: which ones these are, and their direct sums.
+// Small outputs of Winograd's tiles: how they are found, and their direct sums.
 #include <algorithm>
 #include <bit>
 
@@ -14,8 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// The magnitudes of a pixel, a vector at a time, as bits: in the order of numbers, with infinity above them
-// and NaN above that.
+// Returns the magnitudes of a pixel, a vector at a time, as bits: in the order of numbers, with infinity
+// above them and NaN above that.
 template <class F_>
 HWY_INLINE void each_magnitude(const float* x, int64_t channels, const F_& f) {
   const F d;
@@ -29,7 +29,7 @@ HWY_INLINE void each_magnitude(const float* x, int64_t channels, const F_& f) {
 uint64_t small_outputs(int64_t tile, const WinogradPixels& x, int64_t rows, int64_t columns) {
   const I d;
   const int64_t inputs = tile + 2;
-  const uint64_t all = (uint64_t{1} << columns) - 1;  // of a row
+  const uint64_t all = (uint64_t{1} << columns) - 1;  // those of a row
   VI most = hn::Zero(d);
   for (int64_t i = 0; i < inputs; ++i)
     for (int64_t j = 0; j < inputs; ++j)
@@ -38,10 +38,9 @@ uint64_t small_outputs(int64_t tile, const WinogradPixels& x, int64_t rows, int6
   const int32_t largest = hn::ReduceMax(d, most);
   if (largest == 0) return 0;
   const bool extreme = largest >= (127 + kWinogradLargestBits) << 23;
-  // The bits of the largest number divided by the spread; where that is not a normal number, any but 0 will
-  // do.
+  // The bits of the largest number divided by the spread; if that is not normal, any but 0 will do.
   const VI least = hn::Set(d, std::max(largest - (kWinogradSpreadBits << 23), 1));
-  uint64_t large[8] = {}, small = 0;  // pixels of each row that make windows large
+  uint64_t large[8] = {}, small = 0;  // the pixels of each row that make windows large
   for (int64_t i = 0; i < inputs && !extreme; ++i)
     for (int64_t j = 0; j < inputs; ++j) {
       auto above = hn::MaskFalse(d);

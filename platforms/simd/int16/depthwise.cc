@@ -1,5 +1,5 @@
-// QDepthwiseConv of int16: channels side by side. On x86, whole windows are summed by pairs of taps, which
-// are interleaved within 128 bits as their weights have been before.
+// QDepthwiseConv of int16, with channels side by side. On x86, whole windows are summed by pairs of taps,
+// which are interleaved within 128 bits, like their packed weights.
 #define SINTER_SIMD_BYTE_TABLES
 #include "platforms/simd/int16/gemm.h"
 #include "platforms/simd/int16/store.h"
@@ -15,7 +15,7 @@
 #define SINTER_SIMD_Q16_DEPTHWISE_ONCE
 namespace sinter::simd {
 
-// One output pixel of a depthwise convolution.
+// The operands of one output pixel of a depthwise convolution.
 struct Depthwise16 {
   const int16_t* x;  // the first tap inside
   const int8_t* w;   // that tap's weights
@@ -24,9 +24,9 @@ struct Depthwise16 {
   int64_t channels;
 };
 
-// Whole windows: weights, biases and multipliers of blocks of channels, in the order of the sums.
+// The packed form for whole windows: the numbers of blocks of channels, in the order of the sums.
 struct Pairs16 {
-  const int64_t* offsets;  // of each tap from the first one; an odd one more is the first again
+  const int64_t* offsets;  // of each tap from the first one; if they are odd, then the first again
   int64_t pairs;
   int16_t* weights;  // [block, pair, two vectors]
   int32_t* bias;
@@ -59,7 +59,7 @@ HWY_INLINE void depthwise_sums(const Depthwise16& p, Value value) {
         for (int64_t k = 0; k < p.n[2]; ++k, x += p.x_step[2], w += p.w_step[2]) {
           const V32 xv = hn::PromoteTo(d, whole ? hn::LoadU(x16, x) : hn::LoadN(x16, x, count)),
                     wv = hn::PromoteTo(d, whole ? hn::LoadU(w8, w) : hn::LoadN(w8, w, count));
-          // As pairs of int16 with nothing in the upper one.
+          // These are pairs of int16 with nothing in the upper one.
           sum = add_pairs(hn::BitCast(D16(), xv), hn::BitCast(D16(), hn::And(wv, lower)), sum);
         }
       }
@@ -67,7 +67,7 @@ HWY_INLINE void depthwise_sums(const Depthwise16& p, Value value) {
   }
 }
 
-// Biases that an int32 holds together with any sum, int16 results and a multiplier for each channel.
+// Takes biases that an int32 holds together with any sum, int16 results and a multiplier for each channel.
 void q16_depthwise(const Depthwise16& p, const int32_t* bias, const float* multipliers, float low, float high,
                    int32_t zero, int16_t* y) {
   const D32 d;
@@ -90,7 +90,7 @@ void q16_depthwise(const Depthwise16& p, const int32_t* bias, const float* multi
 }
 
 #if HWY_ARCH_X86
-// At most 256 bits, for many networks have 16 channels.
+// Vectors have at most 256 bits, because many networks have 16 channels.
 using DPairs = hn::CappedTag<int16_t, 16>;
 
 // Packs the blocks of whole vectors; returns their channels.
@@ -110,7 +110,7 @@ int64_t pack_q16_pairs(const Pairs16& p, const int8_t* w, int64_t taps, int64_t 
   return packed;
 }
 
-// Channels 0 .. channels - 1 of a pixel whose window is inside the input.
+// Computes channels 0 .. channels - 1 of a pixel whose window is inside the input.
 void q16_depthwise_pairs(const Pairs16& p, const int16_t* x, int64_t channels, float low, float high,
                          int32_t zero, int16_t* y) {
   const DPairs d;
@@ -143,7 +143,7 @@ int64_t pack_q16_pairs(const Pairs16&, const int8_t*, int64_t, int64_t, const in
 void q16_depthwise_pairs(const Pairs16&, const int16_t*, int64_t, float, float, int32_t, int16_t*) {}
 #endif
 
-// Numbers that int8 holds.
+// Narrows numbers that int8 holds.
 void narrow_q16(const int16_t* x, int64_t n, int8_t* y) {
   const D16 d;
   const hn::Rebind<int8_t, D16> to;
@@ -173,12 +173,12 @@ HWY_EXPORT(narrow_q16);
 
 namespace {
 
-constexpr int64_t kMostTaps = 255;  // whose sum an int32 holds, and half as much again
+constexpr int64_t kMostTaps = 255;  // an int32 holds the sum of as many, and half as much again
 constexpr int64_t kSmallBias = int64_t{1} << 30;
 
 bool is_small(int64_t bias) { return bias <= kSmallBias && bias >= -kSmallBias; }
 
-// Of one channel.
+// Returns the sum of one channel.
 int32_t one_sum(const Depthwise16& p, int64_t c) {
   int32_t sum = 0;
   for (int64_t i = 0; i < p.n[0]; ++i)
@@ -204,15 +204,15 @@ Status accept_q16_depthwise(const OpCall& call) {
   return accept_dense(call);
 }
 
-// Biases as int32 and a multiplier for each channel, twice, pairs of weights, and by thread a pixel of int16
-// that becomes int8; or, where biases are too large, sums by thread.
+// The workspace has biases as int32 and a multiplier for each channel, twice, pairs of weights, and by thread
+// a pixel of int16 that becomes int8; or, where biases are too large, sums by thread.
 Status q16_depthwise_workspace(const OpCall& call, int threads, size_t* bytes) {
   int64_t n = 0;
   int64_t weights = 0;
   SINTER_RETURN_UNLESS(
       checked_mul<int64_t>(call.in(2).size(), 4 * std::max(threads, 2), &n) &&
           checked_mul<int64_t>(call.in(1).size(), 2, &weights) && checked_add(n, weights, &n) &&
-          // An odd tap's neighbour of 0, and the second copies.
+          // The counts are those of an odd tap's neighbour of 0, and of the second copies.
           checked_mul<int64_t>(call.in(2).size(), 2 + 8 + 2 * std::max(threads, 1), &weights) &&
           checked_add(n, weights, &n),
       too_much_workspace());
@@ -230,7 +230,7 @@ Status run_q16_depthwise(const OpCall& call, RunContext& context) {
   std::byte* y = call.out(0).data;
   const int64_t channels = g.in_channels, rows = g.batch * g.out_pixels();
   // Channels first_large .. end_large - 1 include all whose biases are too large. If these are few, they are
-  // summed once more, one by one.
+  // summed again, one by one.
   int64_t first_large = 0, end_large = 0;
   for (int64_t c = channels - 1; c >= 0; --c)
     if (!is_small(end.bias[c])) first_large = c, end_large = std::max(end_large, c + 1);

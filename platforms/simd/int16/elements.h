@@ -1,4 +1,4 @@
-// The int16 rows of the integer operations: dense operands, the bits of the reference kernels.
+// The int16 rows of the integer operations on dense operands, with the bits of the reference kernels.
 #pragma once
 
 #include "platforms/simd/int8/int8.h"

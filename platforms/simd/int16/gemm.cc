@@ -1,5 +1,5 @@
-// Rows of x (windows, copied with zeros for padding) times rows of weights: products of pairs in int32, which
-// are added up in int64 before they can overflow.
+// Products of rows of x (windows, copied with zeros for padding) and rows of weights: pairs are multiplied in
+// int32, which are added up in int64 before they can overflow.
 #include "platforms/simd/int16/gemm.h"
 
 #include "platforms/simd/int16/windows.h"
@@ -33,7 +33,7 @@ namespace HWY_NAMESPACE {
 using D64 = hn::ScalableTag<int64_t>;
 using H8 = hn::Rebind<int8_t, D16>;
 
-// Vectors of pairs that an int32 holds the sum of: 2 * 2^15 * 2^7 each.
+// The vectors of pairs that an int32 holds the sum of: 2 * 2^15 * 2^7 each.
 constexpr int64_t kHeld = 255;
 
 HWY_INLINE int64_t total(V32 v) {
@@ -41,7 +41,7 @@ HWY_INLINE int64_t total(V32 v) {
   return hn::ReduceSum(d, hn::Add(hn::PromoteLowerTo(d, v), hn::PromoteUpperTo(d, v)));
 }
 
-// Sums of products by lanes. ARM adds each half of the products to a register of its own.
+// The sums of products by lanes. ARM adds each half of the products to a register of its own.
 struct Sums16 {
   V32 sum;
 #if HWY_TARGET_IS_NEON
@@ -142,7 +142,7 @@ Status run_q16_product(const OpCall& call, RunContext& context) {
   Plan16 p = plan_q16(call);
   int64_t each = 0;
   if (call.out(0).size() == 0 || !q16_scratch_bytes(p, &each)) return ok_status();
-  p.room = p.line;  // as in the weights
+  p.room = p.line;  // like the weights
   const Geometry& g = p.g;
   const auto run = HWY_DYNAMIC_POINTER(q16_products);
   const auto* x = call.in(0).as<const int16_t>();
@@ -150,7 +150,7 @@ Status run_q16_product(const OpCall& call, RunContext& context) {
   std::byte* y = call.out(0).data;
   const int64_t rows = g.batch * g.out_pixels(), blocks = divide_up(rows, kRows16),
                 threads = threads_of(context.threads);
-  // Where there are few rows, columns are shared out.
+  // If there are few rows, columns are shared out.
   const int64_t pieces = divide_up(p.columns, kColumns16);
   const int64_t parts = blocks >= threads ? 1 : std::min(pieces, divide_up(threads, blocks));
   const int64_t units = blocks * parts, slots = std::min(units, threads);

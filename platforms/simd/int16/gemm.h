@@ -1,4 +1,4 @@
-// QConv, QFullyConnected and QDepthwiseConv of int16 by int8 weights; the bits of the reference kernels.
+// QConv, QFullyConnected and QDepthwiseConv of int16 by int8 weights, with the bits of the reference kernels.
 #pragma once
 
 #include "platforms/simd/window.h"

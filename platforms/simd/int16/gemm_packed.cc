@@ -15,7 +15,7 @@ constexpr int64_t kRowsInPlace = 256;
 
 int64_t wide_columns(const Plan16& p) { return divide_up(p.columns, kWidestPanel) * kWidestPanel; }
 
-// Of one group.
+// Counts the packed bytes of one group.
 bool packed_bytes16(const Plan16& p, int64_t* bytes) {
   int64_t depth = 0;
   return checked_add<int64_t>(p.packed_depth(), 16, &depth) && checked_mul(wide_columns(p), depth, bytes);
@@ -35,7 +35,7 @@ Q16Packed packed_at(const Plan16& p, int64_t group, std::byte* memory) {
   return packed;
 }
 
-// Columns from `column` on, of all columns of the operation.
+// Packs columns from `column` on, of all columns of the operation.
 void pack_panel16(const OpCall& call, const Plan16& p, int64_t column, int64_t panel, const Q16Packed& to) {
   const int64_t width = q16_panel_width();
   int8_t* panel_at = to.panels + panel * width * to.depth;
@@ -55,7 +55,7 @@ void pack_panel16(const OpCall& call, const Plan16& p, int64_t column, int64_t p
       }
     const int64_t bias = p.end.bias[column + own];
     to.bias[own] = bias, to.multipliers[own] = p.end.multipliers[(column + own) * p.end.multiplier_step];
-    // Depths are far below 2^40.
+    // Depths are far below 2^40, so that this does not overflow.
     const int64_t room = INT32_MAX - size * 32768;
     narrow &= bias <= room && bias >= -room;
   }
@@ -86,9 +86,9 @@ void pack_q16_panels(const OpCall& call, std::byte* packed, ThreadPool* threads)
   });
 }
 
-// The windows of `count` output pixels from `first` on, where they can be read in the input: all in one line,
-// in no padding, and with a number behind each line of odd length, which is multiplied by zero. Else no
-// lines.
+// Returns the windows of `count` output pixels from `first` on, if they can be read in the input: all in one
+// line, in no padding, and with a number behind each line of odd length, which is multiplied by zero.
+// Otherwise there are no lines.
 Q16Rows rows_in_place(const Plan16& p, const int16_t* x, int64_t first, int64_t count) {
   const Geometry& g = p.g;
   const InsideRange inside = inside_range(g);
@@ -108,14 +108,14 @@ Status run_q16_panels(const VariantStep& step, const OpCall& call, RunContext& c
   if (call.out(0).size() == 0 || !q16_scratch_bytes(p, &each)) return ok_status();
   const Geometry& g = p.g;
   const auto* x = call.in(0).as<const int16_t>();
-  // Pixels that are read where they are, one after another.
+  // Such pixels are read in place, one after another.
   bool pointwise = g.group == 1 && p.depth % 2 == 0;
   for (int i = 0; i < 3; ++i)
     pointwise &= g.kernel[i] == 1 && g.stride[i] == 1 && g.pad[i] == 0 && g.in[i] == g.out[i];
   const int64_t block = pointwise ? kRowsInPlace : kRows16;
   const int64_t rows = g.batch * g.out_pixels(), blocks = divide_up(rows, block),
                 threads = threads_of(context.threads);
-  // Where there are few rows, columns are shared out.
+  // If there are few rows, columns are shared out.
   const int64_t panels = divide_up(p.columns, q16_panel_width());
   const int64_t parts = blocks >= threads ? 1 : std::min(panels, divide_up(threads, blocks));
   const int64_t units = blocks * parts, slots = std::min(units, threads);
@@ -143,7 +143,7 @@ Status run_q16_panels(const VariantStep& step, const OpCall& call, RunContext& c
 
 }  // namespace
 
-// For x86; other processors multiply weights as they are.
+// This is for x86; other processors multiply weights as they are.
 const Variant qs16_gemm = {.takes = takes_q16_panels, .pack = pack_q16_panels, .run = run_q16_panels};
 
 }  // namespace sinter::simd

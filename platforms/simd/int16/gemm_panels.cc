@@ -14,21 +14,21 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kPanelRows = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? 8 : 4;  // what the registers hold
+constexpr int64_t kPanelRows = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? 8 : 4;  // by the registers
 
 int64_t q16_panel_width() { return static_cast<int64_t>(2 * hn::Lanes(D32())); }
 
 HWY_INLINE V16 panel_weights(const int8_t* p) { return load16(p); }
 HWY_INLINE V16 panel_weights(const int16_t* p) { return hn::LoadU(D16(), p); }
 
-// One panel's columns.
+// The columns of one panel.
 struct Q16Panel {
   const int32_t* bias;
   const float* multipliers;
   int64_t valid;  // columns
 };
 
-// kRows rows from x on; end(row, lower sums, upper sums). kVectors is 1 where the columns fit one vector.
+// Sums kRows rows from x on; end(row, lower sums, upper sums). kVectors is 1 if the columns fit one vector.
 template <int kRows, int kVectors, class W, class End>
 HWY_INLINE void q16_sums(const Q16Panel& p, const Q16Rows& rows, const int16_t* x, const W* b,
                          const End& end) {
@@ -58,7 +58,7 @@ HWY_INLINE void q16_sums(const Q16Panel& p, const Q16Rows& rows, const int16_t* 
 #undef SINTER_ROW
 }
 
-// The results of kRows rows go to y.
+// Stores the results of kRows rows to y.
 template <int kRows, int kVectors, class W, class T>
 HWY_INLINE void q16_block(const Q16Panel& p, const Q16Rows& rows, const int16_t* x, const W* b,
                           const ProductResult& result, T* y) {
@@ -67,7 +67,7 @@ HWY_INLINE void q16_block(const Q16Panel& p, const Q16Rows& rows, const int16_t*
   Finish<T> lower(result), upper(result);
   lower.multiplier = hn::LoadU(DF(), p.multipliers),
   upper.multiplier = hn::LoadU(DF(), p.multipliers + lanes);
-  const auto rest = static_cast<size_t>(p.valid - (kVectors - 1) * lanes);  // of the last vector
+  const auto rest = static_cast<size_t>(p.valid - (kVectors - 1) * lanes);  // those of the last vector
   const auto store = [&](int64_t r, V32 a, V32 c) SINTER_SIMD_LAMBDA {
     T* at = y + r * rows.y_stride;
     const auto last = kVectors == 2 ? upper(c) : lower(a);
@@ -99,7 +99,7 @@ HWY_NOINLINE void q16_rows(const Q16Panel& p, const Q16Rows& rows, const W* b, c
   some_rows(std::integral_constant<int, 1>());
 }
 
-// Depths whose products int32 holds, whatever the weights.
+// The depths whose products int32 holds, whatever the weights.
 constexpr int64_t kHeldDepths = 510;
 
 // The same with sums in int64, for weights that are too large for int32.
@@ -136,7 +136,7 @@ HWY_INLINE void q16_long_block(const Q16Packed& w, const Q16Rows& rows, int64_t 
         to = v;
       } else {
         const float bounded = !(v > result.low) ? result.low : v < result.high ? v : result.high;
-        constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: rounds what is added to it
+        constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: a sum with it is rounded
         to = static_cast<T>(static_cast<int32_t>((bounded + kMagic) - kMagic) + result.zero);
       }
     }

@@ -1,4 +1,4 @@
-// The end of an int16 product, number by number.
+// The last step of an int16 product, number by number.
 #pragma once
 
 #include "platforms/simd/table.h"
@@ -20,7 +20,7 @@ struct End16 {
       return;
     }
     const float bounded = !(v > low) ? low : v < high ? v : high;
-    constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: rounds what is added to it
+    constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: a sum with it is rounded
     const int32_t q = static_cast<int32_t>((bounded + kMagic) - kMagic) + zero;
     if (to == DType::kInt8)
       reinterpret_cast<int8_t*>(y)[at] = static_cast<int8_t>(q);

@@ -31,7 +31,7 @@ Plan16 plan_q16(const OpCall& call) {
 
 namespace {
 
-// The window of output pixel `row`, one group's channels, as [lines, room].
+// Copies the window of output pixel `row`, one group's channels, as [lines, room].
 void copy_part(const Plan16& p, const int16_t* x, int64_t row, int64_t group, int16_t* to) {
   const Geometry& g = p.g;
   const int64_t channels = g.in_channels / g.group, line = p.in_lines() ? p.room : g.kernel[2] * channels;
@@ -51,7 +51,7 @@ void copy_part(const Plan16& p, const int16_t* x, int64_t row, int64_t group, in
 
 }  // namespace
 
-// Windows inside the input are copied line by line where their taps are adjacent.
+// Windows inside the input are copied line by line if their taps are adjacent.
 void copy_q16_windows(const Plan16& p, const int16_t* x, int64_t first, int64_t count, int64_t group,
                       int16_t* to) {
   const Geometry& g = p.g;

@@ -1,4 +1,4 @@
-// QAdd, QMul and QPRelu of dense int8 operands: the bits of the reference kernels.
+// QAdd, QMul and QPRelu of dense int8 operands, with the bits of the reference kernels.
 #include "platforms/simd/broadcast.h"
 #include "platforms/simd/int16/elements.h"
 #include "platforms/simd/int8/int8.h"
@@ -15,7 +15,7 @@
 #define SINTER_SIMD_Q_BINARY_ONCE
 namespace sinter::simd {
 
-// One row: steps are 1, or 0 for an operand that is one number.
+// The operands of one row. Steps are 1, or 0 for an operand that is one number.
 struct Int8Row {
   const int8_t *a, *b;
   int8_t* y;
@@ -23,7 +23,7 @@ struct Int8Row {
 };
 struct AddSettings {
   int32_t a_multiplier, b_multiplier;
-  int32_t offset;  // what the zero points contribute
+  int32_t offset;  // the part of the zero points
   int shift;
   bool ties;  // some sum may be halfway between two results
   Int8Range range;
@@ -38,7 +38,7 @@ struct PReluSettings {
   float multiplier, max_slope;
   Int8Range range;
   bool safe;       // all slopes are within max_slope
-  float max_used;  // of slopes, where safe, and of the multiplier, in magnitude
+  float max_used;  // of slopes, if safe, and of the multiplier, in magnitude
 };
 
 }  // namespace sinter::simd
@@ -48,8 +48,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// fn(a, b): int16 vectors -> the rounded result without its zero point, int16. The rest of a row is computed
-// beside it.
+// Stores fn(a, b), which gives for int16 vectors the rounded result without its zero point, int16. The rest
+// of a row is computed in a copy.
 template <class Fn>
 HWY_INLINE void zip(const Int8Row& row, size_t n, const Result& result, Fn fn) {
   const size_t half = hn::Lanes(D16());
@@ -82,7 +82,7 @@ HWY_INLINE void zip(const Int8Row& row, size_t n, const Result& result, Fn fn) {
         [=](const int8_t*) SINTER_SIMD_LAMBDA { return one_b; });
 }
 
-// The two multipliers, for pairs of a and b.
+// Returns the two multipliers, for pairs of a and b.
 HWY_INLINE V16 multiplier_pairs(int32_t a, int32_t b) {
   return hn::BitCast(D16(), hn::Set(D32(), static_cast<int32_t>(static_cast<uint32_t>(b) << 16 |
                                                                 (static_cast<uint32_t>(a) & 0xffff))));
@@ -110,8 +110,8 @@ HWY_INLINE void add_row(const Int8Row& row, size_t n, const AddSettings& s) {
   const Result result(s.range);
   Int8Row rest = row;
 #if HWY_ARCH_X86
-  // Bytes of a and b take turns, then are widened to 256 times their value: interleaving and narrowing stay
-  // within blocks of 128 bits, so the results are in order.
+  // Bytes of a and b alternate and are widened to 256 times their value. Interleaving and narrowing stay
+  // within blocks of 128 bits, so that results are in order.
   if (row.a_step != 0 && row.b_step != 0) {
     const D8 bytes;
     const V16 low8 = kNarrow ? low : multiplier_pairs(s.a_multiplier & 255, s.b_multiplier & 255),
@@ -172,7 +172,7 @@ void q_mul(const Int8Row& row, size_t n, const MulSettings& s) {
   });
 }
 
-// kSafe: no slope is without a use.
+// With kSafe, every slope is used.
 template <bool kSafe>
 struct PRelu {
   V32 zero;
@@ -192,7 +192,7 @@ struct PRelu {
     const VF v = hn::ConvertTo(DF(), difference);
     return nearest(hn::Mul(v, hn::IfNegativeThenElse(v, slope, multiplier)));  // below 2^22
   }
-  // A vector of bytes; slopes are `step` apart from part to part.
+  // Computes a vector of bytes; slopes are `step` apart from part to part.
   HWY_INLINE V8 operator()(const int8_t* x, const float* slopes, size_t step) const {
     const size_t lanes = hn::Lanes(D32());
     return result.bytes(part(x, slopes), part(x + lanes, slopes + step),
@@ -248,10 +248,10 @@ HWY_EXPORT(q_add);
 HWY_EXPORT(q_mul);
 HWY_EXPORT(q_prelu);
 
-constexpr int64_t kManyElements = 8192;  // that outweigh a search for ties
+constexpr int64_t kManyElements = 8192;  // elements that outweigh a search for ties
 
-// Whether a * a_multiplier + b * b_multiplier + offset is halfway between two multiples of 2^shift for some a
-// and b.
+// Returns whether a * a_multiplier + b * b_multiplier + offset is halfway between two multiples of 2^shift
+// for some a and b.
 bool may_tie(const AddSettings& s) {
   if (s.shift == 0) return false;
   const uint32_t mask = (uint32_t{1} << s.shift) - 1, half = uint32_t{1} << (s.shift - 1);
@@ -260,7 +260,7 @@ bool may_tie(const AddSettings& s) {
   auto odd = static_cast<uint32_t>(s.b_multiplier);
   for (; zeros < s.shift && odd % 2 == 0; ++zeros) odd /= 2;
   const int bits = s.shift - zeros;
-  uint32_t inverse = odd;  // of 3 bits, then twice as many
+  uint32_t inverse = odd;  // inverse of 3 bits, then twice as many
   for (int i = 0; i < 4; ++i) inverse *= 2 - odd * inverse;
   for (int32_t a = -128; a < 128; ++a) {
     const uint32_t rest = (half - static_cast<uint32_t>(s.offset) -
@@ -268,14 +268,14 @@ bool may_tie(const AddSettings& s) {
                           mask;
     if ((rest & ((uint32_t{1} << zeros) - 1)) != 0) continue;
     if (bits <= 8) return true;
-    // The b modulo 2^bits, of either sign.
+    // The b that ties, modulo 2^bits, of either sign.
     const uint32_t b = ((rest >> zeros) * inverse + 128) & ((uint32_t{1} << bits) - 1);
     if (b < 256) return true;
   }
   return false;
 }
 
-// row(Int8Row, n, settings)
+// Calls row(Int8Row, n, settings).
 template <class Row, class Settings>
 Status run_pair(const OpCall& call, RunContext& context, Row row, const Settings& settings) {
   for_each_pair_row<int8_t, int8_t, int8_t>(

@@ -1,5 +1,5 @@
-// QAdd and QPRelu on 64-bit ARM, whose instructions add the high halves of two vectors, narrowed, and widen
-// what they subtract.
+// QAdd and QPRelu on 64-bit ARM, whose instructions add two vectors and narrow the sum to its high halves, or
+// subtract and widen.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_INT8_BINARY_NEON_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -16,14 +16,14 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Sixteen numbers without their zero point. Earlier saturation is the same: the bounds are int8.
+// Returns sixteen numbers with their zero point. Earlier saturation is the same, because the bounds are int8.
 HWY_INLINE int8x16_t sixteen_bytes(int16x8_t a, int16x8_t b, const Result& r) {
   const int8x16_t v = vqmovn_high_s16(vqmovn_s16(vqaddq_s16(a, r.zero.raw)), vqaddq_s16(b, r.zero.raw));
   return vminq_s8(vmaxq_s8(v, r.min.raw), r.max.raw);
 }
 
-// (a * a_multiplier + b * b_multiplier + offset) / 2^shift, rounded half to even; `shift` is at least 16.
-// Sums are below 2^31: what addhn leaves of them, above bit 16, is shifted by the rest.
+// Computes (a * a_multiplier + b * b_multiplier + offset) / 2^shift, rounded half to even; `shift` is at
+// least 16. Sums are below 2^31: addhn leaves the bits above bit 16, which are shifted by the rest.
 template <bool kTies>
 struct SumOfTwo {
   int32x4_t a, b, offset, below_half, to_odd;
@@ -66,7 +66,7 @@ HWY_INLINE void add_sixteens(const int8_t* a, const int8_t* b, int8_t* y, size_t
 // Results before the zero point are within int16: slopes and the multiplier are at most kInt16Slope.
 constexpr float kInt16Slope = 128;
 
-// Sixteen differences to the zero point by their slopes; n is a multiple of 16.
+// Multiplies sixteen differences to the zero point by their slopes; n is a multiple of 16.
 HWY_INLINE void prelu_sixteens(const int8_t* x, const float* slopes, size_t step, int8_t* y, size_t n,
                                int32_t x_zero, float multiplier, const Result& result) {
   const int8x8_t zero = vdup_n_s8(static_cast<int8_t>(x_zero));

@@ -1,5 +1,5 @@
-// QFullyConnected and QConv on the product of gemm.h: box by box, each copied by the thread that multiplies
-// it with all panels of weights.
+// QFullyConnected and QConv on the product of gemm.h: box by box. The thread that multiplies a box by all
+// panels of weights copies it.
 #include "platforms/simd/int16/gemm.h"
 #include "platforms/simd/int8/conv_plan.h"
 #include "platforms/simd/int8/gemm_i8mm.h"
@@ -17,7 +17,7 @@ void pack_groups(const OpCall& call, const QPlan& p, std::byte* memory, ThreadPo
   });
 }
 
-// Whether rows are read in the input: windows of one tap, all of them inside.
+// Returns whether rows are read in the input: windows of one tap, all of them inside.
 bool in_place(const QPlan& p) {
   const Geometry& g = p.g;
   int64_t elements = 0;
@@ -30,15 +30,15 @@ bool in_place(const QPlan& p) {
   return true;
 }
 
-// The first pixel of the box in the input.
+// Returns the first pixel of the box in the input.
 int64_t input_pixel(const Geometry& g, const QBox& box) {
   return ((box.batch * g.in[0] + box.begin[0] * g.stride[0]) * g.in[1] + box.begin[1] * g.stride[1]) *
              g.in[2] +
          box.begin[2] * g.stride[2];
 }
 
-// Where the rows of boxes of one shape begin, `lines` times `line`, in an input of these elements to a line
-// and a pixel, and from their first pixel on in the result.
+// Sets the begin of each row of boxes of one shape, `lines` times `line`, in an input of these elements to a
+// line and a pixel, and in the result, from its first pixel on.
 void set_rows(const Geometry& g, int64_t lines, int64_t line, int64_t line_size, int64_t pixel,
               const QScratch& s) {
   int64_t r = 0;
@@ -49,7 +49,7 @@ void set_rows(const Geometry& g, int64_t lines, int64_t line, int64_t line_size,
     }
 }
 
-// Where the runs begin, from `from` on.
+// Sets the begins of the runs, from `from` on.
 void set_runs(const QPlan& p, int64_t lines, int64_t line, int64_t pixel, int64_t from, int32_t* runs) {
   const Geometry& g = p.g;
   const int64_t taps = p.runs.count / (g.kernel[0] * g.kernel[1]);
@@ -60,14 +60,14 @@ void set_runs(const QPlan& p, int64_t lines, int64_t line, int64_t pixel, int64_
             ((t0 * lines + t1 * g.dilation[1]) * line + t2 * g.dilation[2]) * pixel + from);
 }
 
-// What a thread multiplies at a time: a box by panels first .. end - 1.
+// The work of a thread at a time: a box by panels first .. end - 1.
 struct Unit {
   QBox box;
   int64_t first = 0, end = 0;
-  bool other_box = true, other_shape = true;  // than those of the thread's last one
+  bool other_box = true, other_shape = true;  // than those of the thread's last unit
 };
 
-// Calls f(scratch, unit) for all of them.
+// Calls f(scratch, unit) for all units.
 template <class F>
 void share_units(const QPlan& p, RunContext& context, std::byte* memory, F&& f) {
   const int64_t threads = threads_of(context.threads);
@@ -88,7 +88,7 @@ void share_units(const QPlan& p, RunContext& context, std::byte* memory, F&& f) 
   });
 }
 
-// The box's part of the result, of one group.
+// Returns the box's part of the result, of one group.
 ProductResult result_of(const QPlan& p, const QBox& box, int64_t group) {
   ProductResult result = p.result;
   result.y = static_cast<std::byte*>(result.y) +
@@ -115,7 +115,7 @@ void run_pairs(const QPlan& p, RunContext& context, const int8_t* x, std::byte* 
   });
 }
 
-// Whether rows are lowered (lower_q_rows): where that takes little beside the products.
+// Returns whether rows are lowered (lower_q_rows), which they are if it takes little beside the products.
 bool lowers(const QPlan& p, bool zeros) {
   constexpr int64_t kDepth = 16, kColumns = 64;
   return bounds_products() && !zeros && pointwise(p.g) && p.g.group == 1 && p.runs.length >= kDepth &&
@@ -158,7 +158,7 @@ Status run_planned(const OpCall& call, QPlan p, RunContext& context, std::byte* 
   return ok_status();
 }
 
-// Bytes of packed weights and of the scratch of up to `threads` threads; false where they cannot be counted.
+// Counts the bytes of packed weights and of the scratch of up to `threads` threads; false if they overflow.
 bool needs_of(const QPlan& p, int threads, int64_t* packed, int64_t* scratch) {
   if (!q_packed_bytes(p, packed) || !checked_mul(*packed, p.g.group, packed) ||
       !scratch_of_threads(p, threads, q_share, scratch) || *packed >= INT64_MAX / 2 ||
@@ -198,15 +198,15 @@ Status accept(const OpCall& call) {
 
 // ---- constant weights
 
-// A plan for panels in the form of the instruction set in use. False: not a call of int8 with constant
-// weights, or its memory cannot be counted.
+// Plans panels in the form of the instruction set in use. Fails for calls not of int8 with constant weights,
+// and if the memory overflows.
 bool plan_panels(const OpCall& call, QPlan* p) {
   if (wide(call) || !has_constant_rest(call) || !q_plan_of(call, p)) return false;
   p->bounded = bounds_products();
   return true;
 }
 
-// The same for pairs of rows, which are faster where they are possible.
+// Does the same for pairs of rows, which are faster where they are possible.
 bool plan_pairs(const OpCall& call, QPlan* p) {
   constexpr int64_t kMostElements = INT32_MAX / 4;  // of a box, so that its buffer's offsets are int32
   if (!simd_has_i8mm() || call.out(0).dtype != DType::kInt8 || call.has_input(4) || !plan_panels(call, p))

@@ -1,7 +1,7 @@
-// QConv of few output channels with pixels in the lanes (pixel_lanes.h). Sums wrap modulo 2^32, so the
-// results are the bits of docs/numerics.md.
+// QConv of few output channels with pixels in the lanes (pixel_lanes.h). Sums wrap modulo 2^32, so that
+// results have the bits of docs/numerics.md.
 //
-// The instruction sets with dot products of bytes, too.
+// The file is compiled for the instruction sets with dot products of bytes, too.
 #define SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_BYTE_DOTS
 #include "platforms/simd/int8/conv_plan.h"
@@ -35,7 +35,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Other kernels fill vectors with twice as many channels; on ARM, they take a whole panel of 8.
+// Returns whether lanes are fuller than in other kernels, whose vectors or, on ARM, panels of 8 need more
+// channels.
 bool q_pixel_lanes_gain(const Geometry& g) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D32()));
   return g.out_channels <= (HWY_TARGET_IS_NEON ? lanes : lanes / 2);
@@ -110,8 +111,8 @@ HWY_EXPORT(run_q_pixel_lanes);
 
 namespace {
 
-// Packed weights (words, then of each channel int32 bias and float multiplier), and one thread's scratch, are
-// bounds over all instruction sets. All of these are false where the memory cannot be counted.
+// The bytes of packed weights (words, then for each channel int32 bias and float multiplier), and of one
+// thread's scratch, are bounds over all instruction sets. All functions return false if the memory overflows.
 bool packed_q_pixel_lanes(const Geometry& g, int64_t* bytes) {
   int64_t taps = 0;
   return checked_mul(g.kernel[0], g.kernel[1], &taps) && checked_mul(taps, g.kernel[2], &taps) &&

@@ -4,19 +4,19 @@ namespace sinter::simd {
 namespace {
 
 constexpr int64_t kBoxElements = 49152;  // of the input, where one pixel's window is not larger
-// Of single taps by one panel, which reads a box once: the inner cache then holds its input and the copy.
+// Single taps by one panel read a box once: the inner cache then holds its input and the copy.
 constexpr int64_t kPanelBoxElements = 16384;
-// Of single taps otherwise, whose weights are read again for each box: a quarter of all rows, within bounds.
+// Other single taps read weights again for each box, which has a quarter of all rows, within bounds.
 constexpr int64_t kFewestBoxRows = kManyQRows, kMostBoxRows = 32;
 constexpr int64_t kBoxPixels = 512;
 
-// Rows that are read in order: pixels of one line.
+// Makes rows that are read in order the pixels of one line.
 void flatten(int64_t rows, Geometry* g) {
   g->batch = 1;
   for (int i = 0; i < 3; ++i) g->in[i] = g->out[i] = i == 2 ? rows : 1;
 }
 
-// Of the input of a box; false on overflow.
+// Counts the elements of a box's input; false on overflow.
 [[nodiscard]] bool box_elements(const QPlan& p, int64_t* elements) {
   *elements = kBoxElements;
   if (!pointwise(p.g)) return true;

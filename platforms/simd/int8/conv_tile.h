@@ -1,32 +1,32 @@
-// Convolutions of int8 box by box: a piece of the result, whose input is copied with its padding in the form
-// that the instruction set multiplies, so that windows are read there in place.
+// Convolutions of int8 box by box. A box is a piece of the result, whose input is copied with its padding in
+// the form that the instruction set multiplies, so that windows are read there in place.
 #pragma once
 
 #include "platforms/simd/window.h"
 
 namespace sinter::simd {
 
-// A piece of one image's result: lines begin[1] .. end[1] - 1 of it, pixels begin[2] .. end[2] - 1 of each.
-// Its input: g.kernel[0] planes of `lines` lines of `line` pixels.
+// A piece of one image's result: lines begin[1] .. end[1] - 1 of it, and pixels begin[2] .. end[2] - 1 of
+// each. Its input has g.kernel[0] planes of `lines` lines of `line` pixels.
 struct QBox {
   int64_t batch = 0, begin[3] = {}, end[3] = {};
   int64_t lines = 0, line = 0;
 
   int64_t pixels() const { return (end[1] - begin[1]) * (end[2] - begin[2]); }
-  // The address of the result's pixel i, j.
+  // Returns the place of the result's pixel i, j.
   int64_t pixel(const Geometry& g, int64_t i, int64_t j) const {
     return ((batch * g.out[0] + begin[0]) * g.out[1] + i) * g.out[2] + j;
   }
 };
 
-// The first pixel of line i1 in plane i0 of the box's image x; null where the line is outside.
+// Returns the first pixel of line i1 in plane i0 of the box's image x; null if the line is outside.
 template <class T>
 const T* input_line(const Geometry& g, const QBox& box, const T* x, int64_t i0, int64_t i1) {
   if (i0 < 0 || i0 >= g.in[0] || i1 < 0 || i1 >= g.in[1]) return nullptr;
   return x + ((box.batch * g.in[0] + i0) * g.in[1] + i1) * g.in[2] * g.in_channels;
 }
 
-// The sizes of boxes, but for the last ones of a line or plane, which may be smaller.
+// The sizes of boxes; the last ones of a line or plane may be smaller.
 struct QBoxes {
   int64_t out_lines = 1, out_pixels = 1;
   int64_t lines = 1, line = 1, elements = 0;  // of the input
@@ -40,8 +40,8 @@ struct QBoxes {
            checked_mul(elements, channels, &elements) && elements < INT32_MAX;
   }
 
-  // As much of the result as has at most `most_elements` of input (unless some pixels need more), in pieces
-  // of nearly the same size.
+  // Chooses the piece of the result with at most `most_elements` of input (unless some pixels need more), in
+  // pieces of nearly the same size.
   [[nodiscard]] bool choose(const Geometry& g, int64_t channels, int64_t most_elements, int64_t most_pixels) {
     const auto fits = [&](int64_t n, int64_t pixels) {
       QBoxes b;
@@ -57,7 +57,7 @@ struct QBoxes {
     return measure(g, channels);
   }
 
-  // Smaller boxes, whose input is to be measured again, where the threads could not share these evenly.
+  // Makes smaller boxes, whose input is to be measured again, if the threads could not share these evenly.
   // Neighbouring channels of a pixel are better left to one thread: they are in one line of the cache.
   void share(const Geometry& g, int64_t threads) {
     cut(g, 1, threads, &out_lines);
@@ -76,14 +76,14 @@ struct QBoxes {
     box.end[0] = box.begin[0] + 1;
     box.end[1] = std::min(box.begin[1] + out_lines, g.out[1]);
     box.end[2] = std::min(box.begin[2] + out_pixels, g.out[2]);
-    // Not more than what was measured.
+    // The room is not more than the measured one.
     if (!reach(g, 1, box.end[1] - box.begin[1], &box.lines)) box.lines = lines;
     if (!reach(g, 2, box.end[2] - box.begin[2], &box.line)) box.line = line;
     return box;
   }
 
  private:
-  // Does the thread with the most boxes have at most a quarter more than all have on average?
+  // Returns whether the thread with the most boxes has at most a quarter more than all have on average.
   bool even(const Geometry& g, int64_t threads) const {
     const int64_t boxes = count(g);
     return divide_up(boxes, threads) * threads * 4 <= boxes * 5;
@@ -94,7 +94,7 @@ struct QBoxes {
   }
 };
 
-// Calls f(slot, box) for each box; each slot is one thread's.
+// Calls f(slot, box) for each box; a slot belongs to one thread.
 template <class F>
 void parallel_boxes(ThreadPool* threads, const Geometry& g, const QBoxes& boxes, F&& f) {
   const int64_t count = boxes.count(g);
@@ -104,8 +104,8 @@ void parallel_boxes(ThreadPool* threads, const Geometry& g, const QBoxes& boxes,
                  });
 }
 
-// The workspace of `threads` threads that share the boxes of a plan: share(plan, n) sets the bytes that each
-// of n takes, plan->scratch. A session may take half of them, and so on. False where they cannot be counted.
+// Counts the workspace of `threads` threads that share the boxes of a plan: share(plan, n) sets
+// plan->scratch, the bytes of each of n. A session may have half of them, and so on. False if it overflows.
 template <class Plan, class Share>
 [[nodiscard]] bool scratch_of_threads(const Plan& plan, int threads, Share&& share, int64_t* bytes) {
   *bytes = 0;

@@ -57,7 +57,7 @@ void pack_q_depthwise(const QDepthwise& q, const QDepthwiseWeights& w) {
   }
 }
 
-// Channels c0 .. c0 + kQChannels - 1 of a box.
+// Computes channels c0 .. c0 + kQChannels - 1 of a box.
 void q_depthwise_box(const QDepthwise& q, const QBox& box, int64_t c0, std::byte* memory) {
   const Geometry& g = q.g;
   auto* buffer = reinterpret_cast<Element*>(memory);
@@ -112,7 +112,7 @@ struct Plan {
   int64_t blocks() const { return divide_up(q.g.out_channels, kQChannels); }
 };
 
-// False where the memory cannot be counted.
+// Returns false if the memory overflows.
 bool plan_of(const OpCall& call, Plan* p) {
   const auto& a = call.attrs<QDepthwiseConvAttrs>();
   p->q.g = window_geometry<QDepthwiseConvAttrs>(call);
@@ -121,7 +121,7 @@ bool plan_of(const OpCall& call, Plan* p) {
   return call.out(0).size() == 0 || p->boxes.choose(p->q.g, kQChannels, kBoxElements, kBoxPixels);
 }
 
-// Bounds over the instruction sets: two places to begin at, int16, kTaps up to 4.
+// Counts bounds over the instruction sets: two places to begin at, int16, kTaps up to 4.
 bool packed_bytes(const Plan& p, int64_t* weights, int64_t* bytes) {
   const Geometry& g = p.q.g;
   int64_t lines = 0;
@@ -131,7 +131,7 @@ bool packed_bytes(const Plan& p, int64_t* weights, int64_t* bytes) {
          checked_add(*weights, p.blocks() * kQChannels * 8, bytes);
 }
 
-// Of one thread, on any instruction set.
+// Counts the scratch of one thread, on any instruction set.
 bool scratch_bytes(const Plan& p, int64_t* bytes) {
   const Geometry& g = p.q.g;
   int64_t step = 0, line = 0;
@@ -144,7 +144,7 @@ bool scratch_bytes(const Plan& p, int64_t* bytes) {
          (*bytes = *bytes / kBufferAlignment * kBufferAlignment, true);
 }
 
-// Where `threads` share the boxes.
+// Divides the boxes among `threads`.
 bool share_depthwise(Plan* p, int64_t threads) {
   p->boxes.share(p->q.g, threads);
   return p->boxes.measure(p->q.g, kQChannels) && scratch_bytes(*p, &p->scratch);

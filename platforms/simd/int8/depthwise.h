@@ -1,4 +1,4 @@
-// QDepthwiseConv of int8: what its parts share. A block is 16 channels, which are computed box by box.
+// The common parts of QDepthwiseConv of int8. A block is 16 channels, which are computed box by box.
 #pragma once
 
 #include "platforms/simd/int8/conv_tile.h"
@@ -6,7 +6,7 @@
 
 namespace sinter::simd {
 
-constexpr int64_t kDepthwisePixels = 4;  // that are summed side by side
+constexpr int64_t kDepthwisePixels = 4;  // summed side by side
 constexpr int64_t kQChannels = 16;       // of a block
 
 struct QDepthwise {
@@ -14,21 +14,21 @@ struct QDepthwise {
   const int8_t* x = nullptr;
   int32_t x_zero = 0;
   ProductResult result;
-  // Packed: weights block by block, then for all channels of whole blocks:
+  // Packed weights, block by block, then the numbers of all channels of whole blocks:
   std::byte* weights = nullptr;
   int32_t* bias = nullptr;
   float* multipliers = nullptr;
 };
 
-// How an instruction set holds a line of the input: in groups of neighbouring pixels, channel by channel,
-// that begin at every `spacing`-th pixel.
+// The form in which an instruction set holds an input line: groups of neighbouring pixels, channel by
+// channel, that begin at every `spacing`-th pixel.
 struct DepthwiseForm {
   int64_t taps, spacing;  // pixels
   int64_t element;        // bytes of a number
 
-  // Of a window's line, wherever it begins.
+  // Returns the groups of a window's line, wherever it begins.
   int64_t groups_of(const Geometry& g) const { return divide_up(g.kernel[2] + spacing - 1, taps); }
-  // That `pixels` windows of a line read, rounded up to whole kDepthwisePixels.
+  // Returns the groups that `pixels` windows of a line read, rounded up to whole kDepthwisePixels.
   int64_t line_groups(const Geometry& g, int64_t pixels) const {
     const int64_t last = (divide_up(pixels, kDepthwisePixels) * kDepthwisePixels - 1) * g.stride[2];
     return last / spacing + (groups_of(g) - 1) * (taps / spacing) + 1;

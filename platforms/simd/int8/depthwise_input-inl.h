@@ -2,8 +2,8 @@
 // instruction sums the taps of several pixels.
 //
 // A group is kTaps neighbouring pixels of 16 channels, channel by channel; groups begin at every kSpacing-th
-// pixel. A window's line is the sum of a few groups; its weights are packed once for every place that it may
-// begin at in a group, with zeros beside them.
+// pixel. A window's line is the sum of a few groups; its weights are packed once for every place in a group
+// at which it may begin, with zeros beside them.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_INT8_DEPTHWISE_INPUT_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -29,7 +29,7 @@ using Weight = WeightElement;
 #define SINTER_Q_QUADS ((HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL) || HWY_TARGET == HWY_NEON)
 constexpr DepthwiseForm kForm = SINTER_Q_QUADS ? kQuads : HWY_TARGET_IS_NEON ? kSingles : kPairs;
 
-// 256 bits hold 16 channels of int16, which are interleaved within halves: the channels of a group are 0 to
+// In 256 bits are 16 channels of int16, which are interleaved within halves: the channels of a group are 0 to
 // 3, 8 to 11, 4 to 7 and 12 to 15.
 #if HWY_TARGET == HWY_AVX2
 #define SINTER_Q_HALVES 1
@@ -41,7 +41,7 @@ static_assert(kForm.element == sizeof(Element));
 constexpr int64_t kTaps = kForm.taps, kSpacing = kForm.spacing, kPixels = kDepthwisePixels;
 constexpr int64_t kGroup = kQChannels * kTaps;  // elements
 
-// Where a channel is in its group.
+// Returns the place of a channel in its group.
 HWY_INLINE int64_t place_in_group(int64_t channel) {
   const int64_t four = channel / 4;
   return SINTER_Q_HALVES ? (four % 2 * 2 + four / 2) * 4 + channel % 4 : channel;
@@ -124,13 +124,13 @@ HWY_INLINE void store_group(const Pixel& p, [[maybe_unused]] const Pixel& q, Ele
 }
 #endif
 
-// `count` whole groups from pixel `at` on.
+// Stores `count` whole groups from pixel `at` on.
 HWY_INLINE void store_groups(const int8_t* at, int64_t step, int64_t count, Element* to) {
 #if SINTER_Q_QUADS
   if (count <= 0) return;
 #if HWY_ARCH_ARM_A64
-    // Two groups at a time, in assembly, for an instruction stores four registers in a row. v2 and v3 are the
-    // interleaved pixels that a group shares with the one before, then v4 and v5.
+    // Stores two groups at a time, in assembly, because an instruction stores four registers in a row. v2 and
+    // v3 are the interleaved pixels that a group shares with the one before, then v4 and v5.
 #define SINTER_TWO_PIXELS(a, b)                                          \
   "ld1 {v0.16b}, [%[at]], %[step]\n\tld1 {v1.16b}, [%[at]], %[step]\n\t" \
   "zip1 v" #a ".16b, v0.16b, v1.16b\n\tzip2 v" #b ".16b, v0.16b, v1.16b\n\t"
@@ -166,19 +166,19 @@ HWY_INLINE void store_groups(const int8_t* at, int64_t step, int64_t count, Elem
 #endif
 }
 
-// A line of the input from a block's first channel on, or null in the padding. `readable` bytes are there to
-// be read from its first pixel on. Where an input channel has several outputs, `places` are those of the
-// input that 16 outputs read.
+// A line of the input from a block's first channel on, or null in the padding. `readable` bytes can be read
+// from its first pixel on. Where an input channel has several outputs, `places` are the input channels that
+// 16 outputs read.
 struct QLine {
   const int8_t* x;
   int64_t readable, channels;
   const int8_t* places;
 };
 
-// `groups` groups of an input line of g.in[2] pixels, the first of which begins at pixel `from`.
+// Loads `groups` groups of an input line of g.in[2] pixels, the first of which begins at pixel `from`.
 HWY_INLINE void load_line(const Geometry& g, const QLine& line, int64_t from, int64_t groups, int32_t x_zero,
                           Element* to) {
-  // Pixels of which 16 channels can be read; the last channels of a pixel are read with the next ones.
+  // The pixels of which 16 channels can be read; the last channels of a pixel are read with the next ones.
   int64_t easy = line.x == nullptr || line.places != nullptr ? 0 : g.in[2];
   while (easy > 0 && (easy - 1) * g.in_channels + kQChannels > line.readable) --easy;
   HWY_ALIGN int8_t none[kQChannels], part[kQChannels];
@@ -202,12 +202,12 @@ HWY_INLINE void load_line(const Geometry& g, const QLine& line, int64_t from, in
     return load_pixel(at);
   };
 #if SINTER_Q_QUADS && HWY_ARCH_ARM_A64
-  // Of short lines, most groups are at an edge. Their pixels are placed beside each other first.
+  // Most groups of short lines are at an edge. Their pixels are placed beside each other first.
   constexpr int64_t kShortLine = 16;  // groups
   if (groups <= kShortLine) {
     HWY_ALIGN int8_t pixels[(kSpacing * kShortLine + kTaps - kSpacing) * kQChannels];
     const int64_t count = kSpacing * groups + kTaps - kSpacing;
-    // Padding, pixels that can be read, others that are in the line, and padding again.
+    // The parts: padding, pixels that can be read, others that are in the line, and padding again.
     const int64_t inside = std::clamp<int64_t>(-from, 0, count),
                   rest = std::clamp(easy - from, inside, count);
     const int64_t outside = std::clamp(line.x == nullptr ? 0 : g.in[2] - from, rest, count);

@@ -17,12 +17,12 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Vectors of channels whose sums are computed together, at most 16 channels.
+// The vectors of channels whose sums are computed together, at most 16 channels.
 constexpr int kVectors = hn::MaxLanes(D32()) >= 16 ? 1 : 2;
 constexpr int64_t kTogether = kVectors * static_cast<int64_t>(hn::MaxLanes(D32()));
 
 #if SINTER_Q_HALVES
-// Between the order of channels in a group and that of the result.
+// Converts between the order of channels in a group and that of the result.
 template <class V>
 HWY_INLINE void reorder(V& a, V& b) {
   const hn::DFromV<V> d;
@@ -34,13 +34,13 @@ template <class V>
 HWY_INLINE void reorder(V&, V&) {}
 #endif
 
-// Whether the channel's scaled sums of `taps` products are small, whatever the input.
+// Returns whether the channel's scaled sums of `taps` products are small, whatever the input.
 HWY_INLINE bool small_sums(int32_t bias, float multiplier, int64_t taps) {
   return HWY_ARCH_ARM_A64 ? scaled_sum_fits(bias, multiplier, taps) : std::fabs(multiplier) < 1.0f;
 }
 
-// Results of int8. kSmall: scaled sums are int32, or int16 on 64-bit ARM, where that takes fewer
-// instructions.
+// The end of results of int8. With kSmall, scaled sums are int32, or int16 on 64-bit ARM, where that takes
+// fewer instructions.
 template <bool kSmall>
 struct EndBytes {
   using Type = int8_t;
@@ -84,7 +84,7 @@ struct EndBytes {
 #if HWY_ARCH_X86 || HWY_ARCH_ARM_A64
     return nearest(kSmall ? v : hn::Min(number_at_least(v, low), high));
 #else
-    // 1.5 * 2^23: the last bits of the sum are the rounded number.
+    // The number is 1.5 * 2^23: the last bits of the sum are the rounded number.
     const VF bounded = hn::Min(number_at_least(v, low), high);
     return hn::Sub(hn::BitCast(D32(), hn::Add(bounded, hn::Set(DF(), 12582912.0f))),
                    hn::Set(D32(), 0x4b400000));
@@ -102,7 +102,7 @@ struct EndBytes {
   }
   HWY_INLINE void store(V8 v, int64_t rest, int64_t next, int8_t* y) const {
 #if SINTER_Q_HALVES
-    // Halves of two pixels take turns.
+    // Halves of two pixels alternate.
     v = V8{_mm256_permute4x64_epi64(v.raw, 0xD8)};
 #else
     v = in_order(v);
@@ -127,7 +127,7 @@ struct EndBytes {
     for (int64_t i = 0; i < count; ++i)
       copy_part(y + i * next, part + i * kTogether, static_cast<size_t>(channels));
   }
-  // Fewer than 16.
+  // Copies fewer than 16 bytes.
   static HWY_INLINE void copy_part(int8_t* to, const int8_t* from, size_t n) {
     if (n >= 8) return void((std::memcpy(to, from, 8), std::memcpy(to + n - 8, from + n - 8, 8)));
     if (n >= 4) return void((std::memcpy(to, from, 4), std::memcpy(to + n - 4, from + n - 4, 4)));
@@ -135,7 +135,7 @@ struct EndBytes {
   }
 };
 
-// Results of other types.
+// The end of results of other types.
 template <class T>
 struct EndOthers {
   using Type = T;

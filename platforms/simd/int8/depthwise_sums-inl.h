@@ -18,8 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Compilers that change the order of additions would keep all products in memory, and load an operand again
-// for each product.
+// Keeps a sum in its register: compilers that change the order of additions would keep all products in
+// memory, and load an operand again for each product.
 template <class V>
 HWY_INLINE V in_register(V v) {
 #if HWY_ARCH_X86
@@ -28,7 +28,7 @@ HWY_INLINE V in_register(V v) {
   return v;
 }
 
-// Elements or weights of one group, kVectors vectors of channels.
+// Elements or weights of one group, in kVectors vectors of channels.
 #if HWY_TARGET_IS_NEON && !SINTER_Q_QUADS
 using Inputs = V16;
 using GroupWeights = V16;
@@ -66,11 +66,11 @@ HWY_INLINE void add_products(const Inputs& x, const GroupWeights& w, V32& a, V32
 }
 #endif
 
-// Lines of results, kVectors vectors of channels.
+// The lines of results, kVectors vectors of channels.
 struct QLines {
   const Element* x;
   int64_t plane_step, line_step;  // of the input, from tap to tap
-  const Weight *even, *odd;       // of windows that begin at a group, and between
+  const Weight *even, *odd;       // for windows that begin at a group, and between
   V32 bias0, bias1;
   int64_t pixels, next;           // of a line; from a pixel of the result to the next
   int64_t count, x_next, y_next;  // from line to line
@@ -81,24 +81,24 @@ struct ThreeGroups {
   GroupWeights even0, even1, even2, odd0, odd1, odd2;
 };
 
-// kStride: 1, 2, or 0 for others. kGroups of a window's line, or 0 for others; kLines: 3 or 0 for others.
-// kHeld: weights stay in registers.
+// kStride is 1, 2, or 0 for others; kGroups are those of a window's line, or 0 for others; kLines is 3 or 0
+// for others. With kHeld, weights stay in registers.
 template <int kStride, int kGroups, int kLines>
 struct QWindow {
   static constexpr bool kHeld = kGroups == 1 && kLines == 3;
-  // Pixels share groups by twos, or begin at the same place of a group.
+  // True if pixels share groups in twos, or begin at the same place of a group.
   static constexpr bool kNear = kSpacing == 2 && kStride == 1;
   static constexpr bool kSame = kSpacing == 1 || kStride == 2;
-  // Taps are loaded one by one, each for all pixels whose windows it is part of.
+  // True if taps are loaded one by one, each for all pixels whose windows contain it.
   static constexpr bool kRolling = kSpacing == 1 && kStride == 1;
 };
 
-// The first kCount of four neighbouring pixels.
+// Computes the first kCount of four neighbouring pixels.
 template <class W, int kGroups, int kLines, int kCount, class End>
 HWY_INLINE void run_pixels(const Geometry& g, const QLines& line, const Element* x, int64_t stride,
                            const ThreeGroups& held, const End& end, int64_t rest, typename End::Type* at) {
   [[maybe_unused]] const int64_t step = kTaps / kSpacing * kGroup;  // to a window's next group
-  // Where the pixels' windows begin: every second one in the same place of a group.
+  // The begins of the pixels' windows: every second one is at the same place of a group.
   const int64_t x1 = stride / kSpacing * kGroup, x2 = 2 * stride / kSpacing * kGroup,
                 x3 = 3 * stride / kSpacing * kGroup;
   V32 s00 = line.bias0, s10 = s00, s20 = s00, s30 = s00;

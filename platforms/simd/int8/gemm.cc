@@ -1,4 +1,4 @@
-// The instruction sets with dot products of bytes, too.
+// The file is compiled for the instruction sets with dot products of bytes, too.
 #define SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_BYTE_DOTS
 #include "platforms/simd/int8/gemm.h"
@@ -101,7 +101,7 @@ SINTER_Q_BLOCK void block_of_rows(const RowElement* a, const int32_t* rows, cons
   block<kRows, kVectors>(a, rows, panel, end);
 }
 
-// 1 to panel.rows_at_once() rows.
+// Computes 1 to panel.rows_at_once() rows.
 template <int kVectors, class End>
 HWY_INLINE void block_of(int64_t n, const RowElement* a, const int32_t* rows, const Panel& panel,
                          const End& end) {
@@ -134,7 +134,7 @@ HWY_NOINLINE void rows_block(int64_t n, const RowElement* a, const int32_t* rows
   block_of<kVectors>(n, a, rows, panel, KeepSums{sums});
 }
 
-// The results of `n` rows, columns from `column` on, of which `valid` count.
+// Stores the results of `n` rows, columns from `column` on, of which `valid` count.
 template <class T>
 HWY_NOINLINE void finish(const QPacked& w, const int32_t* sums, const int32_t* row_sums, int64_t n,
                          int64_t column, int64_t valid, const ProductResult& result, const int64_t* y_rows) {
@@ -171,7 +171,7 @@ HWY_NOINLINE void panel_bytes(const QRows& rows, const Panel& panel, StoreBytes 
 #if HWY_TARGET == HWY_NEON
   if (kVectors == 2 && end.valid == 8 && panel.runs.count > 0 && left >= 8) {
     const DotRuns dots(rows, panel.runs);
-    constexpr int64_t kAgain = 4;  // from as many rows left on, the last eight are faster, some of them again
+    constexpr int64_t kAgain = 4;  // rows left from which the last eight, some of them again, are faster
     const auto eights = [&](auto usual) SINTER_SIMD_LAMBDA {
       for (; left >= 8; left -= 8, row += 8, end.y_rows += 8)
         multiply_eight_rows<usual()>(dots, row, panel.weights, panel.bias, end, end.y_rows);
@@ -200,7 +200,7 @@ HWY_NOINLINE void panel_bytes(const QRows& rows, const Panel& panel, StoreBytes 
   if (left > 0) block_of<kVectors>(left, a, row, panel, end);
 }
 
-// The panel from `column` on.
+// Multiplies the panel from `column` on.
 HWY_INLINE void multiply_to_bytes(const QPacked& w, const QRows& rows, int64_t column, int64_t valid,
                                   const Panel& panel, const ProductResult& result, const int64_t* y_rows) {
   const StoreBytes end{w.multipliers + column,
@@ -247,7 +247,7 @@ void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_
     const auto finish_of = result.type == DType::kInt8      ? finish<int8_t>
                            : result.type == DType::kFloat32 ? finish<float>
                                                             : finish<int16_t>;
-    // Blocks of nearly the same size.
+    // The blocks have nearly the same size.
     const int64_t blocks = divide_up(rows.count, panel.rows_at_once());
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t row = rows.count * i / blocks, n = rows.count * (i + 1) / blocks - row;

@@ -1,7 +1,7 @@
 // Eight rows of int8 times eight columns, or four times sixteen, by dot products of bytes on 64-bit ARM, from
-// the bias to the stored bytes. In assembly, for compilers copy sums between registers around the loops,
-// which in convolutions of few channels takes as long as the products. Sixteen columns load fewer rows for as
-// many products, and store whole vectors.
+// the bias to the stored bytes. It is in assembly, because compilers copy sums between registers around the
+// loops, which in convolutions of few channels takes as long as the products. Sixteen columns load fewer rows
+// for as many products, and store whole vectors.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_INT8_GEMM_8X8_NEON_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -21,18 +21,18 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// The end of sums: an int32 vector is scaled by m,
+// Steps at the end of sums. SINTER_TIMES scales an int32 vector by m,
 #define SINTER_TIMES(s, m) "scvtf v" #s ".4s, v" #s ".4s\n\tfmul v" #s ".4s, v" #s ".4s, " m ".4s\n\t"
-// and rounded,
+// SINTER_SCALE rounds it as well.
 #define SINTER_SCALE(s, m) SINTER_TIMES(s, m) "fcvtns v" #s ".4s, v" #s ".4s\n\t"
-// four become two of int16, with saturation or by their lower halves,
+// Four vectors become two of int16, by saturation or by their lower halves.
 #define SINTER_SATURATE(i, j, k, l)                        \
   "sqxtn v" #i ".4h, v" #i ".4s\n\tsqxtn v" #k ".4h, v" #k \
   ".4s\n\t"                                                \
   "sqxtn2 v" #i ".8h, v" #j ".4s\n\tsqxtn2 v" #k ".8h, v" #l ".4s\n\t"
 #define SINTER_HALVE(i, j, k, l) \
   "uzp1 v" #i ".8h, v" #i ".8h, v" #j ".8h\n\tuzp1 v" #k ".8h, v" #k ".8h, v" #l ".8h\n\t"
-// and these, with the zero point added, one of int8, which may have bounds of its own.
+// These become one of int8 with the zero point added, which may have bounds of its own.
 #define SINTER_BOUND(i, low, high) \
   "smax v" #i ".16b, v" #i ".16b, " low ".16b\n\tsmin v" #i ".16b, v" #i ".16b, " high ".16b\n\t"
 #define SINTER_NO_BOUND(i, low, high)
@@ -42,7 +42,7 @@ namespace HWY_NAMESPACE {
                      "sqxtn v" #i ".8b, v" #i ".8h\n\tsqxtn2 v" #i ".16b, v" #k                         \
                      ".8h\n\t" bound(i, low, high)
 
-// What all blocks of a panel share. Copies, for a compiler would read fields anew for every block.
+// The data that all blocks of a panel share, as copies: a compiler would read fields anew for every block.
 struct DotRuns {
   const int8_t* a;
   const int32_t* offsets;
@@ -55,13 +55,13 @@ struct DotRuns {
         depth(runs.packed_length()) {}
 };
 
-// Rows begin at runs.a + rows[r] + runs.offsets[t]; b and bias are those of a panel. Results are stored at
-// end.y + y_rows[r], all eight columns of them. kUsual: their bounds are those of int8, and scaled sums are
+// Rows begin at runs.a + rows[r] + runs.offsets[t]; b and bias are those of a panel. All eight columns of
+// results are stored at end.y + y_rows[r]. With kUsual, their bounds are those of int8, and scaled sums are
 // int16.
 template <bool kUsual>
 HWY_INLINE void multiply_eight_rows(DotRuns runs, const int32_t* rows, const int8_t* b, const int32_t* bias,
                                     const StoreBytes& end, const int64_t* y_rows) {
-// Word `lane` of a pair of rows, in v22 and v23, times the columns in v<u> and v<w>. Sums: v<c> to v<f>.
+// Multiplies word `lane` of a pair of rows, in v22 and v23, by the columns in v<u> and v<w>, into v<c>-v<f>.
 #define SINTER_WORD(c, d, e, f, u, w, lane)     \
   "sdot v" #c ".4s, v" #u ".16b, v22.4b[" #lane \
   "]\n\t"                                       \
@@ -146,18 +146,18 @@ HWY_INLINE void multiply_eight_rows(DotRuns runs, const int32_t* rows, const int
 #undef SINTER_WORD
 }
 
-// What is stored of sums.
+// The form in which sums are stored.
 enum class DotsEnd {
   kUsual,    // int8, whose bounds are those of int8; scaled sums are int16
   kBounded,  // int8
   kFloats,   // float32
 };
 
-// Where the results of two neighbouring panels go: those of row r to y + y_rows[r], in elements.
+// The places of two neighbouring panels' results: row r at y + y_rows[r], in elements.
 struct DotsResult {
   const float* multipliers;
   std::byte* y;
-  int32_t zero, low, high;  // of int8
+  int32_t zero, low, high;  // those of int8
 };
 
 // Rows begin at runs.a + rows[r] + runs.offsets[t]; b and c are two panels whose biases follow each other.
@@ -165,8 +165,8 @@ struct DotsResult {
 template <DotsEnd kEnd>
 HWY_INLINE void multiply_four_rows(DotRuns runs, const int32_t* rows, const int8_t* b, const int8_t* c,
                                    const int32_t* bias, const DotsResult& end, const int64_t* y_rows) {
-// Word `lane` of all rows, in v<a> to v<d>, times the columns in v<u> and v<w>, which are two vectors of the
-// sixteen: sums v<i>, v<j> of the first row, and so on by fours.
+// Multiplies word `lane` of all rows, in v<a> to v<d>, by the columns in v<u> and v<w>, two vectors of the
+// sixteen. The sums of the first row are v<i> and v<j>, and so on by fours.
 #define SINTER_WORD_OF(s, u, x, lane) "sdot v" #s ".4s, v" #u ".16b, v" #x ".4b[" #lane "]\n\t"
 #define SINTER_WORD(a, b, c, d, u, w, lane, i, j, k, l, m, n, o, p) \
   SINTER_WORD_OF(i, u, a, lane)                                     \
@@ -179,7 +179,7 @@ HWY_INLINE void multiply_four_rows(DotRuns runs, const int32_t* rows, const int8
 #define SINTER_SECOND(a, b, c, d, u, w, lane) SINTER_WORD(a, b, c, d, u, w, lane, 2, 3, 6, 7, 10, 11, 14, 15)
 #define SINTER_SIXTEEN_OF(of, a, b, c, d) \
   of(a, b, c, d, 20, 21, 0) of(a, b, c, d, 22, 23, 1) of(a, b, c, d, 24, 25, 2) of(a, b, c, d, 26, 27, 3)
-// Sixteen depths of both panels, of rows in v<x0> to v<x3>.
+// Multiplies sixteen depths of both panels, of rows in v<x0> to v<x3>.
 #define SINTER_SIXTEEN(x0, x1, x2, x3)            \
   SINTER_PANEL(b)                                 \
   SINTER_SIXTEEN_OF(SINTER_FIRST, x0, x1, x2, x3) \
@@ -278,7 +278,7 @@ HWY_INLINE void multiply_four_rows(DotRuns runs, const int32_t* rows, const int8
 
 constexpr int64_t kFourRows = 4;
 
-// Whether multiply_two_panels takes the two panels from `column` on.
+// Returns whether multiply_two_panels takes the two panels from `column` on.
 HWY_INLINE bool takes_two_panels(const QPacked& w, const QRows& rows, int64_t column,
                                  const ProductResult& result) {
   return rows.count >= kFourRows && w.runs.count > 0 && w.zeros == nullptr && w.columns - column >= 16 &&
@@ -296,7 +296,7 @@ HWY_INLINE DotsEnd dots_end(const QPacked& w, int64_t column, const ProductResul
              : DotsEnd::kBounded;
 }
 
-// The two panels from `column` on, for all rows or all but the last. Returns how many are left.
+// Multiplies the two panels from `column` on, for all rows or all but the last. Returns how many are left.
 HWY_NOINLINE int64_t multiply_two_panels(const QPacked& w, const QRows& rows, int64_t column,
                                          const ProductResult& result, const int64_t* y_rows) {
   const DotRuns runs(rows, w.runs);
@@ -310,7 +310,7 @@ HWY_NOINLINE int64_t multiply_two_panels(const QPacked& w, const QRows& rows, in
     for (; left >= kFourRows; left -= kFourRows, row += kFourRows, y_rows += kFourRows)
       multiply_four_rows<kind()>(runs, row, b, c, bias, end, y_rows);
     if (left < 2) return;
-    // Two or three take as long as four, some of them again.
+    // Two or three rows take as long as four, some of them again.
     const int64_t again = kFourRows - left;
     multiply_four_rows<kind()>(runs, row - again, b, c, bias, end, y_rows - again);
     left = 0;

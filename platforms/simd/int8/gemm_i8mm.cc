@@ -9,7 +9,7 @@
 
 namespace sinter::simd {
 
-// Sums of so few products gain less than it costs to copy the input.
+// The depths of sums that gain less than it costs to copy the input.
 constexpr int64_t kFewDepths = 16;
 
 bool pairs_fit(const Geometry& g) {
@@ -23,7 +23,7 @@ namespace {
 
 // ---- the input
 
-// n bytes of each of two rows; n is at least eight. A rest is filled up with zeros.
+// Copies n bytes of each of two rows; n is at least eight. The rest is filled up with zeros.
 void copy_pair(const int8_t* p, const int8_t* q, int64_t n, int8_t* to) {
   for (; n >= 16; n -= 16, p += 16, q += 16, to += 32) {
     vst2q_s64(reinterpret_cast<int64_t*>(to),
@@ -34,7 +34,7 @@ void copy_pair(const int8_t* p, const int8_t* q, int64_t n, int8_t* to) {
     n -= 8, p += 8, q += 8, to += 16;
   }
   if (n > 0) {
-    // Eight bytes that end where the row does.
+    // These are eight bytes that end where the row does.
     const int64x2_t last =
         vreinterpretq_s64_s8(vcombine_s8(vld1_s8(p + n - kQPairDepth), vld1_s8(q + n - kQPairDepth)));
     const int64x2_t shift = vdupq_n_s64((n - kQPairDepth) * 8);
@@ -42,8 +42,8 @@ void copy_pair(const int8_t* p, const int8_t* q, int64_t n, int8_t* to) {
   }
 }
 
-// A line of the buffer: `pixels` pairs of pixels, the first of which begin at pixels `from` and
-// `from + apart` of an input line of g.in[2] (null: outside).
+// Loads a line of the buffer: `pixels` pairs of pixels, the first of which begin at pixels `from` and `from +
+// apart` of an input line of g.in[2] (null: outside).
 void load_line(const Geometry& g, const int8_t* line, int64_t from, int64_t apart, int64_t pixels,
                int8_t x_zero, int8_t* to) {
   const int64_t c = g.in_channels, step = 2 * pair_channels(c);
@@ -73,12 +73,12 @@ void load_line(const Geometry& g, const int8_t* line, int64_t from, int64_t apar
 
 // ---- products
 
-// Sums of pair r: sums[4 * r + i] are those of columns 2 * i and 2 * i + 1 with its first row, then with its
+// The sums of pair r: sums[4 * r + i] has columns 2 * i and 2 * i + 1 with its first row, then with its
 // second.
 using Sums = int32x4_t[16];
 
-// In assembly, for compilers copy sums between registers around the loops. Sums: v0 to v15. Columns: v16 to
-// v23, of eight depths each. Pairs are read at x10 to x13.
+// The loops are in assembly, because compilers copy sums between registers around them. v0 to v15 are sums,
+// v16 to v23 columns of eight depths each. Pairs are read at x10 to x13.
 #define SINTER_EIGHT_DEPTHS(c, d, e, f, x, b0, b1, b2, b3) \
   "smmla v" #c ".4s, v" #x ".16b, v" #b0                   \
   ".16b\n\t"                                               \
@@ -121,7 +121,7 @@ using Sums = int32x4_t[16];
       : "memory", "x9", "x10", "x11", "x12", "x13", "x14", "v16", "v17", "v18", "v19", "v20", "v21", "v22", \
         "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31")
 
-// What the blocks of a panel share.
+// The data that the blocks of a panel share.
 struct PanelOf {
   const std::byte* buffer;
   const int32_t* run;
@@ -130,7 +130,7 @@ struct PanelOf {
   const int32_t* bias;
 };
 
-// Of kPairs pairs and the eight columns of a panel.
+// Computes the sums of kPairs pairs and the eight columns of a panel.
 template <int kPairs>
 [[gnu::always_inline]] inline void multiply_pairs(const PanelOf& from, const int32_t* pairs, Sums& sums) {
   register int32x4_t s0 asm("v0"), s1 asm("v1"), s2 asm("v2"), s3 asm("v3"), s4 asm("v4"), s5 asm("v5"),
@@ -166,20 +166,20 @@ template <int kPairs>
 // ---- results
 
 enum class Bounds {
-  kNone,    // those of int8; scaled sums are int16
-  kBytes,   // others
+  kNone,    // only those of int8; scaled sums are int16
+  kBytes,   // other bounds
   kFloats,  // any, where multipliers may be NaN or infinite
 };
 
-// Of one panel.
+// The end of one panel's sums.
 template <Bounds kBounds>
 struct PairBytes {
   float32x4_t multipliers[4], low, high;
   int16x8_t zero;
   int8x16_t least, most;
-  int64_t next;  // as in QPairRows
+  int64_t next;  // like QPairRows::next
 
-  // Half to even; saturates, as all of the narrowing does. NaN gives the lower bound.
+  // Rounds half to even; saturates, as all of the narrowing does. NaN gives the lower bound.
   [[gnu::always_inline]] int32x4_t rounded(int32x4_t sum, int i) const {
     float32x4_t v = vmulq_f32(vcvtq_f32_s32(sum), multipliers[i]);
     if constexpr (kBounds == Bounds::kFloats) v = vminq_f32(vmaxnmq_f32(v, low), high);
@@ -190,7 +190,7 @@ struct PairBytes {
       return vuzp1q_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b));
     return vqmovn_high_s32(vqmovn_s32(a), b);
   }
-  // Two columns of both rows after another.
+  // Returns two columns of both rows, then the next two.
   [[gnu::always_inline]] int16x8_t bytes(const int32x4_t* s) const {
     const int16x8_t a = words(rounded(s[0], 0), rounded(s[1], 1)),
                     b = words(rounded(s[2], 2), rounded(s[3], 3));
@@ -200,7 +200,7 @@ struct PairBytes {
     const int8x16_t all = vreinterpretq_s8_s16(v);
     return kBounds == Bounds::kBytes ? vminq_s8(vmaxq_s8(all, least), most) : all;
   }
-  // Of kPairs pairs, at y + y_rows[..].
+  // Stores the results of kPairs pairs, at y + y_rows[..].
   template <int kPairs>
   [[gnu::always_inline]] void store(const Sums& sums, const int64_t* y_rows, int8_t* y) const {
     const auto one = [&](int r) __attribute__((always_inline)) {
@@ -209,7 +209,7 @@ struct PairBytes {
       vst1_s8(y + y_rows[r], vget_low_s8(first));
       vst1_s8(y + y_rows[r] + next, vget_low_s8(second));
     };
-    // A row in each half.
+    // The halves of a vector are a row each.
     const auto two = [&](int r) __attribute__((always_inline)) {
       const int16x8_t v = bytes(sums + 4 * r), w = bytes(sums + 4 * r + 4);
       const int8x16_t first = bounded(vuzp1q_s16(v, w)), second = bounded(vuzp2q_s16(v, w));
@@ -233,7 +233,7 @@ template <int kPairs, Bounds kBounds>
   end.template store<kPairs>(sums, rows.y_rows + pair, y);
 }
 
-// The same of a panel with fewer columns.
+// Does the same for a panel with fewer columns.
 template <int kPairs, Bounds kBounds>
 void part_of_block(const PanelOf& from, const QPairRows& rows, int64_t pair, PairBytes<kBounds> end,
                    int8_t* y, int64_t columns) {
@@ -273,7 +273,7 @@ void panel(const QPacked& w, const QPairRows& rows, int64_t column, const Produc
     int64_t pair = 0;
     for (; pair + 4 <= rows.count; pair += 4) block_of(std::integral_constant<int, 4>(), pair);
     const int64_t left = rows.count - pair;
-    // Three take as long as four, one of them again.
+    // Three pairs take as long as four, one of them again.
     if (left == 3 && rows.count > 3) return block_of(std::integral_constant<int, 4>(), rows.count - 4);
     if (left >= 2) block_of(std::integral_constant<int, 2>(), pair), pair += 2;
     if (pair < rows.count) block_of(std::integral_constant<int, 1>(), pair);

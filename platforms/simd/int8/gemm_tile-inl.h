@@ -1,4 +1,4 @@
-// What the products of a block of rows by a panel have in common: rows one after the other, and their end.
+// The common parts of the products of a block of rows by a panel: rows one after the other, and their end.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_INT8_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -35,12 +35,12 @@ struct KeepSums {
 #undef SINTER_EACH_ROW
 #define SINTER_EACH_ROW(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7)
 
-// Sums of kRows rows; kVectors is 1 where the panel's columns fit one vector.
+// Ends the sums of kRows rows; kVectors is 1 where the panel's columns fit one vector.
 template <int kRows, int kVectors, class End>
 HWY_INLINE void end_block(const End& end, V32 c00, V32 c01, V32 c10, V32 c11, V32 c20, V32 c21, V32 c30,
                           V32 c31, V32 c40, V32 c41, V32 c50, V32 c51, V32 c60, V32 c61, V32 c70, V32 c71) {
   if constexpr (End::kTogether) {
-    // Four vectors at a time, of two rows or of four.
+    // Takes four vectors at a time, of two rows or of four.
 #define SINTER_TWO(q, r) \
   if constexpr (kVectors == 2 && kRows > q) end.two(q, kRows > r, c##q##0, c##q##1, c##r##0, c##r##1);
     SINTER_TWO(0, 1)

@@ -16,7 +16,7 @@
 #include "platforms/simd/int8/gemm_tile-inl.h"
 #include "platforms/simd/int8/multiply-inl.h"
 
-// Columns side by side: the lower and the upper half of them in a sum each.
+// The columns are side by side: a sum for their lower half, and one for their upper half.
 #undef SINTER_Q_COLUMNS
 #define SINTER_Q_COLUMNS (!HWY_ARCH_X86 && HWY_TARGET != HWY_NEON)
 
@@ -25,7 +25,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// kUnit depths are multiplied at a time: Word is what is broadcast of a row.
+// kUnit depths are multiplied at a time; a Word of a row is broadcast.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 using Word = int32_t;
 using Weights = V8;
@@ -39,7 +39,7 @@ using Word = int32_t;
 using Weights = V8;
 constexpr int64_t kUnit = kCell;
 HWY_INLINE Weights load_weights(const int8_t* p) { return hn::LoadU(D8(), p); }
-// Word `lane` of x times four columns.
+// Adds word `lane` of x times four columns.
 template <int lane>
 HWY_INLINE V32 dot_of_lane(int8x8_t x, V8 w, V32 sum) {
   asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.4b[%3]"
@@ -59,9 +59,9 @@ constexpr int64_t kUnit = 1;
 HWY_INLINE Weights load_weights(const int8_t* p) { return load16(p); }
 #endif
 
-constexpr int64_t kMaxRows = HWY_ARCH_X86 || HWY_ARCH_ARM_A64 ? 8 : 4;  // what the registers hold
+constexpr int64_t kMaxRows = HWY_ARCH_X86 || HWY_ARCH_ARM_A64 ? 8 : 4;  // as many as the registers hold
 
-// The weights of a panel, and what they are multiplied with besides a row.
+// The weights of a panel, and the numbers that they are multiplied with besides a row.
 struct Panel {
   const QRuns& runs;
   const int32_t* run_offsets;
@@ -98,13 +98,13 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const Panel& panel,
   const int32_t* bias = panel.bias;
   const size_t lanes = hn::Lanes(d);
   const auto step = static_cast<int64_t>(2 * lanes) * kUnit;
-  // Weights are packed up to a multiple of kQDepth, whose rest is skipped.
+  // Weights are packed up to a multiple of kQDepth, the rest of which is skipped.
   const int64_t depth = divide_up(runs.length, kUnit) * kUnit;
   const int64_t skipped = (runs.packed_length() - depth) * static_cast<int64_t>(2 * lanes);
   const V32 s0 = hn::LoadU(d, bias), s1 = hn::LoadU(d, bias + (kVectors == 2 ? lanes : 0));
   V32 c00 = s0, c10 = s0, c20 = s0, c30 = s0, c40 = s0, c50 = s0, c60 = s0, c70 = s0;
   V32 c01 = s1, c11 = s1, c21 = s1, c31 = s1, c41 = s1, c51 = s1, c61 = s1, c71 = s1;
-  // A single row takes turns between sums, for one would be waited for.
+  // A single row alternates between sums, so that no sum waits for the one before it.
   if constexpr (kRows == 1) c10 = c11 = c20 = c21 = c30 = c31 = hn::Zero(d);
   for (int64_t run = 0; run < runs.count; ++run, b += skipped) {
     const Element* from = a + panel.run_offsets[run];
@@ -131,7 +131,7 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const Panel& panel,
       SINTER_PAIR(0, 1) SINTER_PAIR(2, 3) SINTER_PAIR(4, 5) SINTER_PAIR(6, 7)
 #undef SINTER_PAIR
     }
-    // The rest, a word or two of each row at a time.
+    // The rest takes a word or two of each row at a time.
     if (depth - k >= 2 * kUnit) {
       const V8 w0 = load_weights(b), w1 = load_weights(b + half), w2 = load_weights(b + step),
                w3 = load_weights(b + step + half);

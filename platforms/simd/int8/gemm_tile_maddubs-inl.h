@@ -19,23 +19,23 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kMaxRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;  // what the registers hold
+constexpr int64_t kMaxRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;  // as many as the registers hold
 constexpr int64_t kFewRows = 2;
 constexpr int64_t kUnit = kQDepth;  // depths that are multiplied at a time
 
-// How products are kept from saturating.
+// The means by which products are kept from saturating.
 enum class Means {
   kSigned,  // few rows: by the signs of x
   kCells,   // few rows: each cell is compared with its limit, for at most kFewRows rows at a time
   kSteps,   // many rows: steps are chosen by the limits
 };
 
-// The weights of a panel, and how they are multiplied with the rows of a box.
+// The weights of a panel, and the way in which they are multiplied with the rows of a box.
 struct Panel {
   const QRuns& runs;
   const int32_t* run_offsets;
   const int8_t* weights;
-  const int32_t* bias;  // kSigned: of x; else of x + 128
+  const int32_t* bias;  // with kSigned of x, else of x + 128
   const uint8_t *limits, *most;
   Means means;
   QSteps steps;
@@ -98,8 +98,8 @@ HWY_INLINE void block(const RowElement* a, const int32_t* rows, const Panel& pan
                              c71);
 }
 
-// Cell by cell in their order, without steps, whose choice would take longer than the products of a row or
-// two.
+// Sums cell by cell in their order, without steps, whose choice would take longer than the products of a row
+// or two.
 template <int kRows, int kVectors, class End>
 HWY_INLINE void few_rows(const RowElement* a, const int32_t* rows, const Panel& panel, const End& end) {
   static_assert(kRows <= kFewRows);
@@ -135,7 +135,7 @@ HWY_INLINE void few_rows(const RowElement* a, const int32_t* rows, const Panel& 
                              c01);
 }
 
-// Sums of sizes by weights with the signs of x.
+// Sums sizes times weights with the signs of x.
 template <int kRows, int kVectors, class End>
 HWY_INLINE void signed_block(const RowElement* a, const int32_t* rows, const Panel& panel, const End& end) {
   const D32 d;
@@ -169,7 +169,7 @@ HWY_INLINE void signed_block(const RowElement* a, const int32_t* rows, const Pan
                              c71);
 }
 
-// The sums of one row, and a bias for each column, by the signs of x or cell by cell.
+// Sums one row, and a bias for each column, by the signs of x or cell by cell.
 HWY_NOINLINE void add_row(const uint8_t* row, const Panel& panel, int32_t* sums) {
   constexpr int32_t kFirst = 0;
   if (panel.means == Means::kSigned)
@@ -199,7 +199,7 @@ class Panels {
         rows.count > kFewRows && static_cast<int64_t>(sizeof(QStep)) * cells <= rows.spare_bytes - used;
   }
 
-  // Valid until the next call.
+  // Returns a panel, which is valid until the next call.
   Panel at(int64_t index) {
     const int64_t column = index * panel_columns(), limits = panel_limits(w_.runs);
     Panel panel{w_.runs,
@@ -232,7 +232,7 @@ class Panels {
   }
 
  private:
-  // The bias of x, where `bias` is that of x + 128, for the columns of a panel.
+  // Returns the bias of x, if `bias` is that of x + 128, for the columns of a panel.
   const int32_t* shifted_bias(const int32_t* bias, int64_t column) {
     const D32 d;
     for (size_t i = 0; i < 2 * hn::Lanes(d); i += hn::Lanes(d)) {
@@ -241,7 +241,7 @@ class Panels {
     }
     return bias_;
   }
-  // Finds what the limits are compared with, once.
+  // Finds the inputs that the limits are compared with, once.
   void compare() {
     if (!compared_) find_most(rows_, w_.runs, most_);
     compared_ = true;

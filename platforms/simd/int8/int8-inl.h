@@ -1,4 +1,4 @@
-// Vectors of int8 as int16 and int32, and back to int8 as the integer kernels do it (docs/numerics.md).
+// Vectors of int8 as int16 and int32, and back to int8 as integer kernels round (docs/numerics.md).
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_INT8_INT8_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -27,7 +27,7 @@ using V16 = hn::Vec<D16>;
 using V32 = hn::Vec<D32>;
 using VF = hn::Vec<DF>;
 
-// As many int8 as there are lanes of the wider type.
+// Loads as many int8 as there are lanes of the wider type.
 HWY_INLINE V16 load16(const int8_t* p) {
   return hn::PromoteTo(D16(), hn::LoadU(hn::Rebind<int8_t, D16>(), p));
 }
@@ -35,16 +35,16 @@ HWY_INLINE V32 load32(const int8_t* p) {
   return hn::PromoteTo(D32(), hn::LoadU(hn::Rebind<int8_t, D32>(), p));
 }
 
-// Half to even. Of numbers below 2^31; on x86, those below -2^31 and NaN give the lowest int32.
+// Rounds numbers below 2^31 half to even; on x86, those below -2^31 and NaN give the lowest int32.
 HWY_INLINE V32 nearest(VF v) {
 #if HWY_ARCH_X86
-  return hn::NearestIntInRange(D32(), v);  // NearestInt minds numbers from 2^31 on as well
+  return hn::NearestIntInRange(D32(), v);  // NearestInt handles numbers from 2^31 on as well
 #else
   return hn::NearestInt(v);
 #endif
 }
 
-// x / y, rounded correctly: NEON of 32-bit ARM has no division, and Highway's is approximate there.
+// Returns x / y, rounded correctly: NEON of 32-bit ARM has no division, and Highway's is approximate there.
 HWY_INLINE VF rounded_quotient(VF x, VF y) {
 #if HWY_ARCH_ARM_V7
   HWY_ALIGN float dividends[4], divisors[4];
@@ -57,10 +57,10 @@ HWY_INLINE VF rounded_quotient(VF x, VF y) {
 #endif
 }
 
-// The larger one; `low` where v is NaN.
+// Returns the larger one; `low` where v is NaN.
 HWY_INLINE VF number_at_least(VF v, VF low) {
 #if HWY_ARCH_X86
-  return hn::Max(v, low);  // gives the second operand if one of them is NaN
+  return hn::Max(v, low);  // gives the second operand if one is NaN
 #elif HWY_ARCH_ARM_A64
   return VF(vmaxnmq_f32(v.raw, low.raw));  // gives the operand that is not NaN
 #else
@@ -69,7 +69,7 @@ HWY_INLINE VF number_at_least(VF v, VF low) {
 }
 
 #if HWY_TARGET == HWY_NEON  // with dot products of bytes (isa/config.h)
-// Of four bytes each.
+// Each product has four bytes.
 HWY_INLINE V32 add_dots(V8 a, V8 b, V32 sum) {
   asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
       : "+w"(sum.raw)
@@ -78,25 +78,25 @@ HWY_INLINE V32 add_dots(V8 a, V8 b, V32 sum) {
 }
 #endif
 
-// sum + x * w, of pairs of neighbouring lanes.
+// Returns sum + x * w, of pairs of neighbouring lanes.
 template <class Pairs, class Sums>
 HWY_INLINE Sums add_pairs(Pairs x, Pairs w, Sums sum) {
   const hn::DFromV<Sums> d;
 #if HWY_ARCH_X86
   Sums none = hn::Zero(d);
-  return hn::ReorderWidenMulAccumulate(d, x, w, sum, none);  // one instruction where there are dot products
+  return hn::ReorderWidenMulAccumulate(d, x, w, sum, none);  // one instruction if there are dot products
 #else
   return hn::Add(sum, hn::WidenMulPairwiseAdd(d, x, w));
 #endif
 }
-// The same pair for all lanes of w.
+// Multiplies all lanes of w by the same pair.
 HWY_INLINE V32 add_pairs(const int16_t* x, V16 w, V32 sum) {
   int32_t pair;
   std::memcpy(&pair, x, sizeof(pair));
   return add_pairs(hn::BitCast(D16(), hn::Set(D32(), pair)), w, sum);
 }
 
-// ReorderDemote2To stays within blocks of 128 bits: the order of four vectors that it has narrowed to one.
+// Returns four vectors, which ReorderDemote2To has narrowed to one within blocks of 128 bits, in their order.
 HWY_INLINE V8 in_order(V8 v) {
   constexpr int kBlocks = static_cast<int>(hn::MaxLanes(D8()) / 16);
   if constexpr (kBlocks == 1) {
@@ -112,7 +112,7 @@ HWY_INLINE V8 in_order(V8 v) {
   }
 }
 
-// The result's zero point and bounds. Numbers come in as integers, rounded.
+// The result's zero point and bounds. Its numbers are rounded integers.
 struct Result {
   V16 zero;
   V8 min, max;
@@ -122,7 +122,7 @@ struct Result {
         min(hn::Set(D8(), static_cast<int8_t>(r.min))),
         max(hn::Set(D8(), static_cast<int8_t>(r.max))) {}
 
-  // Saturating early is the same: the bounds are int8.
+  // Earlier saturation is the same, because the bounds are int8.
   HWY_INLINE V8 bytes(V16 a, V16 b) const {
     const V8 v = hn::OrderedDemote2To(D8(), hn::SaturatedAdd(a, zero), hn::SaturatedAdd(b, zero));
     return hn::Min(hn::Max(v, min), max);
@@ -132,14 +132,14 @@ struct Result {
                                       hn::SaturatedAdd(hn::ReorderDemote2To(D16(), c, d), zero));
     return hn::Min(hn::Max(in_order(v), min), max);
   }
-  // Within +-2^30.
+  // Numbers are within +-2^30.
   HWY_INLINE V8 bytes(VF a, VF b, VF c, VF d) const {
     return bytes(nearest(a), nearest(b), nearest(c), nearest(d));
   }
 };
 
 // Interleaving int16 vectors and narrowing the two halves of int32 results both stay within blocks of 128
-// bits on every target that is compiled, so this is the inverse of the two interleavings.
+// bits on every target that is compiled, so that this is the inverse of the two interleavings.
 HWY_INLINE V16 rejoin(V32 lower, V32 upper) { return hn::ReorderDemote2To(D16(), lower, upper); }
 
 // Scales, bounds, rounds and narrows the sums of a product.
@@ -152,7 +152,7 @@ struct Finish {
       : multiplier(hn::Zero(DF())),
         low(hn::Set(DF(), r.low)),
         high(hn::Set(DF(), r.high)),
-        // Less the bits of what rounds.
+        // This subtracts the bits of the number that rounds.
         zero(hn::Set(D32(), r.zero - 0x4b400000)) {}
 
   HWY_INLINE hn::Vec<hn::Rebind<T, D32>> operator()(V32 sum) const {
@@ -167,10 +167,10 @@ struct Finish {
 
  private:
   HWY_INLINE VF scaled(V32 sum) const { return hn::Mul(hn::ConvertTo(DF(), sum), multiplier); }
-  // As integers. NaN gives the lower bound.
+  // Returns integers. NaN gives the lower bound.
   HWY_INLINE V32 rounded(V32 sum) const {
     VF v = number_at_least(scaled(sum), low);
-    // 1.5 * 2^23: the last bits of the sum are the rounded number.
+    // The number is 1.5 * 2^23: the last bits of the sum are the rounded number.
     v = hn::Add(hn::Min(v, high), hn::Set(DF(), 12582912.0f));
     return hn::Add(hn::BitCast(D32(), v), zero);
   }

@@ -1,4 +1,4 @@
-// Common parts of the int8 kernels that do not depend on the instruction set.
+// The parts of the int8 kernels that do not depend on the instruction set.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace sinter::simd {
 
-// The result's zero point and bounds.
+// The zero point and bounds of a result.
 struct Int8Range {
   int32_t zero, min, max;
 };
@@ -32,7 +32,7 @@ ProductResult product_result(const OpCall& call, const A& a) {
           static_cast<float>(a.q_max - a.y_zero), call.out(0).data};
 }
 
-// The bounds of int8 results.
+// Return the bounds of int8 results.
 inline int8_t lowest(const ProductResult& r) {
   return static_cast<int8_t>(static_cast<int32_t>(r.low) + r.zero);
 }
@@ -40,26 +40,26 @@ inline int8_t highest(const ProductResult& r) {
   return static_cast<int8_t>(static_cast<int32_t>(r.high) + r.zero);
 }
 
-// Whether n multipliers are. Conversions to integers differ in what they make of NaN.
+// Returns whether n multipliers are finite. Conversions of NaN to integers differ.
 inline bool finite(const float* multipliers, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     if (!(multipliers[i] - multipliers[i] == 0)) return false;
   return true;
 }
 
-// Whether the sum of a bias and `depth` products of int8, scaled, is int16, whatever the numbers.
+// Returns whether the sum of a bias and `depth` products of int8, scaled, is int16, whatever the numbers.
 inline bool scaled_sum_fits(int32_t bias, float multiplier, int64_t depth) {
   const float most = std::fabs(static_cast<float>(bias)) + static_cast<float>(depth) * (128 * 128);
   return most * std::fabs(multiplier) < 32767 - 1.0f;
 }
-// Of eight columns; in a form that compilers turn into vectors.
+// Returns the same for eight columns, in a form that compilers turn into vectors.
 inline bool scaled_sums_fit(const int32_t* bias, const float* multipliers, int64_t depth) {
   int32_t fit = 1;
   for (int i = 0; i < 8; ++i) fit &= static_cast<int32_t>(scaled_sum_fits(bias[i], multipliers[i], depth));
   return fit != 0;
 }
 
-// Up to seven bytes.
+// Stores up to seven bytes.
 inline void store_columns(const int8_t* from, int64_t count, int8_t* to) {
   int64_t i = 0;
   if (count & 4) std::memcpy(to, from, 4), i = 4;
@@ -75,10 +75,10 @@ inline Status accept_dense(const OpCall& call) {
   return ok_status();
 }
 
-// y[i] = table[x[i]], 256 entries; y may be x. In lut.cc.
+// Computes y[i] = table[x[i]], of 256 entries; y may be x. In lut.cc.
 void look_up_bytes(const uint8_t* x, const uint8_t* table, uint8_t* y, size_t n);
 
-// MaxPool and Reduce of dense int8 operands (pool.cc).
+// MaxPool and Reduce of dense int8 operands are in pool.cc.
 Status run_int8_max_pool(const OpCall& call, RunContext& context);
 Status run_int8_extreme(const OpCall& call, RunContext& context, const ReducePlan& plan, bool max);
 

@@ -1,5 +1,4 @@
-// Lut of dense operands. Tables of bytes are held in registers where there is an instruction for table
-// look-ups.
+// Lut of dense operands. Tables of bytes are held in registers if there is an instruction for table look-ups.
 #define SINTER_SIMD_BYTE_TABLES
 #include "platforms/simd/int8/int8.h"
 
@@ -35,7 +34,7 @@ struct Lookup {
 };
 #elif HWY_TARGET_IS_NEON && HWY_ARCH_ARM_A64
 #define SINTER_SIMD_LOOKUP 1
-// Four tables of 64 entries; an index outside a table leaves what the table before gave.
+// Four tables of 64 entries; an index outside a table leaves the result of the table before.
 struct Lookup {
   uint8x16x4_t t[4];
   HWY_INLINE explicit Lookup(const uint8_t* table) {
@@ -61,7 +60,7 @@ struct Lookup {
   }
   HWY_INLINE VBytes operator()(VBytes x) const {
     const hn::Repartition<uint16_t, DBytes> wide;
-    // Bit n of every byte as its sign.
+    // Bit n of every byte becomes its sign.
     const VBytes bit4 = hn::BitCast(DBytes(), hn::ShiftLeft<3>(hn::BitCast(wide, x))),
                  bit5 = hn::BitCast(DBytes(), hn::ShiftLeft<2>(hn::BitCast(wide, x))), bit6 = hn::Add(x, x);
     const VBytes at = hn::And(x, hn::Set(DBytes(), uint8_t{15}));
@@ -84,7 +83,7 @@ struct Lookup {
 #define SINTER_SIMD_LOOKUP 0
 #endif
 
-// y[i] = table[x[i]]
+// Computes y[i] = table[x[i]].
 void lut_bytes(const uint8_t* x, const uint8_t* table, uint8_t* y, size_t n) {
   size_t i = 0;
 #if SINTER_SIMD_LOOKUP

@@ -7,9 +7,9 @@
 // the largest input of each cell in a box. A cell whose inputs exceed its limit is widened: even and odd
 // depths are multiplied separately, as int16.
 //
-// For a few rows the choice would take longer than the products. Their sizes |x| are multiplied by weights
-// that have changed sign where x is negative: sums of two products are at most 2 * 128 * 127 then, unless a
-// weight is -128.
+// For a few rows the choice would take longer than the products. Sizes |x| are multiplied by weights that
+// have changed sign where x is negative: sums of two products are at most 2 * 128 * 127 unless a weight is
+// -128.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_INT8_MADDUBS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -35,18 +35,18 @@ using VU8 = hn::Vec<DU8>;
 
 // ---- packing
 
-// The largest input with which weights of this sum fit.
+// Returns the largest input with which weights of this sum fit.
 HWY_INLINE uint8_t limit_of(int32_t most_weights) {
   return static_cast<uint8_t>(std::min(255, 32767 / std::max(most_weights, 1)));
 }
 
-// The number of limits of one panel, and of the byte behind them.
+// Returns the number of limits of one panel, including the byte behind them.
 HWY_INLINE int64_t panel_limits(const QRuns& runs) {
   const int64_t cells = runs.packed_length() / kQDepth;
   return runs.count * (cells + cells / 2) + 1;
 }
-// Sets the limits of one panel: of its cells, then of the pairs of cells. The last byte is 1 where some
-// weight is -128, else 0.
+// Sets the limits of one panel: of its cells, then of the pairs of cells. The last byte is 1 if some weight
+// is -128, else 0.
 HWY_INLINE void set_limits(const QRuns& runs, const int8_t* panel, uint8_t* limits) {
   const D8 d;
   const D16 d16;
@@ -56,7 +56,7 @@ HWY_INLINE void set_limits(const QRuns& runs, const int8_t* panel, uint8_t* limi
   uint8_t* pairs = limits + cells * runs.count;
   V8 least = hn::Zero(d);
   for (int64_t run = 0; run < runs.count; ++run) {
-    // Positive and negative weights of each column and pair of depths, summed.
+    // The sums of the positive and of the negative weights of each column and pair of depths.
     V16 before[4];
     for (int64_t cell = 0; cell < cells; ++cell) {
       V16 sums[4];
@@ -81,7 +81,7 @@ HWY_INLINE void set_limits(const QRuns& runs, const int8_t* panel, uint8_t* limi
 
 // ---- inputs
 
-// most[i]: the largest input of cell i in all rows, or 255 where runs are too short for a vector.
+// Writes the largest input of cell i in all rows to most[i], or 255 if runs are too short for a vector.
 HWY_NOINLINE void find_most(const QRows& rows, const QRuns& runs, uint8_t* most) {
   const int64_t length = runs.packed_length(), cells = length / kQDepth;
   for (int64_t run = 0; run < runs.count; ++run, most += cells) {
@@ -125,7 +125,7 @@ HWY_INLINE int64_t find_minima(const uint8_t* rows, int64_t count, int64_t lengt
   return static_cast<int64_t>(hn::ReduceSum(d64, sum));
 }
 
-// lower_q_rows (gemm.h). In most cases the first rows show that nothing is gained.
+// Implements lower_q_rows (gemm.h). In most cases the first rows show that nothing is gained.
 HWY_NOINLINE void lower_rows(uint8_t* rows, int64_t count, int64_t length, uint8_t* minima) {
   constexpr int64_t kWorthwhile = 16, kFirst = 8;
   const DU8 d;
@@ -133,17 +133,17 @@ HWY_NOINLINE void lower_rows(uint8_t* rows, int64_t count, int64_t length, uint8
   for (const int64_t n : {std::min(count, kFirst), count})
     if (find_minima(rows, n, length, minima) < kWorthwhile * length)
       return void(std::memset(minima, 0, static_cast<size_t>(length)));
-  // `minima` is 0 beyond the row's end, so what follows is stored as it was.
+  // `minima` is 0 beyond the row's end, so that bytes behind it are stored as they were.
   for (int64_t r = 0; r < count; ++r, rows += length)
     for (int64_t k = 0; k < length; k += lanes)
       hn::StoreU(hn::Sub(hn::LoadU(d, rows + k), hn::LoadU(d, minima + k)), d, rows + k);
 }
 
-// A cell: where its inputs are in a row, and its index in a panel.
+// The place of a cell's inputs in a row, and its index in a panel.
 struct QStep {
   int32_t input, cell;
 };
-// How the cells of a panel are multiplied: in pairs, singly, or singly and widened.
+// The ways in which the cells of a panel are multiplied: in pairs, singly, or singly and widened.
 struct QSteps {
   const QStep *pairs, *pairs_end, *single, *single_end, *split, *split_end;
 };
@@ -160,7 +160,7 @@ HWY_NOINLINE QSteps choose_steps(const QRuns& runs, const int32_t* offsets, cons
     int32_t input = offsets[run];
     const int32_t last = cell + cells;
     for (; cell + 1 < last; cell += 2, input += 2 * kStep) {
-      // All are stored, and count where they belong: branches could not be predicted.
+      // All cells are stored in each list, and count where they belong: branches could not be predicted.
       const bool fits = std::max(most[cell], most[cell + 1]) <= *pair_limit++;
       rest[-1] = {input + kStep, cell + 1}, rest[-2] = {input, cell};
       *pair = {input, cell};
@@ -184,7 +184,7 @@ HWY_INLINE VU8 load_cell(const uint8_t* p) {
   std::memcpy(&word, p, sizeof(word));
   return hn::BitCast(DU8(), hn::Set(D32(), word));
 }
-// A cell less 128.
+// Returns a cell less 128.
 HWY_INLINE V8 signed_cell(const uint8_t* p) {
   return hn::Xor(hn::BitCast(D8(), load_cell(p)), hn::Set(D8(), int8_t{-128}));
 }

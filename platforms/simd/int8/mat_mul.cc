@@ -9,7 +9,7 @@ constexpr int64_t kTile = 64;  // rows that are copied at a time
 struct Matrices {
   int64_t rows = 0, columns = 0, depth = 0, batch = 1;
   QRuns runs;
-  Geometry g;  // of the rows: pixels of a line
+  Geometry g;  // its rows are the pixels of a line
 
   int64_t wide() const { return divide_up(columns, kQPanel) * kQPanel; }
 };
@@ -25,8 +25,8 @@ Matrices matrices(const OpCall& call) {
   return m;
 }
 
-// Of one thread: panels, the numbers of their columns, then the tile's rows, where they begin, and their
-// sums.
+// The scratch of one thread: panels, the numbers of their columns, then the tile's rows, their begins, and
+// their sums.
 struct Scratch {
   int64_t numbers = 0, rows = 0, bytes = 0;
   [[nodiscard]] bool measure(const Matrices& m) {
@@ -40,7 +40,7 @@ struct Scratch {
   }
 };
 
-// Index of the matrix of `v` that meets matrix `index` of y.
+// Returns the index of the matrix of `v` that is multiplied for matrix `index` of y.
 int64_t broadcast_index(const TensorView& v, const TensorView& y, int64_t index) {
   int64_t at = 0, step = 1;
   for (int i = y.rank - 3; i >= 0; --i) {

@@ -1,5 +1,5 @@
-// How each instruction set multiplies int8: numbers of the input in the form that it takes, and the sum of
-// the products of as many of them as a lane of 32 bits holds.
+// The multiplication of int8 by each instruction set: numbers of the input in the form that it takes, and the
+// sum of as many products as a lane of 32 bits holds.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_INT8_MULTIPLY_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -19,9 +19,9 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// A number is held as x + kShift, or where kCentred as x - x_zero; kCell of them fill a lane.
+// A number is held as x + kShift, or with kCentred as x - x_zero; kCell of them fill a lane.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-// Unsigned by signed bytes: x + 128, which the bias makes up for.
+// Bytes are unsigned by signed: x + 128, which the bias makes up for.
 using Element = uint8_t;
 using WeightElement = int8_t;
 constexpr int32_t kShift = 128;
@@ -49,7 +49,7 @@ HWY_INLINE V32 add_products(V32 x, V32 weights, V32 sum) {
 #endif
 constexpr int64_t kCell = 4 / static_cast<int64_t>(sizeof(Element));
 
-// Rows of products (gemm.h): bytes on x86, whatever the instruction set.
+// Rows of products (gemm.h) are bytes on x86, whatever the instruction set.
 #if HWY_ARCH_X86
 using RowElement = uint8_t;
 #else
@@ -66,7 +66,7 @@ constexpr int32_t shift_of() {
 }
 static_assert(kCentred == is_centred<Element>() && kShift == shift_of<Element>());
 
-// n numbers of the input. Reads no further, writes no further.
+// Converts n numbers of the input. Reads no further, writes no further.
 HWY_INLINE void convert(const int8_t* x, int64_t n, [[maybe_unused]] int16_t x_zero, int8_t* to) {
   const D8 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -104,7 +104,7 @@ HWY_INLINE void fill(int64_t n, E value, E* to) {
     for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 
-// Of a line of `pixels` pixels that begins at pixel `from` of an input line of g.in[2] (null: outside).
+// Converts a line of `pixels` pixels that begins at pixel `from` of an input line of g.in[2] (null: outside).
 template <class E>
 HWY_INLINE void convert_line(const Geometry& g, const int8_t* line, int64_t from, int64_t pixels,
                              int32_t x_zero, E* to) {

@@ -1,8 +1,8 @@
-// Sums and extremes of int8 over windows and axes: QAvgPool, QMean, and MaxPool and Reduce of int8. The bits
-// of the reference kernels.
+// Sums and extremes of int8 over windows and axes: QAvgPool, QMean, and MaxPool and Reduce of int8, with the
+// bits of the reference kernels.
 //
-// A vector holds neighbouring channels. Sums are made in int16 over 256 elements at most, then in int32. Of
-// the last vector of a row all is read (kReadPadding) and its part is stored.
+// A vector holds neighbouring channels. Sums are made in int16 over 256 elements at most, then in int32. The
+// last vector of a row is read whole (kReadPadding), and its part is stored.
 #include "platforms/simd/int16/elements.h"
 #include "platforms/simd/int8/int8.h"
 #include "platforms/simd/window.h"
@@ -17,13 +17,13 @@
 #define SINTER_SIMD_Q_POOL_ONCE
 namespace sinter::simd {
 
-// The elements of one set: three nested loops, steps in elements.
+// The elements of one set, as three nested loops; steps are in elements.
 struct Int8Set {
   const int8_t* x;
   int64_t n[3], step[3];
 };
 struct MeanSettings {
-  int32_t zeros;     // what the zero points add to the sum
+  int32_t zeros;     // the zero points' part of the sum
   float multiplier;  // over the divisor
   Int8Range range;
 };
@@ -35,7 +35,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Sums of neighbouring columns.
+// The sums of neighbouring columns.
 struct Sums {
   V16 low, high;
   V32 s[4];
@@ -74,7 +74,7 @@ HWY_INLINE void sum_set(const Int8Set& set, const int8_t* x, Sums* sums) {
   sums->flush();
 }
 
-// Means of `columns` neighbouring columns.
+// Computes the means of `columns` neighbouring columns.
 void mean_columns(const Int8Set& set, const MeanSettings& s, size_t columns, int8_t* y) {
   const size_t lanes = hn::Lanes(D8());
   const Result result(s.range);
@@ -93,7 +93,7 @@ void mean_columns(const Int8Set& set, const MeanSettings& s, size_t columns, int
   }
 }
 
-// The sum of n neighbouring elements, n <= 2^23: of x + 128, as unsigned bytes.
+// Returns the sum of n neighbouring elements, n <= 2^23: of x + 128, as unsigned bytes.
 int32_t sum_row(const int8_t* x, size_t n) {
   const hn::ScalableTag<uint8_t> d;
   const hn::ScalableTag<uint64_t> d64;
@@ -116,7 +116,7 @@ HWY_INLINE V8 extreme(V8 a, V8 b) {
   return kMax ? hn::Max(a, b) : hn::Min(a, b);
 }
 
-// Of the columns of a vector, from c on.
+// Folds the columns of a vector, from c on.
 template <bool kMax>
 HWY_INLINE V8 extreme_vector(const Int8Set& set, size_t c) {
   const D8 d;
@@ -164,8 +164,8 @@ HWY_INLINE int8_t extreme_row(const int8_t* x, size_t n) {
   return result;
 }
 
-// The greatest numbers of `pixels` windows, `next` elements apart. kLines and kTaps: those of each window,
-// which then has one plane; or 0 for any.
+// Computes the greatest numbers of `pixels` windows, `next` elements apart. kLines and kTaps are those of
+// each window, which then has one plane; or 0 for any.
 template <int kLines, int kTaps>
 HWY_INLINE void max_windows(const Int8Set& set, size_t columns, int64_t pixels, int64_t next, int8_t* y) {
   const D8 d;
@@ -225,7 +225,7 @@ namespace {
 constexpr int64_t kPoolWork = 65536;  // elements of a piece of work
 
 // Calls f(g, window, set, count, output) for output pixels whose windows have the same taps; the set is that
-// of the first one.
+// of the first pixel.
 template <class Attrs, class F>
 void for_each_run(const OpCall& call, RunContext& context, F f) {
   const Geometry g = window_geometry<Attrs>(call);
@@ -315,7 +315,7 @@ Status run_mean(const OpCall& call, RunContext& context) {
         const auto low = static_cast<float>(range.min - range.zero),
                    high = static_cast<float>(range.max - range.zero);
         const float v = static_cast<float>(sum(x, n) - s.zeros) * s.multiplier;
-        constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
+        constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: a sum with it is rounded to an integer
         *y = static_cast<int8_t>(static_cast<int32_t>((std::clamp(v, low, high) + kMagic) - kMagic) +
                                  range.zero);
       });

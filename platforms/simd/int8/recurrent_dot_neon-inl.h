@@ -1,5 +1,5 @@
-// Gate rows of int8 times a vector of int16 by dot products of bytes, on 64-bit ARM: each number of the
-// vector is 256 times a byte plus a byte, and both are multiplied.
+// Multiplies gate rows of int8 by a vector of int16 by dot products of bytes, on 64-bit ARM: each number of
+// the vector is 256 times a byte plus a byte, and both are multiplied.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_INT8_RECURRENT_DOT_NEON_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -20,7 +20,7 @@ constexpr int64_t kDotRows = 8, kDotDepths = 16;
 
 constexpr int16_t kMostOfTwoBytes = 32639;  // of 256 * high + low
 
-// Whether n numbers are at most that.
+// Returns whether n numbers are at most that.
 HWY_INLINE bool fit_two_bytes(const int16_t* v, int64_t n) {
   int16x8_t most = vdupq_n_s16(-32768);
   int64_t i = 0;
@@ -30,7 +30,7 @@ HWY_INLINE bool fit_two_bytes(const int16_t* v, int64_t n) {
   return last <= kMostOfTwoBytes;
 }
 
-// Sixteen numbers: 256 * high + low, or where kWide, which holds all of int16, 256 * high + low + 128.
+// Sixteen numbers as 256 * high + low, or with kWide, which holds all of int16, as 256 * high + low + 128.
 template <bool kWide>
 struct TwoBytes {
   int8x16_t low, high;
@@ -44,7 +44,7 @@ struct TwoBytes {
   }
 };
 
-// to[r] = float(row r . v) * multipliers[r] + bias[r] for eight rows of `depth` numbers, at least kDotDepths.
+// Computes to[r] = float(row r . v) * multipliers[r] + bias[r] for eight rows of at least kDotDepths numbers.
 template <bool kWide>
 HWY_NOINLINE void flow_in_eight(const int8_t* weights, int64_t depth, const int16_t* v,
                                 const float* multipliers, const float* bias, float* to) {
@@ -71,7 +71,7 @@ HWY_NOINLINE void flow_in_eight(const int8_t* weights, int64_t depth, const int1
     SINTER_ROWS
   }
   if (whole < depth) {
-    // Read together with numbers before, which count as zeros.
+    // These are read together with numbers before, which count as zeros.
     int16_t last[kDotDepths] = {};
     int8_t counted[kDotDepths] = {};
     const int64_t first = kDotDepths - (depth - whole), k = depth - kDotDepths;

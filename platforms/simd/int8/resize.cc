@@ -1,5 +1,5 @@
-// QResize: the bits of the reference kernel, channels side by side in a vector. Of the last vector of a pixel
-// all is read (kReadPadding) and its part is stored.
+// QResize, with the bits of the reference kernel and channels side by side in a vector. The last vector of a
+// pixel is read whole (kReadPadding), and its part is stored.
 #include "platforms/simd/int16/elements.h"
 #include "platforms/simd/int8/int8.h"
 
@@ -23,7 +23,7 @@ inline ResizeTaps resize_taps(const int32_t* table, int64_t at, int64_t dim) {
   return {first, std::min(first + 1, dim - 1), std::clamp(table[2 * at + 1], 0, 2048)};
 }
 
-// One output row from two input rows of `width` pixels.
+// The operands of one output row, from two input rows of `width` pixels.
 struct ResizeRow {
   const int8_t *top, *bottom;
   const int32_t* columns;

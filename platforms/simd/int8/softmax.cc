@@ -1,7 +1,7 @@
-// QSoftmax along the last axis: the bits of the reference kernel.
+// QSoftmax along the last axis, with the bits of the reference kernel.
 //
-// Quotients are made in float32, within 2^-13 of the exact ones; where a half is that near, integer
-// arithmetic decides. For long lines, a table holds the quotient of every possible difference.
+// Quotients are made in float32, within 2^-13 of the exact ones; if a half is that near, integer arithmetic
+// decides. For long lines, a table holds the quotient of every possible difference.
 #include "platforms/simd/int8/int8.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -23,7 +23,7 @@ struct SoftmaxSettings {
 
 constexpr size_t kShortLine = 512;
 
-// rne(entry * multiplier / divisor), at most 1024.
+// Returns rne(entry * multiplier / divisor), at most 1024.
 inline int32_t exact_quotient(uint32_t entry, uint64_t multiplier, uint64_t divisor) {
   const uint64_t dividend = entry * multiplier;
   if (divisor == 0) return 0;
@@ -42,7 +42,7 @@ namespace HWY_NAMESPACE {
 
 using DU = hn::ScalableTag<uint32_t>;
 
-// Results of `n` entries whose sum is `sum`; room for a whole vector behind them is written to y (and read).
+// Divides `n` entries whose sum is `sum`; room for a whole vector behind them is written to y (and read).
 HWY_INLINE void divide_entries(const SoftmaxSettings& s, const uint32_t* entries, size_t n, uint64_t sum,
                                int8_t* y) {
   const DF df;
@@ -90,7 +90,7 @@ HWY_INLINE int8_t largest_of(const int8_t* x, size_t n) {
   return largest;
 }
 
-// `lines` lines of n elements.
+// Computes `lines` lines of n elements.
 void softmax_lines(const SoftmaxSettings& s, const int8_t* x, int8_t* y, size_t lines, size_t n) {
   constexpr size_t kRoom = kShortLine + hn::MaxLanes(D8());
   alignas(64) uint32_t entries[kRoom] = {};

@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Of one panel, eight columns, of weights without zero points.
+// The end of one panel of eight columns, whose weights have no zero points.
 struct StoreBytes {
   static constexpr bool kTogether = true;
   const float* multipliers;  // of the panel's columns, finite
@@ -30,13 +30,13 @@ struct StoreBytes {
   // The conversion to integers gives 0 for NaN.
   static HWY_INLINE bool takes(const float* multipliers, int64_t n) { return finite(multipliers, n); }
 
-  // Whether the bounds are those of int8, and sums of as many products, scaled, are int16, whatever the
-  // input.
+  // Returns whether the bounds are those of int8, and sums of as many products, scaled, are int16, whatever
+  // the input.
   HWY_INLINE bool usual(const int32_t* bias, int64_t depth) const {
     return low == -128 && high == 127 && scaled_sums_fit(bias, multipliers, depth);
   }
 
-  // A row's two vectors, and the next row's.
+  // Stores a row's two vectors, and the next row's.
   HWY_INLINE void two(int64_t row, bool both, V32 a, V32 b, V32 c, V32 e) const {
     const VF m = hn::LoadU(DF(), multipliers), n = hn::LoadU(DF(), multipliers + 4);
     const V8 v = bytes(rounded(a, m), rounded(b, n), rounded(c, m), rounded(e, n));
@@ -48,14 +48,14 @@ struct StoreBytes {
       store_parts(v, row, both ? 2 : 1, 8);
     }
   }
-  // One vector each of up to four rows.
+  // Stores one vector each of up to four rows.
   HWY_INLINE void four(int64_t row, int count, V32 a, V32 b, V32 c, V32 e) const {
     const VF m = hn::LoadU(DF(), multipliers);
     store_parts(bytes(rounded(a, m), rounded(b, m), rounded(c, m), rounded(e, m)), row, count, 4);
   }
 
  private:
-  // Half to even; saturates, as all of the narrowing does.
+  // Rounds half to even; saturates, as all of the narrowing does.
   static HWY_INLINE V32 rounded(V32 sum, VF multiplier) {
     return V32(vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sum.raw), multiplier.raw)));
   }

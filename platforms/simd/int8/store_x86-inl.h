@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Of one panel of weights without zero points, with multipliers below 1.
+// The end of one panel, whose weights have no zero points and whose multipliers are below 1.
 struct StoreBytes {
   static constexpr bool kTogether = true;
   const float* multipliers;  // of the panel's columns
@@ -28,8 +28,8 @@ struct StoreBytes {
   int16_t zero;
   int8_t low, high;
 
-  // Whether every |sum| * |multiplier| of a panel stays below 2^31: sums do, if multipliers are below 1.
-  // Those beside the n columns are 0.
+  // Returns whether every |sum| * |multiplier| of a panel stays below 2^31: sums do, if multipliers are below
+  // 1. Multipliers beside the n columns are 0.
   static HWY_INLINE bool takes(const float* multipliers, int64_t) {
     const DF d;
     const VF one = hn::Set(d, 1.0f);
@@ -37,7 +37,7 @@ struct StoreBytes {
                                   hn::Ge(hn::Abs(hn::LoadU(d, multipliers + hn::Lanes(d))), one)));
   }
 
-  // A row's two vectors, and the next row's.
+  // Stores a row's two vectors, and the next row's.
   HWY_INLINE void two(int64_t row, bool both, V32 a, V32 b, V32 c, V32 e) const {
     const hn::Half<D8> half;
     const auto width = static_cast<int64_t>(hn::Lanes(half));
@@ -50,12 +50,12 @@ struct StoreBytes {
     hn::StoreU(hn::LowerHalf(half, v), half, to);
     hn::StoreU(hn::UpperHalf(half, v), half, y + y_rows[row + 1]);
   }
-  // One vector each of up to four rows.
+  // Stores one vector each of up to four rows.
   HWY_INLINE void four(int64_t row, int count, V32 a, V32 b, V32 c, V32 e) const {
     const auto width = static_cast<int64_t>(hn::Lanes(D32()));
     const VF m = hn::LoadU(DF(), multipliers);
     const V8 v = bytes(rounded(a, m), rounded(b, m), rounded(c, m), rounded(e, m));
-    // Rows follow one another by `width` or more.
+    // Rows are `width` or more apart.
     if (count == 4 && valid == width && y_rows[row + 3] - y_rows[row] == 3 * width)
       return hn::StoreU(v, D8(), y + y_rows[row]);
     store_parts(v, row, count, width);
@@ -83,7 +83,7 @@ struct StoreBytes {
     for (int r = 0; r < count; ++r)
       copy_part(y + y_rows[row + r], part + r * width, static_cast<size_t>(valid));
   }
-  // 1 to 32 bytes.
+  // Copies 1 to 32 bytes.
   static HWY_INLINE void copy_part(int8_t* to, const int8_t* from, size_t n) {
     const auto ends = [=](auto size) {
       std::memcpy(to, from, size());

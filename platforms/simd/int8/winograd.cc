@@ -21,7 +21,7 @@
 #define SINTER_SIMD_Q_WINOGRAD_ONCE
 namespace sinter::simd {
 
-// Operands and sizes of one call. Tiles are 2x2 outputs, numbered along lines over the whole batch.
+// The operands and sizes of one call. Tiles are 2x2 outputs, numbered along lines over the whole batch.
 struct QWinograd {
   Geometry g;
   int64_t depth = 0;             // input channels, padded to pairs
@@ -47,17 +47,17 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Positions of a transformed tile.
+// The positions of a transformed tile.
 constexpr int64_t kPositions = 16;
-// Depths that are multiplied at a time.
+// The depths that are multiplied at a time.
 constexpr int64_t kPair = 2;
-// Rows that the registers hold, of two vectors of sums.
+// The rows that the registers hold, with two vectors of sums each.
 #define SINTER_WINOGRAD_ROWS (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? 8 : 4)
 constexpr int64_t kTileRows = SINTER_WINOGRAD_ROWS;
 
 int64_t winograd_panel() { return static_cast<int64_t>(2 * hn::Lanes(D32())); }
 
-// Twice the usual matrix on both sides, so that numbers stay integers: within +-9 * 255.
+// The usual matrix is doubled on both sides, so that numbers stay integers: within +-9 * 255.
 void pack_q_winograd(const QWinograd& w, const QWeights& from, const QWinogradPacked& to, int64_t first_panel,
                      int64_t end_panel) {
   const int64_t width = winograd_panel(), channels = w.g.in_channels, columns = w.g.out_channels;
@@ -89,8 +89,8 @@ void pack_q_winograd(const QWinograd& w, const QWeights& from, const QWinogradPa
 
 // ---- input
 
-// The 16 numbers of one tile for a vector of channels. Shifts by the zero point cancel out but in position 1,
-// 1, where they add up to four.
+// The 16 numbers of one tile for a vector of channels. Shifts by the zero point cancel out, except in
+// position 1, 1, where they add up to four.
 struct TileInput {
   V16 zero;
 
@@ -112,7 +112,7 @@ struct TileInput {
   }
 };
 
-// One tile to v[position * step + channel]. `nothing`: the pixel beyond the borders.
+// Loads one tile to v[position * step + channel]. `nothing` is the pixel beyond the borders.
 void load_tile(const QWinograd& w, int64_t tile, const int8_t* nothing, int64_t step, int16_t* v) {
   const D16 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -148,7 +148,7 @@ void load_tile(const QWinograd& w, int64_t tile, const int8_t* nothing, int64_t 
 
 // ---- products
 
-// m[r * width + column] for kRows rows v + r * depth of one position and panel.
+// Computes m[r * width + column] for kRows rows v + r * depth of one position and panel.
 template <int kRows, int kVectors>
 HWY_INLINE void winograd_block(const int16_t* v, const int16_t* u, int64_t depth, int32_t* m) {
   const D32 d;
@@ -203,8 +203,8 @@ HWY_NOINLINE void winograd_rows(const int16_t* v, int64_t rows, const int16_t* u
 
 // ---- results
 
-// The outputs of `tiles` tiles from `first` on, columns from `column` on. m[(position * tiles + tile) * width
-// + column].
+// Computes the outputs of `tiles` tiles from `first` on, columns from `column` on, from m[(position * tiles +
+// tile) * width + column].
 template <class T>
 HWY_NOINLINE void store_tiles(const QWinograd& w, const QWinogradPacked& packed, int64_t first, int64_t tiles,
                               int64_t column, const int32_t* m) {
@@ -278,15 +278,16 @@ HWY_EXPORT(run_q_winograd);
 namespace {
 
 constexpr int64_t kPositionCount = 16;
-// Below these the transforms cost what the products save.
+// Below these, the transforms cost as much as the products save.
 constexpr int64_t kMinChannels = 24, kMinColumns = 16, kMinPixels = 16;
 constexpr int64_t kMinTiles = 8, kMaxTiles = 64;
-// Filters that the inner caches do not hold are worth reading for this many tiles or more.
+// The tiles from which filters that the inner caches do not hold are worth reading.
 constexpr int64_t kLargeFilters = 65536, kWorthwhileTiles = 32;
 
 int64_t wide_columns(const QWinograd& w) { return divide_up(w.g.out_channels, kQPanel) * kQPanel; }
 
-// Whether the algorithm is faster for the window and channels of a QConv on some instruction set, and exact.
+// Returns whether the algorithm is exact, and faster for a QConv's window and channels on some instruction
+// set.
 bool winograd_fits(const Geometry& g, bool weight_zeros) {
   if (g.kernel[0] != 1 || g.in[0] != 1 || g.out[0] != 1 || g.pad[0] != 0 || g.group != 1) return false;
   for (int i = 1; i < 3; ++i)
@@ -299,8 +300,8 @@ bool winograd_fits(const Geometry& g, bool weight_zeros) {
          g.in_channels <= INT32_MAX / most;
 }
 
-// Blocks take about as much scratch as the direct convolution's boxes, unless 8 tiles take more. False on
-// overflow.
+// Blocks take about as much scratch as the direct convolution's boxes, unless 8 tiles take more. Returns
+// false on overflow.
 bool plan_q_winograd(const QPlan& p, QWinograd* w) {
   const Geometry& g = w->g = p.g;
   w->x_zero = p.x_zero, w->result = p.result;
@@ -318,7 +319,7 @@ bool plan_q_winograd(const QPlan& p, QWinograd* w) {
   return true;
 }
 
-// Bytes of packed filters; false on overflow.
+// Counts the bytes of packed filters; false on overflow.
 bool q_winograd_packed_bytes(const QWinograd& w, int64_t* bytes) {
   return checked_mul<int64_t>(kPositionCount * 2, w.depth, bytes) && checked_add<int64_t>(*bytes, 8, bytes) &&
          checked_mul(*bytes, wide_columns(w), bytes);
@@ -373,7 +374,7 @@ Status run_winograd_step(const VariantStep& step, const OpCall& call, RunContext
   const QWinogradPacked packed = q_winograd_packed(w, step.packed);
   const int64_t threads = threads_of(context.threads), panels = divide_up(w.g.out_channels, q_panel_width());
   const int64_t blocks = divide_up(w.tiles, w.block);
-  // Where there are too few blocks, panels are shared out as well.
+  // If there are too few blocks, panels are shared out as well.
   const int64_t parts = blocks >= threads ? 1 : std::min(panels, divide_up(threads, blocks));
   const int64_t units = blocks * parts, slots = std::min(units, threads);
   const auto run = HWY_DYNAMIC_POINTER(run_q_winograd);

@@ -15,8 +15,8 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 #if HWY_ARCH_ARM_A64
-// Sums of sixteen numbers of four rows at a time, `blocks` (at least one) times; rows and x move on. In
-// assembly, for an instruction loads four registers in a row.
+// Adds sixteen products of four rows at a time, `blocks` (at least one) times; rows and x move on. It is in
+// assembly, because an instruction loads four registers in a row.
 HWY_INLINE void sixteen_of_four(const float*& m0, const float*& m1, const float*& m2, const float*& m3,
                                 const float*& x, size_t blocks, V& s0, V& s1, V& s2, V& s3) {
 #define SINTER_ROW(m, a, b, v0, v1, v2, v3)                          \
@@ -40,7 +40,7 @@ HWY_INLINE void sixteen_of_four(const float*& m0, const float*& m1, const float*
 }
 #endif
 
-// sums[k] = row k of `matrix` . x, for four rows of n numbers.
+// Computes sums[k] = row k of `matrix` . x, for four rows of n numbers.
 HWY_INLINE void four_dots(const float* matrix, size_t n, const float* x, float* HWY_RESTRICT sums) {
   const F d;
   const size_t lanes = hn::Lanes(d);

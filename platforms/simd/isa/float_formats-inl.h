@@ -1,4 +1,4 @@
-// Vectors of float32 from weights of float32, float16, bfloat16 and float8 in memory: every number exactly,
+// Vectors of float32 from weights of float32, float16, bfloat16 and float8 in memory: every number is exact,
 // NaN and infinities included.
 //
 // Per-target header: included again for every instruction set.
@@ -24,7 +24,7 @@ using VU = hn::Vec<U>;
 //   Bits       the type of an element in memory
 //   load       a vector of elements
 //   load_some  the first n of them, fewer than a vector has, and zeros
-//   of_words   the elements in the low bits of 32-bit lanes; what the lanes have above them is ignored
+//   of_words   the elements in the low bits of 32-bit lanes; the bits above them are ignored
 
 struct Float32 {
   using Bits = float;
@@ -43,8 +43,8 @@ struct BFloat16 {
   }
 };
 
-// Converted by the processor where it has an instruction for that. Highway's replacement takes infinities and
-// NaN for numbers.
+// The processor converts where it has an instruction. Highway's replacement treats infinities and NaN as
+// numbers.
 struct Float16 {
   using Bits = uint16_t;
   using D = hn::Rebind<uint16_t, F>;
@@ -71,8 +71,8 @@ struct Float16 {
   static HWY_INLINE V load_some(const uint16_t* p, size_t n) { return of_bits(hn::LoadN(D(), p, n)); }
 };
 
-// float8 and float4 without infinities, by their fields. Normal numbers: the fields are moved, and the
-// exponent gets float32's bias. Others: the mantissa times the smallest number.
+// float8 and float4 without infinities, by their fields. For normal numbers, the fields are moved and the
+// exponent gets float32's bias. Other numbers are the mantissa times the smallest number.
 template <const FloatFormat& kFormat>
 struct SmallFloat {
   static_assert(kFormat.inf_code == 0 && kFormat.bits() <= 8);
@@ -129,8 +129,8 @@ struct Float8E5M2 {
   }
 };
 
-// float8e4m3fn: with its fields in those of a float16, subnormal numbers included, it is 2^-8 times as large.
-// Its NaN gets the exponent of float16's.
+// float8e4m3fn: its fields, placed in those of a float16, give 2^-8 times the number, also for subnormal
+// ones. Its NaN gets the exponent of float16's.
 struct Float8E4M3FN {
   using Bits = uint8_t;
   using D8 = hn::Rebind<uint8_t, F>;
@@ -150,7 +150,7 @@ struct Float8E4M3FN {
   }
 };
 
-// f with a value of the format, one of the float8 kinds with a mantissa.
+// Calls f with a value of the format, one of the float8 kinds with a mantissa.
 template <class Function>
 HWY_INLINE void for_float8(DType type, Function&& f) {
   switch (type) {
@@ -165,7 +165,7 @@ HWY_INLINE void for_float8(DType type, Function&& f) {
   }
 }
 
-// The same of any format that is a narrow weight, or float32.
+// Does the same for any format that is a narrow weight, or float32.
 template <class Function>
 HWY_INLINE void for_format(DType type, Function&& f) {
   switch (type) {

@@ -1,6 +1,6 @@
 // Functions of float32 vectors. "Error" is a bound on the relative error against the exact result, in units
-// of 2^-24, over all finite inputs whose result is a normal number; tests/ops checks it. NaN
-// gives NaN, infinities the limit.
+// of 2^-24, over all finite inputs whose result is a normal number; tests/ops checks it. NaN gives NaN, and
+// an infinity the limit.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_ISA_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -24,9 +24,9 @@ using VI = hn::Vec<I>;
 
 HWY_INLINE V set(float v) { return hn::Set(F(), v); }
 
-// Lanes of x where it is NaN, of y elsewhere.
+// Returns the lanes of x where it is NaN, of y elsewhere.
 HWY_INLINE V keep_nan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
-// Bounds, the upper one last, where they cross; NaN stays.
+// Applies two bounds, the upper one last, in case they cross; NaN stays.
 template <class W>
 HWY_INLINE W clamp(W x, W low, W high) {
 #if HWY_ARCH_X86
@@ -39,7 +39,7 @@ HWY_INLINE W clamp(W x, W low, W high) {
 #endif
 }
 
-// One bound; NaN stays.
+// Applies one bound; NaN stays.
 HWY_INLINE V at_least(V x, V low) {
 #if HWY_ARCH_X86
   return hn::Max(low, x);
@@ -59,12 +59,12 @@ HWY_INLINE V at_most(V x, V high) {
 #endif
 }
 
-// 2^k for k in [-126, 127].
+// Returns 2^k for k in [-126, 127].
 HWY_INLINE V power_of_two(VI k) { return hn::BitCast(F(), hn::ShiftLeft<23>(hn::Add(k, hn::Set(I(), 127)))); }
 
-// x = k ln 2 + r: gives k and exp(r) - 1, for x in [-104, 89].
+// Splits x = k ln 2 + r into k and exp(r) - 1, for x in [-104, 89].
 HWY_INLINE V exp_reduced(V x, VI* k) {
-  // Numbers from 2^23 to 2^24 are integers, so the sum is rounded to one, and holds k in its last bits.
+  // Numbers from 2^23 to 2^24 are integers, so that the sum is rounded to one and has k in its last bits.
   const V magic = set(12582912.0f);  // 1.5 * 2^23
   const V sum = hn::MulAdd(x, set(1.44269504f), magic);
   *k = hn::Sub(hn::BitCast(I(), sum), hn::BitCast(I(), magic));
@@ -78,7 +78,7 @@ HWY_INLINE V exp_reduced(V x, VI* k) {
   return hn::MulAdd(hn::Mul(r, r), p, r);
 }
 
-// 1 / d, d from 1 to 2^125. Error 1.
+// Returns 1 / d for d from 1 to 2^125. Error 1.
 HWY_INLINE V reciprocal(V d) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86  // 14 bits, and one step of Newton's method: less than a division
   const V y = hn::ApproximateReciprocal(d);
@@ -88,7 +88,7 @@ HWY_INLINE V reciprocal(V d) {
 #endif
 }
 
-// n / d, for d that reciprocal takes.
+// Returns n / d for d that reciprocal takes.
 HWY_INLINE V quotient(V n, V d) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   return hn::Mul(n, reciprocal(d));
@@ -101,13 +101,13 @@ HWY_INLINE V quotient(V n, V d) {
 HWY_INLINE V exp(V x) {
   VI k;
   const V p = hn::Add(exp_reduced(clamp(x, set(-104.0f), set(89.0f)), &k), set(1.0f));
-  // Two factors, so that results beside the largest and the denormal ones come out.
+  // Two factors make results beside the largest and the denormal ones come out.
   const VI half = hn::ShiftRight<1>(k);
   const V y = hn::Mul(hn::Mul(p, power_of_two(half)), power_of_two(hn::Sub(k, half)));
   return keep_nan(x, y);
 }
 
-// exp(x) - 1 for x <= 0. Error 4.
+// Returns exp(x) - 1 for x <= 0. Error 4.
 HWY_INLINE V expm1_negative(V x) {
   VI k;
   const V p = exp_reduced(clamp(x, set(-30.0f), set(0.0f)), &k);
@@ -125,7 +125,7 @@ HWY_INLINE Fraction sigmoid_fraction(V even, V odd, V k) {
   const VI scaled = hn::Add(hn::BitCast(I(), negated), hn::ShiftLeft<23>(hn::BitCast(I(), k)));
   return {n, hn::Add(n, hn::BitCast(F(), scaled))};
 }
-// For x within kSigmoidRange of 0, where the denominator is finite.
+// Holds for x within kSigmoidRange of 0, where the denominator is finite.
 constexpr float kSigmoidRange = 86.6f;
 HWY_INLINE Fraction sigmoid_fraction(V x) {
   const V magic = set(12582912.0f), sum = hn::NegMulAdd(x, set(1.44269504f), magic), k = hn::Sub(sum, magic);
@@ -135,18 +135,18 @@ HWY_INLINE Fraction sigmoid_fraction(V x) {
   return sigmoid_fraction(even, hn::Mul(r, hn::MulAdd(u, set(1.0f / 120), set(0.5f))), sum);
 }
 
-// Error 4; 0 instead of what is less than 2^-125.
+// Error 4. Results below 2^-125 are 0.
 HWY_INLINE V sigmoid(V x) {
   const V range = set(kSigmoidRange), low = hn::Neg(range);
   const Fraction f = sigmoid_fraction(clamp(x, low, range));
   return hn::IfThenZeroElse(hn::Lt(x, low), quotient(f.over, f.under));
 }
 
-// x sigmoid(x). Error 5; about -2^-112 instead of what is closer to 0 than that.
+// Returns x sigmoid(x). Error 5. Results closer to 0 than about -2^-112 are that number.
 HWY_INLINE V silu(V x) {
 #if HWY_ARCH_ARM_A64
-  // Each constant of a polynomial would take one more instruction, which moves it to where the sum goes. N
-  // is 20.8 times as large, so the range is shorter; r is k + x / ln 2, from -1/2 to 1/2, with 1 / ln 2 in
+  // Each constant of a polynomial would take one more instruction, which moves it to the register of the sum.
+  // N is 20.8 times as large, so the range is shorter; r is k + x / ln 2, from -1/2 to 1/2, with 1 / ln 2 in
   // two parts.
   const V v = at_least(x, set(-82.0f)), w = at_most(v, set(82.0f));
   const V sum = hn::NegMulAdd(w, set(1.44269504f), set(12582912.0f));
@@ -192,18 +192,18 @@ HWY_INLINE V log(V x) {
   return hn::IfThenElse(hn::Eq(x, set(HUGE_VALF)), x, keep_nan(x, y));
 }
 
-// log(1 + t) for t in [0, 1]. Error 5.
+// Returns log(1 + t) for t in [0, 1]. Error 5.
 HWY_INLINE V log1p_unit(V t) {
   const V u = hn::Add(set(1.0f), t);
   return hn::Add(log(u), hn::Div(hn::Sub(t, hn::Sub(u, set(1.0f))), u));
 }
 
-// max(x, 0) + log(1 + exp(-|x|)). Error 6.
+// Returns max(x, 0) + log(1 + exp(-|x|)). Error 6.
 HWY_INLINE V softplus(V x) {
   return keep_nan(x, hn::Add(hn::Max(x, hn::Zero(F())), log1p_unit(exp(hn::Neg(hn::Abs(x))))));
 }
 
-// 1 - erf(a) for a in [0.92, 4]: the exponential of a polynomial.
+// Returns 1 - erf(a) for a in [0.92, 4] as the exponential of a polynomial.
 HWY_INLINE V erfc_tail(V a) {
   V p = hn::MulAdd(a, set(1.03940567e-06f), set(-1.66982591e-05f));
   p = hn::MulAdd(p, a, set(9.51457987e-05f));
@@ -229,7 +229,7 @@ HWY_INLINE V erf(V x) {
   return keep_nan(x, hn::IfThenElse(hn::Lt(a, set(0.92f)), hn::Mul(x, p), large));
 }
 
-// erf as x P(x^2) / Q(x^2), which exceeds 1 at 4.05. Absolute error 3.3e-7.
+// Returns erf as x P(x^2) / Q(x^2), which exceeds 1 at 4.05. Absolute error 3.3e-7.
 HWY_INLINE V erf_rational(V x) {
   const V v = clamp(x, set(-4.05f), set(4.05f)), u = hn::Mul(v, v), one = set(1.0f);
   V p = hn::MulAdd(u, set(2.034721e-06f), set(0.00028747728f));
@@ -245,19 +245,19 @@ HWY_INLINE V erf_rational(V x) {
   return clamp(hn::Mul(hn::Mul(v, p), reciprocal(q)), set(-1.0f), one);
 }
 
-// Absolute error 1.7e-7 |x|: 1 + erf cancels for negative x.
+// Absolute error 1.7e-7 |x|, because 1 + erf cancels for negative x.
 HWY_INLINE V gelu(V x) {
   const V half = hn::Mul(x, set(0.5f));
   return hn::MulAdd(half, erf_rational(hn::Mul(x, set(0.707106781f))), half);
 }
-// The tanh approximation, as x sigmoid(2 z), which does not cancel. Absolute error 1e-7 beside error 6: z is
-// rounded.
+// Returns the tanh approximation as x sigmoid(2 z), which does not cancel. Absolute error 1e-7 beside error
+// 6: z is rounded.
 HWY_INLINE V gelu_tanh(V x) {
   const V z = hn::Mul(hn::Mul(x, set(1.59576912f)), hn::MulAdd(hn::Mul(x, x), set(0.044715f), set(1.0f)));
   return hn::Mul(x, sigmoid(z));
 }
 
-// Sum of the lanes of four accumulators, in a fixed order.
+// Returns the sum of the lanes of four accumulators, in a fixed order.
 HWY_INLINE float sum4(V a, V b, V c, V d) {
   return hn::ReduceSum(F(), hn::Add(hn::Add(a, b), hn::Add(c, d)));
 }

@@ -14,7 +14,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/low_bit/arrange.cc"
 #include "hwy/foreach_target.h"
-// After it:
+// These come after it:
 #include "platforms/simd/low_bit/dots-inl.h"
 #include "platforms/simd/low_bit/fixed-inl.h"
 
@@ -30,7 +30,7 @@ void choose_arrangement(LowBit* g, bool one_row) {
                 g->format.bits <= kMostFixedBits;
   const LowBitGroups groups(*g, low_bit_lanes());
   const bool has_whole_chunks = g->depth % groups.group == 0 && groups.group % groups.chunk == 0;
-  // Those of planes are several streams anyway.
+  // Weights in planes are several streams anyway.
   g->is_one_stream =
       SINTER_ONE_STREAM != 0 && by_row && g->is_rounded && !has_planes(g->format.bits) && has_whole_chunks;
 }
@@ -50,7 +50,7 @@ HWY_INLINE int32_t largest_bits(const float* x, int64_t n) {
   return hn::ReduceMax(d, most);
 }
 
-// As rounded_block_scale.
+// Does the work of rounded_block_scale.
 HWY_INLINE float scale_of(const float* x, int64_t n) {
   const int32_t bits = largest_bits(x, n);
   if (bits >= kInfinity) return std::numeric_limits<float>::quiet_NaN();
@@ -59,7 +59,7 @@ HWY_INLINE float scale_of(const float* x, int64_t n) {
   return most / 127.0f;
 }
 
-// As rounded_to_int8.
+// Does the work of rounded_to_int8.
 HWY_INLINE void round_numbers(const float* x, int64_t n, float scale, int8_t* q) {
   int64_t i = 0;
   const F d;
@@ -84,7 +84,7 @@ HWY_INLINE int32_t sum_of(const int8_t* q, int64_t n) {
   return all;
 }
 
-// A chunk of `count` numbers and zeros, those of higher bytes of pairs times `higher`; sums of each lane.
+// Arranges a chunk of `count` numbers and zeros, higher bytes of pairs times `higher`, and sums each lane.
 template <int kVectors>
 HWY_INLINE void arrange_floats(const float* x, int64_t count, int64_t lanes, float higher, float* to,
                                float* sums) {
@@ -116,14 +116,14 @@ HWY_INLINE void arrange_integers(const int8_t* q, int64_t lanes, int8_t* to) {
     }
 }
 
-// What integer sums of x less the zero point begin with for each of the x that they add up: what is known of
-// the zero point before the weights are, and what makes signed bytes of weights unsigned.
+// Returns the number that integer sums begin with for each x that they add up: the part of the zero point
+// that is known before the weights are, and the number that makes signed bytes of weights unsigned.
 HWY_INLINE int32_t known_zero(const LowBit& g) {
   return (g.zeros == nullptr ? -static_cast<int32_t>(middle_of(g)) : 0) +
          ((g.is_rounded || g.is_fixed) && has_signed_bytes(g.format.bits) ? 128 : 0);
 }
 
-// One group.
+// Arranges one group.
 template <int kVectors>
 HWY_INLINE void arrange_group(const LowBit& g, const LowBitGroups& groups, const float* x, int64_t count,
                               float* to) {
@@ -162,7 +162,7 @@ HWY_INLINE void arrange_group(const LowBit& g, const LowBitGroups& groups, const
 }
 
 #if SINTER_ONE_STREAM
-// Rounded x, bytes and then the numbers of the blocks.
+// Arranges rounded x: bytes and then the numbers of the blocks.
 template <int kVectors>
 HWY_INLINE void arrange_blocks(const LowBit& g, const LowBitGroups& groups, const float* x, float* to) {
   const BlockNumbers numbers(g, groups, to);
@@ -170,7 +170,7 @@ HWY_INLINE void arrange_blocks(const LowBit& g, const LowBitGroups& groups, cons
   std::fill_n(numbers.scales, 3 * padded, 0.0f);
   const int32_t known = known_zero(g);
   int8_t q[kMostLanes * 4 * kVectors];
-  int64_t whole = 0;  // of a block's bytes
+  int64_t whole = 0;  // in a block's bytes
   float scale = 0;
   for (int64_t k = 0; k < g.depth; k += groups.chunk, to += groups.chunk / 4) {
     for (int64_t i = 0, length; i < groups.chunk; i += length) {
@@ -226,7 +226,7 @@ void arrange_row(const LowBit& g, const float* x, float* arranged) {
   }
 }
 
-// Whole sixteens, in the order in which the bytes of weights come out of their words.
+// Arranges whole sixteens, in the order in which the bytes of weights come out of their words.
 template <int kVectors>
 HWY_INLINE void copy_sixteens(const int8_t* q, int64_t n, int8_t* to) {
   const hn::FixedTag<int8_t, 16> d;
@@ -295,7 +295,7 @@ bool arranged_floats(const LowBit& g, int64_t* floats) {
     if (!checked_mul(groups.record, groups.groups, &n)) return false;
     most = std::max(most, n);
   }
-  // Rows begin where vectors may.
+  // Rows begin at places where vectors may begin.
   return checked_add(most, 2 * kArrangedHead, floats) &&
          (*floats = *floats / kArrangedHead * kArrangedHead, true);
 }

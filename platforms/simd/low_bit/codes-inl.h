@@ -1,6 +1,6 @@
-// How codes of weights become numbers: four vectors of floats from a vector of bytes, each of which has a
-// code in its low bits. Of lane l, the first vector has the lowest byte of word l, the next ones those above
-// it.
+// The conversion of weights' codes to numbers: four vectors of floats from a vector of bytes, each of which
+// has a code in its low bits. In lane l, the first vector has the lowest byte of word l, and the next ones
+// the bytes above it.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_LOW_BIT_CODES_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -36,7 +36,7 @@ struct FourFloats {
 //   sum_of     a sum of products with a row of weights, from the sum of those with the numbers that `floats`
 //              gives
 
-// What most kinds have.
+// The parts that most kinds have.
 template <int kWidth, bool kAreIntegers>
 struct CommonCodes {
   static constexpr int kBits = kWidth;
@@ -62,7 +62,7 @@ struct IntegerCodes : CommonCodes<kWidth, true> {
   VI flip_, mask_;
 };
 
-// Floats without a table, byte by byte.
+// These are floats without a table, byte by byte.
 template <class Format, int kWidth>
 struct FormatCodes : CommonCodes<kWidth, false> {
   HWY_INLINE explicit FormatCodes(const LowBit&) {}
@@ -76,12 +76,12 @@ struct FormatCodes : CommonCodes<kWidth, false> {
 using Bytes = hn::Repartition<uint8_t, I>;
 using VB = hn::Vec<Bytes>;
 
-// Of every 16 bytes: the lower pairs of bytes of the words, and the upper pairs behind them.
+// Returns, of every 16 bytes, the lower pairs of bytes of the words, and the upper pairs behind them.
 HWY_INLINE VI pairs_apart(VI words) {
   alignas(16) static constexpr uint8_t kPairs[16] = {0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15};
   return hn::BitCast(I(), hn::TableLookupBytes(hn::BitCast(Bytes(), words), hn::LoadDup128(Bytes(), kPairs)));
 }
-// Floats that bfloat16 holds, of which each 16 bits are two bytes that were ordered by pairs_apart.
+// Returns floats that bfloat16 holds; 16 bits are two bytes that were ordered by pairs_apart.
 HWY_INLINE FourFloats floats_of_halves(VB lower, VB upper) {
   const VU a = hn::BitCast(U(), hn::InterleaveLower(Bytes(), lower, upper)),
            b = hn::BitCast(U(), hn::InterleaveUpper(Bytes(), lower, upper)), top = hn::Set(U(), 0xffff0000u);
@@ -89,7 +89,7 @@ HWY_INLINE FourFloats floats_of_halves(VB lower, VB upper) {
           hn::BitCast(F(), hn::And(b, top))};
 }
 
-// Byte `byte` of the first numbers of a format as bfloat16.
+// Returns byte `byte` of the first numbers of a format as bfloat16.
 template <const FloatFormat& kFormat, size_t kCodes>
 constexpr auto bytes_of_numbers(int byte) {
   std::array<uint8_t, kCodes> bytes = {};
@@ -101,7 +101,7 @@ constexpr auto bytes_of_numbers(int byte) {
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 
-// Places in a table of 16 numbers, one in each lane of words that are shifted.
+// The codes are places in a table of 16 numbers, one in each lane of words that are shifted.
 struct TableCodes : CommonCodes<4, false> {
   HWY_INLINE explicit TableCodes(const LowBit& g) : numbers_(g.numbers) {}
   HWY_INLINE FourFloats floats(VI bytes) const {
@@ -122,8 +122,8 @@ using E2M1Codes = TableCodes;
 #define SINTER_TABLE_CALL HWY_INLINE
 #endif
 
-// Places in a table of 16 numbers, each byte of which comes from a table of its own: the upper kBytes (2 or
-// 4), where the others are zeros.
+// The codes are places in a table of 16 numbers, each byte of which comes from a table of its own: the upper
+// kBytes (2 or 4). The other bytes are zeros.
 template <int kBytes>
 struct ByteTableCodes : CommonCodes<4, false> {
   HWY_INLINE explicit ByteTableCodes(const LowBit& g) {
@@ -174,7 +174,7 @@ using E2M1Codes = ByteTableCodes<2>;  // bfloat16 holds them
 template <const FloatFormat& kFormat>
 struct Float8Codes : CommonCodes<8, false> {
   HWY_INLINE explicit Float8Codes(const LowBit&) {
-    // Those without a sign.
+    // The codes without a sign.
     alignas(64) static constexpr auto kUpper = bytes_of_numbers<kFormat, 128>(1),
                                       kLower = bytes_of_numbers<kFormat, 128>(0);
     upper0_ = hn::Load(Bytes(), kUpper.data()), upper1_ = hn::Load(Bytes(), kUpper.data() + 64);
@@ -210,8 +210,8 @@ using E5M2FNUZCodes = Float8Codes<kFloat8E5M2FNUZFormat>;
 #elif (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_ARCH_ARM_A64
 
 // float8 whose fields are moved into those of a float16, which the processor converts: float8e5m2 is its
-// upper byte, and e4m3 gives a power of two as a common factor. NaN of e4m3 is noticed for a row: whatever it
-// is multiplied with, the sum is NaN.
+// upper byte, and e4m3 gives a power of two as a common factor. A NaN of e4m3 makes the sum of its row NaN,
+// whatever it is multiplied with.
 template <const FloatFormat& kFormat>
 struct HalfCodes : CommonCodes<8, false> {
   HWY_INLINE explicit HalfCodes(const LowBit&) : seen_(hn::MaskFalse(Bytes())) {}
@@ -285,7 +285,7 @@ using E5M2FNUZCodes = FormatCodes<SmallFloat<kFloat8E5M2FNUZFormat>, 8>;
 template <class Codes>
 constexpr bool kIsRare = std::is_same_v<Codes, E4M3FNUZCodes> || std::is_same_v<Codes, E5M2FNUZCodes>;
 
-// f with the std::type_identity of a format's codes. Those of signed integers are the unsigned ones.
+// Calls f with the std::type_identity of a format's codes. Signed integers have those of the unsigned ones.
 template <class Function>
 HWY_INLINE void for_codes(WeightFormat format, Function&& f) {
   if (format.is_signed()) format = weight_format(format.bits, CodeKind::kUnsigned);

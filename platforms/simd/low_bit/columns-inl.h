@@ -1,5 +1,5 @@
-// One row of x as bytes, those of rounded blocks or of fixed-point numbers, with four rows of weights at a
-// time.
+// Products of one row of x as bytes, of rounded blocks or of fixed-point numbers, with four rows of weights
+// at a time.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_LOW_BIT_COLUMNS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -18,16 +18,16 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Whether registers hold the words of four rows and more.
+// True if registers hold the words of four rows and more.
 inline constexpr bool kManyRegisters = HWY_ARCH_X86 ? HWY_TARGET <= HWY_AVX3 : !HWY_ARCH_ARM_V7;
-// Whether fixed-point numbers meet one row of weights after the other, within a group: the words of two rows,
-// their sums and the constants do not fit into these registers.
+// True if fixed-point numbers are multiplied with one row of weights after the other, within a group: the
+// registers do not hold the words of two rows, their sums and the constants.
 inline constexpr bool kRowByRow = HWY_ARCH_X86 && !kManyRegisters;
 
 #define SINTER_FOUR(of) of(0) of(1) of(2) of(3)
 
-// y of columns first .. last - 1. kFixed: LowBit::is_fixed; else is_rounded. What is missing of four columns
-// is the last one again.
+// Computes y of columns first .. last - 1, with kFixed for LowBit::is_fixed, else for is_rounded. Fewer than
+// four columns are filled up with the last one.
 template <int kBits, bool kFixed, class Scale>
 HWY_NOINLINE void column_products(const LowBit& g, const float* arranged, int64_t first, int64_t last,
                                   const float* bias, float min, float max, float* y) {
@@ -36,7 +36,7 @@ HWY_NOINLINE void column_products(const LowBit& g, const float* arranged, int64_
   constexpr int kVectors = Words::kVectors;
   constexpr BitPlanes kPlanes = Words::kPlanes;
   const LowBitGroups groups(g, static_cast<int64_t>(hn::Lanes(d)));
-  // Copies: a compiler reads fields anew after every store.
+  // These are copies, because a compiler reads fields again after every store.
   const int64_t lanes = groups.lanes, count = groups.groups, numbers = groups.numbers, record = groups.record,
                 chunks = groups.chunks, each = groups.scales, chunk = groups.chunk,
                 skip = groups.group - chunks * chunk, row_bytes = g.row_bytes();
@@ -59,14 +59,14 @@ HWY_NOINLINE void column_products(const LowBit& g, const float* arranged, int64_
                   n3 = n + 3 < last ? n + 3 : n2;
     const int64_t to0 = 0, to1 = (n1 - n) * row_bytes, to2 = (n2 - n) * row_bytes, to3 = (n3 - n) * row_bytes;
     const uint8_t *low = g.weights + n * row_bytes, *two = low + two_at, *single = low + single_at;
-    // Whether no vector of these rows passes the end of the weights.
+    // True if no vector of these rows passes the end of the weights.
     const bool inside = weights_end - (low + to3 + row_bytes) >= 4 * lanes;
     ahead.start(g, n);
     V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
     const float* x = arranged + kArrangedHead;
     for (int64_t group = 0; group < count;) {
       const int64_t end = of_blocks.read(n, n1, n2, n3, group);
-      int64_t at = 0;  // of a block's numbers
+      int64_t at = 0;  // in a block's numbers
       for (; group < end; ++group, at += each) {
         if constexpr (kFixed && kRowByRow) {
           const V start = hn::LoadU(d, x + numbers), sums = hn::LoadU(d, x + numbers + lanes);
@@ -144,7 +144,7 @@ HWY_NOINLINE void column_products(const LowBit& g, const float* arranged, int64_
 #undef SINTER_ADD
           }
 #undef SINTER_LOAD
-          // Where it delays the words less, as measured.
+          // The words are delayed less here, as measured.
           if constexpr (kFixed) ahead.template words<4>();
           bytes += chunk_floats;
           low += 4 * lanes, two += chunk / 4, single += chunk / 8;

@@ -16,12 +16,12 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 #if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
-inline constexpr bool kUnsignedDots = true;  // of unsigned with signed bytes
+inline constexpr bool kUnsignedDots = true;  // unsigned times signed bytes
 #else
 inline constexpr bool kUnsignedDots = false;
 #endif
 
-// Whether rounded x of one row meets the rows of weights one after another (LowBit::is_one_stream).
+// 1 if rounded x of one row is multiplied by rows of weights one after another (LowBit::is_one_stream).
 #undef SINTER_ONE_STREAM
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 #define SINTER_ONE_STREAM 1
@@ -29,31 +29,31 @@ inline constexpr bool kUnsignedDots = false;
 #define SINTER_ONE_STREAM 0
 #endif
 
-// Whether weights are multiplied as signed bytes, less 128: those of 8 bits, where others are in the range
-// that both kinds of bytes have.
+// Returns whether weights are multiplied as signed bytes, less 128: weights of 8 bits. Others are in the
+// range that both kinds of bytes have.
 HWY_INLINE constexpr bool has_signed_bytes(int bits) { return bits == 8 && !kUnsignedDots; }
 
-// Whether four bytes times four bytes are one instruction.
+// 1 if four bytes times four bytes are one instruction.
 #undef SINTER_QUAD_DOTS
 #define SINTER_QUAD_DOTS (HWY_ARCH_X86 ? HWY_TARGET <= HWY_AVX3_DL : HWY_TARGET == HWY_NEON)
 
-// Whether products of bytes are summed in int16 first: without dot products of bytes.
+// 1 if products of bytes are summed in int16 first, without dot products of bytes.
 #undef SINTER_BYTE_PAIRS
 #define SINTER_BYTE_PAIRS (!SINTER_QUAD_DOTS && (HWY_ARCH_X86 || HWY_TARGET_IS_NEON))
 
-// Whether one row of floats is arranged as fixed-point numbers (LowBit::is_fixed).
+// 1 if one row of floats is arranged as fixed-point numbers (LowBit::is_fixed).
 #undef SINTER_FIXED
 #define SINTER_FIXED (HWY_ARCH_X86 || HWY_TARGET_IS_NEON)
 
 #if SINTER_BYTE_PAIRS
-// How many products of unsigned bytes of weights with signed ones of x, in pairs, int16 holds the sum of.
+// Returns the pairs of products of weights' unsigned bytes and signed ones of x whose sum int16 holds.
 constexpr int64_t pairs_that_fit(int bits) {
   const int64_t pairs = 32767 / (2 * 128 * ((1 << bits) - 1));
   return pairs < 1 ? 1 : pairs;
 }
 
 #if HWY_ARCH_X86
-// Sums of pairs of products, of which one fits at any width: 2 * 128 * 127.
+// The sums of pairs of products, of which one fits at any width: 2 * 128 * 127.
 using Products = V16;
 template <bool kSigned>
 HWY_INLINE Products products_of(V8 w, V8 x) {
@@ -68,14 +68,14 @@ template <bool kSigned>
 HWY_INLINE Products add_products_of(V8 w, V8 x, Products sums) {
   return hn::Add(sums, products_of<kSigned>(w, x));
 }
-// Times kFactor.
+// Multiplies by kFactor.
 template <int kFactor>
 HWY_INLINE VI sum_of_pairs(Products p) {
   return hn::WidenMulPairwiseAdd(I(), p, hn::Set(D16(), int16_t{kFactor}));
 }
 HWY_INLINE VI add_pairs_of(Products p, VI sum) { return add_pairs(p, hn::Set(D16(), int16_t{1}), sum); }
 #else
-// Sums of products of the lower and of the upper bytes of a vector; those of a pair are added last.
+// The sums of products of the lower and of the upper bytes of a vector; those of a pair are added last.
 struct Products {
   int16x8_t low, high;
 };
@@ -112,7 +112,7 @@ HWY_INLINE VI sum_of_pairs(Products p) {
 HWY_INLINE VI add_pairs_of(Products p, VI sum) { return VI(vpadalq_s16(sum.raw, pairs_of(p))); }
 #endif
 #else
-// sum + four bytes of w times four of x, in each lane.
+// Returns sum + four bytes of w times four of x, in each lane.
 HWY_INLINE VI add_bytes(V8 w, V8 x, VI sum) {
 #if HWY_ARCH_X86
   return hn::SumOfMulQuadAccumulate(I(), hn::BitCast(hn::RebindToUnsigned<D8>(), w), x, sum);
@@ -124,7 +124,7 @@ HWY_INLINE VI add_bytes(V8 w, V8 x, VI sum) {
 }
 #endif
 
-// Vectors of bytes of x that follow each other.
+// The vectors of bytes of x that follow each other.
 template <int kVectors>
 struct XBytes {
   V8 v0, v1, v2, v3;
@@ -153,7 +153,7 @@ struct WeightBytes {
     if constexpr (kVectors > 1) v1 = bytes(words.template bytes<1>());
     if constexpr (kVectors > 2) v2 = bytes(words.template bytes<2>()), v3 = bytes(words.template bytes<3>());
   }
-  // kFactor, a power of two, times these times x; four products of each vector in a lane.
+  // Returns these times x times kFactor, a power of two; four products of each vector are in a lane.
   template <int kFactor = 1>
   HWY_INLINE VI dots(const XBytes<kVectors>& x) const {
 #if SINTER_BYTE_PAIRS
@@ -161,7 +161,7 @@ struct WeightBytes {
 #endif
     return hn::ShiftLeft<hwy::CeilLog2(kFactor)>(add_dots(x, hn::Zero(I())));
   }
-  // sum + these times x.
+  // Returns sum + these times x.
   HWY_INLINE VI add_dots(const XBytes<kVectors>& x, VI sum) const {
 #if SINTER_BYTE_PAIRS
     if constexpr (kFits)
@@ -191,14 +191,14 @@ struct WeightBytes {
 #endif
 };
 
-// Fixed-point numbers of x: integers of magnitude kMostFixed at most, in signed digits of base 256. The unit
-// is one for each lane, that is, for as many neighbours as a word holds weights.
+// The fixed-point numbers of x are integers of magnitude kMostFixed at most, in signed digits of base 256.
+// Each lane has a unit, for as many neighbours as a word holds weights.
 inline constexpr int kFixedDigits = 3;
 inline constexpr int kFixedBase = 256;
-// Beyond it, floats are as fast, or pairs of products of bytes do not fit into int16.
+// Beyond these bits, floats are as fast, or pairs of products of bytes do not fit into int16.
 inline constexpr int kMostFixedBits = HWY_TARGET == HWY_NEON ? 8 : 7;
 inline constexpr int32_t kMostFixed = 0x7f7f00;  // three digits of 127, less what rounding may add
-// Whether sums of products of a word fit into int32.
+// Returns whether sums of products of a word fit into int32.
 template <int kBits>
 inline constexpr bool kFixedSums = int64_t{kMostFixed} * ((1 << kBits) - 1) * (32 / bit_planes(kBits).bits) <
                                    (int64_t{1} << 31);
@@ -216,7 +216,7 @@ struct FixedChunk {
         unit(hn::LoadU(F(), chunk + kFixedDigits * kVectors * lanes)) {}
 };
 
-// Sums of products with the two higher digits, in units of the second, and with the third, put together.
+// Returns the sums of products with the two higher digits, in units of the second, and with the third.
 template <int kBits>
 HWY_INLINE V sum_of_digits(VI higher, VI lowest) {
   const F d;
@@ -226,15 +226,15 @@ HWY_INLINE V sum_of_digits(VI higher, VI lowest) {
     return hn::MulAdd(hn::ConvertTo(d, higher), hn::Set(d, kFixedBase), hn::ConvertTo(d, lowest));
 }
 
-// sum + the weights of a row times a chunk of x.
+// Returns sum + the weights of a row times a chunk of x.
 template <int kBits, int kVectors>
 HWY_INLINE V add_fixed(const WeightBytes<kBits>& w, const FixedChunk<kVectors>& x, V sum) {
   const VI higher = hn::Add(w.template dots<kFixedBase>(x.first), w.dots(x.second));
   return hn::MulAdd(sum_of_digits<kBits>(higher, w.dots(x.third)), x.unit, sum);
 }
 
-// The weights of two rows times a chunk of x, added to their sums: two rows at a time, and digits in sums of
-// their own, for the latency of products is long.
+// Adds the products of two rows' weights and a chunk of x to their sums. Two rows are taken at a time, and
+// digits have sums of their own, because the latency of products is long.
 template <int kBits, int kVectors>
 HWY_INLINE void add_fixed(const WeightBytes<kBits>& a, const WeightBytes<kBits>& b,
                           const FixedChunk<kVectors>& x, V& sum_a, V& sum_b) {

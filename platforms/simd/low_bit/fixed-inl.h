@@ -23,7 +23,7 @@ namespace HWY_NAMESPACE {
 using Four = hn::FixedTag<float, 4>;
 using FourWords = hn::FixedTag<int32_t, 4>;
 
-// The numbers of byte 0, 1, 2 and 3 of each vector: those of vector v are v, v + kVectors, and so on.
+// Returns the numbers of byte 0, 1, 2 and 3 of each vector: those of vector v are v, v + kVectors, and so on.
 template <int kVectors>
 HWY_INLINE void numbers_of_vectors(const hn::Vec<FourWords>* numbers, hn::Vec<FourWords>* of_vector) {
   const FourWords d;
@@ -42,7 +42,7 @@ HWY_INLINE void numbers_of_vectors(const hn::Vec<FourWords>* numbers, hn::Vec<Fo
   }
 }
 
-// As many numbers as a word holds weights: their digits, where `to` has those of the word, their unit and
+// Arranges as many numbers as a word holds weights: their digits, to the word's place at `to`, their unit and
 // their sum.
 template <int kVectors>
 HWY_INLINE void fix_word(const float* x, int64_t lanes, uint8_t* to, float* unit, float* sum) {
@@ -58,13 +58,13 @@ HWY_INLINE void fix_word(const float* x, int64_t lanes, uint8_t* to, float* unit
   // A unit that is subnormal has no reciprocal.
   *unit = std::max(hn::ReduceMax(d, most) * (1.0f / kMostFixed), std::numeric_limits<float>::min());
   const auto in_one = hn::Set(d, 1 / *unit);
-  // Lower digits of 128 and more are negative, and those above them 1 larger.
+  // Lower digits from 128 on are negative, and the digits above them are 1 larger.
   const auto lower = hn::Set(di, 0x8080);
   hn::Vec<FourWords> numbers[kVectors], of_vector[kVectors];
   for (int i = 0; i < kVectors; ++i)
     numbers[i] = hn::Xor(hn::Add(hn::NearestInt(hn::Mul(v[i], in_one)), lower), lower);
   numbers_of_vectors<kVectors>(numbers, of_vector);
-  // The first digits of four numbers, their second ones, their third ones.
+  // The first digits of four numbers, their second ones and their third ones.
   static_assert(kFixedDigits == 3);
   alignas(16) static constexpr uint8_t kOrder[16] = {2, 6, 10, 14, 1, 5, 9, 13, 0, 4, 8, 12, 3, 7, 11, 15};
   for (int i = 0; i < kVectors; ++i) {
@@ -77,8 +77,8 @@ HWY_INLINE void fix_word(const float* x, int64_t lanes, uint8_t* to, float* unit
   }
 }
 
-// One group as fixed-point numbers. known: what its sums are multiplied by, for all weights have it too
-// little (known_zero).
+// Arranges one group as fixed-point numbers. Its sums are multiplied by `known`, by which all weights are too
+// small (known_zero).
 template <int kVectors>
 HWY_INLINE void arrange_fixed(const LowBitGroups& groups, const float* x, int64_t count, float known,
                               float* to) {

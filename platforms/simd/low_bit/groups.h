@@ -1,6 +1,6 @@
-// How rows.cc divides a row: weights are taken as words of 32 bits, a vector of them (a chunk) at a
-// time. Where chunks hold whole blocks, every lane has its block's scale; else a block is a number of chunks
-// of its own, the last of which is filled up with zeros of x.
+// The division of a row by rows.cc: weights are taken as words of 32 bits, a vector of them (a chunk) at a
+// time. If chunks hold whole blocks, every lane has its block's scale; otherwise a block has chunks of its
+// own, the last of which is filled up with zeros of x.
 #pragma once
 
 #include "platforms/simd/low_bit/low_bit.h"
@@ -15,7 +15,7 @@ struct LowBitGroups {
   int64_t groups = 0;   // of a row
   int64_t chunks = 0;   // of a group
   int64_t scales = 0;   // of a group
-  int64_t numbers = 0;  // floats that the x of a group takes
+  int64_t numbers = 0;  // floats of the x of a group
   int64_t record = 0;   // floats of a group of arranged x: numbers, start, sums and scales of each lane
 
   LowBitGroups(const LowBit& g, int64_t vector_lanes) : lanes(vector_lanes) {
@@ -32,8 +32,8 @@ struct LowBitGroups {
 };
 
 // The numbers of the blocks of an arranged row, behind its bytes (LowBit::is_one_stream), and zeros for as
-// many blocks as fill a vector: the scale of x; what a block's sum begins with, and the sum of its x, both
-// times that scale.
+// many blocks as fill a vector: the scale of x; the number that a block's sum begins with, and the sum of its
+// x, both times that scale.
 template <class Float>
 struct BlockNumbers {
   Float *scales, *starts, *sums;
@@ -47,7 +47,7 @@ struct BlockNumbers {
   }
 };
 
-// The zero point of weights without zero points, in the terms of unsigned weights.
+// Returns the zero point of weights without zero points, in the terms of unsigned weights.
 inline float middle_of(const LowBit& g) { return static_cast<float>(g.format.sign_bit()); }
 
 // The first floats of an arranged row: [0] is not 0 if a number of x is not finite, or x cannot have the form

@@ -88,16 +88,16 @@ Status accept_low_bit(const OpCall& call) {
   return check_low_bit(low_bit(call));
 }
 
-// Scratch: for rows, all of them that are multiplied at a time, and for each thread.
+// The scratch of rows, all of them that are multiplied at a time, and of each thread.
 struct LowBitScratch {
-  int64_t rows = 0;  // at a time, where they are rounded or arranged
+  int64_t rows = 0;  // at a time, if they are rounded or arranged
   int64_t row_floats = 0, thread_floats = 0;
 
   bool set(const LowBit& g, int64_t all_rows) {
     if (all_rows <= kLowBitRows) return rows = all_rows, arranged_floats(g, &row_floats);
     thread_floats = g.is_rounded ? kBytePieceFloats : kPieceFloats;
     if (!g.is_rounded) return true;
-    // Bytes of rows that stay in a cache while they are multiplied, in parts of the same length.
+    // The bytes of rows that stay in a cache while they are multiplied, in parts of the same length.
     constexpr int64_t kMostRows = 512;
     rows = even_piece(all_rows, kMostRows);
     const LowBitSegments segments(g);
@@ -107,8 +107,8 @@ struct LowBitScratch {
   }
 };
 
-// Threads whose scratch is asked for. A plan gives its largest steps what one thread needs; these have
-// the most to gain from others, whose scratch is small beside x.
+// Returns the threads whose scratch is asked for. A plan gives its largest steps the scratch of one thread.
+// These gain the most from others, whose scratch is small beside x.
 int64_t scratch_threads(const TensorView& x, int threads, int64_t thread_floats) {
   const int64_t small = thread_floats == 0 ? 0 : x.size() / (4 * thread_floats);
   return std::max<int64_t>({1, threads, std::min<int64_t>(small, 8)});
@@ -127,7 +127,7 @@ Status low_bit_workspace(const OpCall& call, int threads, size_t* bytes) {
   return ok_status();
 }
 
-// The threads that scratch behind the first `floats` suffices for.
+// Returns the threads for which the scratch behind the first `floats` suffices.
 int64_t slots_of(const RunContext& context, int64_t floats, int64_t each) {
   const auto room = (static_cast<int64_t>(context.workspace.size() / sizeof(float)) - floats) / each;
   return std::clamp<int64_t>(threads_of(context.threads), 1, std::max<int64_t>(room, 1));
@@ -146,7 +146,7 @@ void run_widened(const LowBit& g, const Gemm& product, RunContext& context) {
   });
 }
 
-// Up to kLowBitRows rows of x.
+// Multiplies up to kLowBitRows rows of x.
 void run_arranged(LowBit g, const float* x, int64_t rows, const float* bias, float min, float max, float* y,
                   RunContext& context) {
   int64_t stride = 0;
@@ -154,7 +154,7 @@ void run_arranged(LowBit g, const float* x, int64_t rows, const float* bias, flo
   choose_arrangement(&g, rows == 1);
   auto* arranged = reinterpret_cast<float*>(context.workspace.data());
   for (int64_t r = 0; r < rows; ++r) arrange_row(g, x + r * g.depth, arranged + r * stride);
-  // Large pieces, for memory is read ahead beyond their ends.
+  // The pieces are large, because memory is read ahead beyond their ends.
   const int64_t grain = std::max<int64_t>(131072 / std::max<int64_t>(g.row_bytes(), 1), 1);
   parallel_for(context.threads, g.columns, grain, [&](int64_t first, int64_t last) {
     for (int64_t n = first; n < last; n += grain)
@@ -162,7 +162,7 @@ void run_arranged(LowBit g, const float* x, int64_t rows, const float* bias, flo
   });
 }
 
-// Rows of x that are multiplied at a time, as bytes. `product` lacks them.
+// Multiplies the rows of x that are taken at a time, as bytes, which `product` lacks.
 void run_rounded(const LowBit& g, const LowBitSegments& segments, const float* x, ByteProduct product,
                  RunContext& context) {
   const int64_t stride = segments.stride();

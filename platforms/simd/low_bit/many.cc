@@ -1,5 +1,5 @@
-// Many rounded rows of x with pieces of panels of bytes of weights: integer sums of a segment, which become
-// float32 with the scales of both sides, segment by segment.
+// Products of many rounded rows of x with pieces of panels of bytes of weights: integer sums of a segment
+// become float32 with the scales of both sides, segment by segment.
 #define SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_BYTE_DOTS
 
@@ -12,14 +12,14 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/low_bit/many.cc"
 #include "hwy/foreach_target.h"
-// After it:
+// These come after it:
 #include "platforms/simd/low_bit/sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Rows `row` .. row + kRows - 1. Sums of the segments before are in y.
+// Computes rows `row` .. row + kRows - 1. Sums of the segments before are in y.
 template <int kRows, Dots kDots>
 HWY_INLINE void block(const LowBit& g, const LowBitSegments& segments, const BytePiece& piece,
                       const ByteProduct& product, int64_t row) {
@@ -28,7 +28,7 @@ HWY_INLINE void block(const LowBit& g, const LowBitSegments& segments, const Byt
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t stride = segments.stride(), fours = segments.fours, count = piece.last - piece.first;
   const int64_t most = product.rows - 1;
-  // Rows beyond the last are the last one again.
+  // Rows beyond the last repeat the last one.
 #define SINTER_ROW(r)                                                                                 \
   [[maybe_unused]] const int64_t row##r = row + r < most ? row + r : most;                            \
   [[maybe_unused]] const float* x##r = product.x + row##r * stride + piece.first * segments.record(); \

@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// `count` numbers of 8 or 16 bits; Load widens as many as there are lanes.
+// Reads `count` numbers of 8 or 16 bits; Load widens as many as there are lanes.
 template <class T, class Load>
 HWY_INLINE void widen_numbers(const T* from, int64_t count, float* to, const Load& load) {
   const F d;
@@ -37,7 +37,7 @@ HWY_INLINE void widen_words(const T* from, int64_t count, float* to) {
                 [&](auto v) SINTER_SIMD_LAMBDA { return Format::of_words(hn::PromoteTo(U(), v)); });
 }
 
-// Scales at .. at + count - 1.
+// Reads scales at .. at + count - 1.
 inline HWY_NOINLINE void read_scales(const LowBit& g, int64_t at, int64_t count, float* to) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(g.scales) + at;
   const auto* halves = reinterpret_cast<const uint16_t*>(g.scales) + at;
@@ -57,7 +57,7 @@ inline HWY_NOINLINE void read_scales(const LowBit& g, int64_t at, int64_t count,
   }
 }
 
-// Zero points in the terms of unsigned weights.
+// Reads zero points in the terms of unsigned weights.
 inline HWY_NOINLINE void read_zeros(const LowBit& g, int64_t at, int64_t count, float* to) {
   const F d;
   if (g.zero_type == DType::kFloat32) {
@@ -77,7 +77,7 @@ inline HWY_NOINLINE void read_zeros(const LowBit& g, int64_t at, int64_t count, 
     return static_cast<float>((bytes[bit / 8] >> (bit % 8) & ((1 << bits) - 1)) ^ flip);
   };
   int64_t i = 0;
-  // Nibbles, by as many bytes as there are lanes.
+  // Nibbles are read by as many bytes as there are lanes.
   const auto pairs = [&](auto of) SINTER_SIMD_LAMBDA {
     const decltype(of) lane;
     const hn::Rebind<uint8_t, decltype(of)> narrow;
@@ -97,7 +97,7 @@ inline HWY_NOINLINE void read_zeros(const LowBit& g, int64_t at, int64_t count, 
   for (; i < count; ++i) to[i] = one(at + i);
 }
 
-// Whether float16 scales take an instruction to widen.
+// 1 if float16 scales take an instruction to widen.
 #undef SINTER_WIDENS_SCALES
 #if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_ARCH_ARM_A64
 #define SINTER_WIDENS_SCALES 1
@@ -105,14 +105,14 @@ inline HWY_NOINLINE void read_zeros(const LowBit& g, int64_t at, int64_t count, 
 #define SINTER_WIDENS_SCALES 0
 #endif
 
-// Scales of a group of at most this many are widened where they are used; others before, a row at a time.
+// Scales of a group of at most this many are widened at their use; others before, a row at a time.
 constexpr int64_t kFewScales = 4;
 HWY_INLINE bool reads_half_scales(const LowBit& g) {
   return SINTER_WIDENS_SCALES != 0 && g.scale_type == DType::kFloat16 &&
          LowBitGroups(g, static_cast<int64_t>(hn::Lanes(F()))).scales <= kFewScales;
 }
 
-// Scales of a group.
+// Loads the scales of a group.
 HWY_INLINE V load_scales(const float* at) { return hn::LoadU(F(), at); }
 #if SINTER_WIDENS_SCALES
 HWY_INLINE V load_scales(const hwy::float16_t* at) {
@@ -122,7 +122,7 @@ HWY_INLINE V load_scales(const hwy::float16_t* at) {
 }
 #endif
 
-// Those of `count` blocks, and zeros.
+// Loads those of `count` blocks, and zeros.
 HWY_INLINE V load_scales_of_blocks(const float* at, int64_t count) {
   const F d;
   return HWY_LIKELY(count >= static_cast<int64_t>(hn::Lanes(d)))
@@ -139,16 +139,16 @@ HWY_INLINE V load_scales_of_blocks(const hwy::float16_t* at, int64_t count) {
 }
 #endif
 
-// Those of kColumns rows (1 or 4), as many blocks at a time as there is room for. Scale: what scales are read
-// as, float, or float16_t if reads_half_scales.
+// The numbers of kColumns rows (1 or 4), of as many blocks at a time as there is room for. Scale is the type
+// in which scales are read: float, or float16_t if reads_half_scales.
 template <int kColumns, class Scale>
 class RowNumbers {
  public:
   HWY_INLINE RowNumbers(const LowBit& g, const LowBitGroups& groups) : g_(g), groups_(groups) {
-    // Numbers behind those of a row are read, and must not be those of another block where its x is 0.
+    // Numbers behind those of a row are read, and must not belong to another block whose x is 0.
     in_place_ = (g.scale_type == DType::kFloat32 || kHalf) && g.depth % groups.group == 0;
   }
-  // From `group` of these rows on. Returns the end of the groups whose numbers are there now.
+  // Reads from `group` of these rows on. Returns the end of the groups whose numbers are there now.
   HWY_INLINE int64_t read(int64_t n, int64_t n1, int64_t n2, int64_t n3, int64_t group) {
     const int64_t rows[] = {n, n1, n2, n3};
     // The last of the rows has the highest address.
@@ -159,7 +159,7 @@ class RowNumbers {
         scale_[c] = reinterpret_cast<const Scale*>(g_.scales) + rows[c] * g_.blocks + group * groups_.scales;
     return in_place && g_.zeros == nullptr ? groups_.groups : copy(rows, group, !in_place);
   }
-  // Of the first of these groups; as many as a vector has lanes can be read from each of them on.
+  // Returns those of the first of these groups; a whole vector can be read from each of them on.
   HWY_INLINE const Scale* scales(int c) const { return scale_[c < kColumns ? c : 0]; }
   HWY_INLINE const float* zeros(int c) const { return zeros_[c < kColumns ? c : 0]; }
 
@@ -198,7 +198,7 @@ class RowNumbers {
   float zeros_[kColumns][kRoom + kMostLanes];
 };
 
-// Which block each lane of a group belongs to, where `first` is the group's first one.
+// Returns the block that each lane of a group belongs to, where `first` is the group's first one.
 HWY_INLINE auto lane_blocks(const LowBitGroups& groups, int64_t first) {
   const I d;
   HWY_ALIGN int32_t of[hn::MaxLanes(d)];
@@ -207,7 +207,7 @@ HWY_INLINE auto lane_blocks(const LowBitGroups& groups, int64_t first) {
   return hn::SetTableIndices(F(), of);
 }
 
-// What makes signed weights unsigned, or, as signed bytes, the reverse.
+// Returns the bits that make signed weights unsigned, or, for signed bytes, the reverse.
 template <class D = I>
 HWY_INLINE hn::Vec<D> flip_of(const LowBit& g, bool signed_bytes) {
   const unsigned each = g.format.bits == 2 ? 0xaa : g.format.bits == 4 ? 0x88 : 0x80;

@@ -1,5 +1,5 @@
-// One row of rounded x with rows of weights of few bits, one after another as they are in memory: one stream
-// of addresses, which processors read faster than several.
+// Products of one row of rounded x with rows of weights of few bits, one after another as they are in memory:
+// processors read one stream of addresses faster than several.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_LOW_BIT_ONE_ROW_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// y of columns first .. last - 1. `arranged`: LowBit::is_one_stream.
+// Computes y of columns first .. last - 1. `arranged` is as in LowBit::is_one_stream.
 template <int kBits, class Scale>
 HWY_NOINLINE void one_row_products(const LowBit& g, const float* arranged, int64_t first, int64_t last,
                                    const float* bias, float min, float max, float* y) {
@@ -25,20 +25,20 @@ HWY_NOINLINE void one_row_products(const LowBit& g, const float* arranged, int64
   using Words = PlaneWords<kBits>;
   static_assert(!has_planes(kBits));  // whole chunks: vectors end where the weights do
   const LowBitGroups groups(g, static_cast<int64_t>(hn::Lanes(d)));
-  // Copies: a compiler reads fields anew after every store.
+  // These are copies, because a compiler reads fields again after every store.
   const int64_t lanes = groups.lanes, count = groups.groups, chunks = groups.chunks, each = groups.scales,
                 chunk_floats = groups.chunk / 4, chunk_bytes = 4 * lanes;
   const int64_t row_bytes = g.row_bytes();
   const BlockNumbers x_blocks(g, groups, arranged + kArrangedHead);
   const VI flip = flip_of(g, has_signed_bytes(kBits)), mask = Words::each_byte((1 << kBits) - 1),
            none = hn::Zero(I());
-  // Of the groups whose scales a vector has.
+  // The groups whose scales a vector has.
   const int64_t at_once = lanes / each;
   decltype(lane_blocks(groups, 0)) of_group[hn::MaxLanes(d)];
   for (int64_t i = 0; i < at_once; ++i) of_group[i] = lane_blocks(groups, i * each);
   RowNumbers<1, Scale> of_blocks(g, groups);
-  // Weights are read ahead: into the first cache, or, where whole lines are used up in less time than the
-  // first cache takes to get one, into the second one (as measured on Zen 4).
+  // Weights are read ahead into the first cache, or into the second one if whole lines are used up in less
+  // time than the first cache takes to get one (as measured on Zen 4).
   const bool to_second = HWY_TARGET <= HWY_AVX3 && each <= 4;
   const auto dots = [&](const uint8_t* weights, const float* chunk, VI q) SINTER_SIMD_LAMBDA {
     if (to_second)
@@ -61,7 +61,7 @@ HWY_NOINLINE void one_row_products(const LowBit& g, const float* arranged, int64
       for (; group < end; scale += lanes, zero += lanes) {
         const int64_t block = group * each, groups_left = end - group;
         const int64_t here = groups_left < at_once ? groups_left : at_once;
-        // Those behind the last block are zeros.
+        // The scales behind the last block are zeros.
         const V of_row = load_scales_of_blocks(scale, here * each);
         const V factors = hn::Mul(of_row, hn::LoadU(d, x_blocks.scales + block));
         starts = hn::MulAdd(of_row, hn::LoadU(d, x_blocks.starts + block), starts);

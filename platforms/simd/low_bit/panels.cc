@@ -7,7 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/low_bit/panels.cc"
 #include "hwy/foreach_target.h"
-// After it:
+// These come after it:
 #include "platforms/simd/isa/float_formats-inl.h"
 #include "platforms/simd/low_bit/table-inl.h"
 
@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE {
 
 using B = hn::Rebind<uint8_t, F>;
 
-// Numbers of codes, one in each lane of `v`; of two that are 4 bits wide the lower one is first.
+// Returns the numbers of codes, one in each lane of `v`; of two that are 4 bits wide the lower one is first.
 template <int kWidth>
 struct Integers {
   static constexpr bool kNarrow = kWidth == 4;
@@ -32,9 +32,9 @@ struct Floats {
   HWY_INLINE V first(VI v) const { return Format::of_words(hn::BitCast(U(), v)); }
   HWY_INLINE V second(VI v) const { return first(hn::ShiftRight<4>(v)); }
 };
-struct OfTable {
+struct TableNumbers {
   static constexpr bool kNarrow = true;
-  HWY_INLINE explicit OfTable(const LowBit& g) : numbers_(g.numbers) {}
+  HWY_INLINE explicit TableNumbers(const LowBit& g) : numbers_(g.numbers) {}
   HWY_INLINE V first(VI v) const { return numbers_.look_up(v); }
   HWY_INLINE V second(VI v) const { return numbers_.look_up(hn::ShiftRight<4>(v)); }
 
@@ -42,9 +42,9 @@ struct OfTable {
   TableLanes numbers_;
 };
 
-constexpr int64_t kSquare = 16;  // bytes of as many columns that are transposed at a time
+constexpr int64_t kSquare = 16;  // bytes of as many columns are transposed at a time
 
-// Bytes of kSquare columns to columns of bytes: four perfect shuffles. `from` is overwritten.
+// Transposes bytes of kSquare columns to columns of bytes: four perfect shuffles. `from` is overwritten.
 HWY_INLINE void transpose_bytes(uint8_t* from, uint8_t* to) {
   const hn::FixedTag<uint8_t, kSquare> d;
   constexpr int64_t kHalf = kSquare / 2;
@@ -59,7 +59,7 @@ HWY_INLINE void transpose_bytes(uint8_t* from, uint8_t* to) {
   }
 }
 
-// Eight integers of a plane, from k on, a multiple of 8, as bytes.
+// Returns eight integers of a plane, from k on, a multiple of 8, as bytes.
 HWY_INLINE uint64_t eight_items(const uint8_t* plane, const uint8_t* end, int bits, int64_t k) {
   const uint8_t* p = plane + k / 8 * bits;
   uint64_t v = 0;
@@ -79,13 +79,13 @@ HWY_INLINE uint64_t eight_items(const uint8_t* plane, const uint8_t* end, int bi
   return (v | v << 7) & 0x0101010101010101u;
 }
 
-// Sixteen weights of a row as unsigned bytes, from k on, a multiple of 8; those behind the last are anything.
+// Unpacks sixteen weights of a row as unsigned bytes, from k on, a multiple of 8; later bytes are undefined.
 HWY_INLINE void unpack_sixteen(const LowBit& g, int64_t row, int64_t k, uint8_t* to) {
   const BitPlanes planes = bit_planes(g.format.bits);
   const uint8_t* low = g.weights + row * g.row_bytes();
   const uint8_t* two = low + plane_bytes(planes.bits, g.depth);
   const uint8_t* single = two + (planes.two ? plane_bytes(2, g.depth) : 0);
-  const uint64_t flip = g.format.is_signed() ? 0x0202020202020202u : 0;  // of 2 bits: others have no sign
+  const uint64_t flip = g.format.is_signed() ? 0x0202020202020202u : 0;  // for 2 bits: others have no sign
   for (int half = 0; half < 2; ++half, k += 8, to += 8) {
     uint64_t v = eight_items(low, g.end, planes.bits, k) ^ flip;
     if (planes.two) v |= eight_items(two, g.end, 2, k) << planes.bits;
@@ -156,8 +156,9 @@ HWY_INLINE void widen_columns(const LowBit& g, int64_t column, int64_t k0, int64
 }
 
 void widen_panel(const LowBit& g, int64_t column, int64_t k0, int64_t k1, float* to) {
-  using Float4 = std::conditional_t<TableLanes::kFast, OfTable, Floats<SmallFloat<kFloat4E2M1Format>, 4>>;
-  if (g.format.has_table()) return widen_columns<OfTable>(g, column, k0, k1, to);
+  using Float4 =
+      std::conditional_t<TableLanes::kFast, TableNumbers, Floats<SmallFloat<kFloat4E2M1Format>, 4>>;
+  if (g.format.has_table()) return widen_columns<TableNumbers>(g, column, k0, k1, to);
   if (g.format.type == DType::kFloat4E2M1) return widen_columns<Float4>(g, column, k0, k1, to);
   if (!g.format.is_integer())
     return for_float8(g.format.type, [&](auto format) {

@@ -9,7 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/low_bit/pieces.cc"
 #include "hwy/foreach_target.h"
-// After it:
+// These come after it:
 #include "platforms/simd/low_bit/dots-inl.h"
 #include "platforms/simd/low_bit/numbers-inl.h"
 #include "platforms/simd/low_bit/words-inl.h"
@@ -18,13 +18,13 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Columns of a panel.
+// Returns the columns of a panel.
 HWY_INLINE int64_t panel_columns() { return static_cast<int64_t>(2 * hn::Lanes(F())); }
 
 // A block of 128 bits of a vector.
 using Block = hn::FixedTag<int32_t, 4>;
 
-// A vector of of(first), of(first + 4) and so on.
+// Returns a vector of of(first), of(first + 4) and so on.
 template <class D, class Of>
 HWY_INLINE hn::Vec<D> of_blocks(D d, const Of& of, int first) {
   if constexpr (hn::MaxLanes(D()) == 4) {
@@ -39,7 +39,7 @@ HWY_INLINE hn::Vec<D> of_blocks(D d, const Of& of, int first) {
 struct FourVectors {
   VI v0, v1, v2, v3;
 };
-// Four words of each of as many columns as a vector has lanes, which `of` loads: a vector for each word.
+// Returns a vector for each of four words of as many columns as a vector has lanes, which `of` loads.
 template <class Of>
 HWY_INLINE FourVectors four_words(const Of& of) {
   const I d;
@@ -54,7 +54,7 @@ HWY_INLINE FourVectors four_words(const Of& of) {
           hn::BitCast(d, hn::InterleaveLower(pairs, e, f)), hn::BitCast(d, hn::InterleaveUpper(pairs, e, f))};
 }
 
-// Where the bytes of one word after the other go: behind the numbers of each segment.
+// The places of the bytes of one word after the other, behind the numbers of each segment.
 struct PieceBytes {
   float* to;
   int64_t fours, step, skip, at;
@@ -81,7 +81,7 @@ struct PieceBytes {
   }
 };
 
-// `words` words of each of the columns of one vector, from weight k on.
+// Unpacks `words` words of each of the columns of one vector, from weight k on.
 template <int kBits>
 HWY_INLINE void unpack_words(const WeightWords<kBits, Block>* columns, int64_t k, int64_t words,
                              hn::Vec<Block> flip, PieceBytes bytes) {
@@ -109,7 +109,7 @@ HWY_NOINLINE void unpack_bytes(const LowBit& g, const LowBitSegments& segments, 
   constexpr int64_t kWord = 32 / bit_planes(kBits).bits;
   const auto lanes = static_cast<int64_t>(hn::Lanes(F())), width = panel_columns();
   const auto flip = flip_of<Block>(g, has_signed_bytes(kBits));
-  // Those beyond the last column are the last one again.
+  // Columns beyond the last repeat the last one.
   const auto words_of = [&](int64_t c) { return WeightWords<kBits, Block>(g, std::min(c, g.columns - 1)); };
   for (int64_t i = 0; i < width; i += lanes) {
     WeightWords<kBits, Block> columns[kMostLanes] = {
@@ -120,14 +120,14 @@ HWY_NOINLINE void unpack_bytes(const LowBit& g, const LowBitSegments& segments, 
         words_of(column + i + 12), words_of(column + i + 13), words_of(column + i + 14),
         words_of(column + i + 15)};
     PieceBytes bytes(segments, width, piece + i);
-    // One run of words, or one for each segment.
+    // There is one run of words, or one for each segment.
     const int64_t segment = segments.fours * 4 / kWord, runs = segments.dense ? 1 : last - first;
     for (int64_t r = 0; r < runs; ++r, bytes.to += segments.piece_record(width))
       unpack_words(columns, segments.first(first + r), segment * (last - first) / runs, flip, bytes);
   }
 }
 
-// One number for each segment and column, from `to` on in the first segment: those that `read` gives for
+// Writes one number for each segment and column, from `to` on in the first segment; `read` gives those for
 // blocks of one row.
 template <class Read>
 HWY_INLINE void spread_numbers(const LowBit& g, const LowBitSegments& segments, int64_t column, int64_t first,
@@ -160,7 +160,7 @@ HWY_INLINE void spread_numbers(const LowBit& g, const LowBitSegments& segments, 
     }
 }
 
-// Scales and zero points.
+// Unpacks scales and zero points.
 HWY_NOINLINE void unpack_numbers(const LowBit& g, const LowBitSegments& segments, int64_t column,
                                  int64_t first, int64_t last, float* piece) {
   spread_numbers(g, segments, column, first, last, piece,
@@ -171,7 +171,7 @@ HWY_NOINLINE void unpack_numbers(const LowBit& g, const LowBitSegments& segments
 }
 
 #if HWY_TARGET == HWY_NEON
-// For products of matrices: eight bytes of each column instead of twice four.
+// Joins, for products of matrices, eight bytes of each column instead of twice four.
 HWY_INLINE void join_fours(const LowBitSegments& segments, int64_t count, float* piece) {
   const F d;
   const int64_t width = panel_columns();

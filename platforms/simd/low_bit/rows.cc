@@ -1,9 +1,9 @@
-// Few rows of x with rows of weights of few bits.
+// Products of few rows of x with rows of weights of few bits.
 //
 // Integers stay unsigned: the zero point's part of a block is the sum of its x, which is known before any
-// weight is read. Bytes of weights become floats where they are in their words (codes-inl.h; the
-// higher one of a pair of integers 256 times as large, for x that is as much smaller), or are multiplied as
-// bytes with x that was rounded or, in columns-inl.h, with the bytes of fixed-point numbers.
+// weight is read. Bytes of weights become floats in their places in words (codes-inl.h; the higher one of a
+// pair of integers is 256 times as large, and its x as much smaller), or are multiplied as bytes with rounded
+// x or, in columns-inl.h, with the bytes of fixed-point numbers.
 #define SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_BYTE_DOTS
 
@@ -15,7 +15,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/low_bit/rows.cc"
 #include "hwy/foreach_target.h"
-// After it:
+// These come after it:
 #include "platforms/simd/low_bit/codes-inl.h"
 #include "platforms/simd/low_bit/columns-inl.h"
 #include "platforms/simd/low_bit/dots-inl.h"
@@ -28,11 +28,11 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Four sums are computed at a time: of one row of x with four rows of weights, or of four with one.
+// Four sums are computed at a time: one row of x with four rows of weights, or four with one.
 #define SINTER_FOUR(of) of(0) of(1) of(2) of(3)
 
-// y of up to kRows (1 or 4) rows of x for columns first .. last - 1. What is missing of four is the last one
-// again.
+// Computes y of up to kRows (1 or 4) rows of x for columns first .. last - 1. Fewer than four are filled up
+// with the last one.
 template <class Codes, int kRows, bool kRounded, class Scale>
 HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                            int64_t first, int64_t last, const float* bias, float min, float max, float* y,
@@ -44,15 +44,15 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
   constexpr int kColumns = 4 / kRows;
   static_assert(!kRounded || kColumns == 1);  // one row: column_products
   const LowBitGroups groups(g, static_cast<int64_t>(hn::Lanes(d)));
-  // Copies: a compiler reads fields anew after every store.
+  // These are copies, because a compiler reads fields again after every store.
   const int64_t lanes = groups.lanes, count = groups.groups, numbers = groups.numbers, record = groups.record,
                 chunks = groups.chunks, each = groups.scales;
-  const int64_t chunk_words = kRounded ? kVectors * lanes : 4 * kVectors * lanes;  // of x
+  const int64_t chunk_words = kRounded ? kVectors * lanes : 4 * kVectors * lanes;  // those of x
   const int64_t step = groups.chunk, skip = groups.group - chunks * step;
   ReadAhead<kBits> ahead(g, kColumns, count);
   const auto lane_block = lane_blocks(groups, 0);
-  const VI flip = flip_of(g, has_signed_bytes(kBits));  // where x is bytes
-  const VI mask = Words::each_byte((1 << kBits) - 1);   // where x is bytes
+  const VI flip = flip_of(g, has_signed_bytes(kBits));  // if x is bytes
+  const VI mask = Words::each_byte((1 << kBits) - 1);   // if x is bytes
   const bool with_zeros = g.zeros != nullptr;
   const float* begin = arranged + kArrangedHead;
   const int64_t r1 = rows > 1 ? stride : 0, r2 = rows > 2 ? 2 * stride : r1, r3 = rows > 3 ? 3 * stride : r2;
@@ -72,7 +72,7 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
                   *scale3 = of_blocks.scales(3);
       const float *zero0 = of_blocks.zeros(0), *zero1 = of_blocks.zeros(1), *zero2 = of_blocks.zeros(2),
                   *zero3 = of_blocks.zeros(3);
-      int64_t at = 0;  // of a block's numbers
+      int64_t at = 0;  // in a block's numbers
       for (; group < end; ++group, at += each) {
         const float *x1 = kRows > 1 ? x0 + r1 : x0, *x2 = kRows > 1 ? x0 + r2 : x0,
                     *x3 = kRows > 1 ? x0 + r3 : x0;
@@ -106,7 +106,7 @@ HWY_NOINLINE void products(const LowBit& g, const float* arranged, int64_t strid
 #undef SINTER_LOAD
             ahead.template words<kColumns>();
             if (!Codes::kIntegers && HWY_UNLIKELY(left < step)) {
-              // What follows a block may be no number, which its x, 0, does not cancel.
+              // The words behind a block may be NaN, which its x, 0, does not cancel.
               const VI first = first_bytes(plane_bytes(kBits, left));
 #define SINTER_CLEAR(i) \
   if (i < kColumns) w##i.low = hn::And(w##i.low, first);
@@ -187,7 +187,7 @@ template <class Codes, bool kRounded, class Scale>
 HWY_INLINE void products_of_scales(const LowBit& g, const float* arranged, int64_t stride, int64_t rows,
                                    int64_t first, int64_t last, const float* bias, float min, float max,
                                    float* y, int64_t y_stride) {
-  // One row of x that could be fixed-point numbers is (choose_arrangement), and has no code of its own here.
+  // A row of x that could be fixed-point numbers has that form (choose_arrangement), so no code here.
   constexpr bool kOneRow = kRounded || !(SINTER_FIXED && Codes::kIntegers && Codes::kBits <= kMostFixedBits);
   if constexpr (unpacks_once(Codes::kBits) && !kIsRare<Codes>) {
     if (rows > 1 || !kOneRow)
@@ -203,7 +203,7 @@ HWY_INLINE void products_of_scales(const LowBit& g, const float* arranged, int64
   }
 }
 
-// run(Scale()), of what the scales are read as.
+// Calls run(Scale()) with the type in which scales are read.
 template <int kBits, class Run>
 HWY_INLINE void for_scales([[maybe_unused]] const LowBit& g, const Run& run) {
 #if SINTER_WIDENS_SCALES
@@ -213,7 +213,7 @@ HWY_INLINE void for_scales([[maybe_unused]] const LowBit& g, const Run& run) {
   run(float());
 }
 
-// Of a row of x that meets the weights by itself (choose_arrangement).
+// Multiplies a row of x that is by itself with the weights (choose_arrangement).
 template <int kBits>
 HWY_INLINE void products_of_one_row(const LowBit& g, const float* arranged, int64_t first, int64_t last,
                                     const float* bias, float min, float max, float* y) {
@@ -272,8 +272,8 @@ HWY_EXPORT(low_bit_products);
 
 namespace {
 
-// Of one row of x, arranged as floats and without what fills up its blocks: each number is multiplied by its
-// weight, of an integer less the zero point.
+// Multiplies one row of x, arranged as floats, without the numbers that fill up its blocks: each number is
+// multiplied by its weight, of an integer less the zero point.
 void centred_products(const LowBit& g, const float* arranged, int64_t first, int64_t last, const float* bias,
                       float min, float max, float* y) {
   const LowBitGroups groups(g, low_bit_lanes());
@@ -304,8 +304,8 @@ void centred_products(const LowBit& g, const float* arranged, int64_t first, int
 
 void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride) {
-  // Numbers by themselves: of integers where the row's first float is not 0 (kArrangedHead), and of tables
-  // where their first number, which fills up blocks, is not finite.
+  // True if numbers are multiplied one by one: integers if the row's first float is not 0 (kArrangedHead),
+  // and tables if their first number, which fills up blocks, is not finite.
   const auto by_number = [&](int64_t r) {
     if (g.numbers != nullptr) return !std::isfinite(g.numbers[0]);
     return !g.is_rounded && g.format.is_integer() && arranged[r * stride] != 0;

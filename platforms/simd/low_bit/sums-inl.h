@@ -1,5 +1,4 @@
-// Integer sums of a segment (segments.h): rows of bytes of x with the columns of a panel, two
-// vectors.
+// Integer sums of a segment (segments.h): rows of bytes of x times the columns of a panel, two vectors.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_LOW_BIT_SUMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -18,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Rows of a block, as registers hold the sums of.
+// The rows of a block: registers hold the sums of as many.
 #if HWY_TARGET == HWY_NEON
 constexpr int kMostRows = 8;
 #elif HWY_ARCH_ARM_V7
@@ -33,9 +32,9 @@ constexpr int kMostRows = 4;
 #define SINTER_EACH_ROW(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7)
 
 enum class Dots {
-  kBytes,     // of bytes of weights: unsigned ones on x86, else signed ones
-  kSigned,    // of signed bytes of weights of 8 bits, without dot products of bytes
-  kMatrices,  // of pairs of rows and columns (i8mm)
+  kBytes,     // dot products of bytes, with weights that are unsigned on x86, else signed
+  kSigned,    // products of signed weights of 8 bits, without dot products of bytes
+  kMatrices,  // products of pairs of rows and columns (i8mm)
 };
 
 HWY_INLINE V8 four_at(const float* x) {
@@ -46,7 +45,7 @@ HWY_INLINE V8 four_at(const float* x) {
 HWY_INLINE V8 bytes_at(const float* w) { return hn::BitCast(D8(), hn::LoadU(F(), w)); }
 
 #if SINTER_BYTE_PAIRS && HWY_ARCH_ARM_A64
-// Sums of the pairs of the lower and of the upper half of the columns; two of each column.
+// The sums of the pairs of the lower and of the upper half of the columns; two for each column.
 struct PairSums {
   int32x4_t low{}, high{};
 };
@@ -59,7 +58,7 @@ HWY_INLINE VI add_pair_sums(PairSums of, VI sum) {
 #endif
 
 #if HWY_TARGET == HWY_NEON
-// sum + four bytes of w times the four bytes `lane` of x, in each lane.
+// Returns sum + four bytes of w times the four bytes `lane` of x, in each lane.
 template <int lane>
 HWY_INLINE VI add_lane(V8 w, V8 x, VI sum) {
   asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.4b[%3]"
@@ -67,7 +66,7 @@ HWY_INLINE VI add_lane(V8 w, V8 x, VI sum) {
       : "w"(w.raw), "w"(x.raw), "n"(lane));
   return sum;
 }
-// sum + two rows of x, eight bytes of each, times two columns of w.
+// Returns sum + two rows of x, eight bytes of each, times two columns of w.
 HWY_INLINE VI add_matrices(V8 x, V8 w, VI sum) {
   asm(".arch armv8.2-a+crypto+dotprod+i8mm\n\tsmmla %0.4s, %1.16b, %2.16b"
       : "+w"(sum.raw)
@@ -86,11 +85,11 @@ HWY_INLINE T upper_halves(T a, T b) {
 }
 #endif
 
-// Where the bytes of each row of x are; of those beyond the last row, anything.
+// The places of each row's bytes of x, which are undefined beyond the last row.
 struct RowBytes {
   const float *x0, *x1, *x2, *x3, *x4, *x5, *x6, *x7;
 };
-// Of each row, for both vectors of columns.
+// The sums of each row, for both vectors of columns.
 struct RowSums {
   VI c00, c01, c10, c11, c20, c21, c30, c31, c40, c41, c50, c51, c60, c61, c70, c71;
 
@@ -166,7 +165,7 @@ HWY_INLINE void add_products(const RowBytes& x, int64_t fours, [[maybe_unused]] 
   }
 #elif HWY_TARGET == HWY_NEON
   if constexpr (kDots == Dots::kMatrices) {
-    // Sums of a pair of rows: of each pair of columns, both of the first row, then of the second.
+    // The sums of a pair of rows: of each pair of columns, both of the first row, then of the second.
 #define SINTER_PAIR(q, r)  \
   if constexpr (kRows > r) \
     sums.c##q##0 = sums.c##q##1 = sums.c##r##0 = sums.c##r##1 = lower_halves(sums.c##q##0, sums.c##r##0);

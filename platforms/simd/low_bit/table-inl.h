@@ -1,4 +1,4 @@
-// Numbers of a table of 16 (LowBit::table), by their indices.
+// The numbers of a table of 16 (LowBit::table), by their indices.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_LOW_BIT_TABLE_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -16,11 +16,11 @@ namespace HWY_NAMESPACE {
 
 class TableLanes {
  public:
-  // Whether a look-up takes an instruction or a few, else a load for each lane.
+  // True if a look-up takes an instruction or a few, instead of a load for each lane.
   static constexpr bool kFast = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2;
 
   HWY_INLINE explicit TableLanes(const float* table);
-  // A number for the low four bits of each lane, whatever the others are.
+  // Returns a number for the low four bits of each lane, whatever the others are.
   HWY_INLINE V look_up(VI places) const;
 
  private:

@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// A vector of bytes, of which those from `end` on read as zeros.
+// Returns a vector of bytes, of which those from `end` on read as zeros.
 template <class D>
 HWY_NOINLINE hn::Vec<D> load_last(D d, const uint8_t* p, const uint8_t* end) {
   return p < end ? hn::LoadN(d, p, static_cast<size_t>(end - p)) : hn::Zero(d);
@@ -28,28 +28,28 @@ HWY_INLINE hn::Vec<D> load_before(D d, const uint8_t* p, const uint8_t* end) {
   return load_last(d, p, end);
 }
 
-// A vector of bytes of which the first `count` have all bits, the others none.
+// Returns a vector of bytes of which the first `count` have all bits, the others none.
 HWY_INLINE VI first_bytes(int64_t count) {
   const hn::Repartition<uint8_t, I> d;
   return hn::BitCast(I(), hn::VecFromMask(d, hn::FirstN(d, static_cast<size_t>(count))));
 }
 
-// Vectors of words of the planes, by themselves.
+// The vectors of words of the planes, by themselves.
 template <int kBits, class D = I>
 struct PlaneWords {
   using Words = hn::Vec<D>;
   static constexpr BitPlanes kPlanes = bit_planes(kBits);
-  static constexpr int kVectors = 8 / kPlanes.bits;  // of bytes, that a vector of words becomes
+  static constexpr int kVectors = 8 / kPlanes.bits;  // vectors of bytes that a vector of words becomes
 
   Words low, twos, singles;
 
   HWY_INLINE PlaneWords() {}  // an implicit one would not be compiled for the instruction set
 
-  // Makes signed weights unsigned, or the reverse (flip_of). Those of several planes have no sign.
+  // Makes signed weights unsigned, or the reverse (flip_of). Integers of several planes have no sign.
   HWY_INLINE void change_sign(Words flip) {
     if constexpr (!has_planes(kBits)) low = hn::Xor(low, flip);
   }
-  // Vector j. Bits above kBits are anything where there is one plane.
+  // Returns vector j. Bits above kBits are undefined if there is one plane.
   template <int j>
   HWY_INLINE Words bytes() const {
     Words v = j == 0 ? low : hn::ShiftRight<kPlanes.bits % 8 * j>(low);
@@ -59,7 +59,7 @@ struct PlaneWords {
       v = hn::Or(v, hn::And(moved<kBits - 1 - j>(singles), each_byte(1 << (kBits - 1))));
     return v;
   }
-  // From where each plane is; load(d, p) loads a vector of bytes or fewer.
+  // Loads from the place of each plane; load(d, p) loads a vector of bytes or fewer.
   template <class Load>
   static HWY_INLINE Words low_at(const uint8_t* p, const Load& load) {
     return hn::BitCast(D(), load(hn::Repartition<uint8_t, D>(), p));
@@ -78,7 +78,7 @@ struct PlaneWords {
       return spread_nibbles(p, load);
     }
   }
-  // Of each plane that the width has.
+  // Loads each plane that the width has.
   template <class Load>
   HWY_INLINE void load_at(const uint8_t* low_p, const uint8_t* two_p, const uint8_t* single_p,
                           const Load& load) {
@@ -91,7 +91,7 @@ struct PlaneWords {
   }
 
  private:
-  // The halves of each byte, in the low halves of two.
+  // Returns the halves of each byte, in the low halves of two.
   template <class Load>
   static HWY_INLINE Words spread_nibbles(const uint8_t* p, const Load& load) {
     const hn::Repartition<uint16_t, D> d;
@@ -107,7 +107,7 @@ struct PlaneWords {
   }
 };
 
-// Those of one row, from some integer on.
+// The words of one row, from some integer on.
 //
 // kInside: no vector that is loaded passes the end of the weights.
 template <int kBits, class D = I, bool kInside = false>
@@ -120,7 +120,7 @@ class WeightWords : public PlaneWords<kBits, D> {
     two_ = low_ + plane_bytes(kPlanes.bits, g.depth);
     single_ = two_ + (kPlanes.two ? plane_bytes(2, g.depth) : 0);
   }
-  // From integer k on; it begins at whole bytes.
+  // Loads from integer k on, which begins at whole bytes.
   HWY_INLINE void load(int64_t k) {
     this->low = load_low(k);
     if constexpr (kPlanes.two) this->twos = load_twos(k);

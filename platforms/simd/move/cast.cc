@@ -8,7 +8,7 @@
 namespace sinter::simd {
 namespace {
 
-// Integers to narrower ones keep the low bits.
+// Narrower integers keep the low bits.
 template <class To, class From>
 To convert_one(From v) {
   if constexpr (std::is_same_v<To, bool>) {

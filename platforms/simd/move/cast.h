@@ -10,7 +10,7 @@ namespace sinter::simd {
 // Converts `n` dense elements.
 using PlainCast = void (*)(const void* from, void* to, size_t n);
 
-// Null for other types, and where the two are equal.
+// Returns null for other types, and for equal ones.
 PlainCast plain_cast(DType from, DType to);
 
 }  // namespace sinter::simd

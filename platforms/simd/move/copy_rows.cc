@@ -24,7 +24,7 @@ HWY_INLINE void for_each_row(const RowCopy& c, Move move) {
   for (size_t i = 0; i < c.rows; ++i, from += c.from_step, to += c.to_step) move(from, to);
 }
 
-// Rows of one word, or of two that overlap.
+// Copies rows of one word, or of two that overlap.
 template <class Word>
 HWY_INLINE void copy_words(const RowCopy& c) {
   const size_t rest = c.bytes - sizeof(Word);
@@ -43,7 +43,7 @@ HWY_INLINE void copy_words(const RowCopy& c) {
   });
 }
 
-// Rows of at least one vector; the last one overlaps the one before.
+// Copies rows of at least one vector; the last one overlaps the one before.
 template <class D>
 HWY_INLINE void copy_vectors(D d, const RowCopy& c) {
   const size_t lanes = hn::Lanes(d), last = c.bytes - lanes;
@@ -79,7 +79,7 @@ HWY_EXPORT(copy_short_rows);
 constexpr size_t kLongRow = 1024;         // from here on memcpy is as fast
 constexpr int64_t kCopyPiece = 64 << 10;  // bytes that are worth a thread
 
-// Axes of both views, merged where both walk them as one, outermost first; strides in bytes.
+// The axes of both views, merged where both walk them as one, outermost first; strides in bytes.
 struct CopyAxes {
   int rank = 0;
   int64_t dims[kMaxRank] = {}, from[kMaxRank] = {}, to[kMaxRank] = {};

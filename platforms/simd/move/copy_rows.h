@@ -1,4 +1,4 @@
-// Rows of bytes, moved from places that are evenly spaced or listed.
+// Copies of rows of bytes from places that are evenly spaced or listed.
 #pragma once
 
 #include "platforms/simd/table.h"
@@ -17,8 +17,8 @@ struct RowCopy {
 
 void copy_rows(const RowCopy& copy);
 
-// Copies `in`, which broadcasts to `out`, in pieces on several threads: elements of the same type, of whole
-// bytes.
+// Copies `in`, which broadcasts to `out`, in pieces on several threads. Both have elements of one type, of
+// whole bytes.
 void copy_view(const TensorView& out, const TensorView& in, ThreadPool* threads);
 
 }  // namespace sinter::simd

@@ -12,7 +12,7 @@ Status accept_gather(const OpCall& call) {
   return accept_dense(call);
 }
 
-// Rows of kBytes bytes, or of `bytes` where kBytes is 0.
+// Copies rows of kBytes bytes, or of `bytes` if kBytes is 0.
 template <size_t kBytes>
 Status gather_rows(const OpCall& call, int64_t outer, int64_t bytes) {
   const TensorView &x = call.in(0), &indices = call.in(1);

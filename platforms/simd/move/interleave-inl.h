@@ -16,7 +16,7 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// K rows of numbers that alternate, and back, in the first `length` places. The last vectors overlap others.
+// Joins K rows of numbers that alternate, and the reverse, in `length` places. Last vectors overlap others.
 template <size_t K, class D, class T>
 HWY_INLINE void interleave_vectors(D d, const T* from, size_t from_stride, T* to, size_t length) {
   const size_t lanes = hn::Lanes(d);

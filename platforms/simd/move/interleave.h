@@ -6,8 +6,8 @@
 
 namespace sinter::simd {
 
-// `rows` (2 to 4) rows of `length` elements that become one in which they alternate (joins), or the reverse;
-// so `count` times. `stride`: from one of the rows to the next.
+// The move of `rows` (2 to 4) rows of `length` elements into one in which they alternate (joins), or the
+// reverse, `count` times. `stride` is from one of the rows to the next.
 struct Alternation {
   size_t rows, length, stride, count;
   int64_t from_step, to_step;

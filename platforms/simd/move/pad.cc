@@ -36,7 +36,7 @@ Status run_pad(const OpCall& call, RunContext& context) {
   if (y.size() == 0) return ok_status();
   constexpr std::byte kZero[8] = {};
   const std::byte* value = call.has_input(1) ? call.in(1).data : kZero;
-  TensorView done = y;  // what is filled so far
+  TensorView done = y;  // the part that is filled so far
   for (int i = 0; i < y.rank; ++i) {
     done.dims[i] = x.dims[i];
     done.data += a.pads[i] * y.strides[i];

@@ -16,8 +16,8 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// N x N elements in N vectors. Interleaving vectors k and k + N / 2 rotates the bits of (row, column) by one;
-// as many rotations as a row number has bits swap the two.
+// Transposes N x N elements in N vectors. Interleaving vectors k and k + N / 2 rotates the bits of (row,
+// column) by one; as many rotations as a row number has bits swap the two.
 template <class T, size_t N>
 HWY_INLINE void transpose_block(const T* from, size_t from_stride, T* to, size_t to_stride) {
   const hn::FixedTag<T, N> d;
@@ -38,7 +38,7 @@ HWY_INLINE void transpose_block(const T* from, size_t from_stride, T* to, size_t
   for (size_t k = 0; k < N; ++k) hn::StoreU(a[k], d, to + k * to_stride);
 }
 
-// to[i * to_stride + j] = from[i + j * from_stride], i < m, j < n. The last blocks overlap others.
+// Computes to[i * to_stride + j] = from[i + j * from_stride], i < m, j < n. The last blocks overlap others.
 template <class T>
 HWY_INLINE void transpose_tile(const T* from, size_t from_stride, T* to, size_t to_stride, size_t m,
                                size_t n) {
@@ -78,7 +78,7 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const uint32_t* from, size_t stride) {
   }
 }
 
-// Four columns of as many rows as a vector has lanes.
+// Transposes four columns of as many rows as a vector has lanes.
 template <class D>
 HWY_INLINE void transpose_strip(D d, const uint32_t* from, size_t from_stride, uint32_t* to,
                                 size_t to_stride) {
@@ -93,7 +93,7 @@ HWY_INLINE void transpose_strip(D d, const uint32_t* from, size_t from_stride, u
   hn::StoreU(hn::InterleaveUpper(d, ac2, be2), d, to + 3 * to_stride);
 }
 
-// transpose_tile by strips; n is at least the lanes of D, m at least 4.
+// Does the work of transpose_tile by strips; n is at least the lanes of D, m at least 4.
 template <class D>
 HWY_INLINE void transpose_strips(D d, const uint32_t* from, size_t from_stride, uint32_t* to,
                                  size_t to_stride, size_t m, size_t n) {
@@ -163,7 +163,7 @@ struct For<uint32_t> {
 
 constexpr int64_t kMovePiece = 16384;  // elements that are worth a thread
 
-// Output axes, outermost first, merged where they are neighbours on both sides; strides in elements.
+// The output axes, outermost first, merged where they are neighbours on both sides; strides in elements.
 struct Moves {
   int rank = 0;
   int64_t dims[kMaxRank] = {}, from[kMaxRank] = {}, to[kMaxRank] = {};
@@ -191,7 +191,7 @@ Moves moves_of(const OpCall& call) {
   return m;
 }
 
-// Offsets of combination `index` of the axes that are not in `skip`.
+// Finds the offsets of combination `index` of the axes that are not in `skip`.
 void locate(const Moves& m, uint32_t skip, int64_t index, int64_t* from, int64_t* to) {
   *from = *to = 0;
   for (int i = m.rank - 1; i >= 0; --i) {
@@ -270,7 +270,7 @@ void move_alternating(const Moves& m, int a, bool joins, const T* x, T* y, Threa
   });
 }
 
-// An edge of tiles that divides n evenly, up to a multiple of 16.
+// Returns an edge of tiles that divides n evenly, up to a multiple of 16.
 int64_t tile_edge(int64_t n, int64_t most) { return (even_piece(n, most) + 15) / 16 * 16; }
 
 template <class T>

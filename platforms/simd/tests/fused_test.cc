@@ -1,4 +1,4 @@
-// Which element-wise steps are computed together, by where their operands and results are.
+// The element-wise steps that are computed together, by the places of their operands and results.
 #include "platforms/simd/float/fused.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ void compute_nothing(const Piece&, int64_t, int64_t) {}
 struct Memory {
   std::vector<float> floats = std::vector<float>(16 * kSize);
   float* at(int64_t offset) { return floats.data() + offset; }
-  // y = f(a, b), b as long as y
+  // y = f(a, b), where b is as long as y.
   Piece step(int64_t a, int64_t b, int64_t y) {
     return {.compute = compute_nothing,
             .a = at(a),
@@ -53,17 +53,17 @@ TEST(FusedPieces, HaveToReadAResultOfTheSameSize) {
 TEST(FusedPieces, WriteNothingThatIsStillRead) {
   Memory m;
   Piece first = m.step(8 * kSize, 10 * kSize, 12 * kSize);
-  // Over parts of the operands of the first, and over parts of its result, from either side.
+  // The second step writes over parts of the first one's operands, and of its result, from either side.
   for (const int64_t place : {8 * kSize, 10 * kSize, 12 * kSize})
     for (const int64_t by : {-kSize + 1, int64_t{-1}, int64_t{1}, kSize - 1}) {
       Piece next = m.step(12 * kSize, 0, place + by);
       EXPECT_FALSE(fuse_pieces(&first, &next)) << place << " " << by;
     }
-  // Over a row that each row of the first meets: some of its elements are read when others are written.
+  // It writes over a row that each row of the first uses: elements are read when others are written.
   Piece rows = first, next = m.step(12 * kSize, 0, 10 * kSize);
   rows.b_size = kRow;
   EXPECT_FALSE(fuse_pieces(&rows, &next));
-  // A row inside what the first writes.
+  // The row is inside the result of the first.
   Piece reads_row = m.step(12 * kSize, 12 * kSize + kRow, 0);
   reads_row.b_size = kRow;
   EXPECT_FALSE(fuse_pieces(&first, &reads_row));

@@ -1,4 +1,4 @@
-// What the simd backend leaves to the reference kernels, which constants it packs, and its instruction sets.
+// Calls that the simd backend leaves to the reference kernels, packed constants, and instruction sets.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -53,7 +53,7 @@ TEST(SimdRefuses, ExpertsOfRareForms) {
   EXPECT_TRUE(simd_takes(even, {x, e, packed(DType::kFloat4E2M1, {3, 1, 6}), s}));
   EXPECT_TRUE(simd_takes(ExpertFullyConnectedAttrs{}, {x, e, packed(DType::kFloat8E5M2, {3, 1, 6})}));
   EXPECT_FALSE(simd_takes(ExpertFullyConnectedAttrs{}, {x, e, packed(DType::kFloat4E2M1, {3, 1, 6})}));
-  // An expert's zero points that begin within a byte.
+  // The zero points of an expert begin within a byte here.
   const Tensor odd = full<float>({3, 1, 1}, 1);
   EXPECT_FALSE(simd_takes(ExpertFullyConnectedAttrs{.block_size = 6},
                           {x, e, packed(DType::kUint4, {3, 1, 6}), odd, packed(DType::kUint4, {3, 1, 1})}));
@@ -97,8 +97,8 @@ TEST(SimdRefuses, QuantizationOfRareTypes) {
   EXPECT_FALSE(simd_takes(dequantize, {full<int8_t>({4}, 1), one}));
 }
 
-// Whether the backend packs constants of the call: then the results are the bits of the kernel that reads
-// them as they are, and a block of another size is refused.
+// Returns whether the backend packs constants of the call: then the results are the bits of the kernel that
+// reads them as they are, and a block of another size is refused.
 template <class A>
 bool packs(const A& attrs, const std::vector<Tensor>& inputs) {
   TestedBackend* simd = tested_backend("simd");
@@ -155,7 +155,7 @@ bool is_product_with_one(double number, double result) {
   return result == number || (kFlushes && std::abs(number) < 0x1p-126 && result == 0);
 }
 
-// Every number of a type, alone in its column: exactly, by the kernel for few rows and by the one for many.
+// Every number of a type is alone in its column, for the kernel for few rows and the one for many.
 TEST(SimdNarrowWeights, EveryNumberIsExact) {
   const InstructionSets& sets = *InstructionSets::of("simd");
   for (const DType type : {DType::kFloat16, DType::kBFloat16, DType::kFloat8E4M3FN, DType::kFloat8E4M3FNUZ,
@@ -237,8 +237,8 @@ TEST(SimdSums, AreAddedInPieces) {
   sets.limit(nullptr);
 }
 
-// Root mean squares of errors against float64: by Winograd's algorithm over direct sums, on every instruction
-// set. Tiles of 4x4 stay within what the converter allows (docs/numerics.md).
+// The ratio of the root mean squares of errors against float64, by Winograd's algorithm and by direct sums,
+// on every instruction set. Tiles of 4x4 stay within the converter's limit (docs/numerics.md).
 TEST(SimdWinograd, ErrorsOfEachTile) {
   const InstructionSets& sets = *InstructionSets::of("simd");
   ConvAttrs a;

@@ -1,4 +1,4 @@
-// Every row of variants.def by itself: forced, it computes the calls that it takes with the reference's bits
+// Every row of variants.def, forced by itself, computes the calls that it takes with the reference's bits
 // (integers) or within the tolerance of the harness (floats), in every way in which the harness runs a step
 // and on every instruction set.
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using simd::VariantRow;
 
-// The row that takes a call with constant weights; null: none.
+// Returns the row that takes a call with constant weights, or null.
 template <class A>
 const VariantRow* row_of(const A& attrs, const std::vector<Tensor>& inputs) {
   StepNeeds needs;
@@ -65,7 +65,7 @@ void run_floats(ForcedRow& run) {
       a.winograd = tile;
       run(a, {floats({2, 9, 11, 5}, 1), floats({outputs, 3, 3, 5}, 2), floats({outputs}, 3)});
     }
-  // Few columns and much depth; without a window; groups.
+  // The calls have few columns and much depth; no window; groups.
   run(window<ConvAttrs>({1, 1, 1, 1}), {floats({1, 6, 9, 130}, 1), floats({1, 3, 3, 130}, 2)});
   run(window<ConvAttrs>({0, 0, 0, 0}), {floats({1, 9, 8, 37}, 1), floats({33, 1, 1, 37}, 2)});
   auto grouped = window<ConvAttrs>({1, 0, 1, 2}, 2);
@@ -103,7 +103,7 @@ void run_integers(ForcedRow& run) {
     run(bounded(window<QDepthwiseConvAttrs>({1, 1, 1, 1})), operands({1, 9, 13, 21}, {3, 3, 21}, 21, one));
 }
 
-// Rows of other processors than this one.
+// Returns whether the row is of other processors than this one.
 bool is_of_other_processors(const VariantRow& row) {
   const std::string_view name = row.name;
   const auto sets = InstructionSets::of("simd")->names();

@@ -1,4 +1,4 @@
-// The suite of operations tests a platform that it does not name, and finds what is wrong with one.
+// The suite of operations tests a platform that it does not name, and finds a fault in one.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ TEST(TemplateInTheSuite, RunsWhatItTakes) {
   EXPECT_GE(tested.calls.at(Op::kNeg), 3) << "one thread, several threads, in place";
 }
 
-// The template with something wrong.
+// The template with a fault.
 enum class Fault { kValue, kThreads, kWorkspace, kUnplanned, kWritesBeside };
 Fault fault;
 

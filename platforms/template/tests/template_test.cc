@@ -1,5 +1,4 @@
-// platforms/template/ is a platform as its page describes one: what it takes is planned for it and runs on
-// it.
+// platforms/template/ is a platform as its page describes one: its calls are planned for it and run on it.
 #include <gtest/gtest.h>
 
 #include <cstring>

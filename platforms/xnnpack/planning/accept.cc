@@ -87,7 +87,7 @@ Status accept_mat_mul(const Request& r, size_t* workspace) {
   Product p;
   SINTER_RETURN_IF_ERROR(mat_mul_product(r.call, &p));
   if (p.constant) return ok_status();
-  // Packed in each run, one matrix of b after another.
+  // The operand is packed in each run, one matrix of b after another.
   size_t bytes = align_up(p.n, kWidestTile) * sizeof(float);
   bool fits = checked_mul(bytes, p.k + 1, &bytes);
   for (int i = 0; i < p.batch_rank; ++i) fits = fits && checked_mul(bytes, p.batch_b[i], &bytes);

@@ -1,6 +1,6 @@
 // The calls that the library supports, as plain data: the library is not needed, so the converter can plan
 // for other machines. Each function completes the check of a row of operators.def: operand dtypes and strides
-// have been checked, *workspace is 0, and becomes what a run needs at most on any instruction set of the
+// have been checked, *workspace is 0, and becomes the most that a run needs on any instruction set of the
 // architecture.
 #pragma once
 
@@ -14,9 +14,9 @@ namespace sinter::xnnpack {
 enum Dtypes : uint8_t { kFloat32 = 1, kFloat16 = 2, kFloats = kFloat32 | kFloat16, kInt8 = 4, kMixed = 8 };
 enum Work : uint8_t { kComputes, kMoves };
 
-inline constexpr int kMaxAxes = 6;  // of what is broadcast, padded or transposed
+inline constexpr int kMaxAxes = 6;  // axes that are broadcast, padded or transposed
 
-// The row of an op in a table made from operators.def; null: none.
+// Returns the row of an op in a table made from operators.def, or null.
 template <class Row, size_t kRows>
 const Row* row_of(const Row (&table)[kRows], Op op) {
   for (const Row& row : table)
@@ -30,7 +30,7 @@ struct Request {
   size_t threads;  // at least 1
 };
 
-// Nothing to check, no workspace.
+// Accepts without a check or workspace.
 inline Status accept_any(const Request&, size_t*) { return ok_status(); }
 Status accept_broadcast(const Request& r, size_t* workspace);
 Status accept_clamp(const Request& r, size_t* workspace);
@@ -42,7 +42,7 @@ Status accept_max_pool(const Request& r, size_t* workspace);
 Status accept_avg_pool(const Request& r, size_t* workspace);
 Status accept_resize(const Request& r, size_t* workspace);
 
-// Of binary operations with a clamp.
+// Accepts binary operations with a clamp.
 template <class A>
 Status accept_arithmetic(const Request& r, size_t* workspace) {
   const auto& a = r.call.attrs<A>();
@@ -55,14 +55,14 @@ template <class A>
 inline constexpr bool kIntegers = requires(const A& a) {
   a.wide_weights;
 };
-// The attributes of an integer product that bound what the library takes.
+// The attributes of an integer product that limit the calls that the library takes.
 struct IntegerLimits {
   int64_t to, q_min, q_max, wide_weights;
 };
 Status accept_integer_weights(const Request& r, const IntegerLimits& limits);
 Status accept_float_weights(const Request& r, double act_min, double act_max);
 
-// Weights, bias, multipliers and clamp of a convolution or fully connected layer.
+// Checks weights, bias, multipliers and clamp of a convolution or fully connected layer.
 template <class A>
 Status accept_weights(const Request& r) {
   const auto& a = r.call.attrs<A>();
@@ -78,7 +78,7 @@ Status accept_fully_connected(const Request& r, size_t*) {
 }
 
 Status check_transposed_window(const Window& w);
-// Depthwise kernels of many taps keep a row of sums for each thread.
+// Returns the workspace of depthwise kernels of many taps, which keep a row of sums for each thread.
 size_t convolution_workspace(const Request& r, const Window& w);
 
 template <class A>

@@ -5,7 +5,7 @@
 namespace sinter::xnnpack {
 namespace {
 
-// A row of sums of `channels` and what the kernels round them up by, `rows` times for each thread.
+// Returns the bytes of a row of sums of `channels`, rounded up as by the kernels, `rows` times per thread.
 size_t rows_of_sums(const Request& r, size_t channels, size_t rounding, size_t rows = 1) {
   return r.threads * align_up((channels + rounding) * rows * sizeof(float), kBufferAlignment);
 }
@@ -28,8 +28,8 @@ Status check_transposed_window(const Window& w) {
   SINTER_RETURN_UNLESS(
       w.adjust_h < w.stride_h && w.adjust_w < w.stride_w && w.out_h >= w.stride_h && w.out_w >= w.stride_w,
       unsupported("output padding or stride exceed what the library takes"));
-  // The device measures an operator with one channel of input and up to a tile of output: at most this for
-  // each tap and each phase, in a scratch buffer of 64 KiB.
+  // The device measures an operator with one channel of input and up to a tile of output in a scratch buffer
+  // of 64 KiB: at most these bytes for each tap and each phase.
   constexpr size_t kBytesOfTap = 512, kBytesOfPhase = 256, kMostBytes = 48 << 10;
   const size_t phases = size_t{w.stride_h} * w.stride_w;
   SINTER_RETURN_UNLESS(w.kernel_size() <= kMostBytes / kBytesOfTap && phases <= kMostBytes / kBytesOfPhase &&
@@ -82,7 +82,7 @@ Status accept_resize(const Request& r, size_t*) {
                        unsupported("only half_pixel, align_corners and asymmetric coordinates"));
   for (int i = 1; i < x.rank - 1; ++i) {
     SINTER_RETURN_UNLESS(y.dims[i] > 1 || x.dims[i] == 1, unsupported("an axis is resized to one element"));
-    // The library takes the scale from the sizes.
+    // The library derives the scale from the sizes.
     if (i < a.scales.size() && a.scales[i] != 0) {
       const double ratio = static_cast<double>(y.dims[i]) / static_cast<double>(x.dims[i]);
       SINTER_RETURN_UNLESS(static_cast<float>(a.scales[i]) == static_cast<float>(ratio),

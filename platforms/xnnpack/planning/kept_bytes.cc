@@ -12,15 +12,15 @@ namespace {
 
 constexpr uint64_t kOperator = 2048, kPointer = 8;
 
-// Each pixel of the input is one of the output: a product of matrices, without addresses.
+// Returns whether each pixel of the input is one of the output: a product of matrices, without addresses.
 bool is_product(const WindowGeometry& g) {
   for (int i = 0; i < kMaxWindowAxes; ++i)
     if (g.kernel[i] != 1 || g.stride[i] != 1 || g.pad[i] != 0 || g.end_pad[i] != 0) return false;
   return true;
 }
 
-// The addresses that output pixels have of their own. Windows of neighbouring pixels share columns where each
-// channel is computed by itself. Of a transposed window an output pixel reads every stride-th tap.
+// Returns the addresses that output pixels do not share. Windows of neighbouring pixels share columns if each
+// channel is computed by itself. In a transposed window an output pixel reads every stride-th tap.
 template <WindowAttrs A>
 uint64_t pointers(const OpCall& call) {
   const WindowGeometry g = window_geometry<A>(call);

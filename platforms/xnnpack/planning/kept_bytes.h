@@ -5,8 +5,8 @@
 
 namespace sinter::xnnpack {
 
-// Bytes of the operator and of its indirection buffer: the address of an input pixel for each tap of each
-// output pixel. An estimate that does not depend on the machine; SIZE_MAX where it exceeds the address range.
+// Returns the bytes of the operator and of its indirection buffer: the address of an input pixel for each tap
+// of each output pixel. They are estimated alike on all machines; SIZE_MAX if they exceed the address range.
 size_t kept_bytes(const OpCall& call);
 
 }  // namespace sinter::xnnpack

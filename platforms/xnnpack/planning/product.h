@@ -5,7 +5,7 @@
 
 namespace sinter::xnnpack {
 
-// With a constant or a computed second operand.
+// The product with a constant or a computed second operand.
 struct Product {
   size_t rows = 0, k = 0, n = 0;     // constant: [rows, k] x [k, n]
   size_t in_step = 0, out_step = 0;  // elements from one row to the next
@@ -14,7 +14,7 @@ struct Product {
   size_t batch_a[kMaxRank] = {}, batch_b[kMaxRank] = {};
 };
 
-// Of FullyConnected and QFullyConnected.
+// Describes FullyConnected and QFullyConnected.
 Status fully_connected_product(const OpCall& call, Product* p);
 Status mat_mul_product(const OpCall& call, Product* p);
 

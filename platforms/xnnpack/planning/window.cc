@@ -15,7 +15,7 @@ bool in_range(const WindowAxis& a) {
   return true;
 }
 
-// The padding at the end that gives exactly `out` positions.
+// Returns the padding at the end that gives exactly `out` positions.
 uint32_t end_padding(size_t in, size_t out, uint32_t kernel, uint32_t stride, uint32_t dilation,
                      uint32_t begin) {
   const auto covered = static_cast<int64_t>((out - 1) * stride + size_t{kernel - 1} * dilation + 1);

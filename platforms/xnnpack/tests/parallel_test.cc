@@ -1,5 +1,5 @@
-// XNNPACK's parallel loops on a pool of the application's: every tile once, and numbers of threads that no
-// two tasks have at once.
+// XNNPACK's parallel loops on an application's pool: each tile is computed once, and no two tasks have one
+// thread's number at once.
 #ifdef SINTER_WITH_XNNPACK
 #include "platforms/xnnpack/parallel.h"
 
@@ -29,7 +29,7 @@ void sinter_xnnpack_parallelize_6d_tile_2d(pthreadpool_t, pthreadpool_task_6d_ti
 namespace sinter {
 namespace {
 
-// Pieces in reverse order on the caller's thread, as an application's pool might.
+// A pool that takes pieces in reverse order on the caller's thread, as an application's might.
 class Reversed final : public ThreadPool {
  public:
   void parallel_for(Task task, void* context, int64_t count, int64_t grain) override {
@@ -41,7 +41,7 @@ class Reversed final : public ThreadPool {
   int calls = 0;
 };
 
-// How often each element of a grid was in a tile.
+// The number of times that each element of a grid was in a tile.
 struct Grid {
   std::vector<size_t> dims;
   std::vector<std::atomic<int>> seen;
@@ -53,7 +53,7 @@ struct Grid {
     for (const size_t d : dims) n *= d;
     return n;
   }
-  // The tile at `at` whose last sizes are `size`; the others are 1.
+  // Adds the tile at `at` whose last sizes are `size`; the others are 1.
   void add(const std::vector<size_t>& at, const std::vector<size_t>& size) {
     std::vector<size_t> extent(dims.size(), 1);
     std::copy(size.begin(), size.end(), extent.end() - static_cast<std::ptrdiff_t>(size.size()));
@@ -76,7 +76,7 @@ struct Grid {
 
 class Parallel : public testing::TestWithParam<int> {
  protected:
-  // 0: none; 1: the application's; others: that many threads.
+  // Returns the pool: 0: none; 1: the application's; others: that many threads.
   ThreadPool* pool() {
     if (GetParam() > 1) return &threads_;
     return GetParam() == 1 ? &reversed_ : nullptr;

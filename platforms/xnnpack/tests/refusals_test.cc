@@ -1,4 +1,4 @@
-// What the XNNPACK backend leaves to others.
+// The calls that the XNNPACK backend leaves to others.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,7 +46,7 @@ TEST(XnnpackRefuses, Floats) {
   EXPECT_FALSE(xnnpack_takes(SoftmaxAttrs{}, {x}));
 }
 
-// Operands 0 may have their pixels apart where the row of ops.def allows it.
+// Operands 0 may have their pixels apart if the row of ops.def allows it.
 TEST(XnnpackTakes, PixelsApart) {
   const MeasureOptions apart{.layout = Layout::kPixels};
   const Tensor x = noise<float>({1, 4, 4, 2}, -1, 1), f = noise<float>({3, 2, 2, 2}, -1, 1);
@@ -58,7 +58,7 @@ TEST(XnnpackTakes, PixelsApart) {
   EXPECT_FALSE(xnnpack_takes(AddAttrs{}, {x, x}, apart));
 }
 
-// The library takes the scale from the sizes: ONNX's coordinates follow the scale, which may be another.
+// The library derives the scale from the sizes: ONNX's coordinates follow the scale, which may differ.
 TEST(XnnpackRefuses, ScalesThatAreNotTheRatioOfTheSizes) {
   ResizeAttrs a;
   a.mode = static_cast<int64_t>(ResizeMode::kLinear);
@@ -72,7 +72,7 @@ TEST(XnnpackRefuses, ScalesThatAreNotTheRatioOfTheSizes) {
   }
 }
 
-// Other kernels are faster.
+// Other kernels are faster for these.
 TEST(XnnpackRefuses, Float32WhereItsRowIsForFloat16) {
   const Tensor x = noise<float>({3, 7}, -1, 1);
   EXPECT_FALSE(xnnpack_takes(SigmoidAttrs{}, {x}));

@@ -2,7 +2,7 @@
 //
 //   auto session = sinter::Session::create(model, memory, {.backends = sinter::default_backends()});
 //
-// Links all of them. An application that needs only some of them creates these itself
+// A program that calls it links all of them. An application that needs only some of them creates these itself
 // (platforms/simd/simd_kernels.h, platforms/xnnpack/xnnpack_backend.h), which keeps the others out of the
 // program.
 #pragma once
@@ -13,8 +13,8 @@
 
 namespace sinter {
 
-// XNNPACK and oneDNN, if they were built, and the Highway kernels ("simd"). Any number of sessions may share
-// them, on any threads; they live as long as the program.
+// Returns XNNPACK and oneDNN, if they were built, and the Highway kernels ("simd"). Any number of sessions
+// may share them, on any threads; they live as long as the program.
 std::span<Backend* const> default_backends();
 
 }  // namespace sinter

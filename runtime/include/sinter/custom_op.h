@@ -111,7 +111,8 @@ typedef struct sinter_custom_op {
    * operand of at most SINTER_CUSTOM_RULE_BYTES has data; others have none. Runs when a model is converted
    * and again when it is opened. */
   const char* (*infer)(const sinter_custom_call* call, sinter_custom_shape* results);
-  /* Bytes of workspace for the kernel; NULL: none. Operands and results have types and dims, and no data. */
+  /* Writes the bytes of workspace for the kernel; NULL: none. Operands and results have types and dims, and
+   * no data. */
   const char* (*workspace)(const sinter_custom_call* call, size_t* bytes);
   /* The kernel: writes every byte of each result that is read. It allocates nothing. */
   const char* (*compute)(const sinter_custom_call* call);
@@ -126,7 +127,8 @@ typedef const sinter_custom_op* const* (*sinter_custom_ops_function)(size_t* cou
 
 /* ---- Reading attributes ---- */
 
-/* The attribute, or `otherwise` where the node has none. Its kind is the one that the operator states. */
+/* Returns the attribute, or `otherwise` where the node has none. Its kind is the one that the operator
+ * states. */
 static inline int64_t sinter_custom_int(const sinter_custom_call* call, const char* name, int64_t otherwise) {
   sinter_attribute found;
   if (!call->find_attribute(call->attributes, name, &found) || found.kind != SINTER_ATTRIBUTE_INT)
@@ -146,7 +148,7 @@ static inline const char* sinter_custom_text(const sinter_custom_call* call, con
     return otherwise;
   return (const char*)found.data;
 }
-/* Text i of an attribute of kind SINTER_ATTRIBUTE_TEXTS, i < count. */
+/* Returns text i of an attribute of kind SINTER_ATTRIBUTE_TEXTS, i < count. */
 static inline const char* sinter_custom_text_of(const sinter_attribute* texts, uint32_t i) {
   const char* at = (const char*)texts->data;
   while (i-- > 0) at += strlen(at) + 1;

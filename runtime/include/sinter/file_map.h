@@ -26,7 +26,7 @@ class FileMap {
   // Fails with kInvalidArgument if the file cannot be opened or mapped; `a` is the system's error number.
   // kOutOfMemory if memory for a copy is not available.
   static Result<FileMap> open(const char* path, Mode mode = Mode::kMapped);
-  // Page-aligned; empty for an empty file.
+  // Returns page-aligned bytes; none for an empty file.
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:

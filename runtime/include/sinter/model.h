@@ -1,4 +1,4 @@
-// Model: an opened and verified .sinter file. Immutable; any number of sessions may share it.
+// Model: an opened and verified .sinter file. It is immutable, and any number of sessions may share it.
 //
 //   auto bytes = sinter::Model::open_bytes(file);                  // memory that opening needs
 //   auto model = sinter::Model::open(file, memory, {.kernels = sinter::reference_kernels()});
@@ -25,11 +25,11 @@ struct OpenOptions {
   // The kernels that verify the steps' types and shapes and compute the steps that no backend accepts:
   // reference_kernels(), or a table with only the kernels that the application's models need.
   KernelTable kernels;
-  // False: trust the storage. The structure is always verified. Has no effect if a public_key is given, nor
-  // in a sealed build (SINTER_SEALED), which always checks digests and does not verify the structure.
+  // False: the storage is trusted, but the structure is verified. This has no effect with a public_key, nor
+  // in a sealed build (SINTER_SEALED), which checks digests and does not verify the structure.
   bool check_digests = true;
-  // The file is in memory that cannot change (flash, ROM): its FlatBuffer is read in place instead of
-  // copied.
+  // True: the file is in memory that cannot change (flash, ROM), and its FlatBuffer is read in place instead
+  // of copied.
   bool stable = false;
   // 32 bytes of an Ed25519 public key: a file that is not signed with this key is refused before anything but
   // its header is read. Without a key every valid file opens, whether signed or not. Builds without
@@ -47,7 +47,7 @@ struct PortInfo {
   const char* name = "";
   DType dtype = DType::kNone;
   std::span<const int64_t> dims;
-  // An integer q is the number (q - zero_point) * scale; scale 0: it is itself.
+  // An integer q stands for (q - zero_point) * scale, or for itself if scale is 0.
   float scale = 0;
   int32_t zero_point = 0;
 };
@@ -71,7 +71,7 @@ class Model {
  public:
   Model() = default;  // empty: only valid() may be called
 
-  // Bytes of memory that open() needs for this file. Reads the header only.
+  // Returns the bytes of memory that open() needs for this file. Only the header is read.
   static Result<size_t> open_bytes(std::span<const std::byte> file, const OpenOptions& options = {});
   // Verifies the file completely. `memory` is aligned to kBufferAlignment; its first retained_bytes() bytes
   // belong to the model as long as it or a session of it lives, the rest is free after open(). Copies of a
@@ -84,8 +84,8 @@ class Model {
 
   // Shape sets: entry 0 is the default. Inputs and outputs are the same in every profile.
   uint32_t entry_count() const;
-  // The first entry whose inputs of these names take these dims, whatever its other inputs have; -1 if there
-  // is none.
+  // Returns the first entry whose inputs of these names take these dims, whatever its other inputs have, or
+  // -1.
   int find_entry(std::span<const InputShape> shapes) const;
   // Returns whether the entry's input of this name takes these dims.
   bool takes(const InputShape& shape, uint32_t entry) const;
@@ -93,10 +93,10 @@ class Model {
   uint32_t output_count(uint32_t entry = 0) const;
   PortInfo input(uint32_t i, uint32_t entry = 0) const;
   PortInfo output(uint32_t i, uint32_t entry = 0) const;
-  // The entries that an axis of an input may have: more than one number if the model was converted with
-  // --dim NAME=MIN..MAX for it (docs/shapes.md).
+  // Returns the entries that an axis of an input may have: more than one number if the model was converted
+  // with --dim NAME=MIN..MAX for it (docs/shapes.md).
   AxisRange input_range(uint32_t i, int axis, uint32_t entry = 0) const;
-  // Index of the input or output of that name, or -1.
+  // Returns the index of the input or output of that name, or -1.
   int find_input(const char* name, uint32_t entry = 0) const;
   int find_output(const char* name, uint32_t entry = 0) const;
   // The values that sessions keep between runs. They are neither inputs nor outputs, and the same in every
@@ -109,8 +109,8 @@ class Model {
   const char* profile_name(uint32_t profile) const;
   const char* profile_target(uint32_t profile) const;
   int find_profile(const char* name) const;  // or -1
-  // The profile that sessions run by default: the first that is planned for this machine's architecture or
-  // for any architecture, else the first.
+  // Returns the profile that sessions run by default: the first that is planned for this machine's
+  // architecture or for any architecture, else the first.
   uint32_t default_profile() const;
   const char* producer() const;
 
@@ -119,8 +119,8 @@ class Model {
   uint32_t program_count() const;
   uint32_t entry_program(uint32_t entry, uint32_t profile) const;
   uint32_t entry_program() const { return entry_program(0, default_profile()); }
-  // The op and name of a step, for messages ("" if names are stripped). The op of a custom operator's
-  // step is the operator's name. Without a program: of entry_program().
+  // Returns the op or the name of a step, for messages ("" if names are stripped). The op of a custom
+  // operator's step is the operator's name. The program is entry_program() if none is given.
   uint32_t step_count(uint32_t program) const;
   uint32_t step_count() const { return step_count(entry_program()); }
   const char* step_op(uint32_t step, uint32_t program) const;
@@ -129,8 +129,7 @@ class Model {
   const char* step_name(uint32_t step) const { return step_name(step, entry_program()); }
 
   // Writes the sentence for a status of this model or of its sessions, with the model's names for the place:
-  // "step 3 'conv1' (Conv), input 1: ...". As format_status() otherwise; an empty model has no
-  // names.
+  // "step 3 'conv1' (Conv), input 1: ...". Otherwise it is format_status(). An empty model has no names.
   size_t format(const Status& status, std::span<char> buffer) const;
 
   const detail::ModelState* state() const { return state_; }

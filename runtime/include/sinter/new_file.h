@@ -20,7 +20,7 @@
 
 namespace sinter {
 
-// 24 KiB: not for small stacks. Every error is kInvalidArgument; `a` is the system's error number, or 0.
+// A NewFile has 24 KiB: not for small stacks. Errors are kInvalidArgument; `a` is the system's number, or 0.
 class NewFile {
  public:
   enum class Kept {
@@ -35,8 +35,8 @@ class NewFile {
   // Refuses a target that a file cannot replace: a folder, a device, a pipe, a name of an open descriptor,
   // and a link that another user put into a folder where everybody can write. Called once.
   Status create(const char* to);
-  // The name under which the bytes are until publish(); empty when there are none. It stays at this address,
-  // and is one or the other at any time, so that a signal's handler can remove the file.
+  // Returns the name under which the bytes are until publish(); empty when there are none. It stays at this
+  // address, and is one or the other at any time, so that a signal's handler can remove the file.
   const char* path() const { return path_; }
 
   Status write(std::span<const std::byte> bytes);
@@ -57,7 +57,7 @@ class NewFile {
   char to_[kLongestPath] = "", path_[kLongestPath] = "";
   intptr_t file_ = -1;  // a descriptor, or Windows' handle
   Kept kept_ = Kept::kSafe;
-  // Whether a file is replaced, and its permissions.
+  // Permissions are those of the file that is replaced, if there is one.
   bool replaces_ = false;
   uint32_t mode_ = 0, owner_ = 0, group_ = 0;
   size_t buffered_ = 0;

@@ -30,20 +30,20 @@ namespace detail {
 struct PackedState;
 }
 
-// A handle; copies refer to the same bytes. After create() the bytes are read-only, so sessions on any
-// threads can be created and run at the same time.
+// A PackedWeights is a handle; copies refer to the same bytes. After create() the bytes are read-only, so
+// sessions on any threads can be created and run at the same time.
 class PackedWeights {
  public:
   PackedWeights() = default;  // empty: only valid() may be called
 
-  // Exact bytes of the block that create() needs with the same options on this machine, and of the blocks of
-  // device memory for steps that are planned there. The options `bindings`, `devices`, `packed_weights`,
-  // `require_planned` and `on_fallback` have no effect.
+  // Returns the exact bytes of the block that create() needs with the same options on this machine, and of
+  // the blocks of device memory for steps that are planned there. The options `bindings`, `devices`,
+  // `packed_weights`, `require_planned` and `on_fallback` have no effect.
   static Result<Requirements> requirements(const Model& model, const SessionOptions& options);
-  // Packs on options.threads. `memory` is aligned to kBufferAlignment. Its required bytes and the model must
-  // live as long as a session that was created with the result. kOutOfMemory with the bytes needed if
-  // `memory` is too small. options.devices: blocks of device memory, as long as these sessions. For a device
-  // without a block nothing is packed: each session brings its constants there.
+  // Packs the weights on options.threads. `memory` is aligned to kBufferAlignment. Its required bytes and the
+  // model must live as long as a session that was created with the result. Fails with kOutOfMemory and the
+  // bytes needed if `memory` is too small. options.devices are blocks of device memory, which live as long as
+  // these sessions. For a device without a block nothing is packed: each session brings its constants there.
   static Result<PackedWeights> create(const Model& model, std::span<std::byte> memory,
                                       const SessionOptions& options);
 
@@ -56,11 +56,11 @@ class PackedWeights {
   // room for the other ones alone.
   static bool in_file(const Model& model);
 
-  // The number of packings that the file lacks and that can be stored. Packings in device memory, and those
-  // that a backend makes for this process alone, cannot.
+  // Returns the number of packings that the file lacks and that can be stored. Packings in device memory, and
+  // those that a backend makes for this process alone, cannot.
   uint32_t missing() const;
-  // Gives `put` the bytes of the model's file with these packings, in order, in pieces. kUnsupported: the
-  // file is signed, which covers every byte, or has kMostSegments segments.
+  // Gives `put` the bytes of the model's file with these packings, in order, in pieces. Fails with
+  // kUnsupported if the file is signed, which covers every byte, or has kMostSegments segments.
   Status write_file(Status (*put)(void* context, std::span<const std::byte> piece), void* context) const;
   static constexpr uint32_t kMostSegments = 24;
 
@@ -71,18 +71,18 @@ class PackedWeights {
 };
 
 // The model's file as PackedWeights::write_file() gives it, without the constants that its packings replace:
-// those that nothing reads except steps, of the program or its prepare list, whose packed form is in it. The
-// file is for this machine, this build and these backends. Other sessions, and those that read no packed
-// weights, are refused when they are created (kUnsupported, with the step).
+// the constants that nothing reads except steps, of the program or its prepare list, whose packed form is in
+// it. The file is for this machine, this build and these backends. Other sessions, and those that read no
+// packed weights, are refused when they are created (kUnsupported, with the step).
 class PackedOnlyFile {
  public:
   PackedOnlyFile() = default;  // empty: nothing may be called
 
-  // Bytes of memory that create() needs for the model, a few for each constant.
+  // Returns the bytes of memory that create() needs for the model, a few for each constant.
   static size_t bytes(const Model& model);
-  // `packed`: made of the model with kEveryEntry and `options`, the options of the later sessions. It and
-  // `memory`, which is aligned to kBufferAlignment, must live as long as the result. kUnsupported: the file
-  // has several profiles, whose sessions read the constants.
+  // `packed` was made of the model with kEveryEntry and `options`, the options of the later sessions. It and
+  // `memory`, which is aligned to kBufferAlignment, must live as long as the result. Fails with kUnsupported
+  // if the file has several profiles, whose sessions read the constants.
   static Result<PackedOnlyFile> create(const Model& model, const PackedWeights& packed,
                                        const SessionOptions& options, std::span<std::byte> memory);
 
@@ -99,7 +99,7 @@ class PackedOnlyFile {
   uint64_t constant_bytes_ = 0;
 };
 
-// The value for SessionOptions::packed_in_file.
+// Returns the value for SessionOptions::packed_in_file.
 const detail::PackedInFile* packed_in_file();
 
 }  // namespace sinter

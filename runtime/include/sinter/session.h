@@ -37,10 +37,10 @@ namespace detail {
 struct SessionState;
 }
 
-// Places an input or output in the caller's memory: aligned to kBufferAlignment, with kReadPadding readable
-// bytes of any content after the tensor's. The tensor's own bytes belong to this binding alone:
-// kInvalidArgument if they overlap those of another binding, the session's memory, the model's or its file.
-// kUnsupported if other values share the planned memory.
+// A Binding places an input or output in the caller's memory, aligned to kBufferAlignment, with kReadPadding
+// readable bytes of any content after the tensor's. The tensor's own bytes belong to this binding alone,
+// which is refused (kInvalidArgument) if they overlap those of another binding, the session's memory, the
+// model's or its file. It is refused (kUnsupported) if other values share the planned memory.
 //
 // `device`: the buffer is in the device memory of this backend, by whose address it is given, so that nothing
 // is copied between host and device for it. kUnsupported if the plan has the host compute or read the value.
@@ -51,9 +51,9 @@ struct Binding {
 };
 inline constexpr size_t kMaxBindings = 64;  // of one session
 
-// A step that is not computed by the expected backend: the first that the plan names for it or, with
-// SessionOptions::backend, that one. Neither elided steps nor If and Loop themselves are fallbacks; a step of
-// a body is one fallback, however often it runs.
+// A step that is not computed by the expected backend, which is SessionOptions::backend or, without it, the
+// first that the plan names for the step. Neither elided steps nor If and Loop themselves are fallbacks; a
+// step of a body is one fallback, however often it runs.
 struct Fallback {
   uint32_t program = 0;
   uint32_t step = 0;
@@ -75,7 +75,7 @@ struct DeviceBlock {
   std::span<std::byte> block;
 };
 
-// SessionOptions::entry of PackedWeights: every shape set of the model.
+// In SessionOptions::entry of PackedWeights: every shape set of the model.
 inline constexpr uint32_t kEveryEntry = UINT32_MAX;
 
 struct SessionOptions {
@@ -113,21 +113,21 @@ struct SessionOptions {
 
 inline constexpr size_t kMaxDevices = 8;  // of one session
 
-// Bytes of one block of a backend's device memory.
+// The bytes of one block of a backend's device memory.
 struct DeviceRequirements {
   const char* backend = "";  // its name
   size_t bytes = 0;          // all of the following
   size_t arena = 0;          // the regions that the converter planned there
-  size_t state = 0;          // a part of `arena`: as Requirements::state
+  size_t state = 0;          // a part of `arena`, like Requirements::state
   size_t prepared = 0;       // packed weights, private memory of the backend
-  size_t staging = 0;        // besides: host memory that the backend allocates for transfers, page-locked
+  size_t staging = 0;        // in addition: page-locked host memory of the backend for transfers
 };
 
-// Bytes of one block of host memory, aligned to kBufferAlignment, that a session needs; and the blocks that
-// it needs in device memory.
+// The bytes of the block of host memory, aligned to kBufferAlignment, that a session needs, and the blocks
+// that it needs in device memory.
 struct Requirements {
-  size_t bytes = 0;      // all of the following; without `shareable` if SessionOptions::arena is set, and
-                         // without `state` if SessionOptions::state is
+  size_t bytes = 0;      // all of the following, but not `shareable` if SessionOptions::arena is set, nor
+                         // `state` if SessionOptions::state is
   size_t control = 0;    // step lists, operands, names of buffers
   size_t arena = 0;      // the entry's regions that the converter planned here: values, state, workspaces
   size_t state = 0;      // a part of `arena`: regions that hold state, which must persist between runs
@@ -145,7 +145,7 @@ struct StepInfo {
   uint32_t program = 0;
   uint32_t step = 0;
   const char* backend = "";      // the backend that computes it
-  const char* kernel = nullptr;  // its kernel, where it has several for the operation
+  const char* kernel = nullptr;  // the name of its kernel, if it has several for the operation
   bool in_body = false;          // the step is in a branch or a loop, not in the entry program
 };
 
@@ -164,7 +164,7 @@ class Session {
   Session& operator=(Session&& other) noexcept;
   ~Session() { destroy(); }
 
-  // The exact memory that create() needs with the same options on this machine.
+  // Returns the exact memory that create() needs with the same options on this machine.
   static Result<Requirements> requirements(const Model& model, const SessionOptions& options);
   // Chooses a kernel for every step, packs weights, sets state to its initial values (unless another session
   // has begun it: SharedState). `memory` has at least the required bytes; the first of these belong to the
@@ -176,16 +176,16 @@ class Session {
   // Continues in new memory: creates a session there, as create() does with these options, copies the state
   // to it, and destroys the old one, whose memory is then free. Inputs and outputs are not copied. The old
   // and the new memory must not overlap. State that is shared stays where it is, if the options name the same
-  // SharedState. On failure the session is as it was. kInvalidArgument if the profile or the entry differ;
-  // kUnsupported if state is in device memory.
+  // SharedState. On failure the session is as it was. Fails with kInvalidArgument if the profile or the entry
+  // differ, and with kUnsupported if state is in device memory.
   Status move_to(std::span<std::byte> memory, const SessionOptions& options);
 
   bool valid() const { return state_ != nullptr; }
   uint32_t input_count() const;
   uint32_t output_count() const;
-  // The memory in which to write an input before each run (the run may reuse it) and to read an output
-  // afterwards, until the next run begins or an input is written. Public dims (the maxima of bounded axes),
-  // dense.
+  // Returns the memory in which an input is written before each run (the run may reuse it) or an output is
+  // read afterwards, until the next run begins or an input is written. It is dense and has the public dims
+  // (the maxima of bounded axes).
   template <class Index>
   requires std::is_integral_v<Index>  // so that 0 is not a pointer
       TensorView input(Index i)
@@ -193,60 +193,60 @@ class Session {
   template <class Index>
   requires std::is_integral_v<Index> TensorView output(Index i)
   const { return output_at(static_cast<uint32_t>(i)); }
-  // The number of entries of an output's axis that the last run used: at most its dim, where the length
-  // depends on data (the others are zero).
+  // Returns the number of entries of an output's axis that the last run used: at most its dim, where the
+  // length depends on data (the others are zero).
   int64_t output_length(uint32_t i, int axis) const;
   // ---- bounded axes, in a model that was converted with --dim NAME=MIN..MAX (Model::input_range). The
   // memory of an input, bound or not, has room for the maxima, and the run reads from each axis as many
   // entries as its length; the others may hold anything. Lengths are at their maxima until they are given,
   // and stay.
 
-  // The shape that the input has in the next runs. The caller writes it in place: element (i, j, ...) is
-  // where it is in a tensor of the maxima. kInvalidArgument, and nothing has changed, unless the model takes
-  // it.
+  // Sets the shape that the input has in the next runs. The caller writes it in place: element (i, j, ...) is
+  // where it is in a tensor of the maxima. Fails with kInvalidArgument and changes nothing unless the model
+  // takes it.
   Status set_shape(uint32_t i, std::span<const int64_t> dims);
   // Sets the shape, and copies the elements of a dense tensor of that shape.
   Status write_input(uint32_t i, std::span<const std::byte> values, std::span<const int64_t> dims);
-  // The entries of an axis of an input that the next run reads: those given, or its dim.
+  // Returns the entries of an axis of an input that the next run reads: the given number, or its dim.
   int64_t input_length(uint32_t i, int axis) const;
-  // Copies an output of the last run to a dense tensor whose dims are its lengths (output_length).
+  // Copies an output of the last run to a dense tensor whose dims are its lengths (output_length). Fails with
   // kInvalidArgument if that tensor has another number of bytes.
   Status read_output(uint32_t i, std::span<std::byte> values) const;
 
-  // dtype kNone if no port has that name.
+  // Returns a view of dtype kNone if no port has that name.
   TensorView input(const char* name) const;
   TensorView output(const char* name) const;
 
-  // A state of the model (Model::state), which the session keeps from run to run. Between runs, the caller
-  // may save it, or write a saved one to continue its stream. dtype kNone if there is none, or if it is in
-  // device memory.
+  // Returns a state of the model (Model::state), which the session keeps from run to run. Between runs, the
+  // caller may save it, or write a saved one to continue its stream. Its dtype is kNone if there is none, or
+  // if it is in device memory.
   TensorView state(uint32_t i) const;
 
-  // Computes the outputs. Blocks until all outputs are ready. On failure (an index out of range, a loop
-  // beyond its bound) they are undefined, and so is the state until reset(). kInvalidArgument, and nothing
-  // has changed, if another session that uses the same SharedArena or SharedState is running, or if inputs
-  // that share a length (two dimensions of one name) were given different ones: both have to be given anew.
+  // Computes the outputs and returns when all are ready. On failure (an index out of range, a loop beyond its
+  // bound) they are undefined, and so is the state until reset(). It fails with kInvalidArgument and changes
+  // nothing if another session that uses the same SharedArena or SharedState is running, or if inputs that
+  // share a length (two dimensions of one name) were given different ones: both have to be given anew.
   Status run();
   // Starts a run without waiting for it, for sessions whose inputs, outputs and steps are all on one device:
   // the run begins when all work in the caller's stream is done, and later work in that stream begins when
-  // the run is done. `stream`: a stream of the device's library (cuda: a CUstream or cudaStream_t).
-  // kUnsupported if the host has a part in the run. Errors of a run are reported by wait() or the next run();
-  // wait() before bound buffers are freed.
+  // the run is done. `stream` is one of the device's library (cuda: a CUstream or cudaStream_t). It fails
+  // with kUnsupported if the host has a part in the run. Errors of a run are reported by wait() or the next
+  // run(); wait() before bound buffers are freed.
   Status run_async(void* stream);
   // Waits for the runs that run_async() has started.
   Status wait();
   // Sets state back to its initial values.
   void reset();
 
-  // Index of the profile that the session runs.
+  // Returns the index of the profile that the session runs.
   uint32_t profile() const;
-  // Null: none. The observer must live until it is replaced. With an observer, the session waits for a device
-  // after each step.
+  // Sets an observer, or none by null. It must live until it is replaced. With an observer, the session waits
+  // for a device after each step.
   void set_observer(const StepObserver* observer);
-  // Name of the backend that computes a step of the entry program's main list; "elided" if the step does
-  // nothing.
+  // Returns the name of the backend that computes a step of the entry program's main list; "elided" if the
+  // step does nothing.
   const char* step_backend(uint32_t step) const;
-  // The number of fallback steps in all programs; SessionOptions::on_fallback receives each with its reason.
+  // Returns the number of fallback steps in all programs. SessionOptions::on_fallback receives each.
   uint32_t fallbacks() const;
   const Model& model() const;
 

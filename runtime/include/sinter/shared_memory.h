@@ -16,7 +16,7 @@ class SharedMemory {
 
   std::span<std::byte> memory() const { return memory_; }
 
-  // Called by sessions: a run takes the memory, and fails where another one has it.
+  // Takes the memory for a run of a session, which fails where another one has it.
   bool take() { return !taken_.exchange(true, std::memory_order_acquire); }
   void give_back() { taken_.store(false, std::memory_order_release); }
 

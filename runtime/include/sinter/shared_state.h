@@ -5,9 +5,9 @@
 //   sinter::SharedState state(kept);
 //   options.state = &state;  // of every session: its own memory is `state` bytes smaller
 //
-// The sessions are of the shape sets of a model, in one profile: a file has its states at the same places in
-// all of them. Creating the first session sets the state to its initial values. Later ones find it as it is,
-// and reset() of any session sets it back for all. The sessions never run at once.
+// The sessions are of the shape sets of a model, in one profile, because a file has its states at the same
+// places in all of them. Creating the first session sets the state to its initial values. Later ones find it
+// as it is, and reset() of any session sets it back for all. The sessions never run at once.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class SharedState : public SharedMemory {
  public:
   explicit SharedState(std::span<std::byte> memory) : SharedMemory(memory) {}
 
-  // Called by sessions that have taken it. `model`: the identity of the model to which the state belongs.
+  // For sessions that have taken it. `model` is the identity of the model to which the state belongs.
   bool begun() const { return model_ != nullptr; }
   bool belongs_to(const void* model, uint32_t profile) const {
     return model_ == nullptr || (model_ == model && profile_ == profile);

@@ -21,14 +21,14 @@
 
 namespace sinter {
 
-// How the system schedules the threads that a pool starts. The thread that calls is the application's and
-// keeps its settings. Linux only; elsewhere the system refuses them.
+// The scheduling of the threads that a pool starts, on Linux (other systems refuse it). The thread that calls
+// is the application's and keeps its settings.
 struct ThreadSettings {
   // The i-th started thread runs on processors[i % size] and on no other, by the system's numbers; empty: on
   // any. Read while the pool is made, not later.
   std::span<const int> processors = {};
-  // -20 (first) to 19 (last) for the usual policy; 0: as the thread that makes the pool. Values below it need
-  // a privilege.
+  // -20 (first) to 19 (last) for the usual policy; 0: that of the thread that makes the pool. Lower values
+  // need a privilege.
   int nice = 0;
   // 1 to 99: the real-time policy SCHED_FIFO with this priority, which needs a privilege; 0: the usual
   // policy.
@@ -51,8 +51,8 @@ class PthreadPool final : public ThreadPool {
   void parallel_for(Task task, void* context, int64_t count, int64_t grain) override;
   int thread_count() const override;
 
-  // kInvalidArgument: more than kMostThreads, or a setting that no system takes; kUnsupported: a setting, or
-  // all further threads, that this system refused. The pool works without them.
+  // Returns kInvalidArgument for more than kMostThreads, or a setting that no system takes, and kUnsupported
+  // for a setting, or all further threads, that this system refused. The pool works without them.
   Status status() const { return status_; }
 
  private:

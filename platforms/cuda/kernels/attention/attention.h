@@ -8,7 +8,8 @@
 namespace sinter::cuda {
 
 struct AttentionArguments {
-  // Dense: q [batch, heads, queries, key_size], k [batch, groups, keys, key_size], v [.., keys, value_size].
+  // Dense operands: q [batch, heads, queries, key_size], k [batch, groups, keys, key_size], v [..,
+  // value_size].
   const std::byte* q = nullptr;
   const std::byte* k = nullptr;
   const std::byte* v = nullptr;
@@ -28,8 +29,8 @@ struct AttentionArguments {
   const float *key_scales = nullptr, *value_scales = nullptr;  // [batch, groups, keys], of int8
   FaultPlace fault;                                            // for the lengths
 
-  // attention_rows_*. The queries of the heads that share keys are rows of one matrix; a block takes some of
-  // them. The keys that a sequence attends to are cut into `splits` parts, whose results attention_sums
+  // For attention_rows_*: the queries of the heads that share keys are rows of one matrix; a block takes some
+  // of them. The keys that a sequence attends to are cut into `splits` parts, whose results attention_sums
   // combines.
   Divider row_blocks, values;  // of a matrix; of a row, in attention_sums
   int32_t rows_of_matrix = 1;  // heads_per_group * queries_of_head
@@ -41,7 +42,7 @@ struct AttentionArguments {
   DType dtype = DType::kFloat32;  // of results, in attention_sums
 };
 
-// Rows of keys or values as elements of the queries' type: those of the keys that exist.
+// The rows of existing keys or their values, as elements of the queries' type.
 struct AttentionWidenArguments {
   std::byte* to = nullptr;  // dense, [batch, groups, keys, size]
   const std::byte* from = nullptr;
@@ -52,29 +53,29 @@ struct AttentionWidenArguments {
   uint32_t rows = 0;  // of all batches and groups
 };
 
-// attention_rows_*: rows of a block, where it takes several; numbers that a split keeps of a row's weights;
-// and what a block of `rows` rows and `values` values takes of shared memory, in elements of its sums' type.
+// For attention_rows_*: the rows of a block that takes several; the numbers that a split keeps of a row's
+// weights; the shared memory of a block of `rows` rows and `values` values, in elements of sums.
 inline constexpr int kAttentionRows = 4, kAttentionWeights = 3;
 inline constexpr int kAttentionWarps = 8;
-// Keys of a part are a multiple of what a block's warps take in one pass.
+// The keys of a part are a multiple of those that a block's warps take in one pass.
 inline constexpr int kAttentionPass = kAttentionWarps * 32;
-// Elements of `width` bytes that a lane reads of a key or value at a time.
+// Returns the elements of `width` bytes that a lane reads of a key or value at a time.
 constexpr int attention_piece(size_t width) { return width == 1 ? 8 : 16 / static_cast<int>(width); }
 constexpr int attention_query_room(int key_size) { return (key_size + 63) / 64 * 64; }
 constexpr int attention_rows_elements(int rows, int key_size, int values) {
   return rows * (attention_query_room(key_size) + kAttentionWarps * (32 + values + 4));
 }
 
-// attention_float16_* and attention_bfloat16_*: queries of a block are kAttentionQueries, too. Shared memory:
-// keys and values, or the queries before them.
+// For attention_float16_* and attention_bfloat16_*: a block has kAttentionQueries queries, too. Its shared
+// memory has keys and values, or the queries before them.
 inline constexpr int kMostHalfKeySize = 256;
 constexpr uint32_t attention_half_elements(int depth, int values, int keys) {
   const int queries = 64 * (depth + 8), tiles = keys * (depth + 8 + values + 8);
   return static_cast<uint32_t>(queries > tiles ? queries : tiles);
 }
 
-// attention_tiles_*: queries of a tile, and shared memory: two tiles of 16 elements by depth, and the
-// weights.
+// For attention_tiles_*: the queries of a tile, and its shared memory: two tiles of 16 elements by depth, and
+// the weights.
 inline constexpr int kAttentionQueries = 64;
 inline constexpr uint32_t kAttentionTileBytes = (2 * 16 + 64) * (64 + 4) * 4;
 

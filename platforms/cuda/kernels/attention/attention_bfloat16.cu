@@ -3,7 +3,7 @@
 
 namespace sinter::cuda {
 
-// Named after the largest size of keys.
+// The kernels are named after the largest size of keys.
 SINTER_KERNEL(attention_bfloat16_64, AttentionArguments) { half_attention::attend<BFloat16, 64, 64, 64>(a); }
 SINTER_KERNEL(attention_bfloat16_128, AttentionArguments) {
   half_attention::attend<BFloat16, 128, 128, 64>(a);

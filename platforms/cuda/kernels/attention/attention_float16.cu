@@ -3,7 +3,7 @@
 
 namespace sinter::cuda {
 
-// Named after the largest size of keys.
+// The kernels are named after the largest size of keys.
 SINTER_KERNEL(attention_float16_64, AttentionArguments) { half_attention::attend<Float16, 64, 64, 64>(a); }
 SINTER_KERNEL(attention_float16_128, AttentionArguments) { half_attention::attend<Float16, 128, 128, 64>(a); }
 SINTER_KERNEL(attention_float16_256, AttentionArguments) { half_attention::attend<Float16, 256, 128, 32>(a); }

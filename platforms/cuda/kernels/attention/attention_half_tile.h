@@ -5,7 +5,7 @@
 // its values are copied to shared memory; while these are, the next keys.
 //
 // A product with tensor cores reads the values of hidden keys too, with the weight 0, which is NaN where they
-// are not finite. Where keys may be hidden, warps look for such results in the end, and compute them again.
+// are not finite. If keys may be hidden, warps look for such results in the end, and compute them again.
 //
 // Source of the order of copies and products: Dao, FlashAttention-2 (2023).
 #pragma once
@@ -40,7 +40,7 @@ SINTER_DEVICE void multiply_words(float (&d)[4], const uint32_t (&a)[4], const u
   multiply_bfloat16(d, a, b);
 }
 
-// Elements column .. + kWidth - 1 of lines first .. + kLines - 1, with zeros beyond the ends.
+// Copies elements column .. + kWidth - 1 of lines first .. + kLines - 1, with zeros beyond the ends.
 template <int kLines, int kWidth>
 SINTER_DEVICE void copy_lines(const Shared<Half>& to, const Half* from, int32_t first, int32_t lines,
                               int32_t column, int32_t size, bool vectors) {
@@ -65,7 +65,7 @@ SINTER_DEVICE void copy_lines(const Shared<Half>& to, const Half* from, int32_t 
   }
 }
 
-// One query by a warp, which does not read the values of hidden keys: kMine values a lane, up to `values`.
+// Computes a query by a warp, without the values of hidden keys: kMine values a lane, up to `values`.
 template <class T, int kMine>
 SINTER_CALLED void attend_alone(const AttentionArguments& a, const T* q, const T* k, const T* v,
                                 const std::byte* bias, KeyRange visible, uint32_t head, T* y,
@@ -113,7 +113,7 @@ SINTER_CALLED void attend_alone(const AttentionArguments& a, const T* q, const T
       narrow(finish_value(a, w, sum[i] * factor, visible), y + lane() + i * kWarp);
 }
 
-// Keys of up to kDepth elements, kKeys at a time; kValues values.
+// Computes keys of up to kDepth elements, kKeys at a time, and kValues values.
 template <class T, int kDepth, int kValues, int kKeys>
 SINTER_DEVICE void attend(const AttentionArguments& a) {
   constexpr int kDepthStep = kDepth + kPad, kValueStep = kValues + kPad;
@@ -163,8 +163,8 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
   }
   const int32_t first_of_warp = first_query + warp_index() * kRows;
   const int32_t end_of_warp = first_of_warp + kRows - 1, end_query = first_query + kQueries - 1;
-  // Keys that all queries of the warp attend to, and those that any of the tile does, from a multiple of
-  // kKeys on.
+  // The keys that all queries of the warp attend to, and those that any query of the tile attends to, from a
+  // multiple of kKeys on.
   const KeyRange common = {attended_keys(a, length, end_of_warp < last ? end_of_warp : last).begin,
                            attended_keys(a, length, first_of_warp < last ? first_of_warp : last).end};
   const int32_t begin = attended_keys(a, length, first_query).begin / kKeys * kKeys;
@@ -202,7 +202,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
                                 a.key_size, key_pieces);
     commit_copies();
 
-    // Scores, and from them weights. Four lanes hold a query's.
+    // Scores become weights. Four lanes hold a query's.
     const bool plain =
         a.bias == nullptr && a.softcap == 0 && first >= common.begin && first + kKeys <= common.end;
     float factor[2];
@@ -240,7 +240,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
       top = m_fmax(top, shuffle_xor(top, 1));
       top = m_fmax(top, shuffle_xor(top, 2));
       const float higher = m_fmax(w[h].top, top);
-      // Weights relative to -infinity would be NaN; there are none but 0 then.
+      // Weights relative to -infinity would be NaN; all of them are 0 then.
       const float anchor = higher == minus_infinity<float>() ? 0.0f : higher;
       factor[h] = w[h].top == higher ? 1.0f : m_exp2_short((w[h].top - anchor) * kLog2OfE);
       float total = 0;
@@ -251,7 +251,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
         s = m_exp2_short(m_fma(s - anchor, kLog2OfE, weight_exponent(T{})));
         total += s;
       }
-      w[h].total = w[h].total * factor[h] + total;  // of this lane's keys
+      w[h].total = w[h].total * factor[h] + total;  // sum over this lane's keys
       w[h].top = higher;
     }
     if (ballot(factor[0] != 1 || factor[1] != 1) != 0) {

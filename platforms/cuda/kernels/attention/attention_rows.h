@@ -1,8 +1,8 @@
 // Attention of few queries, which takes the time of reading keys and values. A block takes up to kRows
-// queries that have the same ones, and a part of the keys; its warps take 32 of these at a time. Eight lanes
+// queries that have the same keys, and a part of the keys; its warps take 32 of these at a time. Eight lanes
 // multiply a key with every query; then the lanes add up the weighted values, a piece of 16 bytes each, of
-// several keys where a key has fewer pieces. Where the keys are cut into several parts, attention_sums
-// combines the results.
+// several keys where a key has fewer pieces. If the keys are cut into several parts, attention_sums combines
+// the results.
 //
 // Queries and results have the type T, keys and values S, which may be narrower.
 #pragma once
@@ -17,21 +17,21 @@ inline constexpr int kKeyLanes = 8, kKeysAtOnce = kWarp / kKeyLanes;
 inline constexpr int kRounds = 4;  // of kKeysAtOnce keys that are read before they are multiplied
 inline constexpr int kAhead = 4;   // values that are read before they are added up
 
-// What a lane reads of a key or value at a time.
+// The elements that a lane reads of a key or value at a time.
 template <class S>
 struct alignas(attention_piece(sizeof(S)) * sizeof(S)) RowPiece {
   static constexpr int kCount = attention_piece(sizeof(S));
   S v[kCount];
 };
 
-// What is read of shared memory at a time.
+// The elements that are read of shared memory at a time.
 template <class R>
 struct alignas(16) Group {
   static constexpr int kCount = 16 / sizeof(R);
   R v[kCount];
 };
 
-// Element d of a query in shared memory: the lanes of a key read groups that are adjacent.
+// Returns the place of element d of a query in shared memory, where a key's lanes read adjacent groups.
 template <class S, class R>
 SINTER_DEVICE int query_place(int d) {
   constexpr int kPiece = RowPiece<S>::kCount, kGroup = Group<R>::kCount, kLine = kKeyLanes * kPiece;
@@ -39,15 +39,15 @@ SINTER_DEVICE int query_place(int d) {
   return d / kLine * kLine + i / kGroup * kKeyLanes * kGroup + part * kGroup + i % kGroup;
 }
 
-// A weight times the scale of the value's row, which is not kAbsentKey.
+// Returns a weight times the scale of the value's row; it is not kAbsentKey.
 template <class R>
 SINTER_DEVICE R scaled_weight(R weight, R scale) {
   const R v = weight * scale;
   return v == kAbsentKey ? R(-0.99999994) : v;
 }
 
-// The products of kRounds keys, `kKeysAtOnce` apart, with all queries, by eight lanes: parts of their sums.
-// Keys from `end` on give zeros.
+// Computes the products of kRounds keys, `kKeysAtOnce` apart, with all queries, by eight lanes, as parts of
+// their sums. Keys from `end` on give zeros.
 template <class S, class R, int kRows>
 SINTER_DEVICE void multiply_keys(const AttentionArguments& a, const S* k, int32_t first, int32_t end,
                                  const Shared<R>& queries, bool vectors, R (&sum)[kRows][kRounds]) {
@@ -118,8 +118,8 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
           r < rows ? static_cast<R>(widen(q[int64_t{r} * a.key_size + d])) : R(0);
   barrier();
 
-  // The keys of this block: of those that any query of the sequence attends to, a part. Rows beyond the last
-  // one have no keys.
+  // The keys of this block are a part of those that any query of the sequence attends to. Rows beyond the
+  // last one have no keys.
   uint32_t batch, head_of_row[kRows], query_of_row[kRows];
   batch = a.heads.divide(a.queries.divide(static_cast<uint32_t>(result), &query_of_row[0]), &head_of_row[0]);
   const int32_t length = keys_of_batch(a, batch);
@@ -183,7 +183,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
       const R higher = top > w[r].top ? top : w[r].top;
       const R factor = rescale(w[r].top, higher);
       R weight = weight_of(s, higher);
-      w[r].total = w[r].total * factor + (hidden ? R(0) : weight);  // of this lane's keys
+      w[r].total = w[r].total * factor + (hidden ? R(0) : weight);  // sum over this lane's keys
       w[r].any |= ballot(!hidden) != 0;
       w[r].top = higher;
       if (hidden || (a.rule == kRuleHides && weight == R(0)))
@@ -223,7 +223,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
     }
   }
 
-  // A warp's keys, then all warps', in their order.
+  // The keys of a warp, then those of all warps, are added in their order.
   SINTER_UNROLL
   for (int r = 0; r < kRows; ++r) {
     for (int mask = lanes; mask < kWarp; mask *= 2) SINTER_UNROLL

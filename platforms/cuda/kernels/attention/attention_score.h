@@ -1,13 +1,13 @@
-// What the kernels of attention share: the meaning of a score, and weights relative to the largest score so
-// far.
+// The common parts of attention's kernels: the meaning of a score, and weights relative to the largest score
+// so far.
 //
-// Rules are those of runtime/core/op_enums.h's AttentionRule, results those of runtime/kernels/attention.cc.
+// Rules are those of AttentionRule (runtime/core/op_enums.h), results those of runtime/kernels/attention.cc.
 // Source of the running maximum: Milakov and Gimelshein, Online normalizer calculation for softmax (2018).
 #pragma once
 
 #include "platforms/cuda/grid/report_fault.h"
 #include "platforms/cuda/kernels/attention/attention.h"
-#include "platforms/cuda/kernels/product/finish.h"
+#include "platforms/cuda/kernels/product/epilogue.h"
 
 namespace sinter::cuda {
 
@@ -29,7 +29,7 @@ SINTER_DEVICE R minus_infinity() {
   return static_cast<R>(float_of(0xff800000u));
 }
 
-// The number of keys of a sequence that exist. A length that is out of range is reported, and counts as 0.
+// Returns the number of existing keys of a sequence. A length out of range is reported, and counts as 0.
 SINTER_DEVICE int32_t keys_of_batch(const AttentionArguments& a, uint32_t batch) {
   if (a.lengths == nullptr) return a.keys;
   const int64_t length = a.lengths[batch];
@@ -42,7 +42,7 @@ SINTER_DEVICE int32_t keys_of_batch(const AttentionArguments& a, uint32_t batch)
 struct KeyRange {
   int32_t begin = 0, end = 0;
 };
-// `length`: of its sequence.
+// `length` is that of its sequence.
 SINTER_DEVICE KeyRange attended_keys(const AttentionArguments& a, int32_t length, int32_t query) {
   if (a.causal == 0) return {0, length};
   int32_t end = query + (length - a.queries_of_head) + 1;
@@ -50,7 +50,7 @@ SINTER_DEVICE KeyRange attended_keys(const AttentionArguments& a, int32_t length
   return {a.window > 0 && end > a.window ? end - a.window : 0, end};
 }
 
-// Part `split` of the keys that any query of a sequence attends to.
+// Returns part `split` of the keys that any query of a sequence attends to.
 SINTER_DEVICE KeyRange attention_split(const AttentionArguments& a, int32_t length, int32_t split) {
   const int32_t begin = attended_keys(a, length, 0).begin,
                 end = attended_keys(a, length, a.queries_of_head - 1).end;
@@ -59,7 +59,7 @@ SINTER_DEVICE KeyRange attention_split(const AttentionArguments& a, int32_t leng
   return {static_cast<int32_t>(first < end ? first : end), static_cast<int32_t>(last < end ? last : end)};
 }
 
-// The score of a visible key from the product of query and key; `hidden`: the key takes no part.
+// Returns the score of a visible key from the product of query and key. `hidden`: the key takes no part.
 template <class R>
 SINTER_DEVICE R score_of(const AttentionArguments& a, R product, R extra, bool* hidden) {
   R score = product * static_cast<R>(a.scale);
@@ -72,25 +72,24 @@ SINTER_DEVICE R score_of(const AttentionArguments& a, R product, R extra, bool* 
   return score + extra;
 }
 
-// Of one query: the largest score so far, and the sum of the weights relative to it.
+// The running state of one query: the largest score so far, and the sum of the weights relative to it.
 template <class R>
 struct RunningWeights {
   R top = minus_infinity<R>(), total = 0;
   int32_t any = 0;  // some key takes part
 };
-// The weight of a score; NaN for NaN and for +infinity.
+// Returns the weight of a score; NaN for NaN and for +infinity.
 template <class R>
 SINTER_DEVICE R weight_of(R score, R top) {
   return score == minus_infinity<R>() ? R(0) : m_exp(score - top);
 }
-// What sums relative to `top` are multiplied by, to be relative to `higher`.
+// Returns the factor that makes sums relative to `top` relative to `higher`.
 template <class R>
 SINTER_DEVICE R rescale(R top, R higher) {
   return top == higher ? R(1) : m_exp(top - higher);
 }
 
-// Adds what was found of other keys (RunningWeights' numbers and a sum of weighted values) to `all` and
-// `sum`.
+// Adds the numbers of other keys (those of RunningWeights and a sum of weighted values) to `all` and `sum`.
 template <class R>
 SINTER_DEVICE void combine(R top, R total, R any, R other, RunningWeights<R>* all, R* sum) {
   const R higher = top > all->top ? top : all->top;
@@ -101,8 +100,8 @@ SINTER_DEVICE void combine(R top, R total, R any, R other, RunningWeights<R>* al
   all->top = higher;
 }
 
-// Adds the score of the head's sink, which has no value; returns what sums are then multiplied by. `unit`:
-// what the total has for a weight of 1.
+// Adds the score of the head's sink, which has no value; returns the factor for sums. `unit` is the total's
+// number for a weight of 1.
 template <class T, class R>
 SINTER_DEVICE R add_sink(const AttentionArguments& a, uint32_t head, R unit, RunningWeights<R>* w) {
   if (a.sinks == nullptr) return R(1);
@@ -114,7 +113,7 @@ SINTER_DEVICE R add_sink(const AttentionArguments& a, uint32_t head, R unit, Run
   return factor;
 }
 
-// The sum of weighted values as a result. Where only scores of -infinity are left, it is NaN: 0 / 0.
+// Returns the sum of weighted values as a result. If only scores of -infinity are left, it is NaN: 0 / 0.
 template <class R>
 SINTER_DEVICE R finish_value(const AttentionArguments& a, const RunningWeights<R>& w, R sum, KeyRange keys) {
   if (a.rule == kRuleHides && w.any == 0) return R(0);

@@ -16,7 +16,7 @@ struct alignas(4 * sizeof(T)) Four {
   T v[4];
 };
 
-// Elements depth .. + 3 of a line, zeros beyond the ends.
+// Reads elements depth .. + 3 of a line, zeros beyond the ends.
 template <class T>
 SINTER_DEVICE Four<T> read_four(const T* from, int64_t line, int64_t lines, int32_t depth, int32_t size,
                                 bool vectors) {
@@ -41,7 +41,7 @@ SINTER_DEVICE void put_four(const Shared<float>& to, const Four<T>& v) {
   for (int i = 0; i < 4; ++i) to[(depth + i) * kStep + line] = widen(v.v[i]);
 }
 
-// kRight values of a thread.
+// Computes kRight values of a thread.
 template <class T, int kRight>
 SINTER_DEVICE void attend(const AttentionArguments& a) {
   uint32_t query_tile, head;

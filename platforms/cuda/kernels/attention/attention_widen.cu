@@ -1,4 +1,4 @@
-// Writes keys or values as elements of the queries' type, for the kernels that read no others.
+// Writes keys or values as elements of the queries' type, for kernels that read no other type.
 #include "platforms/cuda/grid/float8.h"
 #include "platforms/cuda/kernels/attention/attention.h"
 #include "runtime/core/attention_rows.h"
@@ -6,7 +6,7 @@
 namespace sinter::cuda {
 namespace {
 
-// Of 4 bits; a byte holds two, and the even one is in the low half.
+// Two elements of 4 bits; the even one is in the low half of the byte.
 struct Pair {
   uint8_t byte;
 };

@@ -12,7 +12,7 @@ SINTER_DEVICE R read(const std::byte* from, int64_t i) {
   return static_cast<R>(widen(reinterpret_cast<const T*>(from)[i]));
 }
 
-// The sum of what the warps have for this lane. Two barriers, so `room` is free for the next one.
+// Returns the sum of the warps' numbers for this lane. Two barriers follow, so that `room` is free again.
 template <class R>
 SINTER_DEVICE R add_warps(R v, const Shared<R>& room) {
   room[warp_index() * kLinearColumns + lane()] = v;
@@ -23,7 +23,7 @@ SINTER_DEVICE R add_warps(R v, const Shared<R>& room) {
   return all;
 }
 
-// R: the type of sums and states.
+// R is the type of sums and states.
 template <class T, class R>
 SINTER_DEVICE void attend(const LinearAttentionArguments& a) {
   uint32_t tile, head;
@@ -72,7 +72,7 @@ SINTER_DEVICE void attend(const LinearAttentionArguments& a) {
     for (int d = warp_index(); d < a.key_size; d += kLinearWarps)
       state[place(d)] = m_fma(read<T, R>(a.k, key + d), added, R(state[place(d)]));
     if (t >= first) keep(t - first, false);
-    // The query heads of this head, or the one that it shares with others.
+    // The query heads of this head, or the head that it shares with others.
     for (int32_t i = 0; i < group && a.y != nullptr; ++i) {
       const int32_t result = mine * group + i;
       const int32_t query = a.queries >= heads ? result : mine / (heads / a.queries);

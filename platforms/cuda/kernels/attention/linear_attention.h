@@ -6,9 +6,9 @@
 
 namespace sinter::cuda {
 
-// All dense: q [batch, tokens, queries, key_size], k [batch, tokens, heads, key_size], v [.., value_size],
-// state [batch, heads, key_size, value_size], decay [batch, tokens, heads, decay_size], beta [batch, tokens,
-// beta_heads]. A state is float32 where q has 16 bits.
+// All operands are dense: q [batch, tokens, queries, key_size], k [batch, tokens, heads, key_size], v [..,
+// value_size], state [batch, heads, key_size, value_size], decay [batch, tokens, heads, decay_size], beta
+// [batch, tokens, beta_heads]. A state is float32 where q has 16 bits.
 struct LinearAttentionArguments {
   const std::byte *q = nullptr, *k = nullptr, *v = nullptr;
   const std::byte *state = nullptr, *decay = nullptr, *beta = nullptr;  // or null

@@ -13,7 +13,7 @@ struct Number {
   enum class Kind : uint8_t { kFloat, kSigned, kUnsigned };
   Kind kind = Kind::kFloat;
   double f = 0;
-  int64_t i = 0;  // an unsigned one by its bits
+  int64_t i = 0;  // an unsigned one as its bits
 };
 SINTER_DEVICE Number float_number(double v) { return {Number::Kind::kFloat, v, 0}; }
 SINTER_DEVICE Number signed_number(int64_t v) { return {Number::Kind::kSigned, 0, v}; }
@@ -95,7 +95,7 @@ SINTER_DEVICE double as_double(const Number& v) {
          : v.kind == Number::Kind::kSigned ? static_cast<double>(v.i)
                                            : static_cast<double>(static_cast<uint64_t>(v.i));
 }
-// The bits of the number in type t, rounded once.
+// Returns the bits of the number in type t, rounded once.
 SINTER_DEVICE uint64_t bits_as(DType t, const Number& v, bool saturates) {
   switch (t) {
     case DType::kFloat64:
@@ -150,7 +150,7 @@ SINTER_DEVICE uint64_t bits_as(DType t, const Number& v, bool saturates) {
   }
 }
 
-// sat(rne(quotient) + zero); NaN gives the zero point.
+// Returns sat(rne(quotient) + zero); NaN gives the zero point.
 SINTER_DEVICE int64_t quantized(double quotient, int64_t zero, DType t) {
   const int bits = bit_width(t);
   const bool is_signed = is_signed_integer(t) || t == DType::kInt4 || t == DType::kInt2;
@@ -160,7 +160,7 @@ SINTER_DEVICE int64_t quantized(double quotient, int64_t zero, DType t) {
   return static_cast<int64_t>(v < low ? low : v > high ? high : v);
 }
 
-// Element n of the result.
+// Returns element n of the result.
 SINTER_DEVICE Number converted(const ConvertArguments& a, uint32_t n) {
   const Number v = number_at(a.x, offset_of(a.box, a.x.steps, n));
   if (a.conversion == Conversion::kCast) return v;

@@ -8,7 +8,7 @@ namespace sinter::cuda {
 
 enum class Conversion : uint8_t { kCast, kQuantize, kDequantize };
 
-// Steps of types of less than a byte, which are dense, count elements.
+// The steps of types of less than a byte, which are dense, count elements.
 struct ConvertOperand {
   std::byte* data = nullptr;  // null: absent
   Steps steps;
@@ -21,7 +21,7 @@ struct ConvertArguments {
   bool wide = false;      // quotients and products are computed in double
   Box box;
   ConvertOperand x, y, scale, zero;
-  int32_t axis = -1;  // along which `block` neighbours share a scale and a zero point
+  int32_t axis = -1;  // the axis along which `block` neighbours share a scale and a zero point
   Divider block;
 };
 

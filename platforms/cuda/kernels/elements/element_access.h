@@ -1,4 +1,4 @@
-// How a thread of an element-wise kernel finds, reads and writes its elements.
+// The places, reads and writes of a thread's elements in an element-wise kernel.
 #pragma once
 
 #include "platforms/cuda/grid/grid.h"
@@ -6,7 +6,7 @@
 
 namespace sinter::cuda {
 
-// Elements first .. first + count - 1 of a row along the innermost axis.
+// The elements first .. first + count - 1 of a row along the innermost axis.
 struct ElementPlace {
   uint32_t row = 0, first = 0;
   int count = 0;
@@ -44,7 +44,7 @@ SINTER_DEVICE bool in_one(const std::byte* at, int64_t step, int count) {
   return step == 1 && count == kElementGroup && reinterpret_cast<uintptr_t>(at) % alignof(Four<W>) == 0;
 }
 
-// Bits as unsigned integers; elements beyond `count` are 0.
+// Reads bits as unsigned integers; elements beyond `count` are 0.
 template <class W, class Bits>
 SINTER_DEVICE void read(const std::byte* at, int64_t step, int count, Bits (&bits)[4]) {
   if (in_one<W>(at, step, count)) {
@@ -71,7 +71,7 @@ SINTER_DEVICE void write(std::byte* at, int64_t step, int count, const Bits (&bi
 
 }  // namespace element
 
-// Elements of up to 4 bytes.
+// Reads elements of up to 4 bytes.
 SINTER_DEVICE void read_narrow(const ElementBox& box, const ElementOperand& o, const ElementPlace& p,
                                uint32_t (&bits)[4]) {
   const std::byte* at = address_of(box, o, p);
@@ -86,7 +86,7 @@ SINTER_DEVICE void write_narrow(const ElementBox& box, const ElementOperand& o, 
   if (o.width == 2) return element::write<uint16_t>(at, o.steps[0], p.count, bits);
   element::write<uint8_t>(at, o.steps[0], p.count, bits);
 }
-// Elements of up to 8 bytes.
+// Reads elements of up to 8 bytes.
 SINTER_DEVICE void read_wide(const ElementBox& box, const ElementOperand& o, const ElementPlace& p,
                              uint64_t (&bits)[4]) {
   if (o.width == 8) return element::read<uint64_t>(address_of(box, o, p), o.steps[0], p.count, bits);

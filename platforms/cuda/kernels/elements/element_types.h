@@ -1,5 +1,5 @@
-// Elements whose type is an argument of the kernel. For kernels that are bound by memory, where the choice
-// costs nothing: one kernel serves several types.
+// Elements whose type is an argument of the kernel, for kernels that are bound by memory. There the choice
+// costs nothing, and one kernel serves several types.
 #pragma once
 
 #include <type_traits>
@@ -37,7 +37,7 @@ SINTER_DEVICE auto for_integer(DType type, F&& f) {
   }
 }
 
-// Integers of any type as int64_t: unsigned ones of 64 bits keep their bits.
+// Loads integers of any type as int64_t: unsigned ones of 64 bits keep their bits.
 SINTER_DEVICE int64_t load_integer(const std::byte* p, DType t) {
   switch (t) {
     case DType::kInt8:
@@ -58,7 +58,7 @@ SINTER_DEVICE int64_t load_integer(const std::byte* p, DType t) {
       return load_one<int64_t>(p);
   }
 }
-// The low bits of v.
+// Stores the low bits of v.
 SINTER_DEVICE void store_integer(std::byte* p, DType t, int64_t v) {
   switch (t) {
     case DType::kInt8:
@@ -79,8 +79,8 @@ SINTER_DEVICE void store_integer(std::byte* p, DType t, int64_t v) {
   }
 }
 
-// Floats of type `t`: float64 if V is double, else one of the others. A warp goes on while elements are
-// loaded, until it needs their values: so they are loaded first where there are several.
+// Loads floats of type `t`: float64 if V is double, else one of the others. A warp goes on while elements are
+// loaded, until it needs their values, so that several of them are loaded first.
 template <class V>
 using Loaded = std::conditional_t<std::is_same_v<V, double>, double, uint32_t>;
 template <class V>

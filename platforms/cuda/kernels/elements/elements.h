@@ -2,7 +2,7 @@
 // program, which a thread carries out for four neighbouring elements at a time.
 //
 // The program has one value, which every instruction changes: kLoad reads it from an operand, kStore writes
-// it to one (and rounds or wraps it to what a load would give back), and a function takes it and up to two
+// it to one (and rounds or wraps it as a load would return it), and a function takes it and up to two
 // operands. A step is kLoad, a function, kStore; a chain of steps, each of which reads the result of the one
 // before, is their instructions one behind the other (chain.h).
 #pragma once
@@ -23,7 +23,7 @@ inline constexpr uint8_t kValueItself = 255;  // an operand's number: the progra
 
 // An operand, broadcast to the elements of the box.
 struct ElementOperand {
-  std::byte* data = nullptr;         // null: what would be stored is only rounded
+  std::byte* data = nullptr;         // null: a stored value is only rounded
   int32_t steps[kElementRank] = {};  // elements to the next along each axis, the innermost first; 0 repeats
   DType dtype = DType::kNone;
   uint8_t width = 0;  // bytes of an element
@@ -55,14 +55,14 @@ struct ElementArguments {
   ElementOperand operands[kElementOperands];
   ElementInstruction<T> instructions[kElementSteps];
 };
-// What programs compute in: float for 16-bit floats as well, int64 for all integers and bool.
+// The programs' classes of numbers: float for 16-bit floats as well, int64 for all integers and bool.
 using FloatElements = ElementArguments<float>;
 using DoubleElements = ElementArguments<double>;
 using IntegerElements = ElementArguments<int64_t>;
 
 inline constexpr uint8_t kElementLoad = 0, kElementStore = 1;
 
-// Functions of programs in float and double, as the rows of ops.def and their enums define them.
+// The functions of programs in float and double, as the rows of ops.def and their enums define them.
 enum class FloatFunction : uint8_t {
   kLoad = kElementLoad,
   kStore = kElementStore,

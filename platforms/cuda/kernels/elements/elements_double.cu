@@ -42,7 +42,7 @@ SINTER_DEVICE uint64_t integer_of(double v, int64_t lowest, int64_t highest) {
   const auto n = saturated<int64_t>(v);
   return static_cast<uint64_t>(n < lowest ? lowest : n > highest ? highest : n);
 }
-// Floats round once. Integers: towards zero, saturated.
+// Floats are rounded once. Integers are rounded towards zero and saturated.
 SINTER_DEVICE uint64_t bits_as(DType t, double v) {
   switch (t) {
     case DType::kFloat32:
@@ -106,7 +106,7 @@ struct Doubles {
     uint64_t bits;
     double value;
   };
-  // by_turns of both.
+  // Applies by_turns to both.
   template <class F>
   SINTER_DEVICE static void turn(uint64_t (&bits)[4], double (&x)[4], F f) {
     SINTER_ROLLED for (int i = 0; i < 4; ++i) {

@@ -9,7 +9,7 @@
 namespace sinter::cuda {
 namespace {
 
-// 2^(code - 127), 255: NaN.
+// Returns 2^(code - 127), and NaN for 255.
 SINTER_DEVICE float value_of_e8m0(uint32_t code) {
   return float_of(code == 255 ? 0x7fc00000u : code == 0 ? 0x00400000u : code << 23);
 }
@@ -52,7 +52,7 @@ struct Floats {
     }
   }
 
-  // Integers: towards zero, saturated.
+  // Integers are rounded towards zero and saturated.
   SINTER_DEVICE static void store(const ElementInstruction<float>&, const ElementBox& box,
                                   const ElementOperand& o, const ElementPlace& place, float (&x)[4]) {
     if (o.width == 8) return store_wide(box, o, place, x);

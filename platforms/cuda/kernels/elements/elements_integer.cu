@@ -1,13 +1,13 @@
 // Element-wise programs in integers: all integers and bool, elements of any type that only move (as unsigned
 // integers of their width), and conversions from integers.
 #include "platforms/cuda/kernels/elements/element_program.h"
-#include "platforms/cuda/kernels/elements/four.h"
+#include "platforms/cuda/kernels/elements/thread_elements.h"
 #include "runtime/core/float_formats.h"
 
 namespace sinter::cuda {
 namespace {
 
-// The number of `bits` bits, in 64.
+// Returns the number of `bits` bits, in 64.
 SINTER_DEVICE int64_t extended(uint64_t v, int bits, bool is_unsigned) {
   const int rest = 64 - bits;
   return is_unsigned ? static_cast<int64_t>(v << rest >> rest) : static_cast<int64_t>(v << rest) >> rest;
@@ -26,7 +26,7 @@ SINTER_DEVICE bool is_less(int64_t x, int64_t y, bool is_unsigned) {
   return is_unsigned ? static_cast<uint64_t>(x) < static_cast<uint64_t>(y) : x < y;
 }
 
-// Towards zero; x / 0 = 0, and the lowest number by -1 wraps.
+// Rounds towards zero; x / 0 = 0, and the lowest number divided by -1 wraps.
 SINTER_DEVICE int64_t quotient(int64_t x, int64_t y, bool is_unsigned) {
   if (y == 0) return 0;
   // Most numbers are short, and their division is a third as long.
@@ -35,14 +35,14 @@ SINTER_DEVICE int64_t quotient(int64_t x, int64_t y, bool is_unsigned) {
   if (is_unsigned) return static_cast<int64_t>(static_cast<uint64_t>(x) / static_cast<uint64_t>(y));
   return y == -1 ? wrapping_difference(0, x) : x / y;
 }
-// `floors`: with the divisor's sign, else with the dividend's. By 0: 0.
+// With `floors`, the result has the divisor's sign, else the dividend's. By 0 it is 0.
 SINTER_DEVICE int64_t remainder_of(int64_t x, int64_t y, bool floors, bool is_unsigned) {
   if (y == 0) return 0;
   const int64_t r = wrapping_difference(x, wrapping_product(quotient(x, y, is_unsigned), y));
   return floors && !is_unsigned && r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
-// Wraps; a negative exponent gives the truncated quotient (0 for a base of 0).
+// The power wraps; a negative exponent gives the truncated quotient (0 for a base of 0).
 SINTER_DEVICE int64_t power(int64_t base, int64_t exponent, bool base_unsigned, bool exponent_unsigned) {
   if (!exponent_unsigned && exponent < 0)
     return base == 1 ? 1 : base == -1 && !base_unsigned ? ((exponent & 1) != 0 ? -1 : 1) : 0;
@@ -54,7 +54,7 @@ SINTER_DEVICE int64_t power(int64_t base, int64_t exponent, bool base_unsigned, 
   return static_cast<int64_t>(result);
 }
 
-// Counts of the width or more, or below 0, shift everything out.
+// Counts of the width or more, or below 0, shift all bits out.
 SINTER_DEVICE int64_t shifted_left(int64_t x, int64_t count, int bits) {
   return static_cast<uint64_t>(count) >= static_cast<uint64_t>(bits)
              ? 0

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "platforms/cuda/kernels/elements/elements.h"
-#include "platforms/cuda/kernels/elements/four.h"
 #include "platforms/cuda/kernels/elements/power.h"
+#include "platforms/cuda/kernels/elements/thread_elements.h"
 
 namespace sinter::cuda {
 
@@ -14,7 +14,7 @@ SINTER_DEVICE T clamped(T x, T lower, T upper) {
   const T raised = x < lower ? lower : x;
   return raised > upper ? upper : raised;
 }
-// Neither overflows nor cancels.
+// The form neither overflows nor cancels.
 template <class T>
 SINTER_DEVICE T sigmoid(T x) {
   const T e = m_exp(-m_fabs(x));
@@ -139,7 +139,7 @@ SINTER_DEVICE void compute(const ElementInstruction<T>& c, T (&x)[4], T (&y)[4],
       return by_turns(x, y, [](T v, T w) { return power(v, w); });
     case FloatFunction::kMod:
       return by_turns(x, y, [](T v, T w) { return m_fmod(v, w); });
-    case FloatFunction::kMin:  // NaN if either is
+    case FloatFunction::kMin:  // NaN if an operand is
       return each(x, y, [](T v, T w) { return v < w || m_isnan(v) ? v : w; });
     case FloatFunction::kMax:
       return each(x, y, [](T v, T w) { return v > w || m_isnan(v) ? v : w; });

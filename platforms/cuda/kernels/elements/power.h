@@ -1,6 +1,6 @@
 // Powers.
 //
-// CUDA's powf has an error of up to 4 units in the last place. This one has one of about 1: log2(x) is
+// CUDA's powf has an error of up to 4 units in the last place. The error of this one is about 1: log2(x) is
 // computed as a sum of two floats, the second below the first one's last place. Source of sums and products
 // of two floats: Dekker, A Floating-Point Technique for Extending the Available Precision (1971).
 #pragma once
@@ -13,7 +13,7 @@ namespace power_of {
 struct Two {
   float high, low;
 };
-// a + b, |a| >= |b| or a = 0.
+// Returns a + b for |a| >= |b| or a = 0.
 SINTER_DEVICE Two sum(float a, float b) {
   const float s = a + b;
   return {s, b - (s - a)};
@@ -27,7 +27,7 @@ SINTER_DEVICE Two product(Two a, Two b) {
   return {p.high, p.low + (a.high * b.low + a.low * b.high)};
 }
 
-// Of a positive finite number.
+// Returns the logarithm of a positive finite number.
 SINTER_DEVICE Two log2_of(float x) {
   float e = 0;
   if (x < 0x1p-126f) x *= 0x1p24f, e = -24;
@@ -53,7 +53,7 @@ SINTER_DEVICE Two log2_of(float x) {
   return sum(all.high, all.low);
 }
 
-// 2^(a + b), |b| far below |a|.
+// Returns 2^(a + b) for |b| far below |a|.
 SINTER_DEVICE float exp2_of(float a, float b) {
   const float n = m_rint(a), f = (a - n) + b;
   // ln(2)^k / k!
@@ -62,7 +62,7 @@ SINTER_DEVICE float exp2_of(float a, float b) {
       f * (0.24022651f +
            f * (0.055504109f +
                 f * (0.0096181291f + f * (0.0013333558f + f * (1.5403530e-4f + f * 1.5252734e-5f)))));
-  // In two steps, so that only a result that is subnormal rounds.
+  // There are two steps, so that only a result that is subnormal rounds.
   const auto exponent = static_cast<int32_t>(n), half = exponent >> 1;
   const float v = m_fma(f, p, 1.0f) * float_of(static_cast<uint32_t>(half + 127) << 23);
   return v * float_of(static_cast<uint32_t>(exponent - half + 127) << 23);
@@ -70,7 +70,7 @@ SINTER_DEVICE float exp2_of(float a, float b) {
 
 }  // namespace power_of
 
-// Special numbers as std::pow has them.
+// Special numbers give the results of std::pow.
 SINTER_DEVICE float power(float x, float y) {
   if (y == 2.0f) return x * x;  // the most frequent one
   if (y == 0.0f || x == 1.0f) return 1.0f;

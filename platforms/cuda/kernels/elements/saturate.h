@@ -9,7 +9,7 @@
 
 namespace sinter::cuda {
 
-// Towards zero; what is out of range becomes the nearest end, NaN becomes 0.
+// Rounds towards zero; a number out of range becomes the nearest end, NaN becomes 0.
 template <class Int, class T>
 SINTER_DEVICE Int saturated(T x) {
   using Limits = std::numeric_limits<Int>;

@@ -1,4 +1,4 @@
-// A number saturated into an integer type that is known when it is computed: for the host and the device.
+// Saturation of a number into an integer type that is known when it is computed, for the host and the device.
 #pragma once
 
 #include "runtime/core/dtype.h"
@@ -6,7 +6,7 @@
 
 namespace sinter::cuda {
 
-// `t`: a whole-byte integer type. The result of uint64 is its bits.
+// `t` is a whole-byte integer type. The result for uint64 is its bits.
 constexpr int64_t saturated_as(DType t, double v) {
   switch (t) {
     case DType::kInt8:

@@ -10,7 +10,7 @@ namespace sinter::cuda {
 struct CheckLengthArguments {
   const int64_t *length = nullptr, *found = nullptr, *limit = nullptr;
   int64_t* result = nullptr;
-  bool within = false;  // 0 <= found <= limit; else found == limit
+  bool within = false;  // true: 0 <= found <= limit; false: found == limit
   FaultPlace fault;
 };
 

@@ -6,7 +6,7 @@
 
 namespace sinter::cuda {
 
-// One that is out of range is reported, and becomes 0.
+// An expert that is out of range is reported, and becomes 0.
 SINTER_DEVICE int64_t expert_of_row(const Experts& e, uint32_t row) {
   const int64_t expert = e.of_row[row];
   if (expert >= 0 && expert < e.count) return expert;

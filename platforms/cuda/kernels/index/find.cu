@@ -6,7 +6,7 @@
 namespace sinter::cuda {
 namespace {
 
-// selected(i): whether element i, below `length`, is selected. Counts those of each chunk.
+// Counts the selected elements of each chunk; selected(i) is whether element i, below `length`, is one.
 template <class F>
 SINTER_DEVICE void count_selected(uint32_t length, uint32_t* counts, F&& selected) {
   const auto room = shared_memory<uint32_t>(0, kWarp);
@@ -22,7 +22,7 @@ SINTER_DEVICE void count_selected(uint32_t length, uint32_t* counts, F&& selecte
   }
 }
 
-// Calls place(i, whether it is selected, how many selected ones are before it) for each element.
+// Calls place(i, whether it is selected, the number of selected ones before it) for each element.
 template <class F, class G>
 SINTER_DEVICE void place_selected(uint32_t length, const uint32_t* counts, F&& selected, G&& place) {
   const auto room = shared_memory<uint32_t>(0, kWarp);

@@ -1,7 +1,7 @@
-// Arguments of kernels/index/find.cu: what is selected moves to the front, in its order.
+// Arguments of kernels/index/find.cu: selected elements move to the front, in their order.
 //
-// Elements are gone through in chunks, one a block. The first pass counts what each chunk selects, the second
-// one adds up the counts, and the third one finds each selected element's place by them.
+// Elements are gone through in chunks, one a block. The first pass counts the selected elements of each
+// chunk, the second one adds up the counts, and the third one finds each selected element's place by them.
 #pragma once
 
 #include "platforms/cuda/grid/box.h"
@@ -11,14 +11,14 @@ namespace sinter::cuda {
 
 inline constexpr int kSelectChunk = 2048;
 
-// counts[chunk] becomes the number of elements before the chunk; *total: of all.
+// counts[chunk] becomes the number of elements before the chunk, and *total that of all.
 struct AddCountsArguments {
   uint32_t* counts = nullptr;
   uint32_t chunks = 0;
   int64_t* total = nullptr;  // null: not wanted
 };
 
-// Elements of `x` that are not zero.
+// The elements of `x` that are not zero.
 struct NonZeroArguments {
   const std::byte* x = nullptr;
   Box box;
@@ -34,12 +34,12 @@ struct NonZeroArguments {
 struct UniqueArguments {
   SortRecords records;
   uint32_t length = 0;
-  uint32_t* counts = nullptr;    // of the chunks of records, or, where `by_place`, of elements
+  uint32_t* counts = nullptr;    // for the chunks of records, or of elements if `by_place`
   uint32_t* group_of = nullptr;  // of each element
   uint32_t* start_of = nullptr;  // of each group: its first record
-  uint32_t* is_first =
-      nullptr;  // of each element: 1 if it is its group's; null: groups stay in the order of their keys
-  uint32_t* rank_of = nullptr;  // of each element that is its group's first: its group's place
+  uint32_t* is_first = nullptr;  // for each element: 1 if it is its group's first; null: groups stay in the
+                                 // order of their keys
+  uint32_t* rank_of = nullptr;   // for each element that is its group's first: its group's place
   const int64_t* groups = nullptr;
   const std::byte* x = nullptr;
   std::byte* values = nullptr;  // results; null: not wanted

@@ -1,5 +1,5 @@
-// Gather, GatherElements, GatherNd: each element of the result reads its indices, and from the place that
-// they give.
+// Gather, GatherElements, GatherNd: each element of the result reads its indices, and then the place to which
+// they point.
 #include "platforms/cuda/grid/elements.h"
 #include "platforms/cuda/grid/report_fault.h"
 #include "platforms/cuda/kernels/index/gather.h"

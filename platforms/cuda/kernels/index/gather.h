@@ -6,7 +6,7 @@
 
 namespace sinter::cuda {
 
-// to[n] = from[n, displaced by the indices of n], for the elements of a box, each of `width` bytes.
+// Computes to[n] = from[n, displaced by the indices of n], for the elements of a box, each of `width` bytes.
 struct GatherArguments {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;

@@ -28,7 +28,7 @@ struct Corners {
       x1 = larger_of(p[1], p[3]), y1 = larger_of(p[0], p[2]);
     }
   }
-  // Whether the overlap, as a part of the union, exceeds the threshold.
+  // Returns whether the overlap, as a part of the union, exceeds the threshold.
   SINTER_DEVICE bool overlaps(const Corners& b, T threshold) const {
     const T left = larger_of(x0, b.x0), right = smaller_of(x1, b.x1);
     const T top = larger_of(y0, b.y0), bottom = smaller_of(y1, b.y1);
@@ -84,7 +84,7 @@ SINTER_KERNEL(nms_keep, NmsArguments) {
     keep_boxes<float>(a);
 }
 
-// counts: of the lines before each, and behind them, of all.
+// `counts` has the number of boxes of the lines before each line and, behind them, of all.
 SINTER_KERNEL(nms_write, NmsArguments) {
   const int64_t all = int64_t{a.lines} * a.limit;
   for (int64_t n = global_thread(); n < all; n += global_threads()) {

@@ -19,7 +19,7 @@ struct NmsArguments {
   int32_t threshold_double = 0;
   uint8_t* dropped = nullptr;   // [lines, length]
   uint32_t* kept = nullptr;     // [lines, limit]
-  uint32_t* counts = nullptr;   // of each line; nms_write: of those before it, too
+  uint32_t* counts = nullptr;   // boxes of each line; in nms_write, of those before it
   int64_t* selected = nullptr;  // [.., 3]
 };
 

@@ -10,8 +10,8 @@
 namespace sinter::cuda {
 namespace {
 
-// Brings the list that begins with `first` into ascending order; returns its first element. A merge sort,
-// bottom-up, which needs no memory. Source: Knuth, The Art of Computer Programming 3, 5.2.4.
+// Brings the list that begins with `first` into ascending order; returns its first element. It is a merge
+// sort, bottom-up, which needs no memory. Source: Knuth, The Art of Computer Programming 3, 5.2.4.
 SINTER_DEVICE int32_t sorted_list(int32_t first, int32_t* next) {
   for (int64_t run = 1;; run *= 2) {
     int32_t left = first, last = -1;
@@ -41,7 +41,7 @@ SINTER_DEVICE int32_t sorted_list(int32_t first, int32_t* next) {
   }
 }
 
-// As the reference kernel: NaN stays; of equal numbers the update; integers wrap; bools are "or" and "and".
+// Combines like the reference kernel: NaN stays; equal numbers give the update; bools are "or" and "and".
 template <class T>
 SINTER_DEVICE T combine(ScatterReduction kind, T a, T b) {
   if (kind == ScatterReduction::kMax) return a != a || a > b ? a : b;

@@ -1,6 +1,6 @@
 // Arguments of kernels/index/scatter.cu.
 //
-// A location is what one tuple of indices points to: an element of the data or a block of neighbours. Each
+// A location is an element of the data or a block of neighbours, to which one tuple of indices points. Each
 // has the number of an update, and each update that of another one for the same location; -1: there is none.
 // The list of a location is brought into the order of its updates before it is applied, so that results do
 // not depend on the order in which threads run.
@@ -36,7 +36,7 @@ struct ScatterOrderArguments {
   uint32_t locations = 0;
 };
 
-// to[n] = from[n], combined with the updates of its location.
+// Computes to[n] = from[n], combined with the updates of its location.
 struct ScatterApplyArguments {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;

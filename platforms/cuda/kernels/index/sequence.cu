@@ -19,7 +19,7 @@ SINTER_DEVICE void reverse_sequence(const ReverseSequenceArguments& a) {
   }
 }
 
-// Where the update of a row begins; kNowhere where that is out of range, which is reported for element `n`.
+// The begin of a row's update; kNowhere if it is out of range, which is reported for element `n`.
 constexpr int64_t kNowhere = -1;
 SINTER_DEVICE int64_t cache_start(const CacheUpdateArguments& a, uint32_t row, int64_t n) {
   const int64_t capacity = a.capacity.divisor;
@@ -36,7 +36,7 @@ SINTER_DEVICE int64_t cache_start(const CacheUpdateArguments& a, uint32_t row, i
   return kNowhere;
 }
 
-// In the cache's own memory: the cost does not depend on its capacity, and a run that fails changes nothing.
+// In the cache's own memory, the cost does not depend on its capacity, and a failed run changes nothing.
 template <class T>
 SINTER_DEVICE void update_in_place(const CacheUpdateArguments& a) {
   const int64_t block = a.block.divisor, capacity = a.capacity.divisor;

@@ -6,7 +6,7 @@
 
 namespace sinter::cuda {
 
-// to[.., t, ..] = from[.., length - 1 - t, ..] where t is below the row's length, else from[.., t, ..].
+// Computes to[.., t, ..] = from[.., length - 1 - t, ..] if t is below the row's length, else from[.., t, ..].
 struct ReverseSequenceArguments {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
@@ -19,8 +19,8 @@ struct ReverseSequenceArguments {
   FaultPlace fault;
 };
 
-// to = past, with `steps` of its `capacity` steps taken from `update`. All dense: [batches, rows, capacity,
-// block].
+// Computes to = past, with `steps` of its `capacity` steps taken from `update`. All are dense: [batches,
+// rows, capacity, block].
 struct CacheUpdateArguments {
   std::byte* to = nullptr;
   const std::byte* past = nullptr;

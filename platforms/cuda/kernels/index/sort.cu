@@ -1,6 +1,6 @@
-// Sorts lines of records: by bitonic merges in shared memory, and, of longer lines, in global memory.
-// Source: Batcher, Sorting Networks and their Applications (1968). Halves are merged by comparing each record
-// with its mirror image first, so that all runs ascend.
+// Sorts lines of records by bitonic merges in shared memory and, for longer lines, in global memory. Source:
+// Batcher, Sorting Networks and their Applications (1968). Halves are merged by comparing each record with
+// its mirror image first, so that all runs ascend.
 #include <type_traits>
 
 #include "platforms/cuda/grid/elements.h"
@@ -10,8 +10,8 @@
 namespace sinter::cuda {
 namespace {
 
-// A number whose order is that of elements. Zeros of both signs are equal, and so are all NaN, which are the
-// largest.
+// Returns a number whose order is that of elements. Zeros of both signs are equal, and so are all NaN, which
+// are the largest.
 template <class T>
 SINTER_DEVICE uint64_t key_of(T v) {
   if constexpr (std::is_same_v<T, float>) {
@@ -86,7 +86,7 @@ struct Chunk {
     else
       warp_barrier();
   }
-  // Sorts what a step of size / 2 has left, in runs of `size`.
+  // Sorts the runs of `size` that a step of size / 2 has left.
   SINTER_DEVICE void merge(int count, int size, int first_step) const {
     for (int step = first_step; step > 0; step /= 2) {
       for (int p = thread_index(); p < count / 2; p += block_threads()) {
@@ -145,7 +145,7 @@ SINTER_KERNEL(sort_chunks, SortChunksArguments) {
   }
 }
 
-// A step between records that are farther from each other than a chunk is long.
+// Does a step between records that are farther from each other than a chunk is long.
 SINTER_KERNEL(sort_merge_far, SortMergeArguments) {
   for (int64_t n = global_thread(); n < a.pairs; n += global_threads()) {
     const auto p = static_cast<uint32_t>(n);
@@ -167,7 +167,7 @@ SINTER_KERNEL(sort_merge_far, SortMergeArguments) {
   }
 }
 
-// The rest of a merge, within chunks.
+// Does the rest of a merge, within chunks.
 SINTER_KERNEL(sort_merge_near, SortMergeArguments) {
   const Chunk chunk(kSortChunk);
   const uint32_t all = a.pairs / (kSortChunk / 2);

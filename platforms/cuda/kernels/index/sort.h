@@ -1,7 +1,7 @@
 // Arguments of kernels/index/sort.cu.
 //
-// What is sorted are lines of records: a key, in whose order they are brought, and the number of the element,
-// which decides where keys are the same. So no two are equal, and there is one result.
+// The kernels sort lines of records: a key and the number of the element, which decides between equal keys.
+// No two records are equal, so that there is one result.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,7 @@ struct SortRecords {
   uint64_t* keys = nullptr;
   uint32_t* numbers = nullptr;
 };
-inline constexpr uint64_t kNoKey =
-    ~uint64_t{0};  // of records that are none, and of elements that do not count
+inline constexpr uint64_t kNoKey = ~uint64_t{0};  // the key of padding, and of elements that do not count
 
 // A block sorts a chunk of a line in shared memory.
 inline constexpr int kSortChunk = 1024;
@@ -24,8 +23,8 @@ inline constexpr int kSortRecordBytes = 12;
 
 // Sorts chunks of lines, and writes the first `keep` records of each, chunk behind chunk.
 struct SortChunksArguments {
-  // Either elements: lines of `length`, which are `inner` elements apart from each other, [.., length,
-  // inner].
+  // The input is either elements, lines of `length`, which are `inner` elements apart from each other, [..,
+  // length, inner],
   const std::byte* x = nullptr;
   DType type = DType::kFloat32;
   int32_t descending = 0;
@@ -33,7 +32,7 @@ struct SortChunksArguments {
   int32_t filtered = 0;  // an element counts if it exceeds *limit, or, without a limit, if it is a number
   const std::byte* limit = nullptr;  // float32, or float64
   int32_t limit_double = 0;
-  // Or records.
+  // or records.
   SortRecords from;
   uint32_t from_pitch = 0;  // records from a line to the next
   uint32_t length = 0;
@@ -45,8 +44,7 @@ struct SortChunksArguments {
   uint32_t to_pitch = 0;
 };
 
-// One step of a merge of sorted halves of `size` records each way, all within lines of a power of two of
-// records.
+// One step of a merge to sorted runs of `size` records, all within lines of a power of two of records.
 struct SortMergeArguments {
   SortRecords records;
   uint32_t pairs = 0;  // of all lines

@@ -20,7 +20,7 @@ struct Higher {
 
 }  // namespace
 
-// The range of each block's elements, which holds zero.
+// Finds the range of each block's elements, which holds zero.
 SINTER_KERNEL(range_of_blocks, DynamicRangeArguments) {
   float low = 0, high = 0;
   for (int64_t n = global_thread(); n < a.box.size; n += global_threads()) {
@@ -33,7 +33,7 @@ SINTER_KERNEL(range_of_blocks, DynamicRangeArguments) {
   if (thread_index() == 0) a.ranges[2 * block_x()] = low, a.ranges[2 * block_x() + 1] = high;
 }
 
-// A range of zero only has scale 1.
+// A range that is only zero has scale 1.
 SINTER_KERNEL(parameters_of_range, DynamicRangeArguments) {
   float low = 0, high = 0;
   for (int i = thread_index(); i < a.blocks; i += block_threads())

@@ -8,19 +8,19 @@
 
 namespace sinter::cuda {
 
-// Planes of bytes: one, or the high ones and the low ones. All zeros add nothing to any sum.
+// Planes of bytes: one, or the high ones and the low ones. Zeros add nothing to any sum.
 template <int kPlanes>
 struct IntegerChunk {
   Words<16> plane[kPlanes] = {};
 };
 
-// Two words of int16 pairs: four high and four low bytes.
+// Splits two words of int16 pairs into four high and four low bytes.
 SINTER_DEVICE void split_pairs(uint32_t first, uint32_t second, uint32_t* high, uint32_t* low) {
   *high = select_bytes(first, second, 0x7531);
   *low = select_bytes(first, second, 0x6420) ^ 0x80808080u;
 }
 
-// Elements 4 * n to 4 * n + 3, which begin at a multiple of their bytes.
+// Reads elements 4 * n to 4 * n + 3, which begin at a multiple of their bytes.
 template <int n>
 SINTER_DEVICE void load_four(const std::byte* from, IntegerChunk<1>* c) {
   c->plane[0].w[n] = *reinterpret_cast<const uint32_t*>(from);
@@ -31,7 +31,7 @@ SINTER_DEVICE void load_four(const std::byte* from, IntegerChunk<2>* c) {
   split_pairs(v.w[0], v.w[1], &c->plane[0].w[n], &c->plane[1].w[n]);
 }
 
-// All of them, from an address that is a multiple of 16.
+// Reads all of them, from an address that is a multiple of 16.
 SINTER_DEVICE void load_sixteen(const std::byte* from, IntegerChunk<1>* c) {
   c->plane[0] = *reinterpret_cast<const Words<16>*>(from);
 }
@@ -43,7 +43,7 @@ SINTER_DEVICE void load_sixteen(const std::byte* from, IntegerChunk<2>* c) {
   split_pairs(b.w[2], b.w[3], &c->plane[0].w[3], &c->plane[1].w[3]);
 }
 
-// Element `n` of four, in the words' place i. The word is 0 there.
+// Puts element `n` of four into word i, which is 0 there.
 SINTER_DEVICE void put_one(int32_t v, int n, int i, IntegerChunk<1>* c) {
   c->plane[0].w[i] |= (static_cast<uint32_t>(v) & 0xff) << (8 * n);
 }
@@ -52,7 +52,7 @@ SINTER_DEVICE void put_one(int32_t v, int n, int i, IntegerChunk<2>* c) {
   c->plane[1].w[i] |= ((static_cast<uint32_t>(v) & 0xff) ^ 0x80) << (8 * n);
 }
 
-// Four times one number, in all places or in one.
+// Returns four times one number, in all places or in one.
 template <int kPlanes>
 SINTER_DEVICE void fill_four(int32_t v, int i, IntegerChunk<kPlanes>* c) {
   const uint32_t low = (static_cast<uint32_t>(v) & 0xff) * 0x01010101u;

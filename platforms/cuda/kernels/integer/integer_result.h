@@ -1,5 +1,5 @@
-// What integer kernels give: int8 or int16, rounded and clamped, or float32 (docs/numerics.md). An argument
-// of theirs; kernels/integer/requantize.h computes by it.
+// The result of integer kernels: int8 or int16, rounded and clamped, or float32 (docs/numerics.md). It is one
+// of their arguments; kernels/integer/requantize.h computes by it.
 #pragma once
 
 #include <cstdint>

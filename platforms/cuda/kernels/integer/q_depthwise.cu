@@ -1,8 +1,8 @@
 // QDepthwiseConv.
 //
-// Four channels of int8 at a time: four taps of each are put into one word (a transposition of 4x4 bytes), so
-// that one instruction adds four products. A thread computes four adjacent pixels with the weights that it
-// has arranged. Other calls take a channel of a pixel at a time.
+// Four channels of int8 are computed at a time: four taps of each are put into one word (a transposition of
+// 4x4 bytes), so that one instruction adds four products. A thread computes four adjacent pixels with the
+// weights that it has arranged. Other calls take one channel of a pixel at a time.
 #include "platforms/cuda/kernels/integer/q_depthwise.h"
 #include "platforms/cuda/kernels/integer/requantize.h"
 
@@ -151,7 +151,7 @@ SINTER_DEVICE void one_channel(const QDepthwiseArguments& a) {
           if (!inside(i0, a.window.in[0]) || !inside(i1, a.window.in[1]) || !inside(i2, a.window.in[2]))
             continue;
           const int32_t v = x[((int64_t{i0} * a.window.in[1] + i1) * a.window.in[2] + i2) * a.window.in_step];
-          // Below 2^25 in size.
+          // The difference is below 2^25 in size.
           sum += static_cast<Wraps>(static_cast<Wide>((v - a.x_zero) * (*w - zero)));
         }
     store_result(a.result, a.y, pixel * a.y_step + o,

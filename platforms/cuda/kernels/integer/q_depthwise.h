@@ -9,8 +9,8 @@ namespace sinter::cuda {
 inline constexpr int kQDepthwisePixels = 4;   // of a thread, adjacent ones of a line
 inline constexpr int kDepthwiseChannels = 4;  // of a thread
 
-// y[pixel, o] = result(float(sum) * multipliers[o]), where sum = bias[o] + the sum over the window of
-// (x[at, o / channel_multiplier] - x_zero) * (w[tap, o] - w_zeros[o]).
+// Computes y[pixel, o] = result(float(sum) * multipliers[o]), where sum = bias[o] + the sum over the window
+// of (x[at, o / channel_multiplier] - x_zero) * (w[tap, o] - w_zeros[o]).
 struct QDepthwiseArguments {
   std::byte* y = nullptr;
   const std::byte* x = nullptr;  // int8 or int16

@@ -1,5 +1,5 @@
 // Integer operations, element by element: QAdd, QMul, QPRelu, QRequantize, Lut, QTable (docs/numerics.md). A
-// thread reads all elements of its item before it writes them, so that results may be where an operand is.
+// thread reads all elements of its item before it writes them, so that results may replace an operand.
 #include "platforms/cuda/kernels/integer/q_elements.h"
 #include "platforms/cuda/kernels/integer/requantize.h"
 #include "runtime/core/integer_limits.h"
@@ -14,7 +14,7 @@ struct alignas(kFour * sizeof(T)) FourOf {
   T v[kFour];
 };
 
-// `count` elements, 1 to 4.
+// Reads `count` elements, 1 to 4.
 template <class T>
 SINTER_DEVICE FourOf<T> load_item(const std::byte* from, int64_t along, int count) {
   if (count == kFour && along == sizeof(T) && is_aligned(from, sizeof(FourOf<T>)))
@@ -35,9 +35,9 @@ SINTER_DEVICE void store_item(std::byte* to, int64_t along, int count, const Fou
     if (i < count) *reinterpret_cast<T*>(to + i * along) = all.v[i];
 }
 
-// f(item, how many elements it has) for the items of this thread.
+// Calls f(item, the number of its elements) for the items of this thread.
 template <class F>
-SINTER_DEVICE void for_items(const Fours& all, F f) {
+SINTER_DEVICE void for_items(const VectorBox& all, F f) {
   for (int64_t n = global_thread(); n < all.box.size; n += global_threads()) {
     const auto item = static_cast<uint32_t>(n);
     const uint32_t rest = all.size - item * all.per;

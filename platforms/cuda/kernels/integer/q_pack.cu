@@ -1,4 +1,4 @@
-// Operands of integer products as these read them: rows along the depth, of a multiple of 16 elements.
+// Packs operands of integer products as rows along the depth, of a multiple of 16 elements.
 #include "platforms/cuda/grid/grid.h"
 #include "platforms/cuda/kernels/integer/q_pack.h"
 
@@ -15,7 +15,7 @@ SINTER_DEVICE void turn(const QTurnArguments& a) {
   const uint32_t k0 = block_x() * kTile, n0 = block_y() * kTile, number = block_z();
   const T* from = reinterpret_cast<const T*>(a.from) + int64_t{number} * a.depth * a.columns;
   T* to = reinterpret_cast<T*>(a.to) + int64_t{number} * a.columns * a.pitch;
-  // Reads along the operand's last axis.
+  // This reads along the operand's last axis.
   for (int i = line; i < kTile; i += kLines) {
     const uint32_t k = k0 + static_cast<uint32_t>(a.across != 0 ? i : across),
                    n = n0 + static_cast<uint32_t>(a.across != 0 ? across : i);

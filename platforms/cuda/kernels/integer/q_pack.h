@@ -1,4 +1,4 @@
-// Arguments of kernels/integer/q_pack.cu, and where packed weights come from, on the host and on the device.
+// Arguments of kernels/integer/q_pack.cu, and the origin of packed weights, for the host and the device.
 #pragma once
 
 #include "platforms/cuda/grid/box.h"
@@ -6,14 +6,14 @@
 
 namespace sinter::cuda {
 
-// Which weights of a filter [taps..., channels] a product reads: of each axis every step-th tap from `first`
-// on.
+// The weights of a filter [taps..., channels] that a product reads: of each axis every step-th tap from
+// `first` on.
 struct FilterTaps {
   Divider channels, taps1, taps2;     // of the product, the last two axes
   uint32_t kernel1 = 1, kernel2 = 1;  // of the filter
   uint32_t first[3] = {}, step[3] = {1, 1, 1};
 
-  // The place in the filter of the product's element k.
+  // Returns the place in the filter of the product's element k.
   SINTER_BOTH uint32_t place(uint32_t k) const {
     uint32_t channel, t1, t2;
     const uint32_t tap = channels.divide(k, &channel);
@@ -25,7 +25,7 @@ struct FilterTaps {
   }
 };
 
-// to[o, k] = from[o, place(k)] for k < depth, 0 up to the pitch: int8.
+// Computes to[o, k] = from[o, place(k)] for k < depth, 0 up to the pitch: int8.
 struct QPackArguments {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;

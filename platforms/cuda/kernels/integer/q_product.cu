@@ -4,8 +4,8 @@
 // elements are on their way to registers while these are multiplied.
 //
 // Any order of the depth gives the same sum. A lane takes its words of both operands from 16 adjacent bytes,
-// so that one load gives what two products need, and eight lanes read 128 bytes in a row. Columns are spread
-// over fragments so that a lane's results are eight adjacent ones.
+// so that one load serves two products, and eight lanes read 128 bytes in a row. Columns are spread over
+// fragments so that a lane's results are eight adjacent ones.
 #include "platforms/cuda/kernels/integer/integer_chunk.h"
 #include "platforms/cuda/kernels/integer/q_product.h"
 
@@ -22,7 +22,7 @@ constexpr int kAdjacent = 2 * kColumnFragments;  // columns of a lane
 template <class X, class W, int kRowFragments, int kWarpsAcross>
 struct Tile {
   static constexpr int kXPlanes = sizeof(X), kWPlanes = sizeof(W);
-  // Sums of products of planes, by how many bytes they are away from the highest.
+  // The sums of products of planes, by their distance in bytes from the highest.
   static constexpr int kSums = kXPlanes + kWPlanes - 1;
   static constexpr int kWarpRows = 16 * kRowFragments, kWarpColumns = 8 * kColumnFragments;
   static constexpr int kRows = kThreads / kWarp / kWarpsAcross * kWarpRows,
@@ -30,7 +30,7 @@ struct Tile {
   static constexpr int kXBytes = kXPlanes * kRows * kDepth, kWBytes = kWPlanes * kColumns * kDepth;
   static constexpr int kStage = kXBytes + kWBytes;
   static constexpr int kXLoads = kRows / kRowsAtOnce, kWLoads = kColumns / kRowsAtOnce;
-  // Their zero points, as bytes have them (integer_chunk.h).
+  // The zero points in the form of bytes (integer_chunk.h).
   static constexpr int32_t kXMoved = kXPlanes == 2 ? 128 : 0, kWMoved = kWPlanes == 2 ? 128 : 0;
   using Wide = std::conditional_t<kXPlanes == 1, int32_t, int64_t>;
   using Wraps = std::make_unsigned_t<Wide>;
@@ -41,7 +41,7 @@ struct Tile {
   uint32_t unit;
   WindowStart start[kXLoads];
 
-  // Of this warp, within the tile.
+  // Return the place of this warp within the tile.
   SINTER_DEVICE static int warp_row() { return warp_index() / kWarpsAcross * kWarpRows; }
   SINTER_DEVICE static int warp_column() { return warp_index() % kWarpsAcross * kWarpColumns; }
   SINTER_DEVICE int row_of(int load) const { return thread_index() / kChunks + load * kRowsAtOnce; }
@@ -57,7 +57,7 @@ struct Tile {
     if (unit == 4 && !is_aligned(x, 4 * sizeof(X))) unit = 1;
   }
 
-  // Elements from k on, of this thread's rows.
+  // Loads elements from k on, of this thread's rows.
   SINTER_DEVICE void load_x(uint32_t k, IntegerChunk<kXPlanes> (&to)[kXLoads]) const {
     SINTER_UNROLL
     for (int i = 0; i < kXLoads; ++i) to[i] = {};
@@ -120,7 +120,7 @@ struct Tile {
       }
     }
   }
-  // Into a stage of shared memory: rows of 64 bytes, plane by plane, x before w.
+  // Stores into a stage of shared memory: rows of 64 bytes, plane by plane, x before w.
   SINTER_DEVICE void store(const Shared<int8_t>& stage, const IntegerChunk<kXPlanes> (&xs)[kXLoads],
                            const IntegerChunk<kWPlanes> (&ws)[kWLoads]) const {
     const int chunk = thread_index() % kChunks * 16;
@@ -133,7 +133,7 @@ struct Tile {
       stage.store(kXBytes + (p * kColumns + row_of(i)) * kDepth + chunk, ws[i].plane[p]);
   }
 
-  // Of a warp's half of the tile.
+  // The sums of a warp's half of the tile.
   struct Sums {
     int32_t of[kSums][kRowFragments][kColumnFragments][4] = {};
     // This lane's part of the sums of rows and columns alone, by plane.
@@ -180,7 +180,7 @@ struct Tile {
     return sum;
   }
 
-  // Of planes: the number that they are, without the 128 of each.
+  // Returns the number that planes are, without the 128 of each.
   template <int kPlanes>
   SINTER_DEVICE static Wraps joined(const int32_t (&planes)[kPlanes]) {
     Wraps v = 0;
@@ -193,7 +193,7 @@ struct Tile {
     return v + shuffle_xor(v, 2);
   }
 
-  // What every row adds to this lane's columns, and each column's zero point and multiplier.
+  // The terms that every row adds to this lane's columns, and each column's zero point and multiplier.
   struct Column {
     Wraps term[kAdjacent], zero[kAdjacent];
     float multiplier[kAdjacent];
@@ -325,7 +325,7 @@ SINTER_DEVICE void product(const QProductArguments& a) {
 
 }  // namespace
 
-// Tiles of 128 x 64, 32 x 64 and 128 x 32 results; of int16, 64 x 64 and 32 x 64.
+// The tiles have 128 x 64, 32 x 64 and 128 x 32 results; for int16, 64 x 64 and 32 x 64.
 SINTER_KERNEL(q_product, QProductArguments) { product<int8_t, int8_t, 4, 2>(a); }
 SINTER_KERNEL(q_product_few, QProductArguments) { product<int8_t, int8_t, 1, 2>(a); }
 SINTER_KERNEL(q_product_narrow, QProductArguments) { product<int8_t, int8_t, 2, 1>(a); }

@@ -7,8 +7,8 @@
 
 namespace sinter::cuda {
 
-// Where the results of a phase of a transposed convolution are: row r's pixel, along each axis, at first +
-// stride * i.
+// The places of the results of a phase of a transposed convolution: row r's pixel is, along each axis, at
+// first + stride * i.
 struct ScatteredRows {
   int32_t on = 0;  // 0: row r is pixel r
   int32_t first[3] = {}, stride[3] = {1, 1, 1}, out[3] = {1, 1, 1};
@@ -28,7 +28,7 @@ struct QProductArguments {
   float multiplier = 1;             // where `multipliers` is null
   int32_t multiplier_step = 0, w_zero_step = 0;
   int32_t x_zero = 0, w_zero = 0;
-  // The terms contain what x_zero gives: -x_zero * (sum over k of w) + depth * x_zero * w_zero.
+  // The terms contain the part of x_zero: -x_zero * (sum over k of w) + depth * x_zero * w_zero.
   int32_t folded = 0;
   int32_t wraps = 0;  // 1: sums are int32 even if x is int16
 

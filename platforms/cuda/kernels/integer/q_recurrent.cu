@@ -1,6 +1,6 @@
 // QLstm and QGru: a block computes all steps of one sample in one direction, with its state in shared memory.
 //
-// What flows in from x was computed by one product for all steps. Hidden values are kept as a high and a low
+// The inflow from x was computed by one product for all steps. Hidden values are kept as a high and a low
 // signed byte, 256 * high + low, so that one instruction adds four products of bytes. A row of weights is
 // read by as many lanes as it has pieces of 16 bytes, up to a warp.
 #include "platforms/cuda/grid/report_fault.h"
@@ -22,7 +22,7 @@ struct Hidden {
     const int32_t h = (v + 128) >> 8;
     high[i] = static_cast<int8_t>(h), low[i] = static_cast<int8_t>(v - 256 * h);
   }
-  // Its product with lane-th pieces of a row of weights.
+  // Returns its product with lane-th pieces of a row of weights.
   SINTER_DEVICE uint32_t dot(const std::byte* row, int pitch, int first, int step) const {
     int32_t highs = 0, lows = 0;
     for (int k = first; k < pitch; k += step) {
@@ -57,7 +57,7 @@ struct Layer {
   SINTER_DEVICE float from_x(int row) const {
     return inflow[row] + a.bias[int64_t{direction} * 2 * rows() + row];
   }
-  // f(row, what flows in from the hidden values) for rows begin .. end - 1, by one lane each.
+  // Calls f(row, the inflow from the hidden values) for rows begin .. end - 1, by one lane each.
   template <class F>
   SINTER_DEVICE void for_rows(int begin, int end, Hidden values, F f) const {
     const int at_once = block_threads() / a.lanes, mine = thread_index() / a.lanes,
@@ -154,7 +154,7 @@ struct Layer {
         else
           gru_step();
       }
-      // A thread stores the values that it computed.
+      // A thread stores its own values.
       for (int i = thread_index(); a.y != nullptr && i < a.hidden; i += block_threads()) {
         const int32_t v = n < length ? static_cast<int32_t>(state[i]) : 0;
         store_result(a.result, a.y, y_row * a.hidden + i, static_cast<float>(v) * a.multiplier);

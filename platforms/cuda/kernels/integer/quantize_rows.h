@@ -5,7 +5,7 @@
 
 namespace sinter::cuda {
 
-// x [rows, size], dense.
+// x is [rows, size], dense.
 struct QuantizeRowsArguments {
   const std::byte* x = nullptr;
   int8_t* y = nullptr;      // or null

@@ -7,14 +7,14 @@
 
 namespace sinter::cuda {
 
-// rne(clamp(value, low, high)) for bounds that are integers of at most 2^22 in size; NaN gives the lower one.
+// Returns rne(clamp(value, low, high)) for integer bounds of at most 2^22 in size; NaN gives the lower one.
 SINTER_DEVICE int32_t round_clamped(float value, float low, float high) {
   const float v = !(value > low) ? low : value < high ? value : high;
   // The last bits of a number that is added to 1.5 * 2^23 are its nearest integer, half to even.
   return static_cast<int32_t>(bits_of(v + 12582912.0f)) - 0x4B400000;
 }
 
-// v / 2^shift, rounded half to even; shift 0 to 30, |v| <= 2^30.
+// Returns v / 2^shift, rounded half to even; shift 0 to 30, |v| <= 2^30.
 SINTER_DEVICE int32_t shift_right_rne(int32_t v, int shift) {
   if (shift == 0) return v;
   return (v + (1 << (shift - 1)) - 1 + (v >> shift & 1)) >> shift;
@@ -24,7 +24,7 @@ SINTER_DEVICE int32_t integer_of(const IntegerResult& r, float value) {
   return round_clamped(value, r.low, r.high) + r.zero;
 }
 
-// Element i of y.
+// Stores element i of y.
 SINTER_DEVICE void store_result(const IntegerResult& r, std::byte* y, int64_t i, float value) {
   if (r.width == 4)
     reinterpret_cast<float*>(y)[i] = value;
@@ -43,7 +43,7 @@ SINTER_DEVICE bool is_aligned(const void* p, uint32_t bytes) {
   return (reinterpret_cast<uintptr_t>(p) & (bytes - 1)) == 0;
 }
 
-// The same from an address that may be a multiple of less: bytes one by one.
+// The same for an address that may be a multiple of less: bytes are moved one by one.
 template <int kBytes>
 SINTER_DEVICE Words<kBytes> load_words(const std::byte* from, bool aligned) {
   if (aligned) return *reinterpret_cast<const Words<kBytes>*>(from);
@@ -57,8 +57,8 @@ SINTER_DEVICE Words<kBytes> load_words(const std::byte* from, bool aligned) {
   return v;
 }
 
-// kCount (a multiple of 4) adjacent elements from element i of y on, whose address is a multiple of their
-// bytes, or of 16 if they have more.
+// Stores kCount (a multiple of 4) adjacent elements from element i of y on, whose address is a multiple of
+// their bytes, or of 16 if they have more.
 template <int kCount>
 SINTER_DEVICE void store_results(const IntegerResult& r, std::byte* y, int64_t i,
                                  const float (&value)[kCount]) {

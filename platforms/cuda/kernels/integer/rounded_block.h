@@ -5,7 +5,7 @@
 
 namespace sinter::cuda {
 
-// A warp rounds `size` elements from x on: gives each to store(i, q), and returns the scale. It is NaN, and
+// A warp rounds `size` elements from x on, passes each to store(i, q), and returns the scale. It is NaN, and
 // the integers are 0, where a number is not finite in float.
 template <class T, class Store>
 SINTER_DEVICE float round_by_warp(const T* x, uint32_t size, Store store) {

@@ -1,4 +1,4 @@
-// LowBitFullyConnected of few rows, weights of 4 and 8 bits.
+// LowBitFullyConnected of few rows, for weights of 4 and 8 bits.
 #include "platforms/cuda/kernels/low_bit/low_bit_rows.h"
 
 namespace sinter::cuda {

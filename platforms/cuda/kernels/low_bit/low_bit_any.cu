@@ -1,11 +1,11 @@
-// LowBitFullyConnected of calls that the other kernels do not take: a warp computes one result, from weights
+// LowBitFullyConnected for calls that the other kernels do not take: a warp computes one result, from weights
 // as they are stored.
 #include "platforms/cuda/kernels/low_bit/low_bit_numbers.h"
 
 namespace sinter::cuda {
 namespace {
 
-// Weight k of a column.
+// Returns weight k of a column.
 SINTER_DEVICE float any_weight(const LowBitArguments& a, int64_t column, uint32_t k) {
   if (is_float8(a.format.type)) return narrow_weight(a.w, a.format.type, column * a.depth + k);
   const unsigned code = weight_code(a.format, reinterpret_cast<const uint8_t*>(a.w), a.depth, column, k);

@@ -1,9 +1,9 @@
 // LowBitFullyConnected of many rows of 16-bit floats, on tensor cores.
 //
-// What is multiplied is exact: x, and a weight less its zero point, an integer of at most 255 in size. The
-// sum of 32 products is multiplied by the scale of their block in float. A block of threads computes 64 rows
-// and columns, each of its four warps 32; a lane takes its words of both operands from 16 adjacent bytes, as
-// in q_product.cu.
+// The factors are exact: x, and a weight less its zero point, an integer of at most 255 in size. The sum of
+// 32 products is multiplied by the scale of their block in float. A block of threads computes 64 rows and
+// columns, each of its four warps 32; a lane takes its words of both operands from 16 adjacent bytes, as in
+// q_product.cu.
 #include "platforms/cuda/kernels/low_bit/low_bit_numbers.h"
 
 namespace sinter::cuda {
@@ -68,7 +68,7 @@ struct Tile {
       to->w = *reinterpret_cast<const Words<16>*>(from + k);
     }
   }
-  // A stage: rows of 32 elements of x, then of weights; behind them the scales.
+  // Stores a stage: rows of 32 elements of x, then of weights; behind them the scales.
   SINTER_DEVICE void store(const Shared<uint16_t>& stage, const Shared<float>& scales,
                            const Words<16> (&xs)[2], const Weights& ws) const {
     const int at = line() * kDepth + half();
@@ -99,7 +99,7 @@ struct Tile {
     stage.store(at + 8, to[1]);
   }
 
-  // `k`: the stage's first element of the depth.
+  // `k` is the stage's first element of the depth.
   SINTER_DEVICE void add(const Shared<uint16_t>& stage, const Shared<float>& scales, uint32_t k,
                          float (&sums)[kRowFragments][kColumnFragments][4]) const {
     const int g = lane() / 4, t = lane() % 4;

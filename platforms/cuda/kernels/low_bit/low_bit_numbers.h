@@ -1,4 +1,4 @@
-// How kernels of low-bit weights read their operands.
+// The reading of operands by kernels of low-bit weights.
 #pragma once
 
 #include "platforms/cuda/kernels/index/expert_of_row.h"
@@ -8,14 +8,14 @@
 
 namespace sinter::cuda {
 
-// Element i of an operand of x's type, as float.
+// Returns element i of an operand of x's type, as float.
 SINTER_DEVICE float load_float(const std::byte* from, FloatKind kind, int64_t i) {
   if (kind == FloatKind::kFloat) return reinterpret_cast<const float*>(from)[i];
   if (kind == FloatKind::kHalf) return widen(reinterpret_cast<const Float16*>(from)[i]);
   return widen(reinterpret_cast<const BFloat16*>(from)[i]);
 }
 
-// Element i of the scales.
+// Returns element i of the scales.
 SINTER_DEVICE float load_scale(const LowBitArguments& a, int64_t i) {
   if (a.scale_type == DType::kFloat32) return reinterpret_cast<const float*>(a.scales)[i];
   if (a.scale_type == DType::kFloat8E8M0)
@@ -23,7 +23,7 @@ SINTER_DEVICE float load_scale(const LowBitArguments& a, int64_t i) {
   return narrow_weight(a.scales, a.scale_type, i);
 }
 
-// The number of 2, 4 or 8 bits at place i.
+// Returns the number of 2, 4 or 8 bits at place i.
 SINTER_DEVICE int32_t low_bit_integer(const std::byte* from, int bits, bool is_signed, int64_t i) {
   const auto place = static_cast<uint32_t>(i);
   const uint32_t of_byte = bits == 2 ? 4 : bits == 4 ? 2 : 1;
@@ -34,11 +34,11 @@ SINTER_DEVICE int32_t low_bit_integer(const std::byte* from, int bits, bool is_s
   return v;
 }
 
-// What a weight's number is multiplied by after `zero` was taken from it.
+// The factor of a weight's number after `zero` is subtracted from it.
 struct LowBitScale {
   float scale = 0, zero = 0;
 };
-// `column`: among those of all experts.
+// `column` is the one among those of all experts.
 SINTER_DEVICE LowBitScale low_bit_scale(const LowBitArguments& a, int64_t column, uint32_t k) {
   const int64_t at = column * a.blocks + a.block_size.divide(k);
   LowBitScale s;
@@ -50,7 +50,7 @@ SINTER_DEVICE LowBitScale low_bit_scale(const LowBitArguments& a, int64_t column
   return s;
 }
 
-// Number i of a segment in planes, from its words. What is not in `kBits` is left out at compile time.
+// Returns number i of a segment in planes, from its words. The compiler leaves out planes not in `kBits`.
 template <int kBits>
 SINTER_DEVICE uint32_t plane_number(const uint32_t (&words)[kBits], int i) {
   uint32_t v = 0;
@@ -61,7 +61,7 @@ SINTER_DEVICE uint32_t plane_number(const uint32_t (&words)[kBits], int i) {
   return v;
 }
 
-// Numbers k to k + 15 of a row in planes, a byte each; k is a multiple of 16.
+// Returns numbers k to k + 15 of a row in planes, a byte each; k is a multiple of 16.
 template <int kBits>
 SINTER_DEVICE Words<16> sixteen_of_planes(const std::byte* row, uint32_t k) {
   uint32_t words[kBits];
@@ -90,11 +90,11 @@ SINTER_DEVICE Words<16> sixteen_of_planes(int bits, const std::byte* row, uint32
   }
 }
 
-// A word's number i (of 8 of 4 bits, or 4 of 8), less `zero`. What is put below 2^23's exponent is added to
-// 2^23, so that no conversion is needed: `base` is 2^23 and what signed numbers have more once their highest
-// bit is flipped. Where `zero` is an integer, base + zero is exact.
+// A reader of a word's number i (of 8 of 4 bits, or 4 of 8), less `zero`. Bits below the exponent of 2^23 are
+// added to 2^23, so that no conversion is needed: `base` is 2^23, plus the number by which signed numbers
+// grow when their highest bit is flipped. If `zero` is an integer, base + zero is exact.
 struct LowBitReader {
-  uint32_t flip = 0;  // of a word
+  uint32_t flip = 0;  // for a word
   float base = 8388608.0f;
 
   SINTER_DEVICE LowBitReader(int bits, bool is_signed) {
@@ -113,12 +113,12 @@ struct LowBitReader {
   }
 };
 
-// The first column of a row's expert.
+// Returns the first column of a row's expert.
 SINTER_DEVICE int64_t first_column_of_expert(const LowBitArguments& a, uint32_t row) {
   return a.experts.of_row == nullptr ? 0 : expert_of_row(a.experts, row) * a.columns;
 }
 
-// A sum with the column's bias, clamped.
+// Returns a sum with the column's bias, clamped.
 SINTER_DEVICE float low_bit_result(const LowBitArguments& a, int64_t column, float sum) {
   if (a.bias != nullptr) sum += load_float(a.bias, a.kind, column);
   const auto low = static_cast<float>(a.low), high = static_cast<float>(a.high);

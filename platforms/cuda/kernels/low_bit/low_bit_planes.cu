@@ -1,4 +1,4 @@
-// LowBitFullyConnected of few rows, weights of 2, 3, 5, 6 and 7 bits.
+// LowBitFullyConnected of few rows, for weights of 2, 3, 5, 6 and 7 bits.
 #include "platforms/cuda/kernels/low_bit/low_bit_rows.h"
 
 namespace sinter::cuda {

@@ -1,7 +1,7 @@
 // LowBitFullyConnected of few rows, which takes as long as the weights take to arrive.
 //
 // A warp computes four columns of one row, or two of four rows. A lane reads a segment of each column's
-// weights at a time, the next ones before it uses these; x is in shared memory, as float. The sum of a
+// weights at a time, and the next one before it uses this one; x is in shared memory, as float. The sum of a
 // segment of weights is multiplied by their scale once.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace sinter::cuda::low_bit_rows {
 
-// What a lane reads of a column at a time.
+// The words that a lane reads of a column at a time.
 template <int kWords>
 struct Segment {
   uint32_t w[kWords] = {};
@@ -61,7 +61,7 @@ struct FewRows {
       to[n].by = low_bit_scale(a, first_of_expert + column, k);
     }
   }
-  // kFraction: zero points have fractions.
+  // With kFraction, zero points have fractions.
   template <bool kFraction>
   SINTER_DEVICE void add(const Piece (&pieces)[kColumns], uint32_t k, int place, const LowBitReader& reader,
                          float (&sums)[kRows][kColumns]) const {
@@ -95,7 +95,7 @@ struct FewRows {
         sums[r][n] = m_fma(part[r][n], pieces[n].by.scale * unit, sums[r][n]);
     }
   }
-  // Number i of a segment above 2^23.
+  // Returns number i of a segment above 2^23.
   SINTER_DEVICE static float raised(const uint32_t (&words)[kWords], const LowBitReader& reader, int i) {
     if constexpr (kPlanes) {
       return LowBitReader::raised(plane_number<kBits>(words, i));

@@ -1,7 +1,7 @@
 // LowBitFullyConnected of many rows.
 //
 // A block computes a tile of 64 rows and columns in float, 32 elements of the depth at a time, which it
-// widens on their way to shared memory; what comes next is on its way to registers meanwhile. A thread has 8
+// widens on their way to shared memory, while the next ones are on their way to registers. A thread has 8
 // rows and 4 columns.
 #include "platforms/cuda/kernels/low_bit/low_bit_numbers.h"
 
@@ -66,7 +66,7 @@ struct Tile {
     else
       widen<8>(w, ws);
   }
-  // What is behind the row's end may be no number, which its x, 0, does not cancel.
+  // The words behind the row's end may be NaN, which its x, 0, does not cancel.
   SINTER_DEVICE void look_up(const Shared<float>& to, const Weights& ws) const {
     SINTER_UNROLL
     for (int i = 0; i < kHalf; ++i)

@@ -6,7 +6,7 @@
 namespace sinter::cuda {
 namespace {
 
-// `last`: of the last axis, in elements of T.
+// `last` are the elements of T along the last axis.
 struct LastAxis {
   Divider dim;
   int64_t to, from;  // bytes from an element to the next
@@ -40,7 +40,7 @@ SINTER_DEVICE void move_box(const MoveArguments& a) {
 
 template <class T>
 SINTER_DEVICE void transpose_tiles(const TransposeArguments& a) {
-  constexpr int kPitch = kTransposeTile + 1;  // so that neither rows nor columns meet in one bank
+  constexpr int kPitch = kTransposeTile + 1;  // so that neither rows nor columns are in one bank
   const auto tile = shared_memory<T>(0, kTransposeTile * kPitch);
   const int lines = block_threads() / kWarp;
   for (uint32_t n = block_x(); n < a.tiles; n += blocks_x()) {

@@ -5,7 +5,7 @@
 namespace sinter::cuda {
 namespace {
 
-// Which of the axis' elements is at place `at` of the result; not within the axis: the fill value.
+// Returns the axis' element at place `at` of the result; one that is not within the axis is the fill value.
 SINTER_DEVICE int32_t source(PadKind kind, const PadAxis& axis, uint32_t at) {
   const int32_t i = static_cast<int32_t>(at) - axis.begin;
   if (kind == PadKind::kConstant) return i;
@@ -16,7 +16,7 @@ SINTER_DEVICE int32_t source(PadKind kind, const PadAxis& axis, uint32_t at) {
   return within < axis.dim ? within : static_cast<int32_t>(axis.period.divisor) - within;
 }
 
-// The fill value, repeated through 8 bytes.
+// Returns the fill value, repeated through 8 bytes.
 SINTER_DEVICE uint64_t repeated_fill(const PadArguments& a) {
   if (a.fill == nullptr) return 0;
   switch (a.fill_width) {

@@ -9,11 +9,11 @@ enum class PadKind : int32_t { kConstant, kReflect, kEdge, kWrap };
 
 struct PadAxis {
   int32_t begin = 0, dim = 1;  // elements before, and of the operand
-  Divider period;              // kReflect and kWrap: after how many elements the pattern begins anew
-  uint32_t phase = 0;          // where in the pattern the result begins
+  Divider period;              // kReflect and kWrap: elements after which the pattern repeats
+  uint32_t phase = 0;          // the place in the pattern at which the result begins
 };
 
-// to: the elements of a box, of `width` bytes. from: those of a smaller box within it.
+// `to` has the elements of a box, of `width` bytes, and `from` those of a smaller box within it.
 struct PadArguments {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;

@@ -1,4 +1,4 @@
-// Rows that are multiplied with the weights of an expert each.
+// Rows that are multiplied by the weights of an expert each.
 #pragma once
 
 #include "platforms/cuda/grid/fault.h"

@@ -1,4 +1,4 @@
-// Weights of a product that are narrower floats than what they multiply.
+// Weights of a product that are narrower floats than the other operand.
 #pragma once
 
 #include "platforms/cuda/grid/float8.h"
@@ -27,7 +27,7 @@ SINTER_DEVICE auto for_narrow_float(DType type, F f) {
   }
 }
 
-// Element i.
+// Returns element i.
 SINTER_DEVICE float narrow_weight(const std::byte* from, DType type, int64_t i) {
   return for_narrow_float(type, [&](auto zero) {
     using W = decltype(zero);

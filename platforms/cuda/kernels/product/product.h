@@ -16,12 +16,12 @@ enum class Element : int32_t { kFloat32, kFloat64, kFloat16, kBFloat16, kInt32, 
 
 inline constexpr int kMostParts = 4;
 
-// Shared memory of the kernels of tiles.
+// Return the shared memory of the kernels of tiles.
 constexpr uint32_t float_tile_bytes(uint32_t rows, uint32_t columns) {
   return 2 * 16 * 4 * (rows + 4 + columns + 4);
 }
 constexpr uint32_t half_tile_bytes(uint32_t rows, uint32_t columns) { return 3 * 40 * 2 * (rows + columns); }
-// Products of at most that many rows are computed by warps that stream the weights, narrow ones as well
+// The rows up to which products are computed by warps that stream the weights, narrow ones as well
 // (low_bit.h).
 inline constexpr int kMostFewRows = 8;
 inline constexpr int kRowsColumns = 2;  // columns of a warp of product_rows
@@ -29,7 +29,7 @@ inline constexpr int kRowsColumns = 2;  // columns of a warp of product_rows
 struct ProductPart {
   WindowRows window;
   uint32_t rows = 0, depth = 0;
-  // Of a phase: element (tap t0, t1, t2, channel c) of a filter is at b_first + t0 * b_tap[0] + ... + c, and
+  // For a phase: element (tap t0, t1, t2, channel c) of a filter is at b_first + t0 * b_tap[0] + ... + c, and
   // row r of the result is the pixel y_first + p * y_stride of its image.
   int64_t b_first = 0, b_tap[3] = {0, 0, 0};
   int32_t y_first[3] = {0, 0, 0}, y_stride[3] = {1, 1, 1};
@@ -38,11 +38,11 @@ struct ProductPart {
 struct ProductArguments {
   const std::byte* a = nullptr;
   const std::byte* b = nullptr;
-  const std::byte* bias = nullptr;  // one a column, or null
+  const std::byte* bias = nullptr;  // one for each column, or null
   std::byte* y = nullptr;
   float* sums = nullptr;  // with splits > 1: [split][product][row][column]
 
-  // Products, and elements from the operands of one to those of the next.
+  // The products, and elements from the operands of one to those of the next.
   Box products;
   Steps a_steps, b_steps;
   int64_t y_product = 0;
@@ -67,7 +67,7 @@ struct ProductArguments {
 
   // Sums are cut into `splits` pieces of `split_depth` elements.
   uint32_t splits = 1, split_depth = 0;
-  Divider row_tiles, column_tiles;  // of the part with most rows
+  Divider row_tiles, column_tiles;  // those of the part with most rows
 
   Element element = Element::kFloat32;
   DType narrow = DType::kNone;        // b's type, where it is a narrower float than a's (narrow_weight.h)

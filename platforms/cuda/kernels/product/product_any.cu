@@ -1,12 +1,12 @@
-// Products that tiles do not suit: of float64 and integer matrices, and of groups of few columns. One sum a
-// thread.
+// Products that tiles do not suit: of float64 and integer matrices, and of groups of few columns. A thread
+// computes one sum.
 #include "platforms/cuda/kernels/product/narrow_weight.h"
 #include "platforms/cuda/kernels/product/product_place.h"
 
 namespace sinter::cuda {
 namespace {
 
-// How elements are summed, and a sum becomes a result.
+// The type in which elements are summed, and the way in which a sum becomes a result.
 template <class T>
 struct Sums {
   using Type = typename SumOf<T>::Type;
@@ -63,7 +63,7 @@ SINTER_DEVICE void multiply_one(const ProductArguments& a, const ProductPart& pa
            reinterpret_cast<T*>(a.y) + product * a.y_product + row_of_result(a, part, row) + column);
 }
 
-// Neighbours compute neighbours in the result: the groups of a pixel, or the rows of a matrix.
+// Neighbouring threads compute neighbours in the result: the groups of a pixel, or the rows of a matrix.
 template <class T>
 SINTER_DEVICE void multiply_any(const ProductArguments& a) {
   const ProductPart& part = a.parts[block_z()];

@@ -29,7 +29,7 @@ struct Tile {
   Four piece[kCount];
 
   SINTER_DEVICE static bool idle() { return kSomeIdle && thread_index() >= kWidth * kPieces; }
-  // Pieces along the depth: which row or column, and from which depth on.
+  // Pieces along the depth: the row or column of each, and its first depth.
   SINTER_DEVICE static int along_line(int i) { return thread_index() / kPieces + i * (kThreads / kPieces); }
   SINTER_DEVICE static int along_depth() { return thread_index() % kPieces * kPiece; }
   // Pieces across.
@@ -102,7 +102,7 @@ SINTER_DEVICE void read_windows(Tile<kWidth>& to, const float* from, const Windo
   }
 }
 
-// Four narrow weights from element i on.
+// Reads four narrow weights from element i on.
 SINTER_DEVICE Four read_narrow(const std::byte* from, DType type, int64_t i) {
   return for_narrow_float(type, [&](auto zero) {
     using W = decltype(zero);
@@ -149,7 +149,7 @@ SINTER_DEVICE void read_filters(Tile<kWidth>& to, const float* from, int64_t bas
   }
 }
 
-// kRows x kColumns a block, kDown x kRight a thread.
+// A block computes kRows x kColumns sums, a thread kDown x kRight.
 template <bool kNarrow, int kRows, int kColumns, int kDown, int kRight>
 SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
   using TileA = Tile<kRows>;

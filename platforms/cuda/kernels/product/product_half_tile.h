@@ -20,7 +20,7 @@ struct alignas(16) Eight {
   uint16_t v[kPiece];
 };
 
-// Half: the elements, which are only moved here.
+// Half is the elements, which are only moved here.
 using Half = uint16_t;
 
 // A tile of one operand: kWidth rows of a or columns of b, of kThreads threads.
@@ -39,7 +39,7 @@ struct Tile {
     return thread_index() / (kWidth / kPiece) + i * (kThreads / (kWidth / kPiece));
   }
 
-  // A matrix whose elements of one depth are adjacent: up to `lines` of them.
+  // Copies a matrix whose elements of one depth are adjacent: up to `lines` of them.
   SINTER_DEVICE static void copy_across(const Shared<Half>& to, const Half* from, int64_t step,
                                         uint32_t first, uint32_t lines, uint32_t from_depth, uint32_t end,
                                         bool vectors) {
@@ -133,7 +133,7 @@ struct alignas(2 * sizeof(V)) Pair {
   V v[2];
 };
 
-// kRows x kColumns a block, kDown x kRight a warp.
+// A block computes kRows x kColumns sums, a warp kDown x kRight.
 template <class T, int kRows, int kColumns, int kDown, int kRight>
 SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
   constexpr int kRightWarps = kColumns / kRight, kThreads = kRows / kDown * kRightWarps * kWarp;

@@ -1,8 +1,8 @@
-// What kernels of products share: which tile a block computes, and where results go.
+// The common parts of products' kernels: the tile of a block, and the places of results.
 #pragma once
 
 #include "platforms/cuda/kernels/index/expert_of_row.h"
-#include "platforms/cuda/kernels/product/finish.h"
+#include "platforms/cuda/kernels/product/epilogue.h"
 
 namespace sinter::cuda {
 
@@ -23,7 +23,7 @@ SINTER_DEVICE ProductTile tile_of_block(const ProductArguments& a, const Product
   return t;
 }
 
-// The operands of a tile: where its product's begin, and how they are read.
+// The operands of a tile: the beginnings of its product's, and the way in which they are read.
 template <class T>
 struct TileOperands {
   const T *a, *b;
@@ -66,13 +66,13 @@ SINTER_DEVICE void find_windows(const ProductPart& part, uint32_t first, Line li
   }
 }
 
-// Where a block that computes a part of the depth leaves the sums of a row.
+// Returns the place at which a block that computes a part of the depth leaves the sums of a row.
 SINTER_DEVICE float* sums_of_row(const ProductArguments& a, const ProductPart& part, uint32_t product,
                                  uint32_t row) {
   return a.sums + ((int64_t{block_y()} * a.products.size + product) * part.rows + row) * a.columns;
 }
 
-// The element of the result at which a row begins.
+// Returns the element of the result at which a row begins.
 SINTER_DEVICE int64_t row_of_result(const ProductArguments& a, const ProductPart& part, uint32_t row) {
   if (a.phases == 0) return row * a.y_step;
   uint32_t pixel, p1, p2;
@@ -85,7 +85,7 @@ SINTER_DEVICE int64_t row_of_result(const ProductArguments& a, const ProductPart
   return (((image * int64_t{a.y_dims[0]} + q0) * a.y_dims[1] + q1) * a.y_dims[2] + q2) * a.y_step;
 }
 
-// Where filters have the element that windows have under a tap.
+// Returns the filter's element that corresponds to an element of windows under a tap.
 SINTER_DEVICE int64_t filter_element(const ProductPart& part, const WindowRows& w, uint32_t k) {
   uint32_t channel, t1, t2;
   const uint32_t tap = w.channels.divide(k, &channel);
@@ -94,7 +94,7 @@ SINTER_DEVICE int64_t filter_element(const ProductPart& part, const WindowRows& 
   return part.b_first + t0 * part.b_tap[0] + t1 * part.b_tap[1] + t2 * part.b_tap[2] + channel;
 }
 
-// Bias, that of a matrix, and bounds.
+// Applies the bias of a matrix, and the bounds.
 template <class T>
 SINTER_DEVICE float finish_sum(const ProductArguments& a, float sum, int64_t matrix, uint32_t column) {
   return finish_float<T>(a, sum, matrix * a.bias_product + column);

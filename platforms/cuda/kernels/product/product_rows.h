@@ -1,5 +1,5 @@
-// Products of few rows, which take as long as reading b does: a warp, or several, for two columns. Lanes read
-// 16 bytes of a column each; a's rows are in the caches. b's elements have a's type T, or a narrower type W.
+// Products of few rows, which take as long as reading b. A warp, or several, have two columns. Lanes read 16
+// bytes of a column each; a's rows are in the caches. b's elements have a's type T, or a narrower type W.
 #pragma once
 
 #include "platforms/cuda/kernels/product/product_place.h"
@@ -8,14 +8,14 @@ namespace sinter::cuda::product_rows {
 
 inline constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 
-// What a lane reads at a time.
+// The elements that a lane reads at a time.
 template <class T, int kCount>
 struct alignas(16) Run {
   T v[kCount];
 };
 
-// Up to kCount elements, zeros behind the `count` first ones. The order of sums is the same wherever operands
-// begin.
+// Reads up to kCount elements, with zeros behind the first `count`. The order of sums is the same wherever
+// operands begin.
 template <int kCount, class T>
 SINTER_DEVICE Run<T, kCount> read_some(const T* from, int64_t count, bool vectors) {
   static_assert(sizeof(Run<T, kCount>) == sizeof(T) * kCount);
@@ -40,7 +40,7 @@ SINTER_DEVICE void multiply_rows(const ProductArguments& a) {
   const T* from_a = reinterpret_cast<const T*>(a.a) + offset_of(a.products, a.a_steps, product);
   const ProductMatrix matrix = matrix_of(a, product);
   const W* from_b = reinterpret_cast<const W*>(a.b) + matrix.first;
-  // Rows and columns beyond the last are the last.
+  // Rows and columns beyond the last repeat the last.
   const T* row[kRows];
   const W* filter[kColumns];
   SINTER_UNROLL
@@ -92,7 +92,7 @@ SINTER_DEVICE void multiply_rows(const ProductArguments& a) {
          reinterpret_cast<T*>(a.y) + product * a.y_product + r * a.y_step + c);
 }
 
-// Fewer sizes where the types differ: a compiler takes long for each.
+// There are fewer sizes where the types differ, because a compiler takes long for each.
 template <class T, class W>
 SINTER_DEVICE void multiply_few(const ProductArguments& a) {
   constexpr bool kSame = sizeof(T) == sizeof(W);

@@ -23,7 +23,7 @@ SINTER_DEVICE void add_pieces(const ProductArguments& a) {
 
 }  // namespace
 
-// With row_tiles and column_tiles of one row and one column.
+// row_tiles and column_tiles are those of one row and one column.
 SINTER_KERNEL(product_sums, ProductArguments) {
   switch (a.element) {
     case Element::kFloat16:

@@ -1,4 +1,4 @@
-// The steps of Lstm, Gru and Rnn: in one launch, where a block has one sample and direction and keeps its
+// The steps of Lstm, Gru and Rnn, in one launch, in which a block has one sample and direction and keeps its
 // state in shared memory, or in a launch for each step, whose blocks share the hidden units.
 //
 // A warp computes a hidden unit at a time: the products of its rows of R with the state, then its gates.
@@ -44,7 +44,7 @@ SINTER_CALLED V activated(const RecurrentActivation& f, V x) {
   return x;
 }
 
-// One sample in one direction. Room: V* or Shared<V>, of `hidden` numbers.
+// The operands of one sample in one direction. Room is V* or Shared<V>, of `hidden` numbers.
 template <class V, class Room>
 struct Unit {
   int direction, sample;
@@ -71,7 +71,7 @@ SINTER_DEVICE void set_step(const RecurrentArguments& a, Unit<V, Room>* u, int t
                                 : (int64_t{t} * a.directions + u->direction) * a.batch + u->sample;
 }
 
-// sums[g] = the products of rows (first + g) * hidden + i of R with the state, for every lane.
+// Computes sums[g] = the products of rows (first + g) * hidden + i of R with the state, for every lane.
 template <int kGates, class V, class Room>
 SINTER_DEVICE void multiply_rows(const RecurrentArguments& a, const Unit<V, Room>& u, const Room& state,
                                  int first, int i, V (&sums)[kGates]) {
@@ -100,7 +100,7 @@ SINTER_DEVICE void multiply_rows(const RecurrentArguments& a, const Unit<V, Room
   for (int g = 0; g < kGates; ++g) sums[g] = fold_warp(sums[g], AddUp());
 }
 
-// What flows into gate g of hidden unit i from x.
+// Returns the inflow of gate g of hidden unit i from x.
 template <class V, class Room>
 SINTER_DEVICE V inflow_of(const RecurrentArguments& a, const Unit<V, Room>& u, int g, int i) {
   const int64_t row = int64_t{u.direction} * a.steps * a.batch + u.x_row;
@@ -120,7 +120,7 @@ SINTER_DEVICE void finish_unit(const RecurrentArguments& a, const Unit<V, Room>&
   if (a.y != nullptr) store_at<V>(a, a.y, u.y_row * a.hidden + i, h);
 }
 
-// ---- cells: hidden unit i of one step. Gates are computed by a lane each.
+// ---- cells: hidden unit i of one step. A lane computes each gate.
 
 template <class V, class Room>
 SINTER_DEVICE void lstm_unit(const RecurrentArguments& a, const Unit<V, Room>& u, int i) {
@@ -132,7 +132,7 @@ SINTER_DEVICE void lstm_unit(const RecurrentArguments& a, const Unit<V, Room>& u
     return a.peephole != nullptr ? load_at<V>(a, a.peephole, peephole + int64_t{gate} * a.hidden) * cell
                                  : V(0);
   };
-  // Input, forget, candidate.
+  // The gates are input, forget and candidate.
   const int gate = lane() % 3;
   const V into = gate == 0   ? sums[0] + inflow_of(a, u, 0, i) + peep(0, c)
                  : gate == 1 ? sums[2] + inflow_of(a, u, 2, i) + peep(2, c)
@@ -140,7 +140,7 @@ SINTER_DEVICE void lstm_unit(const RecurrentArguments& a, const Unit<V, Room>& u
   const V gates = activate(a, u, gate == 2 ? 1 : 0, into);
   const V in = shuffle(gates, 0), forget = a.coupled != 0 ? V(1) - in : shuffle(gates, 1);
   const V next = forget * c + in * shuffle(gates, 2);
-  // Output; the cell's own function is not clipped.
+  // The output is next; the cell's own function is not clipped.
   const V out_in = sums[1] + inflow_of(a, u, 1, i) + peep(1, next);
   const V clip = static_cast<V>(a.clip), clipped = out_in < -clip ? -clip : out_in > clip ? clip : out_in;
   const V last = activated<V>(a.activations[u.direction * a.per_direction + (lane() == 0 ? 0 : 2)],
@@ -151,7 +151,7 @@ SINTER_DEVICE void lstm_unit(const RecurrentArguments& a, const Unit<V, Room>& u
   finish_unit(a, u, i, h);
 }
 
-// The bias of R into Gru's candidate.
+// Returns the bias of R for Gru's candidate.
 template <class V, class Room>
 SINTER_DEVICE V candidate_bias(const RecurrentArguments& a, const Unit<V, Room>& u, int i) {
   return a.bias != nullptr
@@ -159,7 +159,7 @@ SINTER_DEVICE V candidate_bias(const RecurrentArguments& a, const Unit<V, Room>&
              : V(0);
 }
 
-// Where the reset gate comes before the product: all of them first.
+// If the reset gate comes before the product, all reset gates are computed first.
 template <class V, class Room>
 SINTER_DEVICE void gru_gates(const RecurrentArguments& a, const Unit<V, Room>& u, int i) {
   V sums[2];
@@ -207,7 +207,7 @@ SINTER_DEVICE void compute_unit(const RecurrentArguments& a, const Unit<V, Room>
   }
 }
 
-// The length of a sample's sequence: within the steps there are, whatever was given.
+// Returns the length of a sample's sequence, which is within the existing steps even if the given one is not.
 SINTER_DEVICE int length_of(const RecurrentArguments& a, int sample, bool report) {
   if (a.lengths == nullptr) return a.steps;
   const int32_t length = a.lengths[sample];
@@ -227,7 +227,7 @@ SINTER_DEVICE void run_sequence(const RecurrentArguments& a) {
   Unit<V, Shared<V>> u;
   u.sample = static_cast<int>(block_x()), u.direction = static_cast<int>(block_y());
   u.h = shared_memory<V>(0, hidden), u.next = shared_memory<V>(room, hidden);
-  // Lstm has a cell, Gru what the others are for.
+  // Lstm has a cell, Gru two other rooms in its place.
   u.c = u.update = shared_memory<V>(2 * room, hidden), u.spare = shared_memory<V>(3 * room, hidden);
   const int length = length_of(a, u.sample, u.direction == 0 && thread_index() == 0);
   const int64_t state = state_row(a, u.direction, u.sample) * hidden;
@@ -259,7 +259,7 @@ SINTER_DEVICE void run_sequence(const RecurrentArguments& a) {
   }
 }
 
-// ---- a launch a step: blocks [hidden / warps, batch, directions]
+// ---- a launch for each step: blocks [hidden / warps, batch, directions]
 
 template <class V>
 SINTER_DEVICE void run_step(const RecurrentArguments& a) {
@@ -294,7 +294,7 @@ SINTER_DEVICE void run_step(const RecurrentArguments& a) {
   if (a.y_c != nullptr) store_at<V>(a, a.y_c, state + i, u.c[i]);
 }
 
-// The state before the first step.
+// Writes the state before the first step.
 template <class V>
 SINTER_DEVICE void begin_steps(const RecurrentArguments& a) {
   const int64_t all = int64_t{a.directions} * a.batch * a.hidden;

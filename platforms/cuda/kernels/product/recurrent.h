@@ -24,15 +24,15 @@ struct RecurrentArguments {
   std::byte *y = nullptr, *y_h = nullptr, *y_c = nullptr;
 
   std::byte* inflow = nullptr;  // [directions, steps * batch in x's order, rows]: x times W, and biases
-  // A launch a step: [2, directions, batch, hidden] of h, and [directions, batch, hidden] each of c (Lstm),
-  // of the update gate and of reset times h (Gru).
+  // For a launch a step: [2, directions, batch, hidden] of h, and [directions, batch, hidden] each of c
+  // (Lstm), of the update gate and of reset times h (Gru).
   std::byte *h = nullptr, *c = nullptr, *update = nullptr, *spare = nullptr;
 
   int32_t steps = 0, batch = 0, input = 0, hidden = 0, rows = 0,
           directions = 1;  // rows: of W and R in a direction
   int32_t batch_first = 0, first_is_reverse = 0;
   int32_t coupled = 0;         // Lstm: the forget gate is 1 - the input gate
-  int32_t step = 0, half = 0;  // a launch a step: which step, and, of Gru's, which half of it
+  int32_t step = 0, half = 0;  // for a launch a step: its step, and for Gru the half of it
   double clip = 0;
   RecurrentActivation activations[6];  // `per_direction` of the first direction, then of the second
   int32_t per_direction = 0;

@@ -1,5 +1,4 @@
-// What flows into the gates of a recurrent layer from its input: X times W of all steps at once, and the
-// biases.
+// The inflow of a recurrent layer's gates from its input: X times W of all steps at once, and the biases.
 #include "platforms/cuda/kernels/elements/element_types.h"
 #include "platforms/cuda/kernels/product/recurrent.h"
 
@@ -9,7 +8,7 @@ namespace {
 // A block computes kTile rows of X by kTile rows of W, of which a thread has kOwn by kOwn.
 constexpr int kTile = 64, kDepth = 16, kOwn = 4, kPitch = kTile + 4;
 
-// Biases of W and R are added here, but for that of R where Gru's candidate is concerned.
+// Biases of W and R are added here, except R's bias of Gru's candidate.
 template <class V>
 SINTER_DEVICE V bias_of(const RecurrentArguments& a, int direction, int row) {
   if (a.bias == nullptr) return 0;
@@ -34,7 +33,7 @@ SINTER_DEVICE void load_own(const Shared<V>& from, int at, V (&to)[kOwn]) {
   }
 }
 
-// Blocks: [rows of X, rows of W, directions], in tiles.
+// Blocks are [rows of X, rows of W, directions], in tiles.
 template <class V>
 SINTER_DEVICE void inflow_tile(const RecurrentArguments& a) {
   const Shared<V> xs = shared_memory<V>(0, kDepth * kPitch);
@@ -88,7 +87,7 @@ SINTER_DEVICE void inflow_tile(const RecurrentArguments& a) {
   }
 }
 
-// Few rows of X: a warp for each row of W. Blocks: [rows of W / warps, rows of X, directions].
+// For few rows of X, a warp has a row of W. Blocks are [rows of W / warps, rows of X, directions].
 template <class V>
 SINTER_DEVICE void inflow_row(const RecurrentArguments& a) {
   const int64_t width = byte_width(a.dtype), samples = int64_t{a.steps} * a.batch;

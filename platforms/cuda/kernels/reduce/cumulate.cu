@@ -1,5 +1,5 @@
 // Cumulate: a team of threads for each line goes through it in rounds, in which each thread folds a few
-// neighbouring elements. What comes before them is found by Hillis and Steele, Data Parallel Algorithms
+// neighbouring elements. The fold of earlier elements is found by Hillis and Steele, Data Parallel Algorithms
 // (1986).
 #include "platforms/cuda/kernels/elements/element_types.h"
 #include "platforms/cuda/kernels/reduce/cumulate.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kEach = 4;  // elements of a thread in a round
 
-// Sum: what is accumulated, double or uint64_t.
+// Sum is the type of the accumulated number, double or uint64_t.
 template <class Sum, class Load, class Store>
 SINTER_DEVICE void cumulate_lines(const CumulateArguments& a, Load load, Store store) {
   const Shared<Sum> room = shared_memory<Sum>(0, kTeamBlock);

@@ -7,7 +7,7 @@
 
 namespace sinter::cuda {
 
-// y[i] of a line = the fold of x[0 .. i], or of x[0 .. i - 1] if `exclusive`. Where lines are walked
+// Computes y[i] of a line as the fold of x[0 .. i], or of x[0 .. i - 1] if `exclusive`. If lines are walked
 // backwards, x and y begin at their last elements and the steps are negative.
 struct CumulateArguments {
   const std::byte* x = nullptr;

@@ -2,8 +2,8 @@
 // Series (1965), in double. Other lengths are convolutions with a chirp: Bluestein, A Linear Filtering
 // Approach to the Computation of Discrete Fourier Transform (1970).
 //
-// Points that fit stay in shared memory. More are in global memory: their first stages combine points of one
-// block, and each of the others is a launch.
+// Points that fit stay in shared memory. More points are in global memory: their first stages combine points
+// of one block, and each of the others is a launch.
 #include "platforms/cuda/kernels/elements/element_types.h"
 #include "platforms/cuda/kernels/reduce/dft.h"
 
@@ -15,7 +15,7 @@ SINTER_DEVICE Complex product(const Complex& a, const Complex& b) {
 }
 SINTER_DEVICE Complex conjugate(const Complex& a) { return {a.re, -a.im}; }
 
-// The place of point k where stages begin: its bits in reverse.
+// Returns the place of point k where stages begin: its bits in reverse.
 SINTER_DEVICE int reversed(int k, int bits) {
   auto r = static_cast<uint32_t>(k);
   r = (r >> 1 & 0x55555555u) | (r & 0x55555555u) << 1;
@@ -36,14 +36,14 @@ SINTER_DEVICE void store_double(std::byte* p, DType t, double v) {
     store_float<float>(p, t, static_cast<float>(v));
 }
 
-// The element before the first one along the axis of a line, of an operand with `along` elements there.
+// Returns the element before the first along a line's axis, of an operand with `along` elements there.
 SINTER_DEVICE int64_t begin_of(const DftArguments& a, uint32_t line, int along) {
   uint32_t within;
   const uint32_t outer = a.inner.divide(a.first + line, &within);
   return int64_t{outer} * along * a.inner.divisor + within;
 }
 
-// Point k of the transform that is made of a line: the inverse one is that of the conjugate.
+// Returns point k of the transform of a line; the inverse transform is that of the conjugate.
 SINTER_DEVICE Complex point_of(const DftArguments& a, uint32_t line, int k) {
   if (k >= a.n) return {0, 0};
   // The other half of a real signal's spectrum is the mirror image.
@@ -61,7 +61,7 @@ SINTER_DEVICE Complex point_of(const DftArguments& a, uint32_t line, int k) {
   return a.chirp != nullptr ? product(v, a.chirp[k]) : v;
 }
 
-// Stores what came out for point k of a line.
+// Stores the result for point k of a line.
 SINTER_DEVICE void store_point(const DftArguments& a, uint32_t line, int k, Complex v) {
   if (a.chirp != nullptr) v = product(conjugate(v), a.chirp[k]);
   const double scale = a.inverse != 0 ? 1 / static_cast<double>(a.n) : 1.0;
@@ -71,14 +71,14 @@ SINTER_DEVICE void store_point(const DftArguments& a, uint32_t line, int k, Comp
   if (a.out_parts == 2) store_double(y + width, a.dtype, v.im * (a.inverse != 0 ? -scale : scale));
 }
 
-// Points `at` and `at` + half, the `k`-th pair of its kind. Room: Complex*, or of shared memory.
+// Combines points `at` and `at` + half, the `k`-th pair of its kind. Room is Complex*, or in shared memory.
 SINTER_DEVICE void combine(const DftArguments& a, int half, int k, Complex* p, Complex* q) {
   const Complex b = product(*q, a.twiddles[k * (a.m / (2 * half))]);
   *q = {p->re - b.re, p->im - b.im};
   *p = {p->re + b.re, p->im + b.im};
 }
 
-// The stages up to pairs `last` apart, of `points` points in shared memory.
+// Runs the stages up to pairs `last` apart, of `points` points in shared memory.
 SINTER_DEVICE void run_stages(const DftArguments& a, const Shared<Complex>& v, int points, int last) {
   for (int half = 1; half <= last; half *= 2) {
     barrier();
@@ -92,7 +92,7 @@ SINTER_DEVICE void run_stages(const DftArguments& a, const Shared<Complex>& v, i
   barrier();
 }
 
-// Convolution with the chirp: what the second transform is made of.
+// Returns the input of the second transform in the convolution with the chirp.
 SINTER_DEVICE Complex filtered(const DftArguments& a, int k, const Complex& v) {
   return conjugate(product(v, a.filter[k]));
 }
@@ -143,7 +143,7 @@ SINTER_KERNEL(dft_load, DftArguments) {
   }
 }
 
-// The stages within kDftPoints neighbouring points.
+// Runs the stages within kDftPoints neighbouring points.
 SINTER_KERNEL(dft_first_stages, DftArguments) {
   const Shared<Complex> v = shared_memory<Complex>(0, kDftPoints);
   const int64_t all = int64_t{a.lines} << a.log_m;
@@ -166,7 +166,7 @@ SINTER_KERNEL(dft_stage, DftArguments) {
   }
 }
 
-// From `points` to `other`.
+// This goes from `points` to `other`.
 SINTER_KERNEL(dft_filter, DftArguments) {
   const int64_t all = int64_t{a.lines} << a.log_m;
   for (int64_t i = global_thread(); i < all; i += global_threads()) {

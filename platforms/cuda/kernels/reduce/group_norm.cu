@@ -1,8 +1,8 @@
 // GroupNorm and Lrn.
 //
 // GroupNorm takes three launches: statistics of each channel of some of the pixels, which are those of a
-// group together, and the result. Neighbouring threads take neighbouring channels, whatever a group's width
-// is. Statistics are merged by Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for
+// group together, and the result. Neighbouring threads take neighbouring channels, whatever the width of a
+// group. Statistics are merged by Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for
 // Computing Sample Variances (1979).
 #include "platforms/cuda/kernels/elements/element_types.h"
 #include "platforms/cuda/kernels/reduce/group_norm.h"
@@ -11,7 +11,7 @@
 namespace sinter::cuda {
 namespace {
 
-// Of `count` numbers: their mean, and the sum of the squares of their differences to it.
+// The statistics of `count` numbers: their mean, and the sum of the squares of their differences to it.
 template <class V>
 struct Spread {
   V mean, squares;
@@ -31,7 +31,7 @@ struct Merge {
   }
 };
 
-// Blocks: [channels / teams.count, splits, samples].
+// Blocks are [channels / teams.count, splits, samples].
 template <class V>
 SINTER_DEVICE void channel_statistics(const GroupNormArguments& a) {
   constexpr uint32_t kKept = 8;
@@ -71,7 +71,7 @@ SINTER_DEVICE void channel_statistics(const GroupNormArguments& a) {
         a.parts)[(int64_t{block_z()} * a.splits + block_y()) * a.channels + channel] = all.of;
 }
 
-// A team a group.
+// A team has a group.
 template <class V>
 SINTER_DEVICE void group_statistics(const GroupNormArguments& a) {
   const auto room = shared_memory<Counted<V>>(0, kTeamBlock);

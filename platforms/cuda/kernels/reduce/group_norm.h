@@ -9,23 +9,22 @@
 
 namespace sinter::cuda {
 
-// x as [samples, pixels, channels]; a group is `width` neighbouring channels of a sample.
+// x is [samples, pixels, channels]; a group is `width` neighbouring channels of a sample.
 struct GroupNormArguments {
   const std::byte *x = nullptr, *scale = nullptr, *bias = nullptr;
   std::byte* y = nullptr;
-  std::byte* parts =
-      nullptr;  // [samples, splits, channels] of the mean, and the sum of the squares beside it
-  std::byte* groups = nullptr;  // [samples * groups] of the mean, and 1 / deviation
+  std::byte* parts = nullptr;   // [samples, splits, channels]: the mean, and beside it the sum of the squares
+  std::byte* groups = nullptr;  // [samples * groups]: the mean, and 1 / deviation
   uint32_t samples = 0, pixels = 0, channels = 0, width = 0, group_count = 0;
   uint32_t splits = 0, pixels_each = 0;      // of a split
   uint32_t size = 0;                         // elements of x
   Divider by_channels, by_width, by_sample;  // by_sample: elements of a sample
   double epsilon = 0;
   DType dtype = DType::kNone;
-  Teams teams;  // threads of a team: of one channel, or of one group
+  Teams teams;  // those of one channel, or of one group
 };
 
-// y = x / (bias + factor * sum of squares) ^ beta over channels c - before .. c + after.
+// Computes y = x / (bias + factor * sum of squares) ^ beta over channels c - before .. c + after.
 struct LrnArguments {
   const std::byte* x = nullptr;
   std::byte* y = nullptr;

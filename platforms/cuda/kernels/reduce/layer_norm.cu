@@ -1,7 +1,7 @@
 // LayerNorm and RmsNorm: a team of threads for each row. A row that a team's threads can keep is read once.
 //
-// The deviations are of the computed mean, whose rounding is made good by the mean of the deviations: then
-// elements of a large mean lose no more than the subtraction does.
+// The deviations are of the computed mean, whose rounding the mean of the deviations corrects, so that
+// elements of a large mean lose only the rounding of the subtraction.
 #include "platforms/cuda/kernels/elements/element_types.h"
 #include "platforms/cuda/kernels/reduce/layer_norm.h"
 #include "platforms/cuda/kernels/reduce/team_folds.h"
@@ -20,10 +20,10 @@ struct AddMoments {
   }
 };
 
-// What all elements of a row need.
+// The numbers of a row that all of its elements need.
 template <class V>
 struct RowOf {
-  V mean, shift, inverse;  // shift: of the deviations from the mean
+  V mean, shift, inverse;  // shift: the mean of the deviations
 };
 
 // `each(f)` calls f(element's place in the row, its value) for this thread's elements.
@@ -47,7 +47,7 @@ SINTER_DEVICE RowOf<V> statistics_of(const LayerNormArguments& a, const Shared<M
   return {mean, shift, V(1) / m_sqrt(variance + static_cast<V>(a.epsilon))};
 }
 
-// kSame: scale and bias are the same in every row.
+// With kSame, scale and bias are the same in every row.
 template <class V, bool kSame, class Each>
 SINTER_DEVICE void normalise_row(const LayerNormArguments& a, const Shared<Moments<V>>& room, int64_t row,
                                  Each each) {
@@ -71,7 +71,7 @@ SINTER_DEVICE void normalise_row(const LayerNormArguments& a, const Shared<Momen
   });
 }
 
-// Up to kMost elements a thread.
+// A thread has up to kMost elements.
 template <class V, int kMost>
 SINTER_DEVICE void normalise_kept(const LayerNormArguments& a, const Shared<Moments<V>>& room, int64_t row) {
   const int64_t width = byte_width(a.dtype);

@@ -7,8 +7,8 @@
 
 namespace sinter::cuda {
 
-// y = (x - mean) / deviation * scale + bias over rows of `length` elements; all but scale and bias are dense.
-// y may be x, and may be absent.
+// Computes y = (x - mean) / deviation * scale + bias over rows of `length` elements; all but scale and bias
+// are dense. y may be x, and may be absent.
 struct LayerNormArguments {
   const std::byte *x = nullptr, *scale = nullptr, *bias = nullptr;  // bias may be absent
   std::byte *y = nullptr, *mean = nullptr, *inverse = nullptr;      // each may be absent

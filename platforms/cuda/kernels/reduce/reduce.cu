@@ -2,14 +2,14 @@
 #include "platforms/cuda/kernels/elements/element_types.h"
 #include "platforms/cuda/kernels/elements/saturate_as.h"
 #include "platforms/cuda/kernels/integer/requantize.h"
-#include "platforms/cuda/kernels/reduce/folds.h"
 #include "platforms/cuda/kernels/reduce/reduce.h"
+#include "platforms/cuda/kernels/reduce/reduce_functions.h"
 #include "platforms/cuda/kernels/reduce/team_folds.h"
 
 namespace sinter::cuda {
 namespace {
 
-// How an element is loaded: begin() and, where its value is needed, value().
+// The loading of an element: begin() and, where its value is needed, value().
 template <class V>
 struct FloatLoad {
   DType t;
@@ -30,12 +30,12 @@ struct IntegerAsDouble {
   }
 };
 
-// Of the first element of set k, or of its result: once a set.
+// Returns the offset of the first element of set k, or of its result, once for each set.
 SINTER_CALLED int64_t kept_offset(const Box& box, const Steps& steps, uint32_t k) {
   return offset_of(box, steps, k);
 }
 
-// What this thread folds of set k: every team-size-th element of the block's part of it.
+// Folds this thread's elements of set k: every team-size-th one of the block's part of it.
 template <class Fold, class Load>
 SINTER_DEVICE typename Fold::State fold_elements(const ReduceArguments& a, int64_t k, Load load) {
   typename Fold::State s = Fold::start(a);
@@ -60,7 +60,7 @@ SINTER_DEVICE typename Fold::State fold_elements(const ReduceArguments& a, int64
   return s;
 }
 
-// The same of the parts of an earlier launch.
+// Folds the parts of an earlier launch.
 template <class Fold>
 SINTER_DEVICE typename Fold::State fold_parts(const ReduceArguments& a, int64_t k) {
   typename Fold::State s = Fold::start(a);

@@ -7,7 +7,7 @@
 
 namespace sinter::cuda {
 
-// Sum to kLogSumExp are ReduceFn's.
+// kSum to kLogSumExp are those of ReduceFn.
 enum class FoldFn : int32_t {
   kSum = 0,
   kMean,
@@ -22,10 +22,10 @@ enum class FoldFn : int32_t {
   kQuantizedMean,
 };
 
-// y[k] = the fold of x's elements in set k, whose results are numbered as the elements of the box `kept`. A
-// launch either folds elements of x, or the partial folds of an earlier launch: `parts` for each set. Where
-// `partial` is given, blocks of row y of the grid fold elements [y * chunk, (y + 1) * chunk) of each set and
-// store that.
+// Computes y[k] as the fold of x's elements in set k, whose results are numbered as the elements of the box
+// `kept`. A launch either folds elements of x, or the partial folds of an earlier launch: `parts` for each
+// set. With `partial`, blocks of row y of the grid fold elements [y * chunk, (y + 1) * chunk) of each set and
+// store the partial fold.
 struct ReduceArguments {
   const std::byte* x = nullptr;
   std::byte* y = nullptr;
@@ -42,11 +42,11 @@ struct ReduceArguments {
   DType dtype = DType::kNone;
   Teams teams;
 
-  // Integers. Unsigned numbers of 64 bits are ordered by their bits with the sign flipped.
+  // For integers. Unsigned numbers of 64 bits are ordered by their bits with the sign flipped.
   int64_t flip = 0;
-  int64_t identity = 0;  // the result's bits for an empty set, of kMax and kMin
+  int64_t identity = 0;  // the bits of kMax's and kMin's result for an empty set
 
-  // kQuantizedMean: clamp(rne(float(sum - zeros) * multiplier) + y_zero)
+  // kQuantizedMean computes clamp(rne(float(sum - zeros) * multiplier) + y_zero).
   int32_t zeros = 0, y_zero = 0;
   float multiplier = 0, low = 0, high = 0;
 };

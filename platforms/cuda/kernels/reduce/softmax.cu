@@ -27,9 +27,8 @@ struct Larger {  // NaN if either is
   }
 };
 
-// Where a line's largest number is NaN or infinite, one of its exponentials is NaN, hence the sum and all
-// results.
-// Up to kMost elements a thread.
+// If a line's largest number is NaN or infinite, one of its exponentials is NaN, and so are all results.
+// A thread has up to kMost elements.
 template <class V, int kMost>
 SINTER_DEVICE void softmax_kept(const SoftmaxArguments& a, const Shared<V>& room, const Line& line) {
   const V lowest = -static_cast<V>(float_of(0x7f800000u));
@@ -63,7 +62,7 @@ SINTER_DEVICE void softmax_kept(const SoftmaxArguments& a, const Shared<V>& room
   }
 }
 
-// Any number of elements: the line is read three times.
+// For any number of elements, the line is read three times.
 template <class V>
 SINTER_DEVICE void softmax_long(const SoftmaxArguments& a, const Shared<V>& room, const Line& line) {
   const auto size = static_cast<uint32_t>(a.teams.size);
@@ -97,7 +96,7 @@ SINTER_DEVICE void softmax_lines(const SoftmaxArguments& a) {
   }
 }
 
-// rne(a / b), at most 1024 (beyond every bound); nothing divided by nothing is 0.
+// Returns rne(a / b), at most 1024 (beyond every bound), and 0 for 0 / 0.
 SINTER_DEVICE int32_t divide_rne(uint64_t a, uint64_t b) {
   if (b == 0) return 0;
   const uint64_t quotient = a / b, rest = a - quotient * b;

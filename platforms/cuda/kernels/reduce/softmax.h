@@ -20,7 +20,7 @@ struct SoftmaxArguments {
   Teams teams;
 };
 
-// The same of int8: y = clamp(rne(table[largest - x] * multiplier / (sum of the line's entries * 2^shift)) +
+// The same for int8: y = clamp(rne(table[largest - x] * multiplier / (sum of the line's entries * 2^shift)) +
 // y_zero)
 struct QSoftmaxArguments {
   SoftmaxArguments of;

@@ -6,7 +6,7 @@
 
 namespace sinter::cuda {
 
-// This thread's team in the block, and its place in it.
+// Returns this thread's team in the block; the other function returns its place in it.
 SINTER_DEVICE int team_of(const Teams& t) {
   return t.across != 0 ? thread_index() & (t.count - 1) : thread_index() / t.size;
 }
@@ -14,7 +14,7 @@ SINTER_DEVICE int place_of(const Teams& t) {
   return t.across != 0 ? thread_index() / t.count : thread_index() & (t.size - 1);
 }
 
-// A plain struct of whole words.
+// A is a plain struct of whole words.
 template <class A>
 SINTER_DEVICE A exchange_xor(const A& v, int mask) {
   static_assert(sizeof(A) % 4 == 0);
@@ -29,8 +29,8 @@ SINTER_DEVICE A exchange_xor(const A& v, int mask) {
   return other;
 }
 
-// Every thread of a team gets combine() of its threads' v, in a fixed order. All threads of a block call it.
-// `room`: one element a thread of the block (kTeamRoom), free again afterwards.
+// Returns, for every thread of a team, combine() of its threads' v in a fixed order. All threads of a block
+// call it. `room` has one element for each thread of the block (kTeamRoom), and is free again afterwards.
 template <class A, class F>
 SINTER_DEVICE A fold_team(A v, const Shared<A>& room, const Teams& t, F combine) {
   if (t.size == 1) return v;

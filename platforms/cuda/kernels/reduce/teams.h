@@ -1,5 +1,5 @@
-// How the threads of a block share lines of elements: in teams, each of which goes through one line at a
-// time.
+// The division of lines of elements among the threads of a block: teams, each of which goes through one line
+// at a time.
 #pragma once
 
 #include <cstdint>
@@ -7,25 +7,25 @@
 namespace sinter::cuda {
 
 inline constexpr int kTeamBlock = 256;  // threads of a block
-// Bytes of shared memory for a fold of values of at most 16 bytes.
+// The bytes of shared memory for a fold of values of at most 16 bytes.
 inline constexpr uint32_t kTeamRoom = kTeamBlock * 16;
 
-// Sizes are powers of two. A team's threads are neighbours, or, if `across`, neighbours are of different
-// teams: the former where a line's elements are near one another, the latter where lines are.
+// Sizes are powers of two. A team's threads are neighbours if a line's elements are near one another. With
+// `across`, neighbours belong to different teams, because lines are near one another.
 struct Teams {
   int32_t size = 1;   // threads of a team
   int32_t count = 1;  // teams of a block: kTeamBlock / size
   int32_t across = 0;
 };
 
-// The smallest power of two that is at least `n`, at most `most`.
+// Returns the smallest power of two that is at least `n`, at most `most`.
 inline int32_t power_of_two_for(int64_t n, int32_t most) {
   int32_t p = 1;
   while (p < n && p < most) p *= 2;
   return p;
 }
 
-// For `lines` lines of `length` elements, of which a thread takes about `each`.
+// Returns the teams for `lines` lines of `length` elements, of which a thread takes about `each`.
 inline Teams choose_teams(int64_t lines, int64_t length, int64_t each, bool across) {
   Teams t;
   t.across = across ? 1 : 0;

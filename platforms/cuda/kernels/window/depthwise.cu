@@ -1,7 +1,7 @@
 // Depthwise convolutions: a thread sums 16 bytes of channels of four pixels next to each other, whose windows
-// overlap: what common windows have in a line is read once. Other types, and filters that share a channel,
-// take a sum a thread.
-#include "platforms/cuda/kernels/product/finish.h"
+// overlap: elements of a line that several windows share are read once. For other types, and filters that
+// share a channel, a thread computes one sum.
+#include "platforms/cuda/kernels/product/epilogue.h"
 #include "platforms/cuda/kernels/window/depthwise.h"
 
 namespace sinter::cuda {
@@ -20,7 +20,7 @@ SINTER_DEVICE DepthwisePlace place_of(const DepthwiseArguments& a, uint32_t thre
   uint32_t group, pixel_group, p1;
   const uint32_t rest = a.channel_groups.divide(thread, &group);
   const uint32_t line = a.pixel_groups.divide(rest, &pixel_group);
-  // Lines of all images: [image][p0][p1].
+  // The lines of all images are [image][p0][p1].
   uint32_t in_image;
   const uint32_t image = a.lines.divide(line, &in_image);
   const uint32_t p0 = a.line_axis.divide(in_image, &p1);
@@ -37,7 +37,7 @@ SINTER_DEVICE bool inside(int32_t at, int32_t length) {
   return static_cast<uint32_t>(at) < static_cast<uint32_t>(length);
 }
 
-// 16 bytes, of which views may be at odd places.
+// Reads 16 bytes, which views may have at odd places.
 template <class T>
 SINTER_DEVICE Piece<T> read_piece(const T* from, bool aligned) {
   if (aligned) return *reinterpret_cast<const Piece<T>*>(from);
@@ -53,7 +53,7 @@ SINTER_DEVICE void add_piece(float (&sum)[Piece<T>::kCount], const Piece<T>& x, 
   for (int i = 0; i < Piece<T>::kCount; ++i) sum[i] = m_fma(widen(x.v[i]), widen(w.v[i]), sum[i]);
 }
 
-// kTaps taps along a line, kStride pixels apart; 0 taps: any, at any distance and dilation.
+// kTaps are the taps along a line, kStride pixels apart; 0 taps: any number, at any distance and dilation.
 template <class T, int kTaps, int kStride>
 SINTER_DEVICE void sum_lines(const DepthwiseArguments& a) {
   constexpr int kChannels = Piece<T>::kCount;
@@ -130,7 +130,7 @@ SINTER_DEVICE void sum_pieces(const DepthwiseArguments& a) {
   sum_lines<T, 0, 0>(a);
 }
 
-// The sum of one channel of one pixel: add(element of x, element of w).
+// Sums one channel of one pixel: add(element of x, element of w).
 template <class T, class Add>
 SINTER_DEVICE void sum_one(const DepthwiseArguments& a, const DepthwisePlace& p, Add add) {
   const T* image =

@@ -5,7 +5,7 @@
 
 namespace sinter::cuda {
 
-// y[pixel][o] = clamp(bias[o] + sum of x[pixel under tap][o / multiplier] * w[tap][o]).
+// Computes y[pixel][o] = clamp(bias[o] + sum of x[pixel under tap][o / multiplier] * w[tap][o]).
 struct DepthwiseArguments {
   const std::byte* x = nullptr;
   const std::byte* w = nullptr;
@@ -19,8 +19,8 @@ struct DepthwiseArguments {
   int32_t channels = 0;                               // of y
   Divider multiplier;
 
-  // Threads: some channels of some pixels of a line each. The numbers of those groups, of an image's lines,
-  // and of the lines of its first axis.
+  // A thread has some channels of some pixels of a line. These are the numbers of such groups, of an image's
+  // lines, and of the lines of its first axis.
   Divider channel_groups, pixel_groups, lines, line_axis;
   int32_t line_pixels = 0;  // of y
   uint32_t threads = 0;

@@ -1,5 +1,5 @@
-// MaxPool, AvgPool, QAvgPool: a thread for a window and a channel, or for as many channels as 16 bytes hold.
-// A team of a warp's threads shares a large window of which there are few, which means one along an axis.
+// MaxPool, AvgPool, QAvgPool: a thread has a window and a channel, or as many channels as 16 bytes hold. A
+// team of a warp's threads shares a large window along one axis if there are few of them.
 #include <limits>
 #include <type_traits>
 
@@ -48,9 +48,9 @@ SINTER_DEVICE T lowest() {
   return Limits::has_infinity ? -Limits::infinity() : Limits::min();
 }
 
-// A window: where it begins along each axis, and its taps within the input, first to last - 1.
+// A window: its beginning along each axis, and its taps within the input, first to last - 1.
 struct Window {
-  uint32_t image, item;  // of all windows
+  uint32_t image, item;  // among all windows
   int32_t at[3], start[3], first[3], last[3];
 
   SINTER_DEVICE Window(const PoolArguments& a, uint32_t n) : item(n) {
@@ -71,7 +71,7 @@ struct Window {
       if (last[i] < first[i]) last[i] = first[i];
     }
   }
-  // The taps that an average counts.
+  // Returns the number of taps that an average counts.
   SINTER_DEVICE int64_t count(const PoolArguments& a) const {
     int64_t all = 1;
     for (int i = 0; i < 3; ++i) {
@@ -125,7 +125,7 @@ SINTER_DEVICE bool in_packs(const PoolArguments& a) {
   return a.vectors > 0 && aligned(a.x, a.y, kPoolBytes);
 }
 
-// What a pool keeps of the elements that it has come across.
+// The numbers that a pool keeps of the elements before.
 template <class T>
 struct Largest {
   using Kept = std::conditional_t<(sizeof(Computed<T>) < 4), int32_t, Computed<T>>;
@@ -148,14 +148,14 @@ struct IntegerSum {
   SINTER_DEVICE Kept operator()(Kept s, Kept t) const { return s + t; }
 };
 
-// A team for each item: its threads take every size-th tap of the last axis, which is the only one.
+// A team has an item: its threads take every size-th tap of the last axis, which is the only one.
 template <class T, int V, class Fold, class Finish>
 SINTER_DEVICE void pool_by_teams(const PoolArguments& a, const Divider& pieces, Finish&& finish) {
   constexpr int32_t kTogether = 4;  // taps that are on their way at a time
   const Teams& team = a.teams;
   const int64_t items = int64_t{a.windows} * pieces.divisor, teams = global_threads() / team.size;
   const int64_t own = global_thread() / team.size;
-  for (int64_t first = 0; first < items; first += teams) {  // as often for all threads
+  for (int64_t first = 0; first < items; first += teams) {  // equally often for all threads
     const bool exists = first + own < items;
     uint32_t piece;
     const uint32_t window = pieces.divide(static_cast<uint32_t>(exists ? first + own : 0), &piece);
@@ -181,7 +181,7 @@ SINTER_DEVICE void pool_by_teams(const PoolArguments& a, const Divider& pieces, 
   }
 }
 
-// Calls finish(window, bytes from a pixel's first channel to this thread's, what is kept) for each item.
+// Calls finish(window, bytes from a pixel's first channel to this thread's, the kept numbers) for each item.
 template <class T, int V, class Fold, class Finish>
 SINTER_DEVICE void pool(const PoolArguments& a, Finish&& finish) {
   const Divider& pieces = V == 1 ? a.channels : a.vector_divider;
@@ -213,7 +213,7 @@ SINTER_DEVICE void max_pool(const PoolArguments& a) {
   max_pool_of<T, 1>(a);
 }
 
-// The first of the largest elements (NaN if there is one), and its place in [images, channels, in...].
+// Finds the first of the largest elements (NaN if there is one), and its place in [images, channels, in...].
 template <class T>
 SINTER_DEVICE void max_pool_indices(const PoolArguments& a) {
   for_each_item(a, a.channels, static_cast<int>(sizeof(T)), [&](const Window& w, int64_t offset) {

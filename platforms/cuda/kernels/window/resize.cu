@@ -1,5 +1,5 @@
-// Resize and QResize. Tables made beforehand give, for each axis that changes, the elements that are read and
-// their weights; every element of the result is summed by itself.
+// Resize and QResize. Tables hold, for each axis that changes, the elements that are read and their weights;
+// every element of the result is summed by itself.
 #include <limits>
 #include <type_traits>
 
@@ -30,7 +30,7 @@ SINTER_DEVICE Sum<T> summed(T v) {
     return static_cast<Sum<T>>(v);
 }
 
-// The nearest number of the type, half to even.
+// Returns the nearest number of the type, half to even.
 template <class T>
 SINTER_DEVICE T rounded(Sum<T> v) {
   if constexpr (!std::is_integral_v<T>) {
@@ -71,7 +71,7 @@ SINTER_DEVICE void resize_groups(const ResizeArguments& a) {
     if (outside) {
       for (int c = 0; c < V; ++c) sums[c] = static_cast<S>(a.fill);
     } else {
-      // The last axis outside, so that sums are those of whole rows, which the reference kernel combines
+      // The last axis is outermost, so that sums are those of whole rows, which the reference kernel combines
       // first.
       const auto index_of = [&](const ResizeTables& t, uint32_t at, int tap) {
         return t.index == nullptr ? 0 : t.index[int64_t{at} * t.taps + tap] * t.step;
@@ -125,7 +125,7 @@ struct Neighbours {
   }
 };
 
-// Of columns that are 2^11 times too large, as in docs/numerics.md.
+// Interpolates between columns that are 2^11 times too large, as in docs/numerics.md.
 SINTER_DEVICE int8_t between(int32_t left, int32_t right, int32_t weight, int8_t) {
   constexpr int kShift = 22;
   const int32_t v = (2048 - weight) * left + weight * right;
@@ -179,7 +179,7 @@ SINTER_KERNEL(resize, ResizeArguments) {
   }
 }
 
-// Float64 and integers, whose sums are in double.
+// Float64 and integers have sums in double.
 SINTER_KERNEL(resize_in_double, ResizeArguments) {
   if (a.type == DType::kFloat64) return resize_groups<double, 1>(a);
   for_integer(a.type, [&](auto type) { resize_groups<typename decltype(type)::type, 1>(a); });

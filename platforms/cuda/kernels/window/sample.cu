@@ -23,7 +23,7 @@ struct Taps {
   bool nan = false;
 };
 
-// all[k] without an array in memory.
+// Returns all[k] without an array in memory.
 template <class T>
 SINTER_DEVICE T pick(const T (&all)[kMostTaps], int k) {
   T v = all[0];
@@ -37,11 +37,11 @@ SINTER_DEVICE T reflect(T x, T low, T high) {
   const T span = high - low;
   if (!(span > 0)) return low;
   const T beyond = m_fmod(x < low ? low - x : x - high, 2 * span);
-  const T inside = beyond > span ? 2 * span - beyond : beyond;  // distance from the edge that was left
+  const T inside = beyond > span ? 2 * span - beyond : beyond;  // the distance from the edge that was left
   return x < low ? low + inside : high - inside;
 }
 
-// The element at position i of an axis of n.
+// Returns the element at position i of an axis of n.
 SINTER_DEVICE int32_t element(int32_t i, int32_t n, GridPadding padding, bool align_corners) {
   if (i >= 0 && i < n) return i;
   if (padding == GridPadding::kZeros) return -1;
@@ -53,8 +53,8 @@ SINTER_DEVICE int32_t element(int32_t i, int32_t n, GridPadding padding, bool al
   return align_corners ? period - i : period - 1 - i;
 }
 
-// Weights of the cubic kernel of a = -0.75 at t, from 0 to 1, and at 1 + t: its polynomials, factored so that
-// nothing cancels.
+// Computes the weights of the cubic kernel of a = -0.75 at t, from 0 to 1, and at 1 + t: its polynomials are
+// factored so that nothing cancels.
 template <class W>
 SINTER_DEVICE W near(W t) {
   return (1 - t) * (1 + t - W(1.25) * t * t);
@@ -75,7 +75,7 @@ SINTER_DEVICE Taps<W> axis_taps(const GridSampleArguments& a, T at, int32_t n) {
   if (a.padding == GridPadding::kReflection && (x < low || x > high)) x = reflect(x, low, high);
   taps.nan = x != x;
   if (taps.nan) return taps;
-  x = x < -8 ? T(-8) : x > size + 8 ? size + 8 : x;  // as far outside as any farther
+  x = x < -8 ? T(-8) : x > size + 8 ? size + 8 : x;  // as far outside as any farther position
   if (a.kind == GridSampleKind::kNearest) {
     taps.index[0] = element(static_cast<int32_t>(m_rint(x)), n, a.padding, align);
     return taps;
@@ -128,7 +128,7 @@ SINTER_DEVICE void grid_sample(const GridSampleArguments& a) {
   }
 }
 
-// One axis of a region: where its bins begin, how long they are, and how many points each has.
+// One axis of a region: the start and length of its bins, and the number of points in each.
 template <class R>
 struct Span {
   R start = 0, bin = 0;
@@ -146,7 +146,7 @@ struct Span {
     valid = start - start == 0 && length - length == 0 && wanted <= R(kMostSamplePoints);  // finite
     points = valid && wanted > 0 ? static_cast<int32_t>(wanted) : 0;
   }
-  // The two elements around a point, and how far it is from the first. False: outside the map.
+  // Finds the two elements around a point and its distance from the first. False if it is outside the map.
   SINTER_DEVICE bool locate(uint32_t place, int32_t point, int32_t n, int32_t* low, int32_t* high,
                             R* rest) const {
     R at =
@@ -205,7 +205,7 @@ SINTER_DEVICE void roi_align(const RoiAlignArguments& a) {
         const bool inside = across.locate(bin_x, j, a.width, &x0, &x1, &right) && inside_y;
         if (!inside && a.average != 0) continue;
         const auto down_by = static_cast<T>(below), right_by = static_cast<T>(right);
-        // A point outside is four zeros.
+        // A point outside counts as four zeros.
         const T w00 = inside ? (1 - down_by) * (1 - right_by) : 0,
                 w01 = inside ? (1 - down_by) * right_by : 0, w10 = inside ? down_by * (1 - right_by) : 0,
                 w11 = inside ? down_by * right_by : 0;

@@ -9,8 +9,8 @@ namespace sinter::cuda {
 enum class GridSampleKind : int32_t { kLinear, kNearest, kCubic };
 enum class GridPadding : int32_t { kZeros, kBorder, kReflection };
 
-// x [images, in..., channels] at the coordinates of a grid [images, out..., axes]; missing axes, the first,
-// have length 1.
+// Samples x [images, in..., channels] at the coordinates of a grid [images, out..., axes]; missing axes, the
+// first, have length 1.
 struct GridSampleArguments {
   const std::byte* x = nullptr;
   const std::byte* grid = nullptr;
@@ -28,7 +28,7 @@ struct GridSampleArguments {
 };
 inline constexpr int kSampleGroup = 4;
 
-// x [images, height, width, channels] in regions of 4 numbers each, pooled to bins.
+// Pools x [images, height, width, channels] in regions of 4 numbers each to bins.
 struct RoiAlignArguments {
   const std::byte* x = nullptr;
   const std::byte* rois = nullptr;
@@ -39,12 +39,12 @@ struct RoiAlignArguments {
   uint32_t size = 0;  // pieces of all bins
   int32_t group = 1;  // 1 or kSampleGroup
   int32_t average = 1, half_pixel = 1,
-          points = 0;  // points: along an axis of a bin, 0: by its length
+          points = 0;  // points along an axis of a bin; 0: by its length
   double scale = 1;
   int32_t index_width = 8, x_double = 0, rois_double = 0;
   FaultPlace fault;
 };
-// Points of a bin along an axis; a region that needs more is not a region of an image.
+// The most points of a bin along an axis; a region that needs more is not a region of an image.
 inline constexpr int kMostSamplePoints = 1 << 12;
 
 }  // namespace sinter::cuda

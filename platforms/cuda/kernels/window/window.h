@@ -1,6 +1,6 @@
-// The rows of a product that convolutions and layers read where they are, without a copy of their windows:
-// row r is an output pixel of an image, element k of it channel k % channels under tap k / channels of the
-// window there. A matrix is the case of one tap that moves from pixel to pixel.
+// The rows of a product that convolutions and layers read in place, without a copy of their windows: row r is
+// an output pixel of an image, element k of it channel k % channels under tap k / channels of the window
+// there. A matrix is the case of one tap that moves from pixel to pixel.
 //
 // Sizes are those of WindowGeometry (three spatial axes); operators/window_rows.h fills the struct and checks
 // that positions fit 32 bits.
@@ -11,9 +11,9 @@
 namespace sinter::cuda {
 
 struct WindowRows {
-  Divider pixels, out1, out2;  // of a row: output pixels of an image, and the last two of their axes
+  Divider pixels, out1, out2;  // for a row: output pixels of an image, and the last two of their axes
   Divider channels, kernel1,
-      kernel2;  // of an element: channels of a group, and the last two axes of the window
+      kernel2;  // for an element: channels of a group, and the last two axes of the window
   int32_t in[3] = {1, 1, 1};
   int32_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1},
           pad[3] = {0, 0, 0};           // a transposed window has dilations < 0
@@ -21,7 +21,7 @@ struct WindowRows {
   int32_t matrix = 0;                   // 1: row r begins at r * in_step, and nothing is padding
 };
 
-// Where the window of a row begins.
+// The beginning of a row's window.
 struct WindowStart {
   int64_t image = 0;  // element of the input
   int32_t at[3] = {0, 0, 0};
@@ -42,7 +42,7 @@ SINTER_DEVICE WindowStart window_start(const WindowRows& w, uint32_t row) {
   return s;
 }
 
-// Where element k of every row is, from the beginning of its window.
+// The place of element k of every row, from the beginning of its window.
 struct WindowTap {
   int32_t by[3] = {0, 0, 0};
   int32_t channel = 0;  // of the group
@@ -64,8 +64,8 @@ SINTER_DEVICE WindowTap window_tap(const WindowRows& w, uint32_t k) {
   return t;
 }
 
-// The element of the input that a row reads under a tap; -1 for padding. Elements of one tap follow each
-// other, up to the last channel.
+// Returns the element of the input that a row reads under a tap; -1 for padding. Elements of one tap follow
+// each other, up to the last channel.
 SINTER_DEVICE int64_t window_element(const WindowRows& w, const WindowStart& s, const WindowTap& t) {
   if (w.matrix != 0) return s.image + t.channel;
   const int32_t i0 = s.at[0] + t.by[0], i1 = s.at[1] + t.by[1], i2 = s.at[2] + t.by[2];

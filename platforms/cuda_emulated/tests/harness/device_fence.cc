@@ -8,7 +8,7 @@
 namespace sinter::test {
 namespace {
 
-// The backend has opened the library. It is searched for once: a fence is set around every operand.
+// The backend has opened the library. It is searched for once, because every operand gets a fence.
 void set_fence(const std::byte* at, size_t bytes, bool on) {
   static const cuda::StandIn* const emulator = cuda::open_stand_in();
   if (emulator != nullptr) emulator->fence(at, bytes, on);

@@ -1,4 +1,4 @@
-// The end of a sum in kernels that accumulate: bias and bounds, in the type of the sum.
+// The epilogue of kernels that accumulate: bias and bounds, in the type of the sum.
 #pragma once
 
 #include "platforms/cuda/grid/grid.h"
@@ -8,7 +8,7 @@ namespace sinter::cuda {
 
 SINTER_DEVICE bool begins_sixteen(const void* at) { return (reinterpret_cast<uintptr_t>(at) & 15) == 0; }
 
-// Elements that are read at a time.
+// The elements that are read at a time.
 template <class T>
 struct alignas(16) Piece {
   static constexpr int kCount = 16 / sizeof(T);
@@ -23,7 +23,7 @@ SINTER_DEVICE float finish_float(const A& a, float sum, int64_t column) {
   return sum < low ? low : sum > high ? high : sum;
 }
 
-// The types of sums of other types: double, and unsigned integers, which wrap.
+// The types of sums for other types: double, and unsigned integers, which wrap.
 template <class T>
 struct SumOf {
   using Type = double;

@@ -1,6 +1,6 @@
-// How functions of Reduce and ArgReduce fold numbers: State start(), void step(State&, V, position), and
-// State merge(State, State) of two parts of a set. Functions that are alike share a fold, so that kernels
-// stay small.
+// The folds of numbers by the functions of Reduce and ArgReduce: State start(), void step(State&, V,
+// position), and State merge(State, State) of two parts of a set. Functions that are alike share a fold, so
+// that kernels stay small.
 //
 // V is float, double or, for all integers, int64_t (reduce.h).
 #pragma once
@@ -31,9 +31,9 @@ struct SumFold {
   SINTER_DEVICE static State merge(const ReduceArguments&, State s, State t) { return s + t; }
 };
 
-// Float sums are kept in two numbers, of which the second is what rounding has cut from the first; so they
-// are as good as double's, which few devices add fast. Source: Knuth, The Art of Computer Programming
-// 2, 4.2.2, theorem B.
+// Float sums are kept in two numbers, of which the second has the parts that rounding cut from the first.
+// They are as good as double's, which few devices add fast. Source: Knuth, The Art of Computer Programming 2,
+// 4.2.2, theorem B.
 struct TwofoldSum {
   float sum, rest;
 };
@@ -69,7 +69,7 @@ struct ProductFold {
   SINTER_DEVICE static State merge(const ReduceArguments&, State s, State t) { return s * t; }
 };
 
-// kMax, kMin: NaN if any is.
+// kMax, kMin: NaN if a number is.
 template <class V>
 struct ExtremeFold {
   using State = V;
@@ -114,7 +114,7 @@ struct IndexFold {
   }
 };
 
-// kLogSumExp: the largest, and the sum of exp(v - largest) for what is above -infinity.
+// kLogSumExp: the largest, and the sum of exp(v - largest) over numbers above -infinity.
 template <class V>
 struct LogSum {
   V largest, sum;

@@ -6,14 +6,14 @@
 namespace sinter::cuda {
 
 // Item n of `box` is elements per * n to per * n + per - 1 of all, up to the last one of `size`.
-struct Fours {
+struct VectorBox {
   Box box;
   uint32_t size = 0;
   uint32_t per = 1;  // 4 or 1
 };
 
-// An operand: where items are, and how far apart the elements of one.
-struct FoursSteps {
+// An operand: the places of items, and the distance of an item's elements.
+struct VectorSteps {
   Steps items;
   int64_t along = 0;
 };

@@ -13,7 +13,7 @@ template <class T, class F>
 SINTER_DEVICE void each(T (&x)[4], const T (&y)[4], F f) {
   for (int i = 0; i < 4; ++i) x[i] = f(x[i], y[i]);
 }
-// For long functions: one copy of the code, through which the elements go by turns.
+// For long functions there is one copy of the code, through which the elements go by turns.
 template <class T, class F>
 SINTER_DEVICE void by_turns(T (&x)[4], F f) {
   SINTER_ROLLED for (int i = 0; i < 4; ++i) {
