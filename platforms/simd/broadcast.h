@@ -28,6 +28,18 @@ inline int64_t broadcast_stride(const TensorView& v, int rank, int axis) {
   return own < 0 || v.dims[own] == 1 ? 0 : v.strides[own] / static_cast<int64_t>(byte_width(v.dtype));
 }
 
+// Returns the index of the matrix of `v` that is multiplied for matrix `index` of y.
+inline int64_t broadcast_index(const TensorView& v, const TensorView& y, int64_t index) {
+  int64_t at = 0, step = 1;
+  for (int i = y.rank - 3; i >= 0; --i) {
+    const int own = i - (y.rank - v.rank);
+    if (own >= 0 && v.dims[own] != 1) at += index % y.dims[i] * step;
+    if (own >= 0) step *= v.dims[own];
+    index /= y.dims[i];
+  }
+  return at;
+}
+
 // Returns the number of elements of which y has several copies in a row: one, or those of y's last axis. It
 // is y.size() for a single copy, 0 for other copies.
 inline int64_t repeated_elements(const TensorView& operand, const TensorView& y) {

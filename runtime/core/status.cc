@@ -40,27 +40,9 @@ struct Text {
 };
 
 const char* place_name(Where where) {
-  switch (where) {
-    case Where::kNone:
-      return "";
-    case Where::kStep:
-      return "step ";
-    case Where::kPrepareStep:
-      return "prepare step ";
-    case Where::kValue:
-      return "value ";
-    case Where::kInput:
-      return "input ";
-    case Where::kOutput:
-      return "output ";
-    case Where::kSegment:
-      return "segment ";
-    case Where::kProgram:
-      return "program ";
-    case Where::kBackend:
-      return "backend ";
-  }
-  return "";
+  constexpr const char* kNames[] = {"",        "step ",    "prepare step ", "value ",  "input ",
+                                    "output ", "segment ", "program ",      "backend "};
+  return kNames[static_cast<size_t>(where)];
 }
 
 }  // namespace

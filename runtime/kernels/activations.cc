@@ -141,12 +141,8 @@ Status run_prelu(const OpCall& call, RunContext&) {
   return for_number_or_half(call.in(0).dtype, [&](auto tag) {
     using E = typename decltype(tag)::type;
     using T = Computed<E>;
-    map_binary<E, E, E>(call.out(0), call.in(0), call.in(1), [](T x, T slope) -> T {
-      if constexpr (std::is_floating_point_v<T>)
-        return x < T(0) ? slope * x : x;
-      else
-        return x < T(0) ? wrap_mul<T>(slope, x) : x;
-    });
+    map_binary<E, E, E>(call.out(0), call.in(0), call.in(1),
+                        [](T x, T slope) -> T { return x < T(0) ? wrap_mul<T>(slope, x) : x; });
     return ok_status();
   });
 }

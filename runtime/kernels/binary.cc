@@ -51,33 +51,9 @@ Status run_arithmetic(const OpCall& call, RunContext&) {
   });
 }
 
-struct AddOf {
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return x + y;
-    else
-      return wrap_add(x, y);
-  }
-};
-struct SubOf {
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return x - y;
-    else
-      return wrap_sub(x, y);
-  }
-};
-struct MulOf {
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return x * y;
-    else
-      return wrap_mul(x, y);
-  }
-};
+using AddOf = decltype([]<class T>(T x, T y) -> T { return wrap_add(x, y); });
+using SubOf = decltype([]<class T>(T x, T y) -> T { return wrap_sub(x, y); });
+using MulOf = decltype([]<class T>(T x, T y) -> T { return wrap_mul(x, y); });
 struct DivOf {  // integers: towards zero, x / 0 = 0, lowest / -1 wraps
   template <class T>
   T operator()(T x, T y) const {
@@ -123,18 +99,8 @@ Status run_mod(const OpCall& call, RunContext&) {
 }
 
 // The result is NaN if an operand is.
-struct MinOf {
-  template <class T>
-  T operator()(T x, T y) const {
-    return x < y || x != x ? x : y;
-  }
-};
-struct MaxOf {
-  template <class T>
-  T operator()(T x, T y) const {
-    return x > y || x != x ? x : y;
-  }
-};
+using MinOf = decltype([]<class T>(T x, T y) -> T { return x < y || x != x ? x : y; });
+using MaxOf = decltype([]<class T>(T x, T y) -> T { return x > y || x != x ? x : y; });
 template <class F>
 Status run_numbers(const OpCall& call, RunContext&) {
   return for_number_or_half(call.in(0).dtype, [&](auto tag) {

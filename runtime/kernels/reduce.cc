@@ -80,14 +80,13 @@ struct MaxFold {  // NaN if an element is
   static T finish(Acc acc, int64_t) { return acc; }
 };
 template <class T>
-struct MinFold {
-  using Acc = T;
+struct MinFold : MaxFold<T> {
+  using typename MaxFold<T>::Acc;
   using Limits = std::numeric_limits<T>;
   static Acc start() { return Limits::has_infinity ? Limits::infinity() : Limits::max(); }
   static void step(Acc& acc, T v) {
     if (v < acc || v != v) acc = v;
   }
-  static T finish(Acc acc, int64_t) { return acc; }
 };
 
 ReduceWalk walk_of(const OpCall& call) {

@@ -28,19 +28,15 @@ Status with_combine(ScatterReduction reduction, F&& f) {
       return f([](T a, T b) -> T {
         if constexpr (std::is_same_v<T, bool>)
           return a || b;
-        else if constexpr (std::is_integral_v<T>)
-          return wrap_add(a, b);
         else
-          return a + b;
+          return wrap_add(a, b);
       });
     case ScatterReduction::kMul:
       return f([](T a, T b) -> T {
         if constexpr (std::is_same_v<T, bool>)
           return a && b;
-        else if constexpr (std::is_integral_v<T>)
-          return wrap_mul(a, b);
         else
-          return a * b;
+          return wrap_mul(a, b);
       });
     case ScatterReduction::kMax:
       return f([](T a, T b) { return larger(a, b); });

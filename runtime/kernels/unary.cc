@@ -13,7 +13,7 @@ Status infer_number(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_number(call.in(0).dtype)));
   return infer_like_input(call);
 }
-// F is a function object with a template call operator, T -> T.
+// F is a function object without state, T -> T.
 template <class F>
 Status run_number(const OpCall& call, RunContext&) {
   return for_number_or_half(call.in(0).dtype, [&](auto tag) {
@@ -58,36 +58,13 @@ struct SignOf {  // zero for both zeros, NaN for NaN
     return static_cast<T>(int(x > T(0)) - int(x < T(0)));
   }
 };
-struct SqrtOf {
-  template <class T>
-  T operator()(T x) const {
-    return std::sqrt(x);
-  }
-};
-struct RsqrtOf {
-  template <class T>
-  T operator()(T x) const {
-    return static_cast<T>(1.0 / std::sqrt(static_cast<double>(x)));
-  }
-};
-struct ExpOf {
-  template <class T>
-  T operator()(T x) const {
-    return std::exp(x);
-  }
-};
-struct LogOf {
-  template <class T>
-  T operator()(T x) const {
-    return std::log(x);
-  }
-};
-struct ErfOf {
-  template <class T>
-  T operator()(T x) const {
-    return std::erf(x);
-  }
-};
+using SqrtOf = decltype([]<class T>(T x) -> T { return std::sqrt(x); });
+using RsqrtOf = decltype([]<class T>(T x) -> T {
+  return static_cast<T>(1.0 / std::sqrt(static_cast<double>(x)));
+});
+using ExpOf = decltype([]<class T>(T x) -> T { return std::exp(x); });
+using LogOf = decltype([]<class T>(T x) -> T { return std::log(x); });
+using ErfOf = decltype([]<class T>(T x) -> T { return std::erf(x); });
 
 Status infer_round(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_code(call.attrs<RoundAttrs>().fn, 3));

@@ -126,7 +126,7 @@ inline int64_t bytes_in_file(const fb::Constant& constant) {
   return is_left_out(constant) ? 0 : constant_bytes(constant);
 }
 // Returns null if the constant is left out. No reader of a step's operands comes to it then: creating a
-// session refuses the step (Creator::check_present), and the verifier every other reader.
+// session refuses the step (left_out.cc), and the verifier every other reader.
 inline const std::byte* constant_data(const ModelState& model, const fb::Constant& constant) {
   if (is_left_out(constant)) return nullptr;
   return model.file.data() + model.segments[constant.segment()].offset + constant.offset();

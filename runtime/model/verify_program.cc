@@ -22,13 +22,19 @@ bool dims_fit(DType dtype, std::span<const int64_t> dims) {
   return product <= PTRDIFF_MAX / 8;
 }
 
-// Whether only steps read the value: it is prepared, or a constant that is left out. (It need not be
-// verified.)
+// Whether only steps read the value (not yet verified): it is prepared, or a constant that is left out.
 bool is_for_steps(const ModelState& model, const fb::Value& value) {
   if (value.kind() != fb::ValueKind::Constant) return value.kind() == fb::ValueKind::Prepared;
   const auto& constants = *model.root->constants();
   const auto index = static_cast<uint32_t>(value.constant());
   return index < constants.size() && is_left_out(*constants.Get(index));
+}
+
+// Whether two tables, each a value's or a constant's, have the same type and shape.
+template <class A, class B>
+bool same_type(const A& a, const B& b) {
+  const auto x = items(a.dims()), y = items(b.dims());
+  return a.dtype() == b.dtype() && std::equal(x.begin(), x.end(), y.begin(), y.end());
 }
 
 Status check_value(const ModelState& model, const fb::Program& program, bool entry, const fb::Value& value) {
@@ -44,12 +50,8 @@ Status check_value(const ModelState& model, const fb::Program& program, bool ent
                            (value.scale() == 0 || is_integer(dtype)),
                        corrupt("the value has an impossible scale"));
   const auto matches = [&](int32_t index) {
-    if (index < 0 || static_cast<uint32_t>(index) >= model.root->constants()->size()) return false;
-    const fb::Constant& c = *model.root->constants()->Get(static_cast<uint32_t>(index));
-    if (c.dtype() != value.dtype() || length(c.dims()) != dims.size()) return false;
-    for (size_t i = 0; i < dims.size(); ++i)
-      if (items(c.dims())[i] != dims[i]) return false;
-    return true;
+    return index >= 0 && static_cast<uint32_t>(index) < model.root->constants()->size() &&
+           same_type(*model.root->constants()->Get(static_cast<uint32_t>(index)), value);
   };
   if (value.kind() == fb::ValueKind::Constant)
     SINTER_RETURN_UNLESS(matches(value.constant()),
@@ -62,11 +64,11 @@ Status check_value(const ModelState& model, const fb::Program& program, bool ent
                                                       static_cast<uint32_t>(value.initial()))),
                          corrupt("a state's initial value is left out"));
   }
-  const uint32_t values = length(program.values());
   if (value.bounded_dims() != nullptr)
     for (const fb::BoundedDim* e : *value.bounded_dims()) {
       SINTER_RETURN_UNLESS(e->axis() >= 0 && static_cast<size_t>(e->axis()) < dims.size() &&
-                               e->length() >= 0 && static_cast<uint32_t>(e->length()) < values,
+                               e->length() >= 0 &&
+                               static_cast<uint32_t>(e->length()) < length(program.values()),
                            corrupt("a bounded dimension names an axis or a value that does not exist"));
       const fb::Value& count = *program.values()->Get(static_cast<uint32_t>(e->length()));
       SINTER_RETURN_UNLESS(static_cast<DType>(count.dtype()) == DType::kInt64 && length(count.dims()) == 0,
@@ -78,16 +80,9 @@ Status check_value(const ModelState& model, const fb::Program& program, bool ent
   return ok_status();
 }
 
-bool same_type(const fb::Value& a, const fb::Value& b) {
-  if (a.dtype() != b.dtype() || length(a.dims()) != length(b.dims())) return false;
-  for (uint32_t i = 0; i < length(a.dims()); ++i)
-    if (items(a.dims())[i] != items(b.dims())[i]) return false;
-  return true;
-}
 bool is_scalar(const fb::Value& v, DType dtype) {
   return static_cast<DType>(v.dtype()) == dtype && value_view(v).size() == 1;
 }
-
 const fb::Value& value_at(const fb::Program& p, int32_t v) {
   return *p.values()->Get(static_cast<uint32_t>(v));
 }
@@ -161,8 +156,8 @@ Status check_operands(const ModelState& model, const ProgramFacts& f, const fb::
     views[i] = {};
     const int32_t v = items(step.inputs())[i];
     if (v < 0) continue;
-    views[i] = value_view(value_at(program, v));
     const fb::Value& value = value_at(program, v);
+    views[i] = value_view(value);
     views[i].constant = value.kind() == fb::ValueKind::Constant;
     // A custom operator's rule may read what is constant.
     SINTER_RETURN_UNLESS(!custom || !views[i].constant || !is_for_steps(model, value),
@@ -191,8 +186,7 @@ Status check_operands(const ModelState& model, const ProgramFacts& f, const fb::
 Status check_control(const ModelState& model, const fb::Program& program, const fb::Step& step) {
   AttrStorage attrs;
   SINTER_RETURN_IF_ERROR(decode_attrs(step, &attrs));
-  const auto ins = items(step.inputs());
-  const auto outs = items(step.outputs());
+  const auto ins = items(step.inputs()), outs = items(step.outputs());
   const bool loop = step_op(step) == Op::kLoop;
   if (loop) {
     const auto& a = *reinterpret_cast<const LoopAttrs*>(&attrs);
@@ -219,29 +213,26 @@ Status check_control(const ModelState& model, const fb::Program& program, const 
 
   for (const uint32_t sub : items(step.subprograms())) {
     const fb::Program& body = *model.root->programs()->Get(sub);
-    const auto in_value = [&](uint32_t i) -> const fb::Value& {
-      return *body.values()->Get(body.inputs()->Get(i)->value());
+    const auto port_value = [&](const auto* ports, uint32_t i) -> const fb::Value& {
+      return *body.values()->Get(ports->Get(i)->value());
     };
-    const auto out_value = [&](uint32_t i) -> const fb::Value& {
-      return *body.values()->Get(body.outputs()->Get(i)->value());
-    };
+    const auto in_value = [&](uint32_t i) -> const fb::Value& { return port_value(body.inputs(), i); };
+    const auto out_value = [&](uint32_t i) -> const fb::Value& { return port_value(body.outputs(), i); };
     const size_t captured = ins.size() - shape.captured;
     SINTER_RETURN_UNLESS(length(body.inputs()) == shape.own + captured,
                          corrupt("a subprogram's inputs do not match its step's operands"));
     for (uint32_t i = 0; i < captured; ++i)
       SINTER_RETURN_UNLESS(same_type(in_value(shape.own + i), value_at(program, ins[shape.captured + i])),
                            corrupt("captured value %a has another type or shape in the subprogram", i));
+    SINTER_RETURN_UNLESS(length(body.outputs()) == outs.size(),
+                         corrupt("the results of a subprogram do not match its step's results"));
     if (!loop) {
-      SINTER_RETURN_UNLESS(length(body.outputs()) == outs.size(),
-                           corrupt("a branch's results do not match its step's results"));
       for (uint32_t i = 0; i < outs.size(); ++i)
         SINTER_RETURN_UNLESS(outs[i] < 0 || same_type(out_value(i), value_at(program, outs[i])),
                              corrupt("result %a has another type or shape in the branch", i));
       continue;
     }
     // Body results: condition, carried, scanned; step outputs: carried, scanned, trips.
-    SINTER_RETURN_UNLESS(length(body.outputs()) == outs.size(),
-                         corrupt("the results of a loop's body do not match its step's results"));
     SINTER_RETURN_UNLESS(is_scalar(in_value(0), DType::kInt64) && is_scalar(in_value(1), DType::kBool) &&
                              is_scalar(out_value(0), DType::kBool),
                          corrupt("a loop's body has a wrong iteration number or condition"));
@@ -257,10 +248,9 @@ Status check_control(const ModelState& model, const fb::Program& program, const 
       }
       if (outs[i] < 0) continue;
       const fb::Value& scanned = value_at(program, outs[i]);
-      bool good = scanned.dtype() == result.dtype() && length(scanned.dims()) == length(result.dims()) + 1 &&
-                  items(scanned.dims())[0] == max_trips;
-      for (uint32_t d = 0; good && d < length(result.dims()); ++d)
-        good = items(scanned.dims())[d + 1] == items(result.dims())[d];
+      const auto all = items(scanned.dims()), each = items(result.dims());
+      const bool good = scanned.dtype() == result.dtype() && all.size() == each.size() + 1 &&
+                        all[0] == max_trips && std::equal(each.begin(), each.end(), all.begin() + 1);
       SINTER_RETURN_UNLESS(good, corrupt("scanned output %a does not match the body's result", i));
     }
   }
@@ -349,12 +339,10 @@ Status verify_values(const ModelState& model, ProgramFacts& f) {
 
 Status verify_program(const ModelState& model, ProgramFacts& f) {
   const fb::Program& program = *f.program;
-  const bool entry = f.owner == nullptr;
   const auto end = static_cast<int32_t>(length(program.steps()));
   f.own_inputs = length(program.inputs());
-  if (!entry) {
-    // The owner's step is checked with the owner; here only what the own part needs. Attributes may be bad
-    // still.
+  if (f.owner != nullptr) {
+    // The owner's step is checked with the owner: its attributes may still be bad.
     if (step_op(*f.owner_step) == Op::kLoop)
       SINTER_RETURN_UNLESS(length(f.owner_step->ints()) == 2 && items(f.owner_step->ints())[1] >= 0 &&
                                items(f.owner_step->ints())[1] < (int64_t{1} << 30),

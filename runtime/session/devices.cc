@@ -1,13 +1,10 @@
-// Backends with device memory: their steps, the waits of a run, and the memory that they get.
-//
-// A session has one block of each such memory: the regions that the plan has there, what the backend takes
-// for itself, then what its steps take when they are prepared. A run goes through the steps in their order
-// without asking where they are computed; a wait for a device is a separate step, put into the list
-// when the session is created.
+// This file finds the devices that an entry uses and where the plan computes its steps, and gives memory to
+// each device. A run goes through the steps in their order without asking where they are computed; a wait for
+// a device is a separate step, put into the list when the session is created (in_order).
+#include "runtime/session/devices.h"
+
 #include <bit>
 #include <cstring>
-
-#include "runtime/session/creator.h"
 
 namespace sinter::detail {
 namespace {
@@ -15,256 +12,126 @@ namespace {
 // Not inlined: with sanitizers g++ 12 takes a FlatBuffer's string for part of its table, and warns.
 [[gnu::noinline]] bool same_name(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
 
-uint32_t bit(uint32_t device) { return uint32_t{1} << device; }
+// Calls `visit` for each operand of a step that is not absent.
+template <class Visit>
+void each_operand(const fb::Step& step, const Visit& visit) {
+  for (const auto* list : {step.inputs(), step.outputs()})
+    for (const int32_t v : items(list))
+      if (v >= 0) visit(static_cast<uint32_t>(v));
+}
+
+Status at_device(const Entry::Device& device, Status status) {
+  return status.at(Where::kBackend, device.kind - 1);
+}
 
 }  // namespace
 
-// ---- while running
+// ---- the plan's memories
 
-Status run_wait(void* state, const OpCall&, RunContext&) {
-  DeviceState& device = *static_cast<DeviceState*>(state);
-  const Status late = device.late, found = device.queue->finish();
-  device.late = ok_status();
-  return late.ok() ? found : late;
+uint32_t Frame::memories_of(uint32_t s) const {
+  const fb::StepPlan& planned = step_plan(s);
+  uint32_t memories = 0;
+  each_operand(step(s), [&](uint32_t v) {
+    if (const int memory = planned_memory(v); memory >= 0)
+      memories |= memory_bit(static_cast<uint8_t>(memory));
+  });
+  if (planned.workspace_bytes() > 0) memories |= memory_bit(kinds[planned.workspace_region()]) & ~kHostMemory;
+  for (uint32_t i = 0; i < length(planned.device_workspaces()); ++i)
+    memories |= memory_bit(kinds[planned.device_workspaces()->Get(i)->region()]);
+  return memories;
 }
 
-Status run_updates(void* state, const OpCall&, RunContext&) {
-  const DeviceState& device = *static_cast<DeviceState*>(state);
-  for (const CopyItem& item : device.updates)
-    if (item.from != item.to && item.bytes > 0)
-      SINTER_RETURN_IF_ERROR(device.queue->copy(item.to, item.from, item.bytes));
-  return ok_status();
+StepPlace Frame::place_of(uint32_t s) const {
+  if (entry->device_count == 0 || is_control(step(s))) return {};
+  const uint32_t memories = memories_of(s), devices = memories & ~kHostMemory;
+  if (devices == 0) return {};
+  return {static_cast<uint8_t>(std::countr_zero(devices)), (memories & kHostMemory) != 0};
 }
 
-Status finish_devices(SessionState& session) {
-  Status first;
-  for (uint32_t i = 0; i < session.device_count; ++i) {
-    RunContext none;
-    if (session.devices[i].queue == nullptr) continue;
-    const Status status = run_wait(&session.devices[i], {}, none);
-    if (first.ok()) first = status;
+uint32_t Frame::devices_within(uint32_t s) const {
+  return entry->device_count == 0 || !is_control(step(s)) ? 0 : memories_of(s) & ~kHostMemory;
+}
+
+// Returns the memory in which the plan has a value, whatever is bound; -1: none (it is a constant).
+int Frame::planned_memory(uint32_t v) const {
+  if (const fb::Placement* p = find_placement(*plan, v); p != nullptr) return kinds[p->region()];
+  if (parent == nullptr || value(v).kind() != fb::ValueKind::Input) return -1;
+  return parent->planned_memory(outer_of(v));
+}
+
+uint32_t Frame::devices_with_states(bool updates) const {
+  uint32_t memories = 0;
+  for (uint32_t v = 0; entry->device_count > 0 && v < length(program->values()); ++v) {
+    if (value(v).kind() != fb::ValueKind::State || (updates && value(v).update() < 0)) continue;
+    memories |= memory_bit(kinds[find_placement(*plan, v)->region()]);
   }
-  return first;
+  return memories & ~kHostMemory;
 }
 
-Status finish_devices_of(SessionState& session, const Backend& backend) {
-  for (uint32_t i = 0; i < session.device_count; ++i)
-    if (session.devices[i].backend == &backend) SINTER_RETURN_IF_ERROR(session.devices[i].queue->finish());
-  return ok_status();
+// ---- resolving
+
+// Returns whether the memory is a device's here. Where one backend is requested, the memory of the others is
+// host memory, and their transfers are copies.
+bool Entry::uses_device(uint8_t kind) const {
+  return kind != 0 && (options.backend == nullptr || same_name(options.backend, backend_name(kind)));
 }
 
-void reset_devices(SessionState& session) {
-  for (uint32_t i = 0; i < session.device_count; ++i) {
-    DeviceState& device = session.devices[i];
-    DeviceQueue& queue = *device.queue;
-    for (const CopyItem& item : device.initial) {
-      if (item.bytes == 0) continue;
-      const Status status = item.from != nullptr ? queue.upload(item.to, item.from, item.bytes)
-                                                 : queue.zero(item.to, item.bytes);
-      if (device.late.ok()) device.late = status;
-    }
-  }
-}
-
-// ---- creating
-
-// Names the first step that needs the memory, if there is one.
-Status Creator::missing(uint8_t kind, const char* why) const {
-  const Status status = unsupported(why, name_of(profile_->backends()->Get(kind - 1u)->c_str()));
-  const fb::Program& program = *program_;
-  for (uint32_t s = 0; s < length(program.steps()); ++s) {
-    const fb::StepPlan& plan = *plan_->steps()->Get(s);
-    if (plan.elided()) continue;
-    for (uint32_t i = 0; i < length(plan.device_workspaces()); ++i)
-      if (kinds_[plan.device_workspaces()->Get(i)->region()] == kind)
-        return status.at_step(s, program_index_);
-    for (const auto* list : {program.steps()->Get(s)->inputs(), program.steps()->Get(s)->outputs()})
-      for (const int32_t v : items(list)) {
-        const fb::Placement* p = v >= 0 ? find_placement(*plan_, static_cast<uint32_t>(v)) : nullptr;
-        if (p != nullptr && kinds_[p->region()] == kind) return status.at_step(s, program_index_);
-      }
-  }
+// The error names the first step that needs the memory, if there is one.
+Status Entry::missing(const Frame& of, uint8_t kind, const char* why) const {
+  const Status status = unsupported(why, name_of(backend_name(kind)));
+  for (uint32_t s = 0; s < of.step_count(); ++s)
+    if (!of.step_plan(s).elided() && (of.memories_of(s) & memory_bit(kind)) != 0)
+      return status.at_step(s, of.index);
   return status;
 }
 
-// Whether the memory is a device's here. Where one backend is requested, the memory of the others is host
-// memory, and their transfers are copies.
-bool Creator::uses_device(uint8_t kind) const {
-  return kind != 0 &&
-         (!override_ || same_name(options_.backend, profile_->backends()->Get(kind - 1u)->c_str()));
-}
-
-// The memory of each region of the entry. Verified: kinds are backends of the profile, or 0.
-void Creator::find_kinds() {
-  for (uint32_t r = 0; r < length(plan_->regions()); ++r) {
-    const uint8_t kind = plan_->regions()->Get(r)->memory_kind();
-    kinds_[r] = uses_device(kind) ? kind : uint8_t{0};
-  }
-}
-
-Status Creator::resolve_devices() {
-  device_count_ = 0;
-  const uint32_t count = packs_every_entry() ? length(profile_->entries()) : 1;
-  for (uint32_t e = 0; e < count; ++e) {
-    if (packs_every_entry()) enter(e);
-    SINTER_RETURN_IF_ERROR(resolve_devices_of_entry());
-  }
+Status Entry::resolve_devices() {
+  for (uint32_t e = 0; e < packed_entries(); ++e) SINTER_RETURN_IF_ERROR(add_devices(frame(e)));
   SINTER_RETURN_UNLESS(
-      !override_ || slot_count_ < 2 || device_count_ > 0 || slots_[0].backend->memory() == nullptr,
+      !requested || backend_count < 2 || device_count > 0 || backends[0]->memory() == nullptr,
       unsupported("the plan has nothing in the device memory of backend %s; convert the model for a "
                   "target with that device, or run with another backend",
-                  name_of(options_.backend)));
+                  name_of(options.backend)));
   return ok_status();
 }
 
-Status Creator::resolve_devices_of_entry() {
-  find_kinds();
-  for (uint32_t r = 0; r < length(plan_->regions()); ++r) {
-    const fb::Region& region = *plan_->regions()->Get(r);
-    const uint8_t kind = kinds_[r];
+Status Entry::add_devices(const Frame& of) {
+  for (uint32_t r = 0; r < length(of.plan->regions()); ++r) {
+    const uint8_t kind = of.kinds[r];
     if (kind == 0) continue;
+    const auto bytes = static_cast<size_t>(of.plan->regions()->Get(r)->bytes());
     uint32_t d = 0;
-    while (d < device_count_ && devices_[d].kind != kind) ++d;
-    const size_t bytes = static_cast<size_t>(region.bytes()), state = holds_state(r) ? bytes : 0;
-    if (d < device_count_) {
-      devices_[d].arena += bytes, devices_[d].state += state;
-      continue;
+    while (d < device_count && devices[d].kind != kind) ++d;
+    if (d == device_count) {
+      SINTER_RETURN_UNLESS(d < kMaxDevices,
+                           unsupported("the plan uses more than %a device memories", kMaxDevices));
+      devices[d] = {kind, requested ? uint8_t{0} : static_cast<uint8_t>(kind - 1)};
+      Backend* backend = backends[devices[d].slot];
+      if (backend == nullptr)
+        return missing(of, kind,
+                       "backend %s, in whose device memory this step is planned, is missing; pass it, or "
+                       "request another one by name (\"reference\")");
+      if (backend->memory() == nullptr)
+        return missing(of, kind, "backend %s does not have the device memory that this step's plan needs");
+      for (uint32_t other = 0; other < d; ++other)
+        SINTER_RETURN_UNLESS(
+            backends[devices[other].slot] != backend,
+            unsupported("the profile has two device memories of backend %s", name_of(backend->name())));
+      ++device_count;
     }
-    SINTER_RETURN_UNLESS(d < kMaxDevices,
-                         unsupported("the plan uses more than %a device memories", kMaxDevices));
-    devices_[d] = {};
-    devices_[d].kind = kind;
-    devices_[d].slot = override_ ? uint8_t{0} : static_cast<uint8_t>(kind - 1);
-    devices_[d].arena = bytes, devices_[d].state = state;
-    Backend* backend = slots_[devices_[d].slot].backend;
-    if (backend == nullptr)
-      return missing(kind,
-                     "backend %s, in whose device memory this step is planned, is missing; pass it, or "
-                     "request another one by name (\"reference\")");
-    if (backend->memory() == nullptr)
-      return missing(kind, "backend %s does not have the device memory that this step's plan needs");
-    for (uint32_t other = 0; other < d; ++other)
-      SINTER_RETURN_UNLESS(
-          slots_[devices_[other].slot].backend != backend,
-          unsupported("the profile has two device memories of backend %s", name_of(backend->name())));
-    ++device_count_;
+    if (packs_only) continue;  // without regions
+    devices[d].arena += bytes;
+    if (of.holds_state(r)) devices[d].state += bytes;
   }
   return ok_status();
 }
 
-Creator::StepPlace Creator::place_of(const Frame& frame, const fb::Step& step,
-                                     const fb::StepPlan& plan) const {
-  StepPlace place;
-  if (device_count_ == 0 || is_control(step)) return place;
-  bool host = false;
-  uint8_t kind = plan.workspace_bytes() > 0 ? frame.kinds[plan.workspace_region()] : uint8_t{0};
-  for (const auto* list : {step.inputs(), step.outputs()})
-    for (const int32_t v : items(list)) {
-      const int memory = v >= 0 ? planned_memory(frame, static_cast<uint32_t>(v)) : -1;
-      if (memory == 0) host = true;
-      if (memory > 0) kind = static_cast<uint8_t>(memory);
-    }
-  for (uint32_t d = 0; d < device_count_; ++d)
-    if (kind != 0 && devices_[d].kind == kind) place = {static_cast<int>(d), host};
-  return place;
-}
-
-// Where the plan has a value, whatever is bound; -1: nowhere (a constant).
-int Creator::planned_memory(const Frame& frame, uint32_t value) const {
-  if (const fb::Placement* p = find_placement(*frame.plan, value); p != nullptr)
-    return frame.kinds[p->region()];
-  if (frame.parent == nullptr || frame.program->values()->Get(value)->kind() != fb::ValueKind::Input)
-    return -1;
-  return planned_memory(*frame.parent, outer_of(frame, value));
-}
-
-// Those that a control step uses, for the other steps of its bodies or for copies.
-uint32_t Creator::devices_of(const Frame& frame, const fb::Step& step, const fb::StepPlan& plan) const {
-  if (device_count_ == 0 || !is_control(step)) return 0;
-  uint32_t devices = 0;
-  const auto add = [&](int kind) {
-    for (uint32_t d = 0; d < device_count_; ++d)
-      if (kind > 0 && devices_[d].kind == kind) devices |= bit(d);
-  };
-  for (uint32_t i = 0; i < length(plan.device_workspaces()); ++i)
-    add(frame.kinds[plan.device_workspaces()->Get(i)->region()]);
-  for (const auto* list : {step.inputs(), step.outputs()})
-    for (const int32_t v : items(list))
-      if (v >= 0) add(planned_memory(frame, static_cast<uint32_t>(v)));
-  return devices;
-}
-
-// Of the device in whose memory the view is; null: in host memory, or while measuring.
-DeviceQueue* Creator::queue_of(const TensorView& view) const {
-  for (uint32_t d = 0; d < device_count_; ++d)
-    if (view.memory != 0 && devices_[d].kind == view.memory) return queues_[d];
-  return nullptr;
-}
-
-// The number of states that are placed on the device, or are updated there.
-uint32_t Creator::states_on(uint32_t device, bool updates) const {
-  const fb::Program& program = *program_;
-  const fb::ProgramPlan& plan = *plan_;
-  uint32_t count = 0;
-  for (uint32_t v = 0; v < length(program.values()); ++v) {
-    const fb::Value& value = *program.values()->Get(v);
-    if (value.kind() != fb::ValueKind::State || (updates && value.update() < 0)) continue;
-    count += kinds_[find_placement(plan, v)->region()] == devices_[device].kind;
-  }
-  return count;
-}
-
-uint32_t Creator::with_states(bool updates) const {
-  uint32_t devices = 0;
-  for (uint32_t d = 0; d < device_count_; ++d)
-    if (states_on(d, updates) > 0) devices |= bit(d);
-  return devices;
-}
-
-// Steps that walk() adds: it goes the same way.
-uint32_t Creator::extra_steps(const Frame& frame) const {
-  if (device_count_ == 0) return 0;
-  Waits waits;
-  int extra = 0;
-  for (uint32_t s = 0; s < length(frame.program->steps()); ++s) {
-    const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
-    if (plan.elided()) continue;
-    const StepPlace place = place_of(frame, *frame.program->steps()->Get(s), plan);
-    extra += std::popcount(waits.before(place.device, place.transfer));
-    waits.started |= devices_of(frame, *frame.program->steps()->Get(s), plan);
-  }
-  if (frame.parent != nullptr) return static_cast<uint32_t>(extra + std::popcount(waits.transfers));
-  extra += std::popcount(with_states(true));
-  return static_cast<uint32_t>(extra + std::popcount(waits.started | with_states(false)));
-}
-
-void Creator::add_extra(uint32_t devices, Status (*run)(void*, const OpCall&, RunContext&), Frame& frame,
-                        size_t* at, RunStep** next) {
-  for (uint32_t d = 0; d < device_count_; ++d) {
-    if ((devices & bit(d)) == 0) continue;
-    *at += sizeof(RunStep);
-    if (!building()) continue;
-    RunStep* step = new (*next) RunStep();
-    step->run = run;
-    step->state = &session_->devices[d];
-    step->step = RunStep::kNoStep;
-    step->call = CallUse::kUnused;
-    ++*next, ++frame.steps->count;
-  }
-}
-
-// `*group` ends unless the next step is of the same device.
-Status Creator::end_group(int* group, int next) {
-  const int last = *group;
-  *group = next;
-  if (!building() || last < 0 || last == next) return ok_status();
-  return session_->devices[last].queue->end_group();
-}
+// ---- measuring
 
 // No other backend can take a step in a device's memory.
-Status Creator::choose_on(const Device& device, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
-                          Packing* packing) {
-  Backend& backend = *slots_[device.slot].backend;
+Status Chooser::choose_on_device(const Entry::Device& device, const OpCall& call, const fb::StepPlan& plan,
+                                 Choice* choice, Packing* packing) {
+  Backend& backend = *entry_.backends[device.slot];
   StepNeeds needs;
   const Status status = backend.measure(call, 1, &needs);
   if (status.code == Code::kUnsupported)
@@ -279,123 +146,147 @@ Status Creator::choose_on(const Device& device, const OpCall& call, const fb::St
         !call.has_input(i) || !call.in(i).constant || (i < 32 && (needs.packed >> i & 1) != 0),
         error(Code::kInternal, "backend %s does not accept a constant in its device memory",
               name_of(backend.name())));
-  choice->slot = device.slot;
-  choice->device = static_cast<int8_t>(&device - devices_);
-  choice->prepared = needs.prepared;
-  choice->device_prepared = needs.device_prepared;
-  choice->staging = needs.staging;
-  choice->packed = needs.packed;
-  choice->call = needs.call;
-  choice->scratch = needs.scratch;
+  choice->accept(device.slot, needs);
   *packing = needs.packing;
+  choice->memory = device.kind;
   return ok_status();
 }
 
-// Measures what the queue takes for itself.
-Status Creator::measure_queue(Device& device) {
-  device.prepared = device.staging = {};
-  BumpArena host, own, staging;
-  DeviceQueue* none = nullptr;
-  SINTER_RETURN_IF_ERROR(slots_[device.slot].backend->open_queue({host, own, staging}, &none));
-  device.own = own.used(), device.own_host = host.used(), device.own_staging = staging.used();
+Status Devices::measure() {
+  for (uint32_t d = 0; d < entry_.device_count; ++d) {
+    SINTER_RETURN_IF_ERROR(chooser_.use(entry_.devices[d].slot));
+    BumpArena host, own, staging;
+    DeviceQueue* none = nullptr;
+    SINTER_RETURN_IF_ERROR(backend(d).open_queue({host, own, staging}, &none));
+    units_[d].own = own.used(), units_[d].own_host = host.used(), units_[d].own_staging = staging.used();
+  }
   return ok_status();
 }
 
-// In the memory that take_devices() took; `prepared`: host memory, in which it comes next.
-Status Creator::open_queue(uint32_t d, BumpArena& prepared) {
-  const Device& device = devices_[d];
-  DeviceState& state = session_->devices[d];
-  void* at = prepared.allocate(device.own_host, kBufferAlignment);
-  SINTER_RETURN_UNLESS(at != nullptr, kDisagree);
-  BumpArena host({static_cast<std::byte*>(at), device.own_host});
-  BumpArena own({device.block + device.arena, device.own});
-  std::byte* nothing = device.block;
-  BumpArena staging({state.staging != nullptr ? state.staging : nothing, device.own_staging});
-  SINTER_RETURN_IF_ERROR(state.backend->open_queue({host, own, staging}, &state.queue));
-  queues_[d] = state.queue;
-  SINTER_RETURN_UNLESS(!host.exhausted() && !own.exhausted() && !staging.exhausted(), kDisagree);
+Status Devices::require(Requirements* needs) const {
+  needs->device_count = entry_.device_count;
+  for (uint32_t d = 0; d < entry_.device_count; ++d) {
+    const Unit& unit = units_[d];
+    DeviceRequirements& need = needs->devices[d];
+    BumpArena taken, staging;
+    taken.allocate(unit.own, kBufferAlignment);
+    taken.allocate(unit.prepared.used(), kBufferAlignment);
+    staging.allocate(unit.own_staging, kBufferAlignment);
+    staging.allocate(unit.staging.used(), kBufferAlignment);
+    need.backend = backend(d).name();
+    need.arena = entry_.devices[d].arena;
+    need.state = entry_.devices[d].state;
+    need.prepared = align_up(taken.used(), kBufferAlignment);
+    need.staging = align_up(staging.used(), kBufferAlignment);
+    SINTER_RETURN_UNLESS(!unit.prepared.exhausted() && !taken.exhausted() && !staging.exhausted() &&
+                             checked_add(need.arena, need.prepared, &need.bytes),
+                         error(Code::kOutOfMemory, "the session does not fit the device's address space"));
+  }
   return ok_status();
 }
 
-Status Creator::require(const Device& device, DeviceRequirements* needs) const {
-  BumpArena taken;
-  taken.allocate(device.own, kBufferAlignment);
-  taken.allocate(device.prepared.used(), kBufferAlignment);
-  needs->backend = slots_[device.slot].backend->name();
-  needs->arena = device.arena;
-  needs->state = device.state;
-  needs->prepared = align_up(taken.used(), kBufferAlignment);
-  BumpArena staging;
-  staging.allocate(device.own_staging, kBufferAlignment);
-  staging.allocate(device.staging.used(), kBufferAlignment);
-  needs->staging = align_up(staging.used(), kBufferAlignment);
-  SINTER_RETURN_UNLESS(!device.prepared.exhausted() && !taken.exhausted() && !staging.exhausted() &&
-                           checked_add(needs->arena, needs->prepared, &needs->bytes),
-                       error(Code::kOutOfMemory, "the session does not fit the device's address space"));
-  return ok_status();
-}
+// ---- placing
 
 // The block that the caller gave for the device; empty: none.
-Status Creator::brought_block(const DeviceRequirements& need, const Device& device,
-                              std::span<std::byte>* block) const {
-  const auto at = [&](Status status) { return status.at(Where::kBackend, device.kind - 1); };
-  for (const DeviceBlock& b : options_.devices) {
+Status Devices::brought_block(uint32_t d, const DeviceRequirements& need, std::span<std::byte>* block) const {
+  const Entry::Device& device = entry_.devices[d];
+  for (const DeviceBlock& b : entry_.options.devices) {
     if (b.backend == nullptr || !same_name(b.backend, need.backend)) continue;
-    SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(b.block.data()) % kBufferAlignment == 0,
-                         at(invalid("a session's memory must be aligned to %a bytes", kBufferAlignment)));
+    SINTER_RETURN_UNLESS(
+        reinterpret_cast<uintptr_t>(b.block.data()) % kBufferAlignment == 0,
+        at_device(device, invalid("a session's memory must be aligned to %a bytes", kBufferAlignment)));
     SINTER_RETURN_UNLESS(
         b.block.size() >= need.bytes,
-        at(error(Code::kOutOfMemory, "the session needs %a bytes of device memory but got %b",
-                 static_cast<int64_t>(need.bytes), static_cast<int64_t>(b.block.size()))));
+        at_device(device, error(Code::kOutOfMemory, "the session needs %a bytes of device memory but got %b",
+                                static_cast<int64_t>(need.bytes), static_cast<int64_t>(b.block.size()))));
     *block = b.block;
   }
   return ok_status();
 }
 
-// A block for each device, the caller's or a new one.
-Status Creator::take_devices(const Requirements& needs) {
-  DeviceState* states = control_.allocate_array<DeviceState>(device_count_);
-  SINTER_RETURN_UNLESS(states != nullptr || device_count_ == 0, kDisagree);
-  session_->devices = states;
-  for (uint32_t d = 0; d < device_count_; ++d) {
-    Device& device = devices_[d];
+Status Devices::take_blocks(const Requirements& needs, SessionState& session, Frame& root) {
+  for (uint32_t d = 0; d < entry_.device_count; ++d) {
+    const Entry::Device& device = entry_.devices[d];
     const DeviceRequirements& need = needs.devices[d];
-    const auto bytes = static_cast<int64_t>(need.bytes);
-    const auto at = [&](Status status) { return status.at(Where::kBackend, device.kind - 1); };
-    states[d].backend = slots_[device.slot].backend;
+    DeviceState& state = session.devices[d];
+    Unit& unit = units_[d];
+    state.backend = &backend(d);
     std::span<std::byte> brought;
-    SINTER_RETURN_IF_ERROR(brought_block(need, device, &brought));
-    if (!brought.empty()) {
-      device.block = brought.data();
-    } else {
-      const Status status =
-          states[d].backend->memory()->allocate(need.bytes, kBufferAlignment, &device.block);
+    SINTER_RETURN_IF_ERROR(brought_block(d, need, &brought));
+    state.block = brought.data();
+    if (brought.empty()) {
+      const Status status = backend(d).memory()->allocate(need.bytes, kBufferAlignment, &state.block);
       SINTER_RETURN_UNLESS(
           status.ok(),
-          status.code == Code::kOutOfMemory
-              ? at(error(Code::kOutOfMemory,
-                         "the session needs %a bytes of device memory, but fewer are left", bytes))
-              : at(status));
-      states[d].owned = true;
+          at_device(device, status.code == Code::kOutOfMemory
+                                ? error(Code::kOutOfMemory,
+                                        "the session needs %a bytes of device memory, but fewer are left",
+                                        static_cast<int64_t>(need.bytes))
+                                : status));
+      state.owned = true;
     }
-    states[d].block = device.block;
-    session_->device_count = d + 1;
+    session.device_count = d + 1;
     if (need.staging > 0) {
       SINTER_RETURN_IF_ERROR(
-          at(states[d].backend->memory()->allocate_staging(need.staging, &states[d].staging)));
-      const size_t own_staging = align_up(device.own_staging, kBufferAlignment);
-      device.staging = BumpArena({states[d].staging + own_staging, need.staging - own_staging});
+          at_device(device, backend(d).memory()->allocate_staging(need.staging, &state.staging)));
+      const size_t own_staging = align_up(unit.own_staging, kBufferAlignment);
+      unit.staging = BumpArena({state.staging + own_staging, need.staging - own_staging});
     }
-    std::byte* region = device.block;
-    for (uint32_t r = 0; r < length(plan_->regions()); ++r) {
-      if (kinds_[r] != device.kind) continue;
-      regions_[r] = region;
-      region += plan_->regions()->Get(r)->bytes();
+    std::byte* region = state.block;
+    for (uint32_t r = 0; r < length(root.plan->regions()); ++r) {
+      if (root.kinds[r] != device.kind) continue;
+      root.regions[r] = region;
+      region += root.plan->regions()->Get(r)->bytes();
     }
-    const size_t own = align_up(device.own, kBufferAlignment);
-    device.prepared = BumpArena({region + own, need.prepared - own});
+    const size_t own = align_up(unit.own, kBufferAlignment);
+    unit.prepared = BumpArena({region + own, need.prepared - own});
   }
   return ok_status();
+}
+
+Status Devices::open_queues(BumpArena& prepared, SessionState& session) {
+  for (uint32_t d = 0; d < entry_.device_count; ++d) {
+    Unit& unit = units_[d];
+    DeviceState& state = session.devices[d];
+    BumpArena host, own({state.block + entry_.devices[d].arena, unit.own});
+    SINTER_RETURN_IF_ERROR(take_part(prepared, unit.own_host, &host));
+    BumpArena staging({state.staging != nullptr ? state.staging : state.block, unit.own_staging});
+    SINTER_RETURN_IF_ERROR(backend(d).open_queue({host, own, staging}, &state.queue));
+    unit.queue = state.queue;
+    SINTER_RETURN_UNLESS(!host.exhausted() && !own.exhausted() && !staging.exhausted(), kDisagree);
+  }
+  return ok_status();
+}
+
+Status Devices::open_packing_queues(const Requirements& needs, StructureArena& control) {
+  for (uint32_t d = 0; d < entry_.device_count; ++d) {
+    const DeviceRequirements& need = needs.devices[d];
+    Unit& unit = units_[d];
+    void* at = control.allocate(unit.own_host, kBufferAlignment);
+    SINTER_RETURN_UNLESS(at != nullptr, kDisagree);
+    std::span<std::byte> block;
+    SINTER_RETURN_IF_ERROR(brought_block(d, need, &block));
+    if (block.empty()) continue;
+    SINTER_RETURN_IF_ERROR(chooser_.open(entry_.devices[d].slot));
+    BumpArena host({static_cast<std::byte*>(at), unit.own_host}), own({block.data(), unit.own});
+    const size_t taken = align_up(unit.own, kBufferAlignment);
+    unit.prepared = BumpArena({block.data() + taken, need.prepared - taken});
+    std::byte*& bytes = unit.packing_staging;
+    if (unit.own_staging > 0)
+      SINTER_RETURN_IF_ERROR(backend(d).memory()->allocate_staging(unit.own_staging, &bytes));
+    BumpArena staging({bytes != nullptr ? bytes : block.data(), unit.own_staging});
+    SINTER_RETURN_IF_ERROR(backend(d).open_queue({host, own, staging}, &unit.queue));
+  }
+  return ok_status();
+}
+
+void Devices::close_packing_queues() {
+  for (uint32_t d = 0; d < entry_.device_count; ++d) {
+    Unit& unit = units_[d];
+    if (unit.queue != nullptr) backend(d).close_queue(unit.queue);
+    if (unit.packing_staging != nullptr) backend(d).memory()->free_staging(unit.packing_staging);
+    unit.queue = nullptr, unit.packing_staging = nullptr;
+  }
 }
 
 }  // namespace sinter::detail

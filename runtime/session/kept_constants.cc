@@ -14,7 +14,7 @@ const fb::Constant& constant_at(const ModelState& model, uint32_t i) {
 }
 uint64_t old_end(const fb::Constant& c) { return c.offset() + static_cast<uint64_t>(constant_bytes(c)); }
 
-// What is written in front of the old structure, at these offsets:
+// The parts that are written in front of the old structure, at these offsets:
 //
 //   root offset, file identifier, the root's vtable, root table, the constants' vtable, the list of
 //   constants, their tables, an empty list of dims
@@ -80,7 +80,7 @@ class Front {
     uint8_t zeros[3];
   };
   static_assert(sizeof(Table) == 24);
-  // Its size, a table's, and where the fields are, by id.
+  // The size of the vtable, that of a table, and the offsets of the fields, by id.
   static constexpr uint16_t kConstantVtable[] = {12,
                                                  sizeof(Table),
                                                  offsetof(Table, dtype),

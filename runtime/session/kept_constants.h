@@ -21,11 +21,12 @@ void place_kept(const ModelState& model, std::span<const uint32_t> order, std::s
 
 Status structure_bytes(const KeptConstants& kept, uint64_t* bytes);
 Status write_structure(const KeptConstants& kept, Put* put, void* context);
-// Of a segment of weights.
+// Returns the bytes of a segment of weights.
 uint64_t weights_bytes(const KeptConstants& kept, uint32_t segment);
 Status write_weights(const KeptConstants& kept, uint32_t segment, Put* put, void* context);
 
-// As many zeros as follow the last constant of a segment, and those up to the next multiple of the alignment.
+// Return as many zeros as follow the last constant of a segment, and those up to the next multiple of the
+// alignment.
 std::span<const std::byte> zeros();
 inline std::span<const std::byte> zeros_behind(uint64_t offset) {
   return zeros().first(static_cast<size_t>((0 - offset) % format::kAlignment));

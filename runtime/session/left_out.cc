@@ -3,7 +3,7 @@
 // A session that finds these packings never asks for such a constant. Every other reader is refused here,
 // before anything is prepared: a step of the program, a step of the prepare list, or a packing. Whatever else
 // could read a constant (outputs, states, If and Loop) is refused when the model is opened.
-#include "runtime/session/creator.h"
+#include "runtime/session/entry.h"
 
 namespace sinter::detail {
 namespace {
@@ -16,15 +16,16 @@ constexpr char kNotFound[] =
 
 }  // namespace
 
-Status Creator::check_present(const Frame& frame, const fb::Step& step, uint32_t without) const {
+Status Frame::check_present(const fb::Step& step, uint32_t without) const {
   const auto ins = items(step.inputs());
   for (size_t i = 0; i < ins.size(); ++i) {
     if (ins[i] < 0 || (i < 32 && (without >> i & 1) != 0)) continue;
-    const int64_t constant = constant_of(frame, ins[i]);
+    const int64_t constant = constant_of(ins[i]);
     if (constant < 0 ||
-        !is_left_out(*model_.state()->root->constants()->Get(static_cast<uint32_t>(constant))))
+        !is_left_out(*entry->model.state()->root->constants()->Get(static_cast<uint32_t>(constant))))
       continue;
-    const bool searched = options_.packed_in_file != nullptr || options_.packed_weights != nullptr;
+    const bool searched =
+        entry->options.packed_in_file != nullptr || entry->options.packed_weights != nullptr;
     return unsupported(searched ? kNotFound : kNotSearched);
   }
   return ok_status();

@@ -1,7 +1,7 @@
 // Lengths that the caller gives, and tensors of these lengths in memory that is planned for the maxima.
 #include <cstring>
 
-#include "runtime/session/creator.h"
+#include "runtime/session/session_state.h"
 #include "sinter/session.h"
 
 namespace sinter {
@@ -13,7 +13,7 @@ namespace {
 class CompactCopy {
  public:
   CompactCopy(const TensorView& whole, std::span<const int64_t> lengths) : lengths_(lengths.data()) {
-    // From `inner_` on, all elements are next to each other.
+    // All elements from axis `inner_` on are next to each other.
     inner_ = whole.rank;
     int64_t stride = static_cast<int64_t>(byte_width(whole.dtype));
     row_ = static_cast<size_t>(stride);
@@ -48,7 +48,7 @@ class CompactCopy {
   int64_t strides_[kMaxRank] = {};
 };
 
-// Of a tensor of these dims; they are at most those of a planned one.
+// Returns the bytes of a tensor of these dims, which are at most those of a planned one.
 size_t bytes_of_shape(const TensorView& view, std::span<const int64_t> dims) {
   size_t bytes = byte_width(view.dtype);
   for (const int64_t dim : dims) bytes *= static_cast<size_t>(dim);
@@ -61,24 +61,6 @@ Status other_size(size_t needed, size_t given) {
 }
 
 }  // namespace
-
-// The bounded axes of the inputs, at their maxima.
-void Creator::describe_given(const Frame& frame, GivenAxis* axes) const {
-  const fb::Program& program = *frame.program;
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < length(program.inputs()); ++i) {
-    const fb::Port& port = *program.inputs()->Get(i);
-    const auto* bounded = program.values()->Get(port.value())->bounded_dims();
-    for (uint32_t e = 0; e < length(bounded); ++e) {
-      const fb::BoundedDim& dim = *bounded->Get(e);
-      const fb::Length& given = *program.lengths()->Get(find_length(program, dim.length()));
-      std::byte* at = operand_of(frame, static_cast<uint32_t>(dim.length())).data;
-      uint32_t first = 0;
-      while (first < count && axes[first].at != at) ++first;
-      axes[count++] = {{dim.axis(), given.minimum(), given.maximum()}, given.maximum(), at, i, first};
-    }
-  }
-}
 
 Status place_lengths(const SessionState& session) {
   for (uint32_t i = 0; i < session.given_count; ++i) {
@@ -104,7 +86,7 @@ using detail::SessionState;
 
 Status no_input(uint32_t i) { return invalid("the model does not have an input %a", i); }
 
-// Whether input `i` takes these dims.
+// Refuses dims that input `i` does not take.
 Status check_shape(const SessionState& session, uint32_t i, const TensorView& view,
                    std::span<const int64_t> dims) {
   SINTER_RETURN_UNLESS(dims.size() == view.rank, invalid("it has %a axes, but the shape has %b", view.rank,

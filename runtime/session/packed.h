@@ -7,16 +7,23 @@
 
 namespace sinter::detail {
 
+// Steps with more operands do not share packed constants with others: Lstm has eleven.
+inline constexpr uint32_t kPackedOperands = 12;
+inline bool can_share_packings(const fb::Step& step) {
+  return length(step.inputs()) + length(step.outputs()) <= kPackedOperands;
+}
 // Inputs that a packing may read.
 inline constexpr size_t kPackedInputs = 5;
 
-// Which constants are packed, and how. Two packings with equal keys have the same bytes.
+// The identity of a packing: the constants that are packed, and the form. Equal keys have the same bytes.
 struct PackedKey {
   const char* backend = "";  // its name
   Packing packing;
-  // Of each input in Packing::inputs: the model's constant, or, negative, a prepared value of a program.
+  // The number of each input in Packing::inputs: the model's constant, or, negative, a prepared value of a
+  // program.
   int64_t constants[kPackedInputs] = {};
 
+  bool packs(size_t input) const { return input < 32 && (packing.inputs >> input & 1) != 0; }
   bool operator==(const PackedKey& other) const;
   uint64_t hash() const;
 };
@@ -30,7 +37,6 @@ struct PackedEntry {
   bool stored = false;   // `data` is in the model's file
 };
 
-class Creator;
 struct Frame;
 
 // The state of PackedWeights: this struct, then the entries, then the bytes.
@@ -40,21 +46,26 @@ struct PackedState {
   size_t bytes = 0;                      // of the block
   uint32_t stored = 0;                   // entries whose bytes are in the model's file
   // The number of an operand in the keys.
-  using Number = int64_t(const Creator& creator, const Frame& frame, int32_t value);
+  using Number = int64_t(const Frame& frame, int32_t value);
   Number* number = nullptr;
 
-  // Null: not packed here.
+  // Returns null if it is not packed here.
   const PackedEntry* find(const PackedKey& key) const;
 };
 
-// What sessions need of stored_packings.h: SessionOptions::packed_in_file.
+// The functions of stored_packings.h that sessions need: SessionOptions::packed_in_file.
 struct PackedInFile {
   Status (*verify)(const ModelState& model);
   const std::byte* (*find)(const ModelState& model, const PackedKey& key, const Backend& backend);
   PackedState::Number* number;
 };
 
-// Where the packed constants of a step are that may be shared within a session, while it is created.
+// Returns a number of an operand that is the same in every entry that reads the same: a prepared value has
+// that of the first entry whose prepare step of the same place makes it from the same constants. Only
+// PackedWeights and files use it, so that programs without them do not link it.
+PackedState::Number shared_number_of;
+
+// The place of a step's packed constants that may be shared within a session, while it is created.
 struct PackedAt {
   uint32_t program = 0, step = 0;
   std::byte* data = nullptr;

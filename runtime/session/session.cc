@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "runtime/core/byte_range.h"
-#include "runtime/session/creator.h"
+#include "runtime/session/session_creator.h"
 
 namespace sinter {
 
-using detail::Creator;
 using detail::RunStep;
+using detail::SessionCreator;
 
 namespace {
 
@@ -37,6 +37,10 @@ constexpr Status kStateTaken = invalid(
     "another session that shares the state is running or is being created; run them one after the other, or "
     "give each its own state");
 
+TensorView port_at(const detail::SessionState& session, uint32_t i) {
+  return detail::view_of(session.ports[i], detail::flatbuffer_start(session.model));
+}
+
 }  // namespace
 
 Session& Session::operator=(Session&& other) noexcept {
@@ -56,7 +60,7 @@ Result<Requirements> detail::requirements_on(const Model& model, const SessionOp
                                              Pointers pointers) {
   Requirements needs;
   SINTER_RETURN_UNLESS(model.valid(), invalid("the model is empty"));
-  SINTER_RETURN_IF_ERROR(Creator(model, options, pointers).measure(&needs));
+  SINTER_RETURN_IF_ERROR(SessionCreator(model, options, pointers).measure(&needs));
   return needs;
 }
 
@@ -68,7 +72,7 @@ Result<Session> Session::create(const Model& model, std::span<std::byte> memory,
   const Hold kept(options.state);
   SINTER_RETURN_IF_ERROR(kept.status(kStateTaken));
   Session session;
-  SINTER_RETURN_IF_ERROR(Creator(model, options).create(memory, &session.state_));
+  SINTER_RETURN_IF_ERROR(SessionCreator(model, options).create(memory, &session.state_));
   if (options.state == nullptr || !options.state->begun()) session.reset();
   if (options.state != nullptr) options.state->begin(model.state(), session.profile());
   SINTER_RETURN_IF_ERROR(detail::finish_devices(*session.state_));
@@ -126,17 +130,14 @@ Status Session::move_to(std::span<std::byte> memory, const SessionOptions& optio
 uint32_t Session::input_count() const { return state_->inputs; }
 uint32_t Session::output_count() const { return state_->outputs; }
 TensorView Session::input_at(uint32_t i) const {
-  if (i >= state_->inputs) return {};
-  return detail::view_of(state_->ports[i], detail::flatbuffer_start(state_->model));
+  return i < state_->inputs ? port_at(*state_, i) : TensorView{};
 }
 TensorView Session::output_at(uint32_t i) const {
-  if (i >= state_->outputs) return {};
-  return detail::view_of(state_->ports[state_->inputs + i], detail::flatbuffer_start(state_->model));
+  return i < state_->outputs ? port_at(*state_, state_->inputs + i) : TensorView{};
 }
 TensorView Session::state(uint32_t i) const {
   if (i >= state_->named_states) return {};
-  const TensorView view = detail::view_of(state_->ports[state_->inputs + state_->outputs + i],
-                                          detail::flatbuffer_start(state_->model));
+  const TensorView view = port_at(*state_, state_->inputs + state_->outputs + i);
   return view.memory == 0 ? view : TensorView{};
 }
 TensorView Session::input(const char* name) const {

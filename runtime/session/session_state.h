@@ -88,10 +88,9 @@ struct StepList {
   StepList* next = nullptr;  // all lists of a session, for destroy()
 };
 
-// Room for one call at a time, on the stack of Session::run. Steps of more operands take the session's.
+// The operands and attributes of one call at a time, on the stack of Session::run. Steps of more operands
+// take the session's.
 inline constexpr uint32_t kStackOperands = 8;
-// Steps with more operands do not share packed constants with others: Lstm has eleven.
-inline constexpr uint32_t kPackedOperands = 12;
 struct CallRoom {
   AttrStorage attributes;
   alignas(TensorView) std::byte operands[kStackOperands * sizeof(TensorView)];
@@ -160,7 +159,7 @@ struct SessionState {
   CallRoom* room = nullptr;      // while running
   KernelBackend reference{"reference", {}};
 
-  // That a step may use: all threads halved `pool` times.
+  // Returns the threads that a step may use: all of them, halved `pool` times.
   ThreadPool* threads_of(uint8_t pool) const {
     return pool == RunStep::kOneThread ? nullptr : pool == 0 ? threads : &parts[pool - 1];
   }

@@ -1,4 +1,4 @@
-// From a session's small records to the call that a kernel gets, just before it runs.
+// A session's small records become the call that a kernel gets just before it runs.
 #include <cstddef>
 #include <cstring>
 
@@ -7,7 +7,7 @@
 namespace sinter::detail {
 namespace {
 
-// Entries beyond the rank stay as they were.
+// Fills a view; its entries beyond the rank stay as they were.
 inline void expand(const Operand& o, const std::byte* model, TensorView* view) {
   view->data = o.data;
   // dtype, rank, constant, memory: one word in both.

@@ -30,7 +30,7 @@ struct StoredPacking {
 };
 static_assert(sizeof(StoredPacking) == 192);
 
-// Whether the file has such a segment.
+// Returns whether the file has such a segment.
 bool stores_packings(const ModelState& model);
 
 // Checks every segment of packed weights. kCorrupt with the segment's number.
@@ -40,7 +40,7 @@ Status verify_stored(const ModelState& model);
 // The segments are verified.
 const std::byte* find_stored(const ModelState& model, const PackedKey& key, const Backend& backend);
 
-// Whether a file can hold the packing.
+// Returns whether a file can hold the packing.
 bool can_be_stored(const PackedEntry& entry);
 
 // The segment with those packings of a block that the file lacks. Its size; 0: it lacks none.

@@ -12,7 +12,7 @@ using format::Segment;
 namespace detail {
 namespace {
 
-// False: the packing is in the file, or cannot be.
+// Returns false if the packing is in the file, or cannot be.
 bool describe(const PackedEntry& entry, StoredPacking* record) {
   const PackedKey& key = entry.key;
   *record = {};
@@ -94,7 +94,7 @@ Status write_file(const PackedState& packed, const KeptConstants* kept, Put* put
   SINTER_RETURN_UNLESS(before < kMost,
                        unsupported("the file has %a segments already; pack it as it was converted", before));
   Segment segments[kMost] = {};
-  // What is in segment i: its old bytes, those of the constants that stay, or the packings.
+  // Segment i holds its old bytes, those of the constants that stay, or the packings.
   const auto compacted = [&](uint32_t i) {
     return kept != nullptr && segments[i].kind == static_cast<uint32_t>(format::SegmentKind::kWeights);
   };

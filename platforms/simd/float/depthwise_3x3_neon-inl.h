@@ -152,30 +152,7 @@ HWY_NOINLINE void run_depthwise_lines(const DepthwiseRun& r) {
 #undef SINTER_CHOOSE
 }
 
-#undef SINTER_RUN
-#undef SINTER_STRIDE2
-#undef SINTER_END2
-#undef SINTER_STEP2
-#undef SINTER_STRIDE1
-#undef SINTER_END1
-#undef SINTER_STEP1
-#undef SINTER_STORE
-#undef SINTER_CLAMP
-#undef SINTER_CLAMP_BELOW
-#undef SINTER_BEGIN
-#undef SINTER_TAP2
-#undef SINTER_TAP1
-#undef SINTER_TAP0
-#undef SINTER_PRODUCTS
-#undef SINTER_NEXT
-#undef SINTER_COLUMN
-#undef SINTER_FILTERS
-#undef SINTER_LINES3
-#undef SINTER_LINES2
-#undef SINTER_LINES1
-#undef SINTER_LINE2
-#undef SINTER_LINE1
-#undef SINTER_LINE0
+#include "platforms/simd/isa/undef_assembly.h"
 
 template <int kStride, bool kLowers>
 void choose_lines(const DepthwiseRun& r, int64_t inside) {

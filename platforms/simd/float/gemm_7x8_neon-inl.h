@@ -133,66 +133,23 @@ HWY_NOINLINE void multiply_panel(RowsOfPanel p, int64_t rows) {
   for (const auto& [n, count] : {std::pair(fewer + 1, larger), std::pair(fewer, blocks - larger)}) {
     if (count == 0) continue;
     switch (n) {
-      case 1:
-        multiply_blocks<1>(p, count);
-        break;
-      case 2:
-        multiply_blocks<2>(p, count);
-        break;
-      case 3:
-        multiply_blocks<3>(p, count);
-        break;
-      case 4:
-        multiply_blocks<4>(p, count);
-        break;
-      case 5:
-        multiply_blocks<5>(p, count);
-        break;
-      case 6:
-        multiply_blocks<6>(p, count);
-        break;
-      case 7:
-        multiply_blocks<7>(p, count);
-        break;
+#define SINTER_CASE(n)            \
+  case n:                         \
+    multiply_blocks<n>(p, count); \
+    break;
+      SINTER_CASE(1)
+      SINTER_CASE(2)
+      SINTER_CASE(3)
+      SINTER_CASE(4)
+      SINTER_CASE(5)
+      SINTER_CASE(6)
+      SINTER_CASE(7)
+#undef SINTER_CASE
     }
   }
 }
 
-#undef SINTER_BLOCK_OF
-#undef SINTER_EIGHT_DEPTHS
-#undef SINTER_TWO_DEPTHS
-#undef SINTER_STORE
-#undef SINTER_CLAMP_ABOVE
-#undef SINTER_CLAMP_BELOW
-#undef SINTER_ADD
-#undef SINTER_LANE7
-#undef SINTER_LANE6
-#undef SINTER_LANE5
-#undef SINTER_LANE4
-#undef SINTER_LANE3
-#undef SINTER_LANE2
-#undef SINTER_LANE1
-#undef SINTER_LANE0
-#undef SINTER_MULTIPLY
-#undef SINTER_LOAD1
-#undef SINTER_LOAD2
-#undef SINTER_LOAD4
-#undef SINTER_LOAD8
-#undef SINTER_START7
-#undef SINTER_START6
-#undef SINTER_START5
-#undef SINTER_START4
-#undef SINTER_START3
-#undef SINTER_START2
-#undef SINTER_START1
-#undef SINTER_POINTERS
-#undef SINTER_ROW_LIST7
-#undef SINTER_ROW_LIST6
-#undef SINTER_ROW_LIST5
-#undef SINTER_ROW_LIST4
-#undef SINTER_ROW_LIST3
-#undef SINTER_ROW_LIST2
-#undef SINTER_ROW_LIST1
+#include "platforms/simd/isa/undef_assembly.h"
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd

@@ -143,35 +143,7 @@ HWY_INLINE RowBlock row_block(int64_t rows, int64_t blocks, int64_t i) {
   return {first, rows * (i + 1) / blocks - first};
 }
 
-#undef SINTER_BLOCK_OF
-#undef SINTER_FOUR_DEPTHS
-#undef SINTER_STORE
-#undef SINTER_CLAMP_ABOVE
-#undef SINTER_CLAMP_BELOW
-#undef SINTER_ADD
-#undef SINTER_LANE3
-#undef SINTER_LANE2
-#undef SINTER_LANE1
-#undef SINTER_LANE0
-#undef SINTER_MULTIPLY
-#undef SINTER_START
-#undef SINTER_LOAD8
-#undef SINTER_LOAD7
-#undef SINTER_LOAD6
-#undef SINTER_LOAD5
-#undef SINTER_LOAD4
-#undef SINTER_LOAD3
-#undef SINTER_LOAD2
-#undef SINTER_LOAD1
-#undef SINTER_FOUR_ROWS
-#undef SINTER_ROW_LIST8
-#undef SINTER_ROW_LIST7
-#undef SINTER_ROW_LIST6
-#undef SINTER_ROW_LIST5
-#undef SINTER_ROW_LIST4
-#undef SINTER_ROW_LIST3
-#undef SINTER_ROW_LIST2
-#undef SINTER_ROW_LIST1
+#include "platforms/simd/isa/undef_assembly.h"
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd

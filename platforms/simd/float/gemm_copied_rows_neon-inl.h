@@ -85,35 +85,7 @@ HWY_INLINE void copy_block(const float* a, int64_t stride, int64_t rows, int64_t
     hn::StoreU(hn::LoadN(d, a + r * stride + whole, static_cast<size_t>(depth - whole)), d, to + r * 4);
 }
 
-#undef SINTER_COPY_OF
-#undef SINTER_STORE_HIGH8
-#undef SINTER_STORE_HIGH7
-#undef SINTER_STORE_HIGH6
-#undef SINTER_STORE_HIGH5
-#undef SINTER_STORE_HIGH4
-#undef SINTER_STORE_HIGH3
-#undef SINTER_STORE_HIGH2
-#undef SINTER_STORE_HIGH1
-#undef SINTER_STORE_LOW8
-#undef SINTER_STORE_LOW7
-#undef SINTER_STORE_LOW6
-#undef SINTER_STORE_LOW5
-#undef SINTER_STORE_LOW4
-#undef SINTER_STORE_LOW3
-#undef SINTER_STORE_LOW2
-#undef SINTER_STORE_LOW1
-#undef SINTER_STORE_FOUR
-#undef SINTER_LOAD4
-#undef SINTER_LOAD8
-#undef SINTER_POINTERS
-#undef SINTER_ROW_LIST8
-#undef SINTER_ROW_LIST7
-#undef SINTER_ROW_LIST6
-#undef SINTER_ROW_LIST5
-#undef SINTER_ROW_LIST4
-#undef SINTER_ROW_LIST3
-#undef SINTER_ROW_LIST2
-#undef SINTER_ROW_LIST1
+#include "platforms/simd/isa/undef_assembly.h"
 
 // Computes columns column .. column + 8 * panels - 1, from packed panels. Blocks of `most` rows go to
 // `block`.

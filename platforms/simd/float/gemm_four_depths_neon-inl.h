@@ -104,19 +104,7 @@ namespace HWY_NAMESPACE {
 SINTER_FOUR_DEPTHS(FourFloats, float32x4_t, float32x4_t, float, SINTER_FMLA, "")
 SINTER_FOUR_DEPTHS(FourDots, int8x16_t, int32x4_t, int8_t, SINTER_SDOT, ".arch armv8.2-a+crypto+dotprod\n\t")
 
-#undef SINTER_FOUR_DEPTHS
-#undef SINTER_TWO_ROWS2
-#undef SINTER_TWO_ROWS2_OF
-#undef SINTER_TWO_ROWS1
-#undef SINTER_ONE_ROW2
-#undef SINTER_ONE_ROW1
-#undef SINTER_SDOT
-#undef SINTER_FMLA
-#undef SINTER_INPUTS2
-#undef SINTER_INPUTS1
-#undef SINTER_TAKE_FACTORS
-#undef SINTER_ROW_REGISTERS
-#undef SINTER_FACTORS
+#include "platforms/simd/isa/undef_assembly.h"
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd

@@ -1,4 +1,5 @@
 // MatMul and FullyConnected on the product of gemm.h.
+#include "platforms/simd/broadcast.h"
 #include "platforms/simd/float/gemm_unpacked.h"
 #include "platforms/simd/variant.h"
 #include "runtime/core/narrow_weights.h"
@@ -145,18 +146,6 @@ int64_t slots_of(const Matrices& m, int64_t threads) {
 Status mat_mul_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Matrices m = matrices(call);
   return workspace_of(m.columns, m.depth, m.a_copy(), slots_of(m, threads), bytes);
-}
-
-// Returns the index of the matrix of `v` that is multiplied for matrix `index` of y.
-int64_t broadcast_index(const TensorView& v, const TensorView& y, int64_t index) {
-  int64_t at = 0, step = 1;
-  for (int i = y.rank - 3; i >= 0; --i) {
-    const int own = i - (y.rank - v.rank);
-    if (own >= 0 && v.dims[own] != 1) at += index % y.dims[i] * step;
-    if (own >= 0) step *= v.dims[own];
-    index /= y.dims[i];
-  }
-  return at;
 }
 
 void multiply_one(const OpCall& call, const Matrices& m, int64_t index, float* scratch, ThreadPool* threads) {

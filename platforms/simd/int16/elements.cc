@@ -1,5 +1,5 @@
-// QAdd, QMul, QPRelu, QAvgPool, QMean and QResize of int16, QRequantize and QTable: float32 between, but for
-// QTable. What is less than a vector is loaded and stored as such.
+// QAdd, QMul, QPRelu, QAvgPool and QMean of int16, QRequantize and QTable: float32 between, but for QTable.
+// What is less than a vector is loaded and stored as such.
 #include "platforms/simd/int16/elements.h"
 
 #include "platforms/simd/broadcast.h"
@@ -29,13 +29,6 @@ struct Row16 {
 struct Set16 {
   const int16_t* x;
   int64_t n[3], step[3];
-};
-// One output row from two input rows.
-struct ResizeRow16 {
-  const int16_t *top, *bottom;
-  const int32_t* columns;
-  int64_t width, out_width, channels;
-  int32_t weight;
 };
 
 }  // namespace sinter::simd
@@ -227,34 +220,6 @@ int32_t q16_sum(const int16_t* x, size_t n) {
   return hn::ReduceSum(D32(), s);
 }
 
-void q16_resize_row(const ResizeRow16& r, int16_t* y) {
-  const End<int16_t> end({-32768, 32767});
-  const V32 v0 = hn::Set(D32(), 2048 - r.weight), v1 = hn::Set(D32(), r.weight);
-  const VF unit = hn::Set(DF(), 0x1p-22f);
-  for (int64_t column = 0; column < r.out_width; ++column, y += r.channels) {
-    const int64_t first = std::clamp<int64_t>(r.columns[2 * column], 0, r.width - 1), a = first * r.channels,
-                  b = std::min(first + 1, r.width - 1) * r.channels;
-    const int32_t weight = std::clamp(r.columns[2 * column + 1], 0, 2048);
-    const VF u0 = hn::Set(DF(), static_cast<float>(2048 - weight)),
-             u1 = hn::Set(DF(), static_cast<float>(weight));
-    const auto value = [&](size_t c, auto read) SINTER_SIMD_LAMBDA {
-      const auto at = static_cast<int64_t>(c);
-      const V32 left = hn::Add(hn::Mul(v0, read(r.top + a + at)), hn::Mul(v1, read(r.bottom + a + at))),
-                right = hn::Add(hn::Mul(v0, read(r.top + b + at)), hn::Mul(v1, read(r.bottom + b + at)));
-      return end(hn::Mul(hn::Add(hn::Mul(floats(left), u0), hn::Mul(floats(right), u1)), unit));
-    };
-    each(
-        static_cast<size_t>(r.channels),
-        [&](size_t c) SINTER_SIMD_LAMBDA {
-          hn::StoreU(value(c, [](const int16_t* p) SINTER_SIMD_LAMBDA { return load(p); }), H16(), y + c);
-        },
-        [&](size_t c, size_t count) SINTER_SIMD_LAMBDA {
-          hn::StoreN(value(c, [=](const int16_t* p) SINTER_SIMD_LAMBDA { return load(p, count); }), H16(),
-                     y + c, count);
-        });
-  }
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
 HWY_AFTER_NAMESPACE();
@@ -269,7 +234,6 @@ HWY_EXPORT(q16_requantize);
 HWY_EXPORT(q16_table);
 HWY_EXPORT(q16_means);
 HWY_EXPORT(q16_sum);
-HWY_EXPORT(q16_resize_row);
 
 namespace {
 
@@ -381,28 +345,6 @@ Status run_q16_mean(const OpCall& call, RunContext& context, const ReducePlan& p
                 static_cast<size_t>(std::min(block, p.inner - first)), m, bounds, y + at * p.inner + first);
         }
       });
-  return ok_status();
-}
-
-Status run_q16_resize(const OpCall& call, RunContext& context) {
-  const TensorView &x = call.in(0), &y = call.out(0);
-  if (y.size() == 0) return ok_status();
-  const int64_t height = x.dims[1], width = x.dims[2], channels = x.dims[3];
-  const int64_t out_height = y.dims[1], out_width = y.dims[2], line = width * channels;
-  const auto *rows = call.in(1).as<const int32_t>(), *columns = call.in(2).as<const int32_t>();
-  const auto run = HWY_DYNAMIC_POINTER(q16_resize_row);
-  parallel_for(context.threads, y.dims[0] * out_height,
-               std::max<int64_t>(kInt16Piece / (out_width * channels), 1), [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   const int32_t* taps = rows + row % out_height * 2;
-                   const int64_t first = std::clamp<int64_t>(taps[0], 0, height - 1),
-                                 second = std::min(first + 1, height - 1);
-                   const int16_t* image = x.as<const int16_t>() + row / out_height * height * line;
-                   run({image + first * line, image + second * line, columns, width, out_width, channels,
-                        std::clamp(taps[1], 0, 2048)},
-                       y.as<int16_t>() + row * out_width * channels);
-                 }
-               });
   return ok_status();
 }
 

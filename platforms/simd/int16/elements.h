@@ -11,6 +11,5 @@ Status run_q16_mul(const OpCall& call, RunContext& context);
 Status run_q16_prelu(const OpCall& call, RunContext& context);
 Status run_q16_avg_pool(const OpCall& call, RunContext& context);
 Status run_q16_mean(const OpCall& call, RunContext& context, const ReducePlan& plan);
-Status run_q16_resize(const OpCall& call, RunContext& context);
 
 }  // namespace sinter::simd

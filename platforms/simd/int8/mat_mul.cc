@@ -1,4 +1,5 @@
 // QMatMul on the product of gemm.h: the second operand is packed in every run, matrix by matrix.
+#include "platforms/simd/broadcast.h"
 #include "platforms/simd/int8/gemm.h"
 
 namespace sinter::simd {
@@ -39,18 +40,6 @@ struct Scratch {
            checked_add(bytes, rows + kTile * 16 + 3 * align, &bytes) && (bytes = bytes / align * align, true);
   }
 };
-
-// Returns the index of the matrix of `v` that is multiplied for matrix `index` of y.
-int64_t broadcast_index(const TensorView& v, const TensorView& y, int64_t index) {
-  int64_t at = 0, step = 1;
-  for (int i = y.rank - 3; i >= 0; --i) {
-    const int own = i - (y.rank - v.rank);
-    if (own >= 0 && v.dims[own] != 1) at += index % y.dims[i] * step;
-    if (own >= 0) step *= v.dims[own];
-    index /= y.dims[i];
-  }
-  return at;
-}
 
 void multiply_one(const OpCall& call, const Matrices& m, const Scratch& s, int64_t index, std::byte* memory) {
   const auto& attrs = call.attrs<QMatMulAttrs>();

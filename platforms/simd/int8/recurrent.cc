@@ -2,15 +2,14 @@
 // int8 rows with int16 vectors, then computes the gates in vectors. Tables are read in pairs of neighbours,
 // one gather for each element.
 #define SINTER_SIMD_BYTE_DOTS
-#include "platforms/simd/int8/int8.h"
+#include "platforms/simd/int8/gate_rows.h"
 #include "platforms/simd/recurrent_layout.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/int8/recurrent.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
-#include "platforms/simd/int8/int8-inl.h"
-#include "platforms/simd/int8/recurrent_dot_neon-inl.h"
+#include "platforms/simd/int8/recurrent_rows-inl.h"
 
 #ifndef SINTER_SIMD_Q_RECURRENT_ONCE
 #define SINTER_SIMD_Q_RECURRENT_ONCE
@@ -18,13 +17,6 @@ namespace sinter::simd {
 
 inline constexpr int64_t kTableEntries = 513;
 inline constexpr int64_t kPairs = 512;  // of a table: entry i in the lower 16 bits, i + 1 in the upper ones
-
-// Rows of int8 times one vector: what flows into gates.
-struct GateRows {
-  const int8_t* weights;  // [count, depth]
-  int64_t count, depth;
-  const float *multipliers, *bias;  // [count]
-};
 
 // One sample in one direction, one step. Arrays of hidden values are readable and writable up to the next
 // multiple of 64.
@@ -54,83 +46,6 @@ using QF = DF;
 using QB = hn::Rebind<int8_t, QW>;
 using QN = hn::Rebind<int16_t, QI>;  // as many int16 as there are int32
 using VI = V32;
-using Four = hn::FixedTag<int32_t, 4>;
-
-// The sum of a vector's blocks of four.
-template <class D>
-HWY_INLINE hn::Vec<Four> sum_of_blocks(D d, hn::Vec<D> v) {
-  if constexpr (hn::MaxLanes(d) == 4) {
-    return v;
-  } else {
-    const hn::Half<D> half;
-    return sum_of_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
-  }
-}
-
-// The sum of each of four vectors.
-HWY_INLINE hn::Vec<Four> four_sums(VI a, VI b, VI c, VI e) {
-  const QI d;
-  const hn::RepartitionToWide<QI> pairs;
-  const auto ab = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b))),
-             ce = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
-  return sum_of_blocks(d, hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab, ce)),
-                                  hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce))));
-}
-
-// Sums wrap, as the reference kernel's do. small: v is below 2^14.
-void flow_in(const GateRows& rows, const int16_t* v, [[maybe_unused]] bool small, float* to) {
-  const QW d;
-  const QI d32;
-  const QB d8;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t whole = rows.depth / lanes * lanes;
-  const auto rest = static_cast<size_t>(rows.depth - whole);
-  // What is left is read together with numbers before it, which then count as zeros.
-  HWY_ALIGN int16_t last[hn::MaxLanes(QW())] = {};
-  const bool together = whole > 0;
-  if (rest > 0) std::memcpy(together ? last + lanes - rest : last, v + whole, rest * sizeof(int16_t));
-  const auto end = hn::Load(d, last);
-  const auto load_end = [=](const int8_t* row) SINTER_SIMD_LAMBDA {
-    return together ? hn::LoadU(d8, row + rest + whole - lanes) : hn::LoadN(d8, row, rest);
-  };
-  const auto product = [](auto w, auto x, VI sum) SINTER_SIMD_LAMBDA {
-    return hn::Add(sum, hn::WidenMulPairwiseAdd(QI(), hn::PromoteTo(QW(), w), x));
-  };
-  int64_t r = 0;
-#if HWY_TARGET == HWY_NEON
-  small = small || fit_two_bytes(v, rows.depth);
-  if (rows.depth >= kDotDepths)
-    for (; r + kDotRows <= rows.count; r += kDotRows)
-      (small ? flow_in_eight<false> : flow_in_eight<true>)(rows.weights + r * rows.depth, rows.depth, v,
-                                                           rows.multipliers + r, rows.bias + r, to + r);
-#endif
-  for (; r + 4 <= rows.count; r += 4) {
-    const int8_t *w0 = rows.weights + r * rows.depth, *w1 = w0 + rows.depth, *w2 = w1 + rows.depth,
-                 *w3 = w2 + rows.depth;
-    VI s0 = hn::Zero(d32), s1 = s0, s2 = s0, s3 = s0;
-    for (int64_t k = 0; k < whole; k += lanes) {
-      const auto x = hn::LoadU(d, v + k);
-      s0 = product(hn::LoadU(d8, w0 + k), x, s0), s1 = product(hn::LoadU(d8, w1 + k), x, s1);
-      s2 = product(hn::LoadU(d8, w2 + k), x, s2), s3 = product(hn::LoadU(d8, w3 + k), x, s3);
-    }
-    if (rest > 0) {
-      s0 = product(load_end(w0), end, s0), s1 = product(load_end(w1), end, s1);
-      s2 = product(load_end(w2), end, s2), s3 = product(load_end(w3), end, s3);
-    }
-    const hn::RebindToFloat<Four> f;
-    const auto sums = hn::ConvertTo(f, four_sums(s0, s1, s2, s3));
-    hn::StoreU(hn::Add(hn::Mul(sums, hn::LoadU(f, rows.multipliers + r)), hn::LoadU(f, rows.bias + r)), f,
-               to + r);
-  }
-  for (; r < rows.count; ++r) {
-    const int8_t* w = rows.weights + r * rows.depth;
-    VI s = hn::Zero(d32);
-    for (int64_t k = 0; k < whole; k += lanes) s = product(hn::LoadU(d8, w + k), hn::LoadU(d, v + k), s);
-    if (rest > 0) s = product(load_end(w), end, s);
-    const float sum = static_cast<float>(hn::ReduceSum(d32, s)) * rows.multipliers[r];
-    to[r] = sum + rows.bias[r];
-  }
-}
 
 // Whole vectors have their own branch, for loads and stores of parts are slow.
 template <class D, class T>

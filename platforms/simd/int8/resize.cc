@@ -1,6 +1,6 @@
-// QResize, with the bits of the reference kernel and channels side by side in a vector. The last vector of a
-// pixel is read whole (kReadPadding), and its part is stored.
-#include "platforms/simd/int16/elements.h"
+// QResize of int8 and int16, with the bits of the reference kernel and channels side by side in a vector;
+// int16 is float32 in between. The last vector of a pixel is read whole (kReadPadding), and its part is
+// stored.
 #include "platforms/simd/int8/int8.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -24,8 +24,9 @@ inline ResizeTaps resize_taps(const int32_t* table, int64_t at, int64_t dim) {
 }
 
 // The operands of one output row, from two input rows of `width` pixels.
+template <class T>
 struct ResizeRow {
-  const int8_t *top, *bottom;
+  const T *top, *bottom;
   const int32_t* columns;
   int64_t width, out_width, channels;
   int32_t weight;
@@ -38,7 +39,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-void resize_row(const ResizeRow& r, int8_t* y) {
+void resize_row8(const ResizeRow<int8_t>& r, int8_t* y) {
   const D32 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(D8())), half = lanes / 2;
   const V16 v = hn::BitCast(D16(), hn::Set(d, r.weight << 16 | (2048 - r.weight)));
@@ -70,6 +71,34 @@ void resize_row(const ResizeRow& r, int8_t* y) {
   }
 }
 
+void resize_row16(const ResizeRow<int16_t>& r, int16_t* y) {
+  const D32 d;
+  const DF df;
+  const hn::Rebind<int16_t, D32> d16;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V32 v0 = hn::Set(d, 2048 - r.weight), v1 = hn::Set(d, r.weight);
+  const VF unit = hn::Set(df, 0x1p-22f);
+  for (int64_t column = 0; column < r.out_width; ++column, y += r.channels) {
+    const ResizeTaps taps = resize_taps(r.columns, column, r.width);
+    const int64_t a = taps.first * r.channels, b = taps.second * r.channels;
+    const VF u0 = hn::Set(df, static_cast<float>(2048 - taps.weight)),
+             u1 = hn::Set(df, static_cast<float>(taps.weight));
+    const auto mixed = [=](int64_t at) SINTER_SIMD_LAMBDA {
+      const V32 top = hn::PromoteTo(d, hn::LoadU(d16, r.top + at)),
+                bottom = hn::PromoteTo(d, hn::LoadU(d16, r.bottom + at));
+      return hn::ConvertTo(df, hn::Add(hn::Mul(v0, top), hn::Mul(v1, bottom)));
+    };
+    for (int64_t c = 0; c < r.channels; c += lanes) {
+      const VF sum = hn::Add(hn::Mul(mixed(a + c), u0), hn::Mul(mixed(b + c), u1));
+      const auto value = hn::DemoteTo(d16, nearest(hn::Mul(sum, unit)));
+      if (c + lanes <= r.channels)
+        hn::StoreU(value, d16, y + c);
+      else
+        hn::StoreN(value, d16, y + c, static_cast<size_t>(r.channels - c));
+    }
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
 HWY_AFTER_NAMESPACE();
@@ -78,27 +107,33 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 namespace {
 
-HWY_EXPORT(resize_row);
+HWY_EXPORT(resize_row8);
+HWY_EXPORT(resize_row16);
 
-Status run_resize(const OpCall& call, RunContext& context) {
-  if (call.in(0).dtype == DType::kInt16) return run_q16_resize(call, context);
+template <class T>
+Status resize_rows(const OpCall& call, RunContext& context, void (*run)(const ResizeRow<T>&, T*)) {
   const TensorView &x = call.in(0), &y = call.out(0);
   if (y.size() == 0) return ok_status();
   const int64_t height = x.dims[1], width = x.dims[2], channels = x.dims[3];
   const int64_t out_height = y.dims[1], out_width = y.dims[2], line = width * channels;
   const auto *rows = call.in(1).as<const int32_t>(), *columns = call.in(2).as<const int32_t>();
-  const auto run = HWY_DYNAMIC_POINTER(resize_row);
   parallel_for(context.threads, y.dims[0] * out_height, std::max<int64_t>(16384 / (out_width * channels), 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t row = begin; row < end; ++row) {
                    const ResizeTaps v = resize_taps(rows, row % out_height, height);
-                   const int8_t* image = x.as<const int8_t>() + row / out_height * height * line;
+                   const T* image = x.as<const T>() + row / out_height * height * line;
                    run({image + v.first * line, image + v.second * line, columns, width, out_width, channels,
                         v.weight},
-                       y.as<int8_t>() + row * out_width * channels);
+                       y.as<T>() + row * out_width * channels);
                  }
                });
   return ok_status();
+}
+
+Status run_resize(const OpCall& call, RunContext& context) {
+  return call.in(0).dtype == DType::kInt16
+             ? resize_rows<int16_t>(call, context, HWY_DYNAMIC_POINTER(resize_row16))
+             : resize_rows<int8_t>(call, context, HWY_DYNAMIC_POINTER(resize_row8));
 }
 
 }  // namespace

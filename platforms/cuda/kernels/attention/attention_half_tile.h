@@ -113,10 +113,191 @@ SINTER_CALLED void attend_alone(const AttentionArguments& a, const T* q, const T
       narrow(finish_value(a, w, sum[i] * factor, visible), y + lane() + i * kWarp);
 }
 
-// Computes keys of up to kDepth elements, kKeys at a time, and kValues values.
+// Adds the products of the queries with a tile of keys to the scores.
+template <class T, int kDepth, int kKeys>
+SINTER_DEVICE void multiply_keys(int32_t key_size, const uint32_t (&query)[kDepth / 16][4],
+                                 const Shared<Half>& room, float (&score)[kKeys / 8][4]) {
+  SINTER_UNROLL
+  for (int d = 0; d < kDepth / 16; ++d) {
+    if (d * 16 >= key_size) continue;
+    SINTER_UNROLL
+    for (int j = 0; j < kKeys / 16; ++j) {
+      uint32_t both[4];
+      load_matrices(both, room,
+                    (j * 16 + lane() / 16 * 8 + lane() % 8) * (kDepth + kPad) + d * 16 + lane() / 8 % 2 * 8);
+      const uint32_t left[2] = {both[0], both[1]}, right[2] = {both[2], both[3]};
+      multiply_words(score[2 * j], query[d], left, T{});
+      multiply_words(score[2 * j + 1], query[d], right, T{});
+    }
+  }
+}
+
+// Adds the products of the weights with a tile of values to the sums.
+template <class T, int kValues, int kKeys>
+SINTER_DEVICE void multiply_values(int32_t values, const uint32_t (&weight)[kKeys / 16][4],
+                                   const Shared<Half>& room, float (&sum)[kValues / 8][4]) {
+  SINTER_UNROLL
+  for (int n = 0; n < kValues / 16; ++n) {
+    if (n * 16 >= values) continue;
+    SINTER_UNROLL
+    for (int j = 0; j < kKeys / 16; ++j) {
+      uint32_t both[4];
+      load_transposed(both, room, (j * 16 + lane() % 16) * (kValues + kPad) + n * 16 + lane() / 16 * 8);
+      const uint32_t left[2] = {both[0], both[1]}, right[2] = {both[2], both[3]};
+      multiply_words(sum[2 * n], weight[j], left, T{});
+      multiply_words(sum[2 * n + 1], weight[j], right, T{});
+    }
+  }
+}
+
+// Scales one query's scores of the keys from `first` on, which may be hidden unless `plain`. Returns the
+// largest one of this lane; `*shown`: some key is not hidden.
+template <int kKeys>
+SINTER_DEVICE float scale_scores(const AttentionArguments& a, int h, int32_t first, bool plain,
+                                 KeyRange visible, const std::byte* bias, float (&score)[kKeys / 8][4],
+                                 RunningWeights<float>* w, bool* shown) {
+  float top = minus_infinity<float>();
+  if (plain) {
+    SINTER_UNROLL
+    for (int n = 0; n < kKeys / 8; ++n) SINTER_UNROLL
+    for (int l = 0; l < 2; ++l) {
+      float& s = score[n][h * 2 + l];
+      s *= static_cast<float>(a.scale);
+      top = m_fmax(top, s);
+    }
+    w->any = 1;
+    return top;
+  }
+  SINTER_UNROLL
+  for (int n = 0; n < kKeys / 8; ++n) SINTER_UNROLL
+  for (int l = 0; l < 2; ++l) {
+    float& s = score[n][h * 2 + l];
+    const int32_t key = first + n * 8 + lane() % 4 * 2 + l;
+    bool hidden = true;
+    if (key >= visible.begin && key < visible.end) {
+      const float extra =
+          bias != nullptr ? *reinterpret_cast<const float*>(bias + key * a.bias_steps[3]) : 0.0f;
+      s = score_of(a, s, extra, &hidden);
+    }
+    if (hidden) s = minus_infinity<float>();
+    *shown |= !hidden;
+    w->any |= static_cast<int32_t>(!hidden);
+    top = m_fmax(top, s);
+  }
+  return top;
+}
+
+// Makes weights of one query's scores. Four lanes hold a query's, and `top` is the largest of this one.
+// Returns the factor of what was added up before.
+template <class T, int kKeys>
+SINTER_DEVICE float weigh_scores(int h, float top, float (&score)[kKeys / 8][4], RunningWeights<float>* w) {
+  top = m_fmax(top, shuffle_xor(top, 1));
+  top = m_fmax(top, shuffle_xor(top, 2));
+  const float higher = m_fmax(w->top, top);
+  // Weights relative to -infinity would be NaN; there are none but 0 then.
+  const float anchor = higher == minus_infinity<float>() ? 0.0f : higher;
+  const float factor = w->top == higher ? 1.0f : m_exp2_short((w->top - anchor) * kLog2OfE);
+  float total = 0;
+  SINTER_UNROLL
+  for (int n = 0; n < kKeys / 8; ++n) SINTER_UNROLL
+  for (int l = 0; l < 2; ++l) {
+    float& s = score[n][h * 2 + l];
+    s = m_exp2_short(m_fma(s - anchor, kLog2OfE, weight_exponent(T{})));
+    total += s;
+  }
+  w->total = w->total * factor + total;  // of this lane's keys
+  w->top = higher;
+  return factor;
+}
+
+// Writes the results of two queries from their sums.
+template <class T, int kValues>
+SINTER_DEVICE void write_results(const AttentionArguments& a, uint32_t head, int32_t row,
+                                 const float (&sum)[kValues / 8][4], RunningWeights<float> (&w)[2],
+                                 const KeyRange (&visible)[2], int32_t values, T* y) {
+  const bool pairs = a.value_size % 2 == 0 && (reinterpret_cast<uintptr_t>(a.y) & 3) == 0;
+  SINTER_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    if (row + h * 8 >= a.queries_of_head) continue;
+    T* to = y + int64_t{row + h * 8} * a.value_size;
+    const float factor = add_sink<T>(a, head, m_exp2_short(weight_exponent(T{})), &w[h]);
+    SINTER_UNROLL
+    for (int n = 0; n < kValues / 8; ++n) {
+      const int32_t value = n * 8 + lane() % 4 * 2;
+      Pair<T> both;
+      SINTER_UNROLL
+      for (int l = 0; l < 2; ++l)
+        narrow(finish_value(a, w[h], sum[n][h * 2 + l] * factor, visible[h]), &both.v[l]);
+      if (pairs) {
+        if (value < values) *reinterpret_cast<Pair<T>*>(to + value) = both;
+      } else {
+        if (value < values) to[value] = both.v[0];
+        if (value + 1 < values) to[value + 1] = both.v[1];
+      }
+    }
+  }
+}
+
+// Reads a warp's queries from shared memory, where the block's are copied.
+template <class T, int kDepth>
+SINTER_DEVICE void load_queries(const AttentionArguments& a, const T* q, int32_t first_query,
+                                const Shared<Half>& room, uint32_t (&query)[kDepth / 16][4]) {
+  copy_lines<kQueries, kDepth>(room, reinterpret_cast<const Half*>(q), first_query, a.queries_of_head, 0,
+                               a.key_size, a.key_size % kPiece == 0 && begins_sixteen(a.q));
+  commit_copies();
+  wait_for_copies<0>();
+  barrier();
+  SINTER_UNROLL
+  for (int d = 0; d < kDepth / 16; ++d)
+    load_matrices(query[d], room,
+                  (warp_index() * kRows + lane() % 16) * (kDepth + kPad) + d * 16 + lane() / 16 * 8);
+  barrier();
+}
+
+// Multiplies the sums by their queries' factors, unless all of the warp's are 1.
+template <int kValues>
+SINTER_DEVICE void scale_sums(const float (&factor)[2], float (&sum)[kValues / 8][4]) {
+  if (ballot(factor[0] != 1 || factor[1] != 1) == 0) return;
+  SINTER_UNROLL
+  for (int n = 0; n < kValues / 8; ++n) SINTER_UNROLL
+  for (int l = 0; l < 4; ++l) sum[n][l] *= factor[l / 2];
+}
+
+// Rounds weights to the 16 bits in which they are the left operand of a product.
+template <class T, int kKeys>
+SINTER_DEVICE void narrow_weights(const float (&score)[kKeys / 8][4], uint32_t (&weight)[kKeys / 16][4]) {
+  SINTER_UNROLL
+  for (int j = 0; j < kKeys / 16; ++j) SINTER_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const float(&s)[4] = score[2 * j + i / 2];
+    narrow_both(s[i % 2 * 2], s[i % 2 * 2 + 1], &weight[j][i], T{});
+  }
+}
+
+// Adds up the weights that four lanes hold of each of two queries. Returns whether the sums of this lane are
+// finite, or have to be NaN.
+template <int kValues>
+SINTER_DEVICE bool add_lanes(int32_t row, int32_t last, const float (&sum)[kValues / 8][4],
+                             RunningWeights<float> (&w)[2]) {
+  bool finite = true;
+  SINTER_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    SINTER_UNROLL
+    for (int mask = 1; mask <= 2; mask *= 2) {
+      w[h].total += shuffle_xor(w[h].total, mask);
+      w[h].any |= shuffle_xor(w[h].any, mask);
+    }
+    if (row + h * 8 > last || m_isnan(w[h].total)) continue;
+    SINTER_UNROLL
+    for (int n = 0; n < kValues / 8; ++n) SINTER_UNROLL
+    for (int l = 0; l < 2; ++l) finite &= m_fabs(sum[n][h * 2 + l]) < -minus_infinity<float>();
+  }
+  return finite;
+}
+
+// Attends to keys of up to kDepth elements, kKeys at a time, and computes kValues values.
 template <class T, int kDepth, int kValues, int kKeys>
 SINTER_DEVICE void attend(const AttentionArguments& a) {
-  constexpr int kDepthStep = kDepth + kPad, kValueStep = kValues + kPad;
   uint32_t tile, head;
   const uint32_t matrix_of_queries = a.queries.divide(block_x(), &tile);
   const uint32_t batch = a.heads.divide(matrix_of_queries, &head);
@@ -135,18 +316,9 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
 
   const Shared<Half> room =
       shared_memory<Half>(0, static_cast<int>(attention_half_elements(kDepth, kValues, kKeys)));
-  const Shared<Half> room_k = room, room_v = room + kKeys * kDepthStep;
-  copy_lines<kQueries, kDepth>(room, reinterpret_cast<const Half*>(q), first_query, a.queries_of_head, 0,
-                               a.key_size, a.key_size % kPiece == 0 && begins_sixteen(a.q));
-  commit_copies();
-  wait_for_copies<0>();
-  barrier();
+  const Shared<Half> room_k = room, room_v = room + kKeys * (kDepth + kPad);
   uint32_t query[kDepth / 16][4];
-  SINTER_UNROLL
-  for (int d = 0; d < kDepth / 16; ++d)
-    load_matrices(query[d], room,
-                  (warp_index() * kRows + lane() % 16) * kDepthStep + d * 16 + lane() / 16 * 8);
-  barrier();
+  load_queries<T, kDepth>(a, q, first_query, room, query);
 
   // This lane's parts of two queries; those beyond the last one repeat it.
   const int32_t last = a.queries_of_head - 1, row = first_query + warp_index() * kRows + lane() / 4;
@@ -157,9 +329,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
   for (int h = 0; h < 2; ++h) {
     const int32_t mine = row + h * 8 < last ? row + h * 8 : last;
     visible[h] = attended_keys(a, length, mine);
-    bias[h] = a.bias == nullptr
-                  ? nullptr
-                  : a.bias + batch * a.bias_steps[0] + head * a.bias_steps[1] + mine * a.bias_steps[2];
+    bias[h] = bias_of(a, batch, head, mine);
   }
   const int32_t first_of_warp = first_query + warp_index() * kRows;
   const int32_t end_of_warp = first_of_warp + kRows - 1, end_query = first_query + kQueries - 1;
@@ -183,157 +353,47 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
                                a.value_size, value_pieces);
     commit_copies();
     float score[kKeys / 8][4] = {};
-    SINTER_UNROLL
-    for (int d = 0; d < kDepth / 16; ++d) {
-      if (d * 16 >= a.key_size) continue;
-      SINTER_UNROLL
-      for (int j = 0; j < kKeys / 16; ++j) {
-        uint32_t both[4];
-        load_matrices(both, room_k,
-                      (j * 16 + lane() / 16 * 8 + lane() % 8) * kDepthStep + d * 16 + lane() / 8 % 2 * 8);
-        const uint32_t left[2] = {both[0], both[1]}, right[2] = {both[2], both[3]};
-        multiply_words(score[2 * j], query[d], left, T{});
-        multiply_words(score[2 * j + 1], query[d], right, T{});
-      }
-    }
+    multiply_keys<T, kDepth, kKeys>(a.key_size, query, room_k, score);
     barrier();
     if (first + kKeys < keys)
       copy_lines<kKeys, kDepth>(room_k, reinterpret_cast<const Half*>(k), first + kKeys, length, 0,
                                 a.key_size, key_pieces);
     commit_copies();
 
-    // Scores become weights. Four lanes hold a query's.
     const bool plain =
         a.bias == nullptr && a.softcap == 0 && first >= common.begin && first + kKeys <= common.end;
     float factor[2];
     bool shown = plain;
     SINTER_UNROLL
     for (int h = 0; h < 2; ++h) {
-      float top = minus_infinity<float>();
-      if (plain) {
-        SINTER_UNROLL
-        for (int n = 0; n < kKeys / 8; ++n) SINTER_UNROLL
-        for (int l = 0; l < 2; ++l) {
-          float& s = score[n][h * 2 + l];
-          s *= static_cast<float>(a.scale);
-          top = m_fmax(top, s);
-        }
-        w[h].any = 1;
-      } else {
-        SINTER_UNROLL
-        for (int n = 0; n < kKeys / 8; ++n) SINTER_UNROLL
-        for (int l = 0; l < 2; ++l) {
-          float& s = score[n][h * 2 + l];
-          const int32_t key = first + n * 8 + lane() % 4 * 2 + l;
-          bool hidden = true;
-          if (key >= visible[h].begin && key < visible[h].end) {
-            const float extra =
-                bias[h] != nullptr ? *reinterpret_cast<const float*>(bias[h] + key * a.bias_steps[3]) : 0.0f;
-            s = score_of(a, s, extra, &hidden);
-          }
-          if (hidden) s = minus_infinity<float>();
-          shown |= !hidden;
-          w[h].any |= static_cast<int32_t>(!hidden);
-          top = m_fmax(top, s);
-        }
-      }
-      top = m_fmax(top, shuffle_xor(top, 1));
-      top = m_fmax(top, shuffle_xor(top, 2));
-      const float higher = m_fmax(w[h].top, top);
-      // Weights relative to -infinity would be NaN; all of them are 0 then.
-      const float anchor = higher == minus_infinity<float>() ? 0.0f : higher;
-      factor[h] = w[h].top == higher ? 1.0f : m_exp2_short((w[h].top - anchor) * kLog2OfE);
-      float total = 0;
-      SINTER_UNROLL
-      for (int n = 0; n < kKeys / 8; ++n) SINTER_UNROLL
-      for (int l = 0; l < 2; ++l) {
-        float& s = score[n][h * 2 + l];
-        s = m_exp2_short(m_fma(s - anchor, kLog2OfE, weight_exponent(T{})));
-        total += s;
-      }
-      w[h].total = w[h].total * factor[h] + total;  // sum over this lane's keys
-      w[h].top = higher;
+      const float top = scale_scores<kKeys>(a, h, first, plain, visible[h], bias[h], score, &w[h], &shown);
+      factor[h] = weigh_scores<T, kKeys>(h, top, score, &w[h]);
     }
-    if (ballot(factor[0] != 1 || factor[1] != 1) != 0) {
-      SINTER_UNROLL
-      for (int n = 0; n < kValues / 8; ++n) SINTER_UNROLL
-      for (int l = 0; l < 4; ++l) sum[n][l] *= factor[l / 2];
-    }
+    scale_sums<kValues>(factor, sum);
     uint32_t weight[kKeys / 16][4];
-    SINTER_UNROLL
-    for (int j = 0; j < kKeys / 16; ++j) SINTER_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const float(&s)[4] = score[2 * j + i / 2];
-      narrow_both(s[i % 2 * 2], s[i % 2 * 2 + 1], &weight[j][i], T{});
-    }
-
+    narrow_weights<T, kKeys>(score, weight);
     wait_for_copies<1>();
     barrier();
     if (ballot(shown) == 0) continue;
-    SINTER_UNROLL
-    for (int n = 0; n < kValues / 16; ++n) {
-      if (n * 16 >= values) continue;
-      SINTER_UNROLL
-      for (int j = 0; j < kKeys / 16; ++j) {
-        uint32_t both[4];
-        load_transposed(both, room_v, (j * 16 + lane() % 16) * kValueStep + n * 16 + lane() / 16 * 8);
-        const uint32_t left[2] = {both[0], both[1]}, right[2] = {both[2], both[3]};
-        multiply_words(sum[2 * n], weight[j], left, T{});
-        multiply_words(sum[2 * n + 1], weight[j], right, T{});
-      }
-    }
+    multiply_values<T, kValues, kKeys>(values, weight, room_v, sum);
   }
   wait_for_copies<0>();
 
-  bool finite = true;
-  SINTER_UNROLL
-  for (int h = 0; h < 2; ++h) {
-    SINTER_UNROLL
-    for (int mask = 1; mask <= 2; mask *= 2) {
-      w[h].total += shuffle_xor(w[h].total, mask);
-      w[h].any |= shuffle_xor(w[h].any, mask);
-    }
-    if (row + h * 8 > last || m_isnan(w[h].total)) continue;
-    SINTER_UNROLL
-    for (int n = 0; n < kValues / 8; ++n) SINTER_UNROLL
-    for (int l = 0; l < 2; ++l) finite &= m_fabs(sum[n][h * 2 + l]) < -minus_infinity<float>();
-  }
+  const bool finite = add_lanes<kValues>(row, last, sum, w);
   const bool may_hide = a.causal != 0 || (a.bias != nullptr && a.rule == kRuleHides);
   if (may_hide && ballot(!finite) != 0) {
     SINTER_ROLLED
     for (int32_t query_of_warp = first_of_warp; query_of_warp < first_of_warp + kRows; ++query_of_warp) {
       if (query_of_warp > last) break;
-      const std::byte* own = a.bias == nullptr ? nullptr
-                                               : a.bias + batch * a.bias_steps[0] + head * a.bias_steps[1] +
-                                                     query_of_warp * a.bias_steps[2];
-      attend_alone<T, kValues / kWarp>(a, q + int64_t{query_of_warp} * a.key_size, k, v + first_value, own,
+      attend_alone<T, kValues / kWarp>(a, q + int64_t{query_of_warp} * a.key_size, k, v + first_value,
+                                       bias_of(a, batch, head, query_of_warp),
                                        attended_keys(a, length, query_of_warp), head,
                                        y + int64_t{query_of_warp} * a.value_size + first_value, values);
     }
     return;
   }
 
-  const bool pairs = a.value_size % 2 == 0 && (reinterpret_cast<uintptr_t>(a.y) & 3) == 0;
-  SINTER_UNROLL
-  for (int h = 0; h < 2; ++h) {
-    if (row + h * 8 > last) continue;
-    T* to = y + int64_t{row + h * 8} * a.value_size + first_value;
-    const float factor = add_sink<T>(a, head, m_exp2_short(weight_exponent(T{})), &w[h]);
-    SINTER_UNROLL
-    for (int n = 0; n < kValues / 8; ++n) {
-      const int32_t value = n * 8 + lane() % 4 * 2;
-      Pair<T> both;
-      SINTER_UNROLL
-      for (int l = 0; l < 2; ++l)
-        narrow(finish_value(a, w[h], sum[n][h * 2 + l] * factor, visible[h]), &both.v[l]);
-      if (pairs) {
-        if (value < values) *reinterpret_cast<Pair<T>*>(to + value) = both;
-      } else {
-        if (value < values) to[value] = both.v[0];
-        if (value + 1 < values) to[value + 1] = both.v[1];
-      }
-    }
-  }
+  write_results<T, kValues>(a, head, row, sum, w, visible, values, y + first_value);
 }
 
 }  // namespace sinter::cuda::half_attention

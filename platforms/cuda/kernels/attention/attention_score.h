@@ -123,4 +123,12 @@ SINTER_DEVICE R finish_value(const AttentionArguments& a, const RunningWeights<R
   return sum / w.total;
 }
 
+// Returns the bias of a query's first key; null: there is none.
+SINTER_DEVICE const std::byte* bias_of(const AttentionArguments& a, uint32_t batch, uint32_t head,
+                                       int64_t query) {
+  return a.bias == nullptr
+             ? nullptr
+             : a.bias + batch * a.bias_steps[0] + head * a.bias_steps[1] + query * a.bias_steps[2];
+}
+
 }  // namespace sinter::cuda

@@ -41,7 +41,76 @@ SINTER_DEVICE void put_four(const Shared<float>& to, const Four<T>& v) {
   for (int i = 0; i < 4; ++i) to[(depth + i) * kStep + line] = widen(v.v[i]);
 }
 
-// Computes kRight values of a thread.
+// Makes weights of a query's scores of four keys, and scales its sums. 16 threads hold a query's scores.
+template <int kRight, class T>
+SINTER_DEVICE void weigh_scores(const AttentionArguments& a, const std::byte* bias, int32_t first_key,
+                                KeyRange visible, float (&score)[4], RunningWeights<float>* w,
+                                float (&sum)[kRight]) {
+  bool hidden[4];
+  float top = minus_infinity<float>();
+  SINTER_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    const int32_t key = first_key + j;
+    hidden[j] = true;
+    if (key >= visible.begin && key < visible.end) {
+      const float extra =
+          bias != nullptr ? widen(*reinterpret_cast<const T*>(bias + key * a.bias_steps[3])) : 0.0f;
+      score[j] = score_of(a, score[j], extra, &hidden[j]);
+    }
+    if (hidden[j]) score[j] = minus_infinity<float>();
+    if (score[j] > top) top = score[j];
+  }
+  int32_t any = !(hidden[0] && hidden[1] && hidden[2] && hidden[3]);
+  SINTER_UNROLL
+  for (int mask = kLanes / 2; mask > 0; mask /= 2) {
+    const float other = shuffle_xor(top, mask);
+    if (other > top) top = other;
+    any |= shuffle_xor(any, mask);
+  }
+  const float higher = top > w->top ? top : w->top;
+  const float factor = rescale(w->top, higher);
+  float total = 0;
+  SINTER_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    const float weight = weight_of(score[j], higher);
+    total += weight;
+    score[j] = hidden[j] || (a.rule == kRuleHides && weight == 0) ? kAbsentKey : weight;
+  }
+  SINTER_UNROLL
+  for (int mask = kLanes / 2; mask > 0; mask /= 2) total += shuffle_xor(total, mask);
+  w->total = w->total * factor + total;
+  w->top = higher;
+  w->any |= any;
+  SINTER_UNROLL
+  for (int j = 0; j < kRight; ++j) sum[j] *= factor;
+}
+
+// Adds the values of a tile's keys, times their weights, to the sums of four queries.
+template <int kRight, class T>
+SINTER_DEVICE void add_values(const AttentionArguments& a, const T* v, int32_t first, int32_t keys,
+                              int32_t length, int first_value, bool value_vectors,
+                              const Shared<float>& weights, int down, float (&sum)[4][kRight]) {
+  const int32_t count = keys - first < kKeys ? keys - first : kKeys;
+  for (int32_t key = 0; key < count; ++key) {
+    const auto x = weights.template load<Four<float>>(key * kStep + down);
+    float z[kRight];
+    SINTER_UNROLL
+    for (int j = 0; j < kRight / 4; ++j) {
+      const auto four =
+          read_four(v, first + key, length, first_value + j * 4 * kLanes, a.value_size, value_vectors);
+      SINTER_UNROLL
+      for (int l = 0; l < 4; ++l) z[j * 4 + l] = widen(four.v[l]);
+    }
+    SINTER_UNROLL
+    for (int i = 0; i < 4; ++i)
+      if (x.v[i] != kAbsentKey) {
+        SINTER_UNROLL
+        for (int j = 0; j < kRight; ++j) sum[i][j] = m_fma(x.v[i], z[j], sum[i][j]);
+      }
+  }
+}
+
+// Attends with kRight values of each thread.
 template <class T, int kRight>
 SINTER_DEVICE void attend(const AttentionArguments& a) {
   uint32_t query_tile, head;
@@ -101,49 +170,10 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
       }
     }
 
-    // The 16 threads of a row hold its scores.
     SINTER_UNROLL
     for (int i = 0; i < 4; ++i) {
-      bool hidden[4];
-      float top = minus_infinity<float>();
-      const std::byte* bias = a.bias == nullptr ? nullptr
-                                                : a.bias + batch * a.bias_steps[0] + head * a.bias_steps[1] +
-                                                      (first_query + down + i) * a.bias_steps[2];
-      SINTER_UNROLL
-      for (int j = 0; j < 4; ++j) {
-        const int32_t key = first + right + j;
-        hidden[j] = true;
-        if (key >= visible[i].begin && key < visible[i].end) {
-          const float extra =
-              bias != nullptr ? widen(*reinterpret_cast<const T*>(bias + key * a.bias_steps[3])) : 0.0f;
-          score[i][j] = score_of(a, score[i][j], extra, &hidden[j]);
-        }
-        if (hidden[j]) score[i][j] = minus_infinity<float>();
-        if (score[i][j] > top) top = score[i][j];
-      }
-      int32_t any = !(hidden[0] && hidden[1] && hidden[2] && hidden[3]);
-      SINTER_UNROLL
-      for (int mask = kLanes / 2; mask > 0; mask /= 2) {
-        const float other = shuffle_xor(top, mask);
-        if (other > top) top = other;
-        any |= shuffle_xor(any, mask);
-      }
-      const float higher = top > w[i].top ? top : w[i].top;
-      const float factor = rescale(w[i].top, higher);
-      float total = 0;
-      SINTER_UNROLL
-      for (int j = 0; j < 4; ++j) {
-        const float weight = weight_of(score[i][j], higher);
-        total += weight;
-        score[i][j] = hidden[j] || (a.rule == kRuleHides && weight == 0) ? kAbsentKey : weight;
-      }
-      SINTER_UNROLL
-      for (int mask = kLanes / 2; mask > 0; mask /= 2) total += shuffle_xor(total, mask);
-      w[i].total = w[i].total * factor + total;
-      w[i].top = higher;
-      w[i].any |= any;
-      SINTER_UNROLL
-      for (int j = 0; j < kRight; ++j) sum[i][j] *= factor;
+      weigh_scores<kRight, T>(a, bias_of(a, batch, head, first_query + down + i), first + right, visible[i],
+                              score[i], &w[i], sum[i]);
     }
     // The values of the last keys have been added up: every thread has passed a barrier since.
     if (a.key_size == 0) barrier();
@@ -152,24 +182,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
       weights.store(right * kStep + j * kStep + down,
                     Four<float>{{score[0][j], score[1][j], score[2][j], score[3][j]}});
     barrier();
-    const int32_t count = keys - first < kKeys ? keys - first : kKeys;
-    for (int32_t key = 0; key < count; ++key) {
-      const auto x = weights.template load<Four<float>>(key * kStep + down);
-      float z[kRight];
-      SINTER_UNROLL
-      for (int j = 0; j < kRight / 4; ++j) {
-        const auto four =
-            read_four(v, first + key, length, first_value + j * 4 * kLanes, a.value_size, value_vectors);
-        SINTER_UNROLL
-        for (int l = 0; l < 4; ++l) z[j * 4 + l] = widen(four.v[l]);
-      }
-      SINTER_UNROLL
-      for (int i = 0; i < 4; ++i)
-        if (x.v[i] != kAbsentKey) {
-          SINTER_UNROLL
-          for (int j = 0; j < kRight; ++j) sum[i][j] = m_fma(x.v[i], z[j], sum[i][j]);
-        }
-    }
+    add_values<kRight>(a, v, first, keys, length, first_value, value_vectors, weights, down, sum);
   }
 
   SINTER_UNROLL

@@ -133,7 +133,42 @@ struct alignas(2 * sizeof(V)) Pair {
   V v[2];
 };
 
-// A block computes kRows x kColumns sums, a warp kDown x kRight.
+// Adds the products of the rows and columns of a warp in one stage to its sums.
+template <class T, class TileA, class TileB, int kDown, int kRight>
+SINTER_DEVICE void multiply_stage(const Shared<Half>& at_a, bool a_across, const Shared<Half>& at_b,
+                                  bool b_across, int first_row, int first_column,
+                                  float (&sum)[kDown / 16][kRight / 8][4]) {
+  SINTER_UNROLL
+  for (int k = 0; k < kDepth; k += 16) {
+    uint32_t x[kDown / 16][4], y[kRight / 8][2];
+    SINTER_UNROLL
+    for (int i = 0; i < kDown / 16; ++i) {
+      const int row = first_row + i * 16;
+      if (a_across)
+        load_transposed(x[i], at_a,
+                        (k + lane() / 16 * 8 + lane() % 8) * TileA::kAcross + row + lane() / 8 % 2 * 8);
+      else
+        load_matrices(x[i], at_a, (row + lane() % 16) * TileA::kAlong + k + lane() / 16 * 8);
+    }
+    SINTER_UNROLL
+    for (int j = 0; j < kRight / 16; ++j) {
+      const int column = first_column + j * 16;
+      uint32_t both[4];
+      if (b_across)
+        load_transposed(both, at_b, (k + lane() % 16) * TileB::kAcross + column + lane() / 16 * 8);
+      else
+        load_matrices(both, at_b,
+                      (column + lane() / 16 * 8 + lane() % 8) * TileB::kAlong + k + lane() / 8 % 2 * 8);
+      y[2 * j][0] = both[0], y[2 * j][1] = both[1];
+      y[2 * j + 1][0] = both[2], y[2 * j + 1][1] = both[3];
+    }
+    SINTER_UNROLL
+    for (int i = 0; i < kDown / 16; ++i) SINTER_UNROLL
+    for (int j = 0; j < kRight / 8; ++j) multiply_words(sum[i][j], x[i], y[j], T{});
+  }
+}
+
+// Multiplies kRows x kColumns a block, kDown x kRight a warp.
 template <class T, int kRows, int kColumns, int kDown, int kRight>
 SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
   constexpr int kRightWarps = kColumns / kRight, kThreads = kRows / kDown * kRightWarps * kWarp;
@@ -176,34 +211,8 @@ SINTER_DEVICE void multiply_tile(const ProductArguments& a) {
     barrier();
     copy(stage == 0 ? kStages - 1 : stage - 1, depth + (kStages - 1) * kDepth);
     const Shared<Half> at_a = room + stage * kStage, at_b = at_a + TileA::kElements;
-    SINTER_UNROLL
-    for (int k = 0; k < kDepth; k += 16) {
-      uint32_t x[kDown / 16][4], y[kRight / 8][2];
-      SINTER_UNROLL
-      for (int i = 0; i < kDown / 16; ++i) {
-        const int row = first_row + i * 16;
-        if (from.a_across)
-          load_transposed(x[i], at_a,
-                          (k + lane() / 16 * 8 + lane() % 8) * TileA::kAcross + row + lane() / 8 % 2 * 8);
-        else
-          load_matrices(x[i], at_a, (row + lane() % 16) * TileA::kAlong + k + lane() / 16 * 8);
-      }
-      SINTER_UNROLL
-      for (int j = 0; j < kRight / 16; ++j) {
-        const int column = first_column + j * 16;
-        uint32_t both[4];
-        if (from.b_across)
-          load_transposed(both, at_b, (k + lane() % 16) * TileB::kAcross + column + lane() / 16 * 8);
-        else
-          load_matrices(both, at_b,
-                        (column + lane() / 16 * 8 + lane() % 8) * TileB::kAlong + k + lane() / 8 % 2 * 8);
-        y[2 * j][0] = both[0], y[2 * j][1] = both[1];
-        y[2 * j + 1][0] = both[2], y[2 * j + 1][1] = both[3];
-      }
-      SINTER_UNROLL
-      for (int i = 0; i < kDown / 16; ++i) SINTER_UNROLL
-      for (int j = 0; j < kRight / 8; ++j) multiply_words(sum[i][j], x[i], y[j], T{});
-    }
+    multiply_stage<T, TileA, TileB, kDown, kRight>(at_a, from.a_across, at_b, from.b_across, first_row,
+                                                   first_column, sum);
     stage = stage == kStages - 1 ? 0 : stage + 1;
   }
   wait_for_copies<0>();

@@ -1,0 +1,32 @@
+// The names of macros that several headers of assembly define, each for itself. A header includes this file
+// behind the last use of its macros, for every instruction set.
+#undef SINTER_ADD
+#undef SINTER_BEGIN
+#undef SINTER_BLOCK_OF
+#undef SINTER_COLUMN
+#undef SINTER_EIGHT_DEPTHS
+#undef SINTER_FOUR_DEPTHS
+#undef SINTER_FOUR_ROWS
+#undef SINTER_LANE0
+#undef SINTER_LANE1
+#undef SINTER_LANE2
+#undef SINTER_LANE3
+#undef SINTER_LOAD1
+#undef SINTER_LOAD2
+#undef SINTER_LOAD4
+#undef SINTER_LOAD8
+#undef SINTER_LOWER
+#undef SINTER_MULTIPLY
+#undef SINTER_NEXT
+#undef SINTER_POINTERS
+#undef SINTER_RAISE
+#undef SINTER_ROW_LIST1
+#undef SINTER_ROW_LIST2
+#undef SINTER_ROW_LIST3
+#undef SINTER_ROW_LIST4
+#undef SINTER_ROW_LIST5
+#undef SINTER_ROW_LIST6
+#undef SINTER_ROW_LIST7
+#undef SINTER_ROW_LIST8
+#undef SINTER_START
+#undef SINTER_STORE
