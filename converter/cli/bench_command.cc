@@ -42,7 +42,7 @@ struct BenchArguments {
   bool profile = false;
 };
 
-// Kernels are chosen by the times of the processor that the file is planned for.
+// Warns if the file is planned for another processor, because its times have chosen the kernels.
 void warn_of_other_processor(const Model& model) {
   std::string fault;
   const FileView view(model);
@@ -57,20 +57,20 @@ void warn_of_other_processor(const Model& model) {
                     cpu_name(cpu_of(*planned)), cpu_name(here)));
 }
 
-// Milliseconds of each of at least five runs. A session whose state takes no more (a decoder's context is
-// full) begins again with its initial state.
+// Returns the milliseconds of each of at least five runs. A session whose state is full (a decoder's context)
+// begins again with its initial state.
 std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, double seconds) {
   std::vector<double> times;
-  size_t at_reset = 0;  // runs before the last one
+  size_t at_reset = 0;  // the number of runs before the last reset
   const auto begin = ProfileClock::now();
   while (times.size() < 5 || (ms_since(begin) < 1000 * seconds && times.size() < 100000)) {
-    host.set_inputs(inputs);  // a run may use its inputs' memory; not part of the time
+    host.set_inputs(inputs);  // a run may overwrite its inputs' memory; setting them is not timed
     const auto t = ProfileClock::now();
     if (host.session().run().ok()) {
       times.push_back(ms_since(t));
       continue;
     }
-    if (!has_state(host.session().model()) || at_reset == times.size()) host.run();  // fails with its message
+    if (!has_state(host.session().model()) || at_reset == times.size()) host.run();  // throws the message
     host.session().reset();
     at_reset = times.size();
   }

@@ -30,7 +30,7 @@ namespace {
 struct CompareArguments {
   CommonOptions common;
   TrustOption trust;
-  ConvertArguments conversion;  // of B
+  ConvertArguments conversion;  // how B is converted
   DataFlags data;
   EntryFlag entry;
   std::string a, b, inputs;
@@ -41,24 +41,24 @@ struct CompareArguments {
   std::optional<double> rtol, atol, min_sqnr;
 };
 
-// The differences of arrays, over all samples.
+// The differences between two arrays, over all samples.
 struct Difference {
-  double largest = 0;  // absolute
-  double peak = 0;     // largest magnitude of the first
+  double largest = 0;  // the largest absolute difference
+  double peak = 0;     // the largest magnitude of the first
   double signal = 0, noise = 0;
-  uint64_t finite = 0;              // pairs of finite numbers, the only ones in signal and noise
-  uint64_t not_finite = 0;          // NaN or infinite in one of the two, and another number in the other
+  uint64_t finite = 0;              // pairs of finite numbers; signal and noise are sums over these
+  uint64_t not_finite = 0;          // NaN or infinite in one of the two, but not the same in the other
   uint64_t not_finite_in_both = 0;  // the same infinity, or NaN twice
   uint64_t nan_in_both = 0;
   bool within = true;
   double relative() const { return peak > 0 ? largest / peak : largest; }
-  // None where there is nothing that can be compared.
+  // Returns nothing where no elements can be compared.
   std::optional<double> sqnr_db() const {
     if (not_finite > 0) return -999;
     if (finite == 0 && not_finite_in_both > 0) return std::nullopt;
     return decibels(signal, noise);
   }
-  // NaN equals nothing: where all values are NaN, it cannot be decided whether the models agree.
+  // Whether all values are NaN, which equals nothing, so that agreement cannot be decided.
   bool only_nan() const { return nan_in_both > 0 && finite == 0 && nan_in_both == not_finite_in_both; }
 
   void add(const std::vector<double>& x, const std::vector<double>& y, DType dtype,
@@ -92,7 +92,7 @@ struct Difference {
     if (args.min_sqnr) within = not_finite == 0 && sqnr_db().value_or(999) >= *args.min_sqnr;
     within &= !only_nan();
   }
-  // Infinite numbers have no place in JSON: null.
+  // Returns the difference with null in place of infinite numbers, which JSON does not have.
   nlohmann::json to_json(const std::string& name) const {
     const auto number = [](double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(); };
     const std::optional<double> db = sqnr_db();
@@ -136,7 +136,7 @@ struct OutputRow {
   }
 };
 
-// Whether the arrays are the model's inputs as they are; else they are a stack of samples.
+// Whether the arrays are one sample of the model's inputs, and not a stack of samples.
 bool one_sample(const Model& model, uint32_t entry, const Arrays& inputs) {
   for (uint32_t i = 0; i < model.input_count(entry); ++i) {
     const PortInfo port = model.input(i, entry);
@@ -170,8 +170,8 @@ nlohmann::json layer_json(const LayerNoise::Row& row, const Difference& differen
   return json;
 }
 
-// Worst first by what the layer itself adds; then what only moves its operands, then what is held with
-// factors that the reference does not have, whose numbers are not comparable.
+// Returns the layers ordered by the noise that they add, the worst first; behind these, layers that only move
+// elements, then layers with factors that the reference does not have, so that numbers are not comparable.
 std::vector<const LayerNoise::Row*> ranked(const LayerNoise& noise) {
   struct Key {
     int group;
@@ -191,7 +191,7 @@ std::vector<const LayerNoise::Row*> ranked(const LayerNoise& noise) {
   return rows;
 }
 
-// The end of a long name, which is more specific than its start.
+// Returns the end of a long name, which is more specific than its start.
 std::string shortened(const std::string& text, size_t most) {
   if (text.size() <= most) return text;
   size_t from = text.size() - (most - 2);

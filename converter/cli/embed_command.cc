@@ -23,7 +23,7 @@ struct EmbedArguments {
   std::string model, out, target;
 };
 
-// The last part of -o, which names symbols and macros.
+// Returns the last part of -o, which names symbols and macros.
 std::string symbol_of(const std::string& out) {
   const std::string name = std::filesystem::path(out).filename().string();
   const auto good = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };

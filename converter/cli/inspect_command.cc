@@ -44,7 +44,7 @@ struct InspectArguments {
   bool steps = false, memory = false, types = false;
 };
 
-// The key that the file names as its signer's.
+// Returns the key that the file names as its signer's.
 std::optional<PublicKey> signer_of(const LoadedModel& loaded) {
   const auto signature = format::read_signature(loaded.file());
   if (!signature.ok()) return std::nullopt;
@@ -59,7 +59,7 @@ std::string signer_text(const std::optional<PublicKey>& signer, bool trusted) {
                      trusted ? "the given one" : "not checked against an owner's key; give --public-key");
 }
 
-// The profile that is planned for the requested target; without one, the one that runs here.
+// Returns the profile for the requested target; without one, the profile that runs here.
 uint32_t profile_of(const Model& model, const InspectArguments& a) {
   if (a.target.empty()) return model.default_profile();
   std::vector<std::string> names;
@@ -71,7 +71,7 @@ uint32_t profile_of(const Model& model, const InspectArguments& a) {
                               advise_target(names, a.target)));
 }
 
-// Of each profile: what it is planned for, and what its default entry takes in host memory.
+// Returns for each profile its target, its kernels, and the host memory of its default entry.
 nlohmann::json profiles_json(const Model& model) {
   nlohmann::json list = nlohmann::json::array();
   for (uint32_t i = 0; i < model.profile_count(); ++i) {
@@ -121,7 +121,7 @@ std::string target_memory_text(const TargetMemory& m) {
       m.session_is);
 }
 
-// "xnnpack (9), reference (2)"
+// Returns "xnnpack (9), reference (2)".
 std::string backends_text(const HostSession& host) {
   std::string text;
   for (const auto& [backend, count] : host.backend_counts())
@@ -129,13 +129,13 @@ std::string backends_text(const HostSession& host) {
   return text.empty() ? "none, because there are no steps" : text;
 }
 
-// A model of the command line, open, and the profile that is shown.
+// An open model of the command line, and the profile that is shown.
 struct Inspected {
   ModelSource source;
   std::optional<LoadedModel> loaded;
   uint32_t profile = 0;
 
-  // False: the model is refused, and the outcome has it.
+  // Returns false if the model is refused, which is then in the outcome.
   bool open(const InspectArguments& a, Outcome& outcome) {
     ConvertArguments conversion = a.conversion;
     if (ModelSource::is_onnx(a.model) && !a.target.empty()) conversion.targets = {a.target};

@@ -1,4 +1,4 @@
-// Checks the names of the files that a command writes, before any work.
+// Checks of the names of files that a command writes, before any work.
 #pragma once
 
 #include <string>

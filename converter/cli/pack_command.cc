@@ -59,7 +59,7 @@ std::string PackedFile::to_text() const {
 
 namespace {
 
-// What sessions of a model read packed.
+// The constants that sessions of a model read packed.
 class Packing {
  public:
   Packing(const std::filesystem::path& path, const PackOptions& options)
@@ -73,7 +73,7 @@ class Packing {
     with_.entry = kEveryEntry;
     check(packed_.pack(loaded_.model(), with_));
   }
-  // Finds the constants that write() leaves out; their number.
+  // Finds the constants that write() leaves out, and returns their number.
   uint32_t leave_out() {
     const AlignedMemory& memory = memory_.emplace(PackedOnlyFile::bytes(loaded_.model()));
     const Result<PackedOnlyFile> made =
@@ -81,7 +81,7 @@ class Packing {
     check(made.status());
     return only_.emplace(*made).count();
   }
-  // That sessions of all shape sets can be created, though constants are missing.
+  // Throws ModelFileError unless sessions of all shape sets can be created although constants are missing.
   void check_sessions() const {
     SessionOptions with = with_;
     with.packed_weights = &packed();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMaxProcessors = 4096;
 
-// The number that `text` consists of, from 0 to kMaxProcessors - 1; otherwise -1.
+// Returns the number that `text` consists of, from 0 to kMaxProcessors - 1; otherwise -1.
 int number_of(std::string_view text) {
   int n = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);

@@ -1,4 +1,4 @@
-// The option --processors of commands that compute on threads.
+// The option --processors of commands with threads.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace sinter::convert {
 
-// The processors that "0,2-3" lists; "fast": the fastest of this machine; empty: none. Throws UsageError for
-// any other text.
+// Returns the processors that "0,2-3" lists, the fastest of this machine for "fast", and none for an empty
+// text. Throws UsageError for any other text.
 std::vector<int> parse_processors(const std::string& text);
 
-// For --help.
+// The help of the option.
 inline constexpr const char* kProcessorsHelp =
     "Run the threads beside the first on these processors: 0,2-3, or fast for the fastest ones";
 

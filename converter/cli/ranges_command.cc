@@ -1,4 +1,4 @@
-// sinter ranges: the measurements of calibration, to find the layer that int8 does not suit.
+// sinter ranges: the measurements of calibration, which show the layer that int8 does not suit.
 #include <fmt/format.h>
 
 #include <chrono>

@@ -40,7 +40,7 @@ struct RunArguments {
   bool each = false, profile = false, copied = false, stateful = false;
 };
 
-// Type, shape and the range of the numbers.
+// Returns the type, the shape and the range of the numbers.
 nlohmann::json summary(const std::string& name, const Constant& array) {
   nlohmann::json json{{"name", name}, {"type", dtype_name(array.dtype())}, {"shape", array.dims()}};
   const std::vector<double> items = array.as_doubles();
@@ -115,7 +115,7 @@ void print_profile(const StepProfile& profile, const HostSession& host, const Mo
                   need.bytes, need.packed, sharing.packed_weights, sharing.session));
 }
 
-// Outputs of several samples along a first axis, as --each writes them.
+// Returns the outputs of several samples along a first axis, as --each writes them.
 Arrays stacked(const std::vector<Arrays>& samples) {
   Arrays result;
   for (size_t i = 0; i < samples.front().size(); ++i) {

@@ -51,7 +51,7 @@ void run_sign(const SignArguments& a) {
   check_outputs({{"-o", out.string()}}, {{"--key", a.key}});
   const SecretKey key = SecretKey::read(a.key);
   const PublicKey open = key.public_key();
-  const LoadedModel loaded(a.model);  // nothing that does not verify gets a signature
+  const LoadedModel loaded(a.model);  // throws where the file does not verify; such a file is not signed
   try {
     rewrite_model(loaded.file(), {.key = &key}, out,
                   [&](const std::filesystem::path& file) { LoadedModel(file, open); });

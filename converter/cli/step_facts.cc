@@ -28,7 +28,7 @@ const char* kind_name(fb::ValueKind kind) {
   }
 }
 
-// The stored form of a prepared value: the type of the first operands of its steps, with its scaling.
+// Returns the stored form of a prepared value: the type of the first operands of its steps, with its scaling.
 nlohmann::json stored_form(const fb::Program& program, int32_t id) {
   nlohmann::json form;
   const int32_t first = program.prepare()->Get(0)->outputs()->Get(0);
@@ -52,7 +52,7 @@ std::string to_text(const nlohmann::json& form) {
   return text;
 }
 
-// Operands of a step by name; outputs with their types. `index`: as in FileView::step_name.
+// Adds a step's operands by name, and its outputs with their types. `index`: as in FileView::step_name.
 void add_operands(const FileView& view, const fb::Program& program, const fb::Step& step, uint32_t index,
                   nlohmann::json* out) {
   nlohmann::json inputs = nlohmann::json::array(), outputs = nlohmann::json::array();
@@ -68,7 +68,7 @@ void add_operands(const FileView& view, const fb::Program& program, const fb::St
   (*out)["inputs"] = inputs, (*out)["outputs"] = outputs;
 }
 
-// The memory that the step works in, and where from and to if it moves a value between two.
+// Adds the memory in which the step works, or source and target if it moves a value between memories.
 void add_memories(const FileView& view, uint32_t program, const fb::Step& step, const fb::StepPlan& plan,
                   nlohmann::json* out) {
   std::string in, result;
@@ -85,7 +85,7 @@ void add_memories(const FileView& view, uint32_t program, const fb::Step& step, 
     (*out)["transfer"] = {{"from", in}, {"to", result}};
 }
 
-// Outputs of a tile of Winograd's algorithm along an axis; 0: the step is computed directly.
+// Returns the outputs of a tile of Winograd's algorithm along an axis; 0 if the step is computed directly.
 int64_t winograd_tile(const fb::Step& step) {
   ConvAttrs attrs;
   const bool decoded = detail::step_op(step) == Op::kConv && detail::decode_attrs(step, &attrs).ok();

@@ -21,17 +21,17 @@
 namespace sinter::convert {
 namespace {
 
-// Where NaN was found, the exact reading may take longer.
+// The limits of the exact reading where NaN was found, which may take longer.
 constexpr double kMostReferenceWork = 2e9;
-constexpr double kMostReferenceBytes = 256 << 20;  // of constants, in float64
+constexpr double kMostReferenceBytes = 256 << 20;  // constants in float64
 
-// NaN and infinities in what one step gives.
+// The numbers of NaN and infinities in a value.
 struct Found {
   uint64_t nan = 0, infinite = 0;
   bool any() const { return nan + infinite > 0; }
 };
 
-// Of dense bit patterns with this sign-free infinity.
+// Counts in dense bit patterns; `infinity` is the pattern of positive infinity.
 template <class Word>
 Found count_words(const TensorView& v, Word infinity) {
   constexpr Word kMagnitude = static_cast<Word>(static_cast<Word>(~Word{0}) >> 1);
@@ -63,7 +63,7 @@ Found count_found(const TensorView& v) {
   return found;
 }
 
-// Elements that are not finite, and finite in the reference.
+// Returns the number of elements that are not finite, but finite in the reference.
 uint64_t count_appeared(const std::vector<double>& exact, const std::vector<double>& rounded) {
   uint64_t count = 0;
   for (size_t i = 0; i < exact.size() && i < rounded.size(); ++i)
@@ -71,7 +71,7 @@ uint64_t count_appeared(const std::vector<double>& exact, const std::vector<doub
   return count;
 }
 
-// The work of `after` for every result of the main list's steps; states begin with their initial values.
+// Runs a session from its initial states, and calls `use` for every result of the main list's steps.
 class StepResults {
  public:
   using Use = std::function<void(uint32_t step, size_t output, const TensorView& v)>;
@@ -99,7 +99,7 @@ struct FirstRun {
   bool suspicious = false;
 };
 
-// The range of the numbers that an input's integers represent where a Quantize reads it; else -1 to 1.
+// Returns the range of the integers' numbers if a Quantize reads the input, else -1 to 1.
 std::pair<double, double> made_up_range(const Graph& graph, ValueId input) {
   std::set<ValueId> same{input};
   for (const Node& node : graph.nodes) {
@@ -116,7 +116,7 @@ std::pair<double, double> made_up_range(const Graph& graph, ValueId input) {
   return {-1, 1};
 }
 
-// Runs on inputs that the model takes; throws DataError with the last reason where it takes none.
+// Runs on inputs that the model takes. Throws DataError with the last reason where it takes none.
 FirstRun run_on_made_up_inputs(const Graph& graph, const Model& model, HostSession& session) {
   using Integers = MadeUpInputs::Integers;
   for (const Integers integers : {Integers::kVaried, Integers::kOnes, Integers::kZeros}) {
@@ -170,7 +170,7 @@ double work_of(const PlannedModel& plan, size_t program, double reference_factor
   return sum;
 }
 
-// Compares with the reference, and finds where the first such number came from.
+// Counts numbers that are finite in the reference alone, and finds the first step with one.
 void compare_results(const Model& model, HostSession& session, const Arrays& inputs, OpenModel& reference,
                      TrialRun* trial) {
   ExactLayers layers(reference.model(), 0);
@@ -178,7 +178,7 @@ void compare_results(const Model& model, HostSession& session, const Arrays& inp
   layers.run(reference.session());
   const Arrays exact = reference.session().outputs();
 
-  uint64_t inside = 0;  // NaN in values that the reference has, too
+  uint64_t inside = 0;  // NaN in values inside the network that the reference also has
   std::vector<double> numbers;
   const std::vector<std::vector<StepValue>> values = step_values(model, session.entry());
   session.set_inputs(inputs);

@@ -37,16 +37,16 @@ struct TuneArguments {
   double seconds = 2.0;
 };
 
-// Ends the writing of a file that would be slower.
+// Thrown to end the writing of a file that would be slower.
 struct Slower {};
 
-// A shape set, and what it is measured on.
+// A shape set, and the inputs on which it is measured.
 struct TunedSet {
   uint32_t entry = 0;
   Arrays inputs;
 };
 
-// That of --entry or of the data, else all.
+// Returns the shape set of --entry or of the data, else all.
 std::vector<TunedSet> sets_to_tune(const TuneArguments& a, const Model& model) {
   if (a.inputs.empty()) {
     std::vector<TunedSet> sets;
@@ -59,7 +59,7 @@ std::vector<TunedSet> sets_to_tune(const TuneArguments& a, const Model& model) {
   return {{entry, first_inputs(std::move(data), model, entry)}};
 }
 
-// The lowest times of a run with the file as it was and as it will be, in turns, in milliseconds.
+// The lowest times in milliseconds of a run with the old file and with the new one, measured in turns.
 struct BothTimes {
   double before = 0, after = 0;
 };
