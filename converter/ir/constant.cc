@@ -250,7 +250,7 @@ ConstantPtr Constant::reshaped(Dims dims) const {
 
 namespace {
 
-// Elements are unsigned words; NaN is beyond infinity once the sign is gone.
+// Whether a word without its sign is beyond infinity, as NaN is.
 template <class Word>
 bool beyond(std::span<const std::byte> bytes, Word infinity) {
   constexpr Word kMagnitude = static_cast<Word>(static_cast<Word>(~Word{0}) >> 1);

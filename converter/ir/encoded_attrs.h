@@ -1,5 +1,5 @@
-// EncodedAttrs: an operation's attributes as a file holds them. AttrReader (runtime/core/attr_reader.h) is
-// the inverse.
+// EncodedAttrs: an operation's attributes in the form of a file. AttrReader (runtime/core/attr_reader.h)
+// decodes them.
 #pragma once
 
 #include <vector>

@@ -80,7 +80,7 @@ Range of_bits(BitwiseFn fn, IntegerRange a, IntegerRange b) {
   }
 }
 
-// Operands of an operation and its result.
+// The operands and the result of an operation.
 struct Operands {
   size_t count = 0;
   std::function<Range(size_t)> range;
@@ -98,7 +98,7 @@ Range any_of(const Operands& in, size_t first) {
   return all;
 }
 
-// Before it wraps.
+// Returns the range of a result before it wraps.
 Range computed(const OpAttrs& attrs, const Operands& in) {
   const auto both = [&](const auto& combine) -> Range {
     const Range a = in.range(0), b = in.range(1);
@@ -153,7 +153,7 @@ Range computed(const OpAttrs& attrs, const Operands& in) {
         a->high = std::min(a->high, static_cast<int64_t>(clamp.max)), a->low = std::min(a->low, a->high);
       return a;
     }
-    // Positions along an axis.
+    // The results are positions along an axis.
     case Op::kArgReduce:
     case Op::kTopK:
     case Op::kNonZero: {
@@ -180,7 +180,7 @@ Range computed(const OpAttrs& attrs, const Operands& in) {
 
 Range within(const Range& made, const Range& all) { return made && inside(*made, *all) ? made : all; }
 
-// Constants may share what they are computed by.
+// The ranges of computed constants, each found once although constants may share operands.
 class ConstantRanges {
  public:
   Range of(const Constant& c, int depth = kConstantDepth) {
