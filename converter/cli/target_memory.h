@@ -14,7 +14,7 @@ struct TargetMemory {
   size_t retained = 0, stable_retained = 0;
   // The bytes that Session::requirements() states there, for one thread.
   size_t session = 0;
-  // Those of a session whose values are in a SharedArena, of which it takes `shareable` bytes.
+  // The bytes of a session whose values are in a SharedArena, of which it takes `shareable` bytes.
   size_t sharing_session = 0, shareable = 0;
   bool names_backends = false;  // the plan names kernels other than the reference kernels
   // The meaning of `session` where it is not exact; empty: the numbers are exact.

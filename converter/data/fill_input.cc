@@ -1,4 +1,4 @@
-// Pictures and sounds as inputs.
+// Inputs that are filled with pictures and sounds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ Picture part_of(const Picture& in, int64_t left, int64_t top, int64_t width, int
   return out;
 }
 
-// In the middle of a picture of one colour.
+// Returns the picture in the middle of one of a single colour.
 Picture framed(const Picture& in, int64_t width, int64_t height, int fill) {
   Picture out{width, height, in.channels, {}};
   out.pixels.assign(static_cast<size_t>(width * height * in.channels), static_cast<uint8_t>(fill));
@@ -38,7 +38,7 @@ Picture framed(const Picture& in, int64_t width, int64_t height, int fill) {
   return out;
 }
 
-// A picture of this size has too many pixels after resizing.
+// Returns the picture in this size. Throws DataError where it would have too many pixels.
 Picture resized_within(const Picture& in, int64_t width, int64_t height, const std::string& what) {
   check_picture_size(width, height, what);
   return resized(in, width, height);
@@ -94,7 +94,7 @@ Picture fitted(const Picture& in, const PictureAxes& to, const std::string& what
   return in;
 }
 
-// float32 numbers as the input's type.
+// Returns the float32 numbers in the input's type.
 ConstantPtr as_type(std::vector<float> numbers, const std::string& what, const DataInput& input) {
   if (!is_float(input.dtype)) {
     const bool is_bits =
@@ -164,7 +164,7 @@ ConstantPtr sound_input(const Sound& sound, const std::string& what, const DataI
   };
   if (how.resize == Resize::kExact)
     throw UsageError("--resize exact is for pictures; sounds take crop and letterbox");
-  // Channels first, last, or one.
+  // The channels are the first axis, the last, or a single one.
   bool first = true;
   int64_t channels = 1, frames = long_axes.empty() ? 1 : long_axes[0];
   if (long_axes.size() == 2) {

@@ -35,7 +35,7 @@ std::string chip(const std::string& look, const std::string& text) {
 
 std::string type_chip(const std::string& type) { return chip("t " + type_class(type), type); }
 
-// The output with the lowest SQNR, else the one with the fewest right integers; null: there is none.
+// Returns the output with the lowest SQNR, else the one with the fewest right integers; null if none has one.
 const Json* worst_output(const Json& outputs) {
   const auto key = [](const Json& o) {
     const bool whole = o.at("sqnr_db").is_null();
@@ -47,7 +47,7 @@ const Json* worst_output(const Json& outputs) {
   return worst;
 }
 
-// What an output has, as the number of a card and its name.
+// Returns the number and the name of an output's card.
 std::pair<std::string, std::string> quality_of(const Json& output) {
   if (output.at("sqnr_db").is_null())
     return {fmt::format("{:.4g} %", 100 * number_of(output, "equal")), "equal integers"};
@@ -112,7 +112,7 @@ std::string summary(const Json& r) {
   return "<div class=\"cards\">\n" + cards + "</div>\n";
 }
 
-// The shape sets; empty where there is one.
+// Returns the shape sets; empty where there is one.
 std::string shape_sets(const Json& r) {
   const Json entries = r.value("entries", Json::array());
   if (entries.size() < 2) return {};
@@ -127,13 +127,13 @@ std::string shape_sets(const Json& r) {
          rows + "</tbody></table></div>\n";
 }
 
-// Why an operation is kept in float: the code, and what there is to add.
+// Returns why an operation is kept in float: the code, and the detail if there is one.
 std::string reason_of(const Json& layer) {
   const std::string reason = text_of(layer, "reason"), detail = text_of(layer, "detail");
   return detail.empty() ? reason : reason.empty() ? detail : reason + ": " + detail;
 }
 
-// The techniques for accuracy, with their gains.
+// Returns the techniques for accuracy, with their gains.
 std::string techniques(const Json& r) {
   if (!r.contains("quantized") || r.at("quantized").value("techniques", Json::array()).empty()) return {};
   std::string rows;
@@ -151,7 +151,7 @@ std::string techniques(const Json& r) {
          rows + "</tbody></table></div>\n";
 }
 
-// The SQNR of the worst output if only this were rounded.
+// Returns the SQNR of the worst output if a single tensor were rounded, for each source of noise.
 std::string sources(const Json& r) {
   constexpr size_t kMostRows = 15;
   if (!r.contains("quantized") || r.at("quantized").value("noise", Json::array()).empty()) return {};
@@ -195,7 +195,7 @@ std::string left_in_float(const Json& r) {
          rows + "</tbody></table></div>\n";
 }
 
-// Worst first by what the layer itself adds; those that only move what they are given last.
+// Returns the layers by the noise that they add, the worst first, and layers that only move elements last.
 std::vector<const Json*> ranked(const Json& r) {
   std::vector<const Json*> rows;
   if (r.contains("noise"))
@@ -244,7 +244,7 @@ std::string layers_table(const std::vector<const Json*>& rows) {
          body + "</tbody></table></div>\n";
 }
 
-// Logarithms of the counts, so that tails can be seen; what the chosen range cuts off in another colour.
+// Returns a drawing of the counts' logarithms, which show tails; clipped values have another colour.
 std::string histogram(const Json& l) {
   constexpr double kW = 240, kH = 84, kFloor = 70;
   const Json& h = l.at("histogram");

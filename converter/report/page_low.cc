@@ -1,4 +1,4 @@
-// Outputs with a low SQNR: which rounding adds most noise, why, and how much each remedy gains.
+// Outputs with a low SQNR: the rounding that adds most noise, its cause, and the gain of each remedy.
 #include <fmt/format.h>
 
 #include "converter/report/page.h"

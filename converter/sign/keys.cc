@@ -37,7 +37,7 @@ void wipe(void* data, size_t bytes) {
 #endif
 }
 
-// Text that may be secret: on the stack, wiped at the end.
+// A text on the stack that may be secret, and is wiped at the end.
 struct KeyText {
   std::array<char, 4096> data{};
   size_t bytes = 0;
@@ -51,7 +51,7 @@ int digit_of(char c) {
   return -1;
 }
 
-// The 32 bytes behind `tag`. Messages name the fault, never the contents.
+// Reads the 32 bytes behind `tag`. Messages name the fault, never the contents.
 void read_key(const std::filesystem::path& path, std::string_view tag, uint8_t (&key)[32]) {
   const auto bad = [&](const char* what) { throw DataError(fmt::format("{}: {}", path.string(), what)); };
   KeyText text;
