@@ -11,8 +11,7 @@ namespace sinter::convert {
 // The columns of text that is not printed on a terminal.
 inline constexpr size_t kUsualColumns = 100;
 
-// Returns the columns that printable UTF-8 takes on a terminal: two for East Asian letters and pictures, none
-// for marks above another letter.
+// Returns the columns of printable UTF-8: two for East Asian letters and pictures, none for combining marks.
 size_t columns_of(std::string_view text);
 // Returns the text, or its beginning and "...", in at most `columns` columns.
 std::string cut_to(std::string_view text, size_t columns);

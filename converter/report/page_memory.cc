@@ -40,12 +40,10 @@ std::vector<Workspace> workspaces_of(const nlohmann::json& step) {
   return all;
 }
 
-// The names of the rectangles, drawn above all of them, because rectangles that share memory overlap; names
-// do not.
+// The names, drawn above all rectangles, because those that share memory overlap; names do not.
 class Labels {
  public:
-  // Adds a name in the middle of a rectangle of this top and height, or on a line above or below; a name
-  // without a free line is left out.
+  // Adds a name in the middle of a rectangle, or on a line above or below, if a line is free.
   void add(double x, double top, double height, const std::string& text) {
     const double width = kLetter * static_cast<double>(text.size());
     for (const double shift : {0.0, kLine, -kLine, 2 * kLine, -2 * kLine}) {

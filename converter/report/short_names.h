@@ -7,9 +7,8 @@
 
 namespace sinter::convert {
 
-// Returns each name in at most `most` letters (8 or more), different for different names. The common start of
-// all names is left out first; a name that is still too long keeps its end, and where ends are equal also the
-// first part that differs.
+// Returns each name in at most `most` letters (8 or more), different for different names. The common start is
+// left out first; a name that is still too long keeps its end, and, among equal ends, the part that differs.
 std::vector<std::string> short_names(const std::vector<std::string>& names, size_t most);
 
 }  // namespace sinter::convert

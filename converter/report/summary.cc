@@ -114,8 +114,7 @@ std::string passes_text(const ConversionReport& r) {
   return labelled("passes", some_of(items, kMostPasses));
 }
 
-// Returns the values whose type changed, by the types, and the number of decisions by rule; empty if there
-// was none.
+// Returns the numbers of values whose type changed, by the types, and of decisions, by rule.
 std::string types_text(const ConversionReport& r) {
   if (!r.ledger || r.ledger->size() == 0) return {};
   std::map<std::pair<DType, DType>, size_t> changes;
