@@ -50,8 +50,7 @@ struct FileList {
 std::optional<FileList> list_files(const std::string& data, const std::vector<std::string>& inputs,
                                    const std::string& label = {});
 
-// Returns the files of arrays in a folder (not its sub-folders) or of a pattern, in order. Throws DataError
-// where there is none.
+// Returns the files of arrays in a folder (not below it) or of a pattern, in order. Throws DataError: none.
 std::vector<std::filesystem::path> array_files(const std::string& data);
 
 // Whether DATA names files by a pattern (*, ?, [) or a folder.

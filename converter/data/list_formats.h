@@ -20,9 +20,8 @@ struct ListEntry {
 std::vector<ListEntry> parse_json_list(std::string_view text, const std::string& what,
                                        const std::string& label);
 
-// Returns the entries of lines FILE,LABEL[,...], quoted as in RFC 4180. The first line is a header where its
-// first field does not have the extension of a sample; labels are then in the column named `label`, if there
-// is one, else in the second.
+// Returns the entries of lines FILE,LABEL[,...], quoted as in RFC 4180. The first line is a header if its
+// first field has no sample's extension; labels are then in the column named `label`, else in the second.
 std::vector<ListEntry> parse_csv_list(std::string_view text, const std::string& what,
                                       const std::string& label);
 

@@ -32,8 +32,7 @@ Picture with_channels(Picture picture, int64_t channels);
 
 // Returns the picture in another size. The filter is bilinear, with a wider support where the picture gets
 // smaller (antialiased): every pixel is the weighted mean of the source pixels within one target pixel's
-// width. Weights have 22 bits behind the point, and rows are rounded to 8 bits before columns, as Pillow 12
-// defines it, with the same bits.
+// width. Weights have 22 bits behind the point; rows are rounded to 8 bits before columns, as in Pillow 12.
 Picture resized(const Picture& picture, int64_t width, int64_t height);
 
 // Return the picture in a PNG or JPEG file. Throw DataError naming `what`.

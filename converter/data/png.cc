@@ -57,8 +57,7 @@ class PngReader {
   }
   // Whether pixels are indices into a palette, which expand() has to replace.
   bool has_palette() const { return palette_ != nullptr; }
-  // Writes the colours of a row, three bytes each, over its indices, the last third. Returns false if one is
-  // not in the palette.
+  // Writes a row's colours over its indices, the last third. Returns false if one is not in the palette.
   bool expand(uint8_t* row) {
     for (int64_t x = 0; x < width; ++x) {
       const int index = row[2 * width + x];

@@ -3,11 +3,9 @@
 //   number = (pixel - mean) * scale     pixels from 0 to 255, samples of sounds from -1 to 1
 //
 // computed in float32 in this order. Pictures fill inputs of [N,C,H,W], [N,H,W,C], the same without N, or
-// [H,W], with N = 1 and C = 1 or 3; sounds fill inputs of one long axis, or of two whose other one is the
-// channels.
+// [H,W], with N = 1 and C = 1 or 3; sounds fill inputs of one long axis, or of two, one of them channels.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +33,7 @@ struct Preprocessing {
   bool built_in = false;      // the model computes the numbers: uint8 inputs take pixels as they are
   bool skip_damaged = false;  // files that cannot be decoded are left out (samples/damaged_files.h)
 
-  // Returns the steps for an input of this type: without mean, scale and order of channels where these are
-  // built into the model.
+  // Returns the steps for an input of this type, without those that are built into the model.
   Preprocessing for_type(DType dtype) const;
   // Whether pixels become other numbers before the model.
   bool changes_numbers() const;
@@ -48,8 +45,7 @@ struct Preprocessing {
 struct PreprocessingText {
   std::string resize, mean, scale, layout, channel_order;
 };
-// Returns the values of the texts. Numbers are decimals or fractions such as 1/255. Throws UsageError naming
-// the flag.
+// Numbers are decimals or fractions such as 1/255. Throws UsageError naming the flag.
 Preprocessing parse_preprocessing(const PreprocessingText& text);
 
 // An input of a model, which is filled.
@@ -64,8 +60,7 @@ struct PictureAxes {
   int64_t height = 0, width = 0, channels = 0;
   bool channels_first = false;
 };
-// Returns the places. Throws DataError where the input does not take one picture, or its shape does not
-// decide the order of its axes.
+// Throws DataError where the input does not take one picture, or its shape does not decide the axes' order.
 PictureAxes picture_axes(const DataInput& input, const Preprocessing& how);
 // Return the number of each channel: a default, the only one of `how`, or the channel's own. Throw UsageError
 // where `how` has another number of them.

@@ -29,8 +29,7 @@ struct Diagnostic {
 
 // Returns "refused: node 'conv_3' (Conv): ...; ..." on one line, for any bytes in the names.
 std::string to_line(const Diagnostic& d);
-// Returns one line for diagnostics that differ only in node, op and operands: "refused: 3 nodes, 'a', 'b',
-// 'c' (Conv): ...".
+// Returns one line for several: "refused: 3 nodes, 'a', 'b', 'c' (Conv): ...".
 std::string to_line(const std::vector<const Diagnostic*>& equal);
 
 // The diagnostics of a conversion in the order in which they were added; equal ones are kept once. Beyond ten

@@ -57,8 +57,7 @@ class NodeFates {
     struct Parts;
     std::unique_ptr<Parts> parts_;
   };
-  // Enters the fates of nodes that the rewriting `by` removed. `graph` is the graph of the picture after it,
-  // whose values have kept their ids.
+  // Enters the fates of nodes that the rewriting `by` removed. `graph`, after it, has kept the values' ids.
   void follow(const char* by, const Picture& before, const Graph& graph);
 
  private:

@@ -7,9 +7,8 @@
 
 namespace sinter::convert {
 
-// Returns the text with an escape ("\x1b", "\u202e") in place of everything that a terminal would obey or
-// hide: control characters (C0, C1, newlines), marks that change the direction of writing, invisible tags,
-// and bytes that are not UTF-8.
+// Returns the text with escapes ("\x1b", "\u202e") for everything that a terminal would obey or hide: control
+// characters (C0, C1, newlines), marks of direction, invisible tags, and bytes that are not UTF-8.
 std::string printable(std::string_view text);
 // Returns the same, but with newlines.
 std::string printable_lines(std::string_view text);

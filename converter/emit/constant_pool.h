@@ -1,5 +1,4 @@
-// ConstantPool: the distinct constants of all programs, in order of first use, with their places in the
-// weights segment.
+// ConstantPool: the distinct constants of all programs, in order of first use, and their places in the file.
 #pragma once
 
 #include <map>

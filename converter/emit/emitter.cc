@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstring>
 #include <stdexcept>
 
 #include "converter/emit/debug_lines.h"
@@ -73,14 +72,7 @@ EmitSummary emit_model(std::span<const PlannedModel> profiles, const std::filesy
     }
     segment.digest = digester.finish();
   }
-  format::Signature signature{};
-  if (sign)
-    signature = sign_head(header, segments, *options.signer);
-  else
-    format::seal(header, segments);
-  file.rewrite_start(&header, sizeof(header));
-  file.write(segments.data(), segments.size() * sizeof(format::Segment));
-  if (sign) file.write(&signature, sizeof(signature));
+  write_head(file, header, segments, options.signer.get());
   // A file without a check is for this process alone.
   file.publish(options.check, options.check ? NewFile::Kept::kSafe : NewFile::Kept::kTemporary);
   return {header.file_bytes, pool.segment_bytes(), pool.entries().size()};

@@ -1,5 +1,4 @@
-// Emission: planned models become a .sinter file, segment by segment, under a temporary name. The file is
-// renamed last.
+// Emission: planned models become a .sinter file, written under a temporary name and renamed last.
 #pragma once
 
 #include <cstdint>

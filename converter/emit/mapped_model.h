@@ -1,6 +1,5 @@
-// The file of a planned model in the memory of this process, for runs during the conversion. Its large
-// constants are the pages of files that have them already, so that a run of a changed graph writes only the
-// constants that have changed.
+// The file of a planned model in memory, for runs during the conversion. Its large constants are pages of
+// files that have them already, so that a run of a changed graph writes only constants that have changed.
 #pragma once
 
 #include <functional>
@@ -16,8 +15,7 @@ namespace sinter::convert {
 // A function that returns the bytes of a large constant at a page (begins_at_page()); others are copied.
 using BytesAtPage = std::function<HeldBytes(const ConstantPtr&)>;
 
-// A model that is opened as a file is, but without digests of its segments. Its first byte is aligned to
-// format::kAlignment.
+// It is opened as a file, but without digests of segments. Its first byte is aligned to format::kAlignment.
 class MappedModel {
  public:
   MappedModel() = default;

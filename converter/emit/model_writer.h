@@ -1,5 +1,4 @@
-// The parts of a file of planned models: its FlatBuffer, the constants of its weights segment, and its
-// header.
+// The parts of a file of planned models: its FlatBuffer, its constants, and its header.
 #pragma once
 
 #include <cstdint>

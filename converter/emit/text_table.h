@@ -1,5 +1,4 @@
-// The texts of a file, one after another, each followed by a zero. A text that is the end of another has the
-// other's bytes.
+// The texts of a file, each followed by a zero. A text that is the end of another has the other's bytes.
 #pragma once
 
 #include <cstdint>

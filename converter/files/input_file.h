@@ -20,8 +20,7 @@ class InputFile {
   const std::filesystem::path& path() const { return path_; }
   // Returns the path of the open file, with all links followed; without /proc, the path's present target.
   std::filesystem::path real_path() const;
-  // Reads up to `bytes` from the end of the last read, and returns their number, which is less at the file's
-  // end. Throws FileError.
+  // Reads up to `bytes` behind the last read, fewer at the end; returns their number. Throws FileError.
   size_t read(void* to, size_t bytes);
 
  private:

@@ -12,8 +12,7 @@ namespace sinter::convert {
 // Its standard input is this process's, unless that is a terminal.
 class ShellCommand {
  public:
-  // Starts the command, with `argument` as one word behind its own unless it is null. Throws FileError where
-  // the command cannot be started.
+  // Starts the command, with `argument` as one more word unless it is null. Throws FileError.
   explicit ShellCommand(std::string command, const std::string* argument = nullptr);
   ~ShellCommand();
   ShellCommand(const ShellCommand&) = delete;

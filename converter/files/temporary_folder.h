@@ -8,8 +8,7 @@
 
 namespace sinter::convert {
 
-// A folder that nobody else can enter, and whose name nobody can foresee. The object's end removes it with
-// its content.
+// Nobody else can enter the folder or foresee its name. The object's end removes it with its content.
 class TemporaryFolder {
  public:
   // Throws FileError where the system has no place for it.

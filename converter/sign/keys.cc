@@ -227,4 +227,16 @@ format::Signature sign_head(format::Header& header, std::span<const format::Segm
   return signature;
 }
 
+void write_head(PendingFile& file, format::Header& header, std::span<const format::Segment> segments,
+                const SecretKey* key) {
+  format::Signature signature{};
+  if (key != nullptr)
+    signature = sign_head(header, segments, *key);
+  else
+    format::seal(header, segments);
+  file.rewrite_start(&header, sizeof(header));
+  file.write(segments.data(), segments.size_bytes());
+  if (key != nullptr) file.write(&signature, sizeof(signature));
+}
+
 }  // namespace sinter::convert

@@ -1,5 +1,4 @@
-// The text of targets on the command line: NAME[+FEATURE...], such as x86_64+avx2 or aarch64+dotprod, or
-// "native".
+// The text of targets on the command line: NAME[+FEATURE...], such as x86_64+avx2, or "native".
 #pragma once
 
 #include <optional>

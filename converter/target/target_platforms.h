@@ -7,8 +7,7 @@
 
 namespace sinter::convert {
 
-// Returns the platforms with kernels for the target, best first; if there are none, the reference kernels
-// compute everything.
+// Returns the platforms with kernels for the target, best first; none: the reference kernels compute it all.
 std::vector<const Platform*> platforms_serving(const Target& target);
 // Returns these platforms without those that are planned on request only.
 std::vector<const Platform*> platforms_for(const Target& target);
