@@ -1,5 +1,4 @@
-// Bytes in one range of addresses that are assembled from pages of mapped files, which are not copied, and
-// from copies.
+// A range of addresses that is assembled from pages of mapped files, which are not copied, and from copies.
 #pragma once
 
 #include <cstddef>

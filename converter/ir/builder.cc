@@ -1,7 +1,6 @@
 #include "converter/ir/builder.h"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "converter/ir/computed_parts.h"
 #include "converter/ir/dims.h"
@@ -73,8 +72,7 @@ bool moves_widened(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs)
          !inputs[0]->wide();
 }
 
-// Whether a large result is computed again when it is read: shifted words, and joins of these, take as much
-// memory as their sources.
+// Whether a large result is computed when it is read: shifted words, and joins of these, are many bytes.
 bool computed_again(const OpAttrs& attrs, const ConstantPtr& result) {
   const Op op = op_of(attrs);
   return (op == Op::kBitwise || op == Op::kDiv || op == Op::kMod || op == Op::kSub || op == Op::kConcat) &&
@@ -142,8 +140,7 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   bool widen = false;
   if (!moves)
     for (const ConstantPtr& c : inputs) widen |= c && narrow_float(c->dtype());
-  // A cast of a result that an operator rounded to the model's narrow type takes the numbers from before the
-  // rounding (rule accumulate.wide).
+  // A cast of a result that an operator rounded takes the numbers before the rounding (rule accumulate.wide).
   if (op == Op::kCast && inputs[0]->wide() && is_wide_float(out_facts[0].dtype)) {
     if (inputs[0]->wide()->dtype() == out_facts[0].dtype) return *outputs = {inputs[0]->wide()}, ok_status();
     return evaluate(attrs, {inputs[0]->wide()}, 1, outputs, recipes);
@@ -269,8 +266,7 @@ Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vect
       for (ConstantPtr& c : folded) results->push_back(graph_->add_constant(std::move(c), name));
       return ok_status();
     }
-    // A kernel may be unable to compute in this type; other failures (an index out of range) belong to the
-    // model.
+    // A kernel may be unable to compute in this type; other failures (an index out of range) are the model's.
     if (!status.ok() && status.code != Code::kUnsupported) return status;
   }
   Node node{std::move(attrs), std::move(inputs), {}, origin_.name, origin_.op_type, {}};

@@ -18,9 +18,8 @@ struct ValueFact {
 Status infer_outputs(const OpAttrs& attrs, const std::vector<ValueFact>& inputs, size_t output_count,
                      const std::vector<bool>& wanted, std::vector<ValueFact>* outputs);
 
-// Runs the reference kernel on constants (absent operands: null), and gives a constant per output, with its
-// recipe (recipe.h) if it is much larger than its sources. float16 and bfloat16 are computed in float32 and
-// rounded to their own type.
+// Runs the reference kernel on constants (absent operands: null), in float32 for narrower floats, and gives a
+// constant per output, with its recipe (recipe.h) if it is much larger than its sources.
 Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, size_t output_count,
                 std::vector<ConstantPtr>* outputs, bool recipes = true);
 // Returns the constant of an operation with one output; null if it failed.
@@ -37,12 +36,10 @@ class Builder {
   void set_origin(Origin origin) { origin_ = std::move(origin); }
   // Sets the list of emitted nodes: the graph's own, or (for passes) one apart from it.
   void set_target(std::vector<Node>* target) { target_ = target; }
-  // The bytes by which a folded result may be larger than its inputs, in memory and in the file. Widened
-  // weights have no limit.
+  // The bytes by which a folded result may be larger than its inputs; widened weights have no limit.
   static constexpr size_t kFoldSlack = 64 << 10;
 
-  // Appends one operation. On success `results` has output_count ids, all of them used. Constant results need
-  // no node.
+  // Appends one operation; constant results need no node. `results` gets output_count ids, all used.
   Status emit(OpAttrs attrs, std::vector<ValueId> inputs, size_t output_count, std::vector<ValueId>* results);
   // Appends one operation whose unwanted outputs are not used (kAbsent in results).
   Status emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vector<bool>& wanted,

@@ -1,5 +1,4 @@
-// CallView: a node's operands as kernels see them, dense or with the strides of a plan. Only small constants
-// have data.
+// CallView: a node's operands as kernels see them, dense or with a plan's strides. Small constants have data.
 #pragma once
 
 #include <algorithm>

@@ -31,7 +31,13 @@ using Bytes = std::vector<std::byte>;
 
 class Constant;
 struct HeldBytes;
-// Whether the constant has a NaN; integers never have.
+// The numbers of NaN and infinities among numbers.
+struct NotFinite {
+  uint64_t nan = 0, infinite = 0;
+  bool any() const { return nan + infinite > 0; }
+};
+// Counts in dense numbers of 16 bits or more; others have none.
+NotFinite count_not_finite(DType dtype, std::span<const std::byte> bytes);
 bool holds_nan(const Constant& constant);
 
 int64_t element_count(const Dims& dims);
@@ -70,8 +76,7 @@ class Constant {
                             std::span<const std::byte> bytes);
   // The bytes are computed at every load(), for large results of folding. `compute` must be deterministic.
   static ConstantPtr lazy(DType dtype, Dims dims, std::function<Bytes()> compute);
-  // The recipe computes the bytes at every load() (computed_parts.h), which has to be possible. A file holds
-  // the result.
+  // The recipe computes the bytes at every load() (computed_parts.h). A file holds the result.
   static ConstantPtr computed(DType dtype, Dims dims, std::shared_ptr<const Recipe> by);
   // The numbers are int32 or int64, computed at every load().
   static ConstantPtr evenly_spaced(DType dtype, Dims dims, Progression numbers);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string_view>

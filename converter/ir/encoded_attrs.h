@@ -1,5 +1,4 @@
-// EncodedAttrs: an operation's attributes in the form of a file. AttrReader (runtime/core/attr_reader.h)
-// decodes them.
+// EncodedAttrs: an operation's attributes in the form of a file (decoded by runtime/core/attr_reader.h).
 #pragma once
 
 #include <vector>

@@ -1,5 +1,4 @@
-// Graph: the converter's typed program of canonical operations. Every value has a known dtype and static
-// dims.
+// Graph: the converter's typed program of canonical operations. Every value has a dtype and static dims.
 //
 // Nodes are in execution order. A control node (If, Loop) owns bodies: graphs of their own whose last
 // inputs are the captured values, listed at the end of the node's inputs in the same order; nothing reads an
@@ -84,8 +83,7 @@ struct Node {
   }
 };
 
-// The stage of a graph. Each stage allows properties that earlier stages do not; no graph returns to an
-// earlier stage.
+// The stage of a graph. A later stage allows properties that earlier ones do not; no graph goes back.
 enum class Stage : uint8_t {
   kLowered,    // from ONNX: operations of the device, dimensions in ONNX's order
   kRewritten,  // by passes and by quantization: layouts, integers, types that the user requested
@@ -116,8 +114,7 @@ struct Graph {
   std::shared_ptr<TypeLedger> ledger = std::make_shared<TypeLedger>();
   std::vector<Value> values;
   std::vector<Node> nodes;
-  // Nodes that run once, when a session is created (plan/store_weights.h). Their results are constants that
-  // the file does not hold.
+  // Nodes that run once, when a session is created; their results are not in the file (plan/store_weights.h).
   std::vector<Node> prepare;
   std::vector<ValueId> inputs, outputs;
   std::vector<GraphState> states;
@@ -161,8 +158,7 @@ void compact_values(Graph& graph);
 // Returns the first fault in words; empty if the graph is well formed: ids in range, single producers, order,
 // dtypes and dims as inference gives them, bodies that match their nodes, no property of a later stage.
 std::string check(const Graph& graph);
-// Moves the graph and its bodies on to `stage`, or leaves them there. Throws std::logic_error where the graph
-// is beyond it.
+// Moves the graph and its bodies on to `stage`. Throws std::logic_error where it is beyond it.
 void advance(Graph& graph, Stage stage);
 // Throws std::logic_error with `who`, unless the graph is at `stage`.
 void require_stage(const Graph& graph, Stage stage, const char* who);

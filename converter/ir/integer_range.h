@@ -1,5 +1,4 @@
-// The proven range of the integers in a value, from constants, from the source types of casts, and through
-// operations on these.
+// The proven range of the integers in a value, from constants and sources of casts through operations.
 #pragma once
 
 #include <optional>
@@ -18,8 +17,7 @@ std::optional<IntegerRange> range_of_type(DType t);
 std::optional<IntegerRange> range_of_integers(DType t);
 // Returns the range of a value; nothing where none is known (floating-point numbers, uint64).
 std::optional<IntegerRange> integer_range(const Graph& graph, ValueId id);
-// Returns the range of a constant, for a large one that of the operations that compute it; integers of 2 and
-// 4 bits have one, too.
+// Returns the range of a constant, 2 and 4 bits included; a large one is proven by its operations.
 std::optional<IntegerRange> integer_range(const Constant& constant);
 // Whether every element of a floating-point value is proven to have no fraction: a cast integer, a result of
 // Floor, a sum, a product or a choice of such numbers.

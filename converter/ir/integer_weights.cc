@@ -11,8 +11,7 @@
 namespace sinter::convert {
 namespace {
 
-// Returns the number for each channel of an operand that broadcasts to the constant's dims; nothing if it
-// differs within a channel.
+// Returns a broadcast operand's number for each channel; nothing if it differs within a channel.
 std::optional<std::vector<double>> per_channel(const ConstantPtr& c, const Dims& dims, int64_t axis,
                                                double absent) {
   const auto n = static_cast<size_t>(dims[static_cast<size_t>(axis)]);

@@ -1,6 +1,5 @@
 // Results of operations on large constants that are known without computing an element: evenly spaced
-// positions, comparisons that the ranges of the operands decide, choices by these, and Transposes that cancel
-// others.
+// positions, comparisons that ranges decide, choices by these, and Transposes that cancel others.
 #pragma once
 
 #include <optional>
@@ -9,8 +8,7 @@
 
 namespace sinter::convert {
 
-// Returns the progression of integers, which are read unless they were made as one; nothing if they are not
-// evenly spaced, or fewer than two.
+// Returns the progression of integers; nothing if they are not evenly spaced, or fewer than two.
 std::optional<Progression> progression_of(const Constant& c);
 
 // Returns every n-th of the numbers, from number `first` on.

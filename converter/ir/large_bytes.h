@@ -87,8 +87,7 @@ class ResultBytes {
   std::vector<std::byte> memory_;
 };
 
-// Releases the pages of all registered mappings, FileMemory included. Pages that are being read are mapped
-// again.
+// Releases the pages of all registered mappings, FileMemory included; readers map them again.
 void release_all_file_pages();
 
 // computed_constant_bytes() returns the bytes that hold_bytes() has taken on this thread so far, with those

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
@@ -37,8 +36,7 @@ All whole_parts_of(const ConstantPtr& c) {
   return all;
 }
 
-// Returns a part of an operation's first operand with its elements moved as the operation moves them. They
-// are computed when they are read.
+// Returns a part of the first operand, moved as the operation moves it, and computed when it is read.
 ConstantPtr moved(const ConstantPtr& part, const std::shared_ptr<const Recipe>& recipe, const Dims& dims) {
   DType dtype = part->dtype();
   if (is_sub_byte(dtype))

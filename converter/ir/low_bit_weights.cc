@@ -27,8 +27,7 @@ struct Coding {
   }
 };
 
-// The widths, of which the smallest that holds the integers is taken. 7 bits would save too little of 8 for
-// the time of reading them.
+// The widths, of which the smallest that suffices is taken. 7 bits save too little for the time to read them.
 constexpr int kAllWidths[] = {2, 3, 4, 5, 6, 8};
 constexpr int kElementWidths[] = {2, 4, 8};
 constexpr int kPlainWidths[] = {4, 8};
@@ -271,8 +270,7 @@ std::optional<LowBitWeights> from_float_parts(const ConstantPtr& constant, const
   return w;
 }
 
-// Returns `wide` as the model computes it from narrower constants, if these have its elements in the same
-// order; else null.
+// Returns `wide` as the model computes it from narrower constants in the same order; else null.
 ConstantPtr as_computed(const ConstantPtr& model, const ConstantPtr& wide) {
   if (!model || !model->recipe() || model->size() != wide->size()) return nullptr;
   ConstantPtr c = evaluated(ViewAttrs{IntList(std::span<const int64_t>(wide->dims()))}, {model});

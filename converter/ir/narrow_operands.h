@@ -1,5 +1,4 @@
-// Operands that kernels take in a narrower floating-point type than they compute in, and widen where they
-// read them.
+// Operands that kernels take in a narrower floating-point type, and widen where they read them.
 #pragma once
 
 #include "converter/ir/graph.h"

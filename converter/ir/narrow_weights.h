@@ -31,8 +31,7 @@ int64_t narrow_layer_elements(const Graph& graph, const Counts& counts) {
 class NarrowWeights {
  public:
   explicit NarrowWeights(const Graph& graph);
-  // Returns the float16, bfloat16 or float8 numbers of the weights of a FullyConnected or Conv, if there are
-  // enough of them; else null.
+  // Returns the narrow weights of a FullyConnected or Conv if there are enough of them, else null.
   ConstantPtr of(const Node& node) const;
   // Such numbers and their operand, which may also be the scales of weights of few bits, of any number.
   struct Operand {

@@ -4,8 +4,7 @@
 //   static_assert(unanswered(kRules) == Op{}, "...");      // fails while an operation has no row
 //   const Rule rule = answer_for(kRules, node.op());
 //
-// A row is for one operation, or for all of a kind of work without a row of their own. A table states what it
-// leaves out by a row, "none".
+// A row is for one operation, or for all of a kind of work without their own row; "none" is a row, too.
 #pragma once
 
 #include <cstddef>

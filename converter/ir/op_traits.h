@@ -101,8 +101,7 @@ size_t selected_operands(const Node& node);
 
 // ---- products
 
-// Whether it is a product of operand 0 with weights, operand 1, in float models: Conv, DepthwiseConv,
-// ConvTranspose, FullyConnected.
+// Whether it multiplies operand 0 by weights, operand 1: Conv, DepthwiseConv, ConvTranspose, FullyConnected.
 bool is_weighted_product(Op op);
 // Whether it is such a product, or a MatMul.
 bool is_product(Op op);

@@ -30,8 +30,7 @@ inline constexpr int64_t kToUnsigned = 128;
 // Returns int16 parameters that cover int8 ones, with 128 steps for one of theirs and no zero point.
 QuantParams finer(const QuantParams& p);
 
-// Returns the parameters of a Quantize or Dequantize with one constant scale and at most one zero point, to
-// or from float32.
+// Returns the parameters of a Quantize or Dequantize of float32 with one scale and at most one zero point.
 std::optional<QuantParams> quant_params(const Graph& graph, const Node& node);
 
 }  // namespace sinter::convert

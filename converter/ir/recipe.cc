@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 
 #include "converter/ir/builder.h"
 #include "converter/ir/integer_range.h"
@@ -131,8 +130,7 @@ bool keeps_axes_from(int64_t axis, const Dims& from, const IntList& to, int64_t*
   return *moved >= 0 && std::equal(from.begin() + axis, from.end(), to.begin() + *moved);
 }
 
-// Moves the scales and zero points of a Dequantize with its data, whose dims a View makes `to`. Returns false
-// if they cannot be moved so.
+// Moves the scales and zero points of a Dequantize with its data, whose dims become `to`, if they can be.
 bool view_scales(const Dims& data, const IntList& to, DequantizeAttrs* a, std::vector<ConstantPtr>* inputs) {
   const auto axis = static_cast<std::ptrdiff_t>(a->axis);
   const auto view = [](const ConstantPtr& c, const Dims& dims) {

@@ -49,9 +49,8 @@ inline constexpr size_t kMostRepeatedBytes = size_t{1}
 bool widens(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType result);
 
 // Returns `result`, computed by `attrs` from `inputs`, with its recipe if one takes clearly fewer bytes.
-// Moves of elements are done at once on the narrow constant, where they give the same bits. A result that is
-// still to be computed has no recipe where only its numbers would prove that they are narrow
-// (integer_range.h).
+// Moves of elements are done at once on the narrow constant, where they give the same bits. A result still to
+// be computed has no recipe where only its numbers would prove them narrow (integer_range.h).
 ConstantPtr with_recipe(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, ConstantPtr result);
 
 }  // namespace sinter::convert

@@ -34,8 +34,7 @@ class ResidentLimit {
   std::thread thread_;
 };
 
-// Returns the resident bytes of files that this process has mapped (RssFile and RssShmem); 0 if the system
-// does not count them.
+// Returns this process's resident bytes of mapped files (RssFile and RssShmem); 0: the system has no count.
 size_t resident_file_bytes();
 
 }  // namespace sinter::convert

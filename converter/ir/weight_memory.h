@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <utility>
 
 #include "converter/ir/constant.h"
 
@@ -23,8 +22,7 @@ class WeightMemory {
   WeightMemory(const WeightMemory&) = delete;
   WeightMemory& operator=(const WeightMemory&) = delete;
 
-  // Returns make() for this constant and axis, or its earlier result. A T has bytes(), and kKind, the number
-  // of its kind.
+  // Returns make() for this constant and axis, or its earlier result. A T has bytes() and a number kKind.
   template <class T, class Make>
   static std::shared_ptr<const T> of(const ConstantPtr& constant, int64_t axis, const Make& make) {
     WeightMemory* const own = current();
