@@ -1,6 +1,5 @@
-// Checks of a file before it gets its final name: it is read back as on a device, with the device's
-// verifier; a session is created if that takes little memory, and runs once if that takes little
-// time.
+// Checks of a file before it gets its final name: the device's verifier reads it back, a session is created
+// if that takes little memory, and runs once if that takes little time.
 #pragma once
 
 #include <cstdint>

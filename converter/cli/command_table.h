@@ -1,5 +1,4 @@
-// The commands and their flags as data, read from the parser for --help, completion, the manual page and the
-// Python package.
+// The commands and their flags as data, for --help, completion, the manual page and the Python package.
 #pragma once
 
 #include <string>

@@ -31,8 +31,7 @@ std::string short_help(const std::string& help) {
   return text;
 }
 
-// Returns a function that puts the candidates into COMPREPLY: files after a flag that takes any value, and
-// for arguments without choices.
+// Returns a function that puts the candidates into COMPREPLY; files for a value or argument without choices.
 std::string bash_script(const std::vector<CommandInfo>& table) {
   std::string text = fmt::format(
       "# bash completion of sinter; written by `sinter completion bash`.\n"

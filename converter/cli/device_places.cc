@@ -1,6 +1,5 @@
 #include "converter/cli/device_places.h"
 
-#include <algorithm>
 #include <optional>
 #include <set>
 

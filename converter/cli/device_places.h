@@ -1,5 +1,4 @@
-// Plans with steps in the memory of a device: whether this machine has the device, and why the other steps
-// are on the host.
+// Plans with steps in a device's memory: whether the device is here, and why other steps are on the host.
 #pragma once
 
 #include <string>
@@ -10,8 +9,7 @@
 
 namespace sinter::convert {
 
-// A backend in whose memory the entry has values, and why it cannot be used here: this program lacks it, or
-// its device is missing.
+// A backend in whose memory the entry has values, and why it cannot be used here.
 struct MissingDevice {
   std::string backend, reason;
 };

@@ -1,5 +1,4 @@
-// The stages of `sinter convert` on the written file, before it takes its name: it is checked, packed and
-// signed.
+// The stages of `sinter convert` that check, pack and sign the written file before it takes its name.
 #pragma once
 
 #include <nlohmann/json.hpp>

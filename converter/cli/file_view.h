@@ -77,8 +77,7 @@ class FileView {
     }
     return false;
   }
-  // Returns the memory of a program's value, or of its owner's value if it is captured; empty for a constant,
-  // which has no place.
+  // Returns the memory of a program's value, or of its owner's value if it is captured; empty for a constant.
   std::string value_memory(uint32_t program, int32_t id) const {
     if (id < 0) return "";
     const auto value = static_cast<uint32_t>(id);

@@ -39,5 +39,8 @@ CLI::Validator one_of(std::vector<std::string> choices);
 
 // Returns the range of a flag that counts threads.
 inline CLI::Validator thread_counts() { return CLI::Range(1, PthreadPool::kMostThreads); }
+inline void add_threads(CLI::App& command, int& threads, const char* help = "The number of threads") {
+  add_value(command, "--threads", threads, "N", help)->check(thread_counts());
+}
 
 }  // namespace sinter::convert

@@ -363,6 +363,19 @@ void HostSession::run() {
   if (!status.ok()) throw DataError("the run failed: " + describe(status, &loaded_.model()));
 }
 
+void HostSession::run(const AfterStep& after) {
+  const auto call_after = [](void* self, const StepInfo& info, const OpCall& call) {
+    if (!info.in_body) (*static_cast<const AfterStep*>(self))(info, call);
+  };
+  const StepObserver observer{const_cast<AfterStep*>(&after), nullptr, call_after};
+  const struct Observed {
+    Session& session;
+    ~Observed() { session.set_observer(nullptr); }
+  } observed{session_};
+  session_.set_observer(&observer);
+  run();
+}
+
 Arrays HostSession::outputs() const {
   Arrays arrays;
   for (uint32_t i = 0; i < loaded_.model().output_count(entry_); ++i) {

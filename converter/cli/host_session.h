@@ -72,8 +72,7 @@ struct HostPackedWeights {
   Status pack(const Model& model, const SessionOptions& options);
 };
 
-// Returns the backends that this program has, best first, or only the one named. Throws UsageError for a name
-// that it lacks.
+// Returns this program's backends, best first. Throws UsageError unless `name` is empty or one of them.
 std::vector<Backend*> host_backends(const std::string& name);
 // Returns the names of these backends, best first, with "reference".
 std::vector<std::string> host_backend_names();
@@ -110,8 +109,7 @@ class HostSession {
   // Returns the number of the entry's program, as step_backend() takes it.
   uint32_t program() const { return loaded_.model().entry_program(entry_, session_.profile()); }
   const Requirements& requirements() const { return requirements_; }
-  // The bytes of packed weights that sessions of all shape sets share, and of each session of this entry
-  // besides. sharing() packs them.
+  // The bytes of packed weights for sessions of all shape sets, and of each session besides; sharing() packs.
   struct Sharing {
     size_t packed_weights = 0, session = 0;
     uint32_t packings = 0, in_file = 0;  // in_file: of the packings, those that the model's file holds
@@ -132,6 +130,9 @@ class HostSession {
   int64_t sample_count(const Arrays& arrays) const;
   // Runs the model. Throws DataError where the data made the run fail.
   void run();
+  // Runs the model, and calls `after` behind each step of the main list.
+  using AfterStep = std::function<void(const StepInfo& info, const OpCall& call)>;
+  void run(const AfterStep& after);
   // Returns copies of the outputs, cut to their used length.
   Arrays outputs() const;
 

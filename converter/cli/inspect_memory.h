@@ -1,5 +1,4 @@
-// The output of sinter inspect --memory: regions, every value's offset and live range, and the live values of
-// each step.
+// The output of sinter inspect --memory: regions, offsets and live ranges of values, live bytes of steps.
 #pragma once
 
 #include <nlohmann/json.hpp>

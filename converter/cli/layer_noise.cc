@@ -106,7 +106,6 @@ ExactLayers::ExactLayers(const Model& model, uint32_t entry)
 }
 
 void ExactLayers::run(HostSession& session, const ExactLayers* integers) {
-  instead_ = integers;
   exact_.clear(), derived_.clear(), unrounded_.clear();
   Session& s = session.session();
   for (uint32_t i = 0; i < s.input_count(); ++i) keep(inputs_[i], s.input(i));
@@ -116,22 +115,16 @@ void ExactLayers::run(HostSession& session, const ExactLayers* integers) {
     if (!v.present() || !has_numbers(v.dtype)) continue;
     read_numbers(v, std::nullopt, &states_[s.model().state(i).input]);
   }
-  const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
-    if (info.in_body) return;
-    auto& me = *static_cast<ExactLayers*>(self);
-    const std::vector<StepValue>& values = me.values_[info.step];
-    for (size_t i = 0; i < call.outputs.size() && i < values.size(); ++i) me.keep(values[i], call.outputs[i]);
-    me.keep_unrounded(info.step, call);
-    if (me.instead_ != nullptr && !values.empty() && !call.outputs.empty() && values[0].params)
-      me.replace(values[0], call.outputs[0]);
-    me.elided_.after(info, call,
-                     [&](uint32_t step, Op, const TensorView& v) { me.keep(me.values_[step][0], v); });
-  };
-  const StepObserver observer{this, nullptr, after};
-  elided_.before(s, [&](uint32_t step, Op, const TensorView& v) { keep(values_[step][0], v); });
-  s.set_observer(&observer);
-  session.run();
-  s.set_observer(nullptr);
+  const auto keep_elided = [&](uint32_t step, Op, const TensorView& v) { keep(values_[step][0], v); };
+  elided_.before(s, keep_elided);
+  session.run([&](const StepInfo& info, const OpCall& call) {
+    const std::vector<StepValue>& values = values_[info.step];
+    for (size_t i = 0; i < call.outputs.size() && i < values.size(); ++i) keep(values[i], call.outputs[i]);
+    keep_unrounded(info.step, call);
+    if (integers != nullptr && !values.empty() && !call.outputs.empty() && values[0].params)
+      replace(values[0], call.outputs[0], *integers);
+    elided_.after(info, call, keep_elided);
+  });
 }
 
 void ExactLayers::keep(const StepValue& value, const TensorView& v) {
@@ -146,8 +139,8 @@ void ExactLayers::keep(const StepValue& value, const TensorView& v) {
   if (value.base != value.name && (value.params || is_float(v.dtype))) derived_[value.base] = array;
 }
 
-void ExactLayers::replace(const StepValue& value, const TensorView& v) const {
-  const ConstantPtr exact = v.present() && v.memory == 0 ? instead_->find_as_held(value) : nullptr;
+void ExactLayers::replace(const StepValue& value, const TensorView& v, const ExactLayers& by) {
+  const ConstantPtr exact = v.present() && v.memory == 0 ? by.find_as_held(value) : nullptr;
   if (exact && exact->dims() == Dims(v.dims, v.dims + v.rank))
     write_numbers(v, value.params, exact->as_doubles());
 }
@@ -214,14 +207,7 @@ LayerNoise::LayerNoise(const Model& model, uint32_t entry)
 
 Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Judge& judge, const Judge& own) {
   exact_ = &exact, judge_ = &judge, own_ = &own;
-  const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
-    if (info.in_body) return;
-    auto& me = *static_cast<LayerNoise*>(self);
-    const size_t count = std::min(call.outputs.size(), me.values_[info.step].size());
-    for (size_t i = 0; i < count; ++i) me.look(info.step, i, call.op, call.outputs[i]);
-    me.elided_.after(info, call, [&](uint32_t step, Op op, const TensorView& v) { me.look(step, 0, op, v); });
-  };
-  const StepObserver observer{this, nullptr, after};
+  const auto look_at_elided = [&](uint32_t step, Op op, const TensorView& v) { look(step, 0, op, v); };
   // The run also overwrites the session's inputs.
   std::vector<Bytes> inputs;
   Session& s = session.session();
@@ -241,18 +227,20 @@ Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Jud
         std::memcpy(v.data, kept[n].data(), kept[n].size()), ++n;
   };
   keep_states(&states);
-  s.set_observer(&observer);
   Arrays outputs;
   for (const bool forcing : {false, true}) {
     forcing_ = forcing;
     if (forcing) keep_states(&next), give_states(states), give_exact_states(s);
     for (uint32_t i = 0; i < s.input_count(); ++i)
       if (!inputs[i].empty()) std::memcpy(s.input(i).data, inputs[i].data(), inputs[i].size());
-    elided_.before(s, [&](uint32_t step, Op op, const TensorView& v) { look(step, 0, op, v); });
-    session.run();
+    elided_.before(s, look_at_elided);
+    session.run([&](const StepInfo& info, const OpCall& call) {
+      const size_t count = std::min(call.outputs.size(), values_[info.step].size());
+      for (size_t i = 0; i < count; ++i) look(info.step, i, call.op, call.outputs[i]);
+      elided_.after(info, call, look_at_elided);
+    });
     if (!forcing) outputs = session.outputs();
   }
-  s.set_observer(nullptr);
   give_states(next);
   return outputs;
 }

@@ -8,7 +8,6 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,6 +16,7 @@
 #include "converter/cli/elided_values.h"
 #include "converter/cli/host_session.h"
 #include "converter/quantize/search/noise.h"
+#include "runtime/model/model_state.h"
 
 namespace sinter::convert {
 
@@ -67,12 +67,11 @@ class ExactLayers {
  private:
   void keep(const StepValue& value, const TensorView& v);
   void keep_unrounded(uint32_t step, const OpCall& call);
-  void replace(const StepValue& value, const TensorView& v) const;
+  static void replace(const StepValue& value, const TensorView& v, const ExactLayers& by);
   std::vector<StepValue> inputs_;
   std::vector<std::vector<StepValue>> values_;
   std::vector<std::string> first_operands_;  // their names, by step
   std::map<std::string, Unrounded> unrounded_;
-  const ExactLayers* instead_ = nullptr;
   ElidedValues elided_;
   std::map<std::string, ConstantPtr> exact_, derived_;  // by the value's own name; by that of its base
   std::map<std::string, std::vector<double>> states_;
@@ -101,9 +100,8 @@ class LayerNoise {
   using Judge = std::function<void(const Row&, const LayerPair&)>;
 
   LayerNoise(const Model& model, uint32_t entry);
-  // Returns the outputs, and leaves the state after one run. The session's inputs must be set, and `exact`
-  // must have run on the same sample. `judge` gets the results of the first run, `own` those from exact
-  // operands.
+  // Returns the outputs, and leaves the state after one run. The session's inputs are set, and `exact` ran on
+  // the same sample. `judge` gets the results of the first run, `own` those from exact operands.
   Arrays run(HostSession& session, const ExactLayers& exact, const Judge& judge, const Judge& own = {});
   // Returns the rows in order of execution.
   std::vector<const Row*> rows() const;

@@ -1,5 +1,4 @@
-// The model of a command that takes a .sinter file, or an .onnx file that is converted for this command
-// alone.
+// The model of a command: a .sinter file, or an .onnx file that is converted for this command alone.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +12,7 @@
 
 namespace sinter::convert {
 
-// Adds the flags for the conversion of an ONNX model: custom operators, shapes, constants and, if
-// `with_target`, the target.
+// Adds the flags for converting an ONNX model: custom operators, shapes, constants and the target.
 void add_source_flags(CLI::App& command, ConvertArguments& flags, bool with_target = true);
 
 class ModelSource {
@@ -26,8 +24,7 @@ class ModelSource {
 
   // Converts an ONNX model, and states so on stderr, with the warnings and refusals that convert prints.
   // Returns false if the model is refused; the outcome then has exit code 3. Throws UsageError where flags of
-  // a conversion, or a key, are given with the other kind of file, FileError where no temporary file can be
-  // written.
+  // a conversion, or a key, are given with the other kind of file, and FileError.
   bool open(const std::string& model, const ConvertArguments& flags, const CommonOptions& common,
             const TrustOption& trust, Outcome& outcome);
   // Whether the file is an ONNX model, by its extension.

@@ -12,8 +12,7 @@
 
 namespace sinter::convert {
 
-// Throws UsageError where none of the targets of a conversion is this machine's processor, or, with `only`,
-// where there are others besides.
+// Throws UsageError where none of the targets is this machine's processor, or, with `only`, not all are.
 void check_packs_here(std::span<const Target> targets, bool only);
 
 struct PackedFile {
@@ -35,8 +34,7 @@ struct PackOptions {
 
 // Reads the model `from` and writes it to `to` with the weights that sessions of all its shape sets pack on
 // this machine, as sinter/pack_file.h does on a device; `to` may be `from`, which is replaced if it changes.
-// Throws FileError, or ModelFileError where the file is not sound, is signed, or cannot be for this machine
-// only.
+// Throws FileError, and ModelFileError where the file is not sound, signed, or not for this machine only.
 PackedFile pack_model(const std::filesystem::path& from, const std::filesystem::path& to,
                       const PackOptions& options);
 

@@ -15,8 +15,7 @@ namespace sinter::convert {
 inline constexpr char kExhausted[] = "sinter: out of memory\n";
 inline constexpr char kExhaustedJson[] = "{\"error\": \"out of memory\", \"exit_code\": 6}\n";
 
-// Limits kernels to the instruction set that SINTER_CPU_CAP names, for measuring lower ones. It must be
-// called before anything runs.
+// Limits kernels to the instruction set that SINTER_CPU_CAP names; called before anything runs.
 void cap_instruction_sets();
 // The C library allocates a library's thread-local data when a thread first uses it, and ends the process
 // where it cannot. This allocates the data of this library and of the C++ library's exceptions; programs

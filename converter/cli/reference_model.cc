@@ -49,9 +49,9 @@ void take_states(const Model& model, LoweringOptions* lowering) {
   }
 }
 
-std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, const LoweringOptions& lowering,
+std::unique_ptr<OpenModel> open_reference(const ImportedModel& onnx, const LoweringOptions& lowering,
                                           Diagnostics& diagnostics, bool wide) {
-  std::optional<Graph> graph = load_graph(onnx, lowering, diagnostics);
+  std::optional<Graph> graph = lower_model(onnx, lowering, diagnostics);
   if (!graph || diagnostics.refused()) return nullptr;
   // Integers get the scales that single nodes state.
   for (const Node& node : graph->nodes)

@@ -1,10 +1,8 @@
 // Models that are compared: a .sinter file, or an ONNX file computed in float64 with the reference kernels.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "converter/cli/host_session.h"
 #include "converter/convert.h"
@@ -26,15 +24,14 @@ class OpenModel {
 };
 
 // Returns the ONNX model without any pass, its floating-point values in float64, or (`wide` false) in its own
-// types; null if it is refused, with the reasons in `diagnostics`. Throws FileError.
-std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, const LoweringOptions& lowering,
+// types; null if it is refused, with the reasons in `diagnostics`.
+std::unique_ptr<OpenModel> open_reference(const ImportedModel& onnx, const LoweringOptions& lowering,
                                           Diagnostics& diagnostics, bool wide = true);
 
 // Enters the states of a file, with their initial content, for open_reference().
 void take_states(const Model& model, LoweringOptions* lowering);
 
-// Returns floating-point arrays in float64, as the reference takes them, and others as they are. Throws
-// DataError.
+// Returns the arrays with floating-point ones in float64, as the reference takes them. Throws DataError.
 Arrays in_float64(const Arrays& arrays);
 
 }  // namespace sinter::convert

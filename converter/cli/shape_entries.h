@@ -22,8 +22,7 @@ struct EntryFlag {
   // Returns the given shape set, else the first. Throws UsageError where the file has fewer.
   uint32_t of(const Model& model) const;
   // Returns the given shape set, else the one whose inputs have the shapes of the arrays, or with `stacks` of
-  // the samples in them; the first if `arrays` is null. Throws DataError, with the shape sets of the file,
-  // where none has these shapes.
+  // the samples in them; the first if `arrays` is null. Throws DataError where none has these shapes.
   uint32_t for_arrays(const Model& model, const Arrays* arrays, bool stacks) const;
 };
 

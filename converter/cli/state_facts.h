@@ -8,8 +8,7 @@
 
 namespace sinter::convert {
 
-// Returns the default entry's states: names, type, shape, bytes, memory, and whether runs update them in
-// place.
+// Returns the entry's states: names, type, shape, bytes, memory, and whether runs update them in place.
 nlohmann::json states_json(const FileView& view);
 // Returns a line of text for each state.
 std::string states_text(const FileView& view);

@@ -7,6 +7,7 @@
 #include "converter/cli/device_places.h"
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/file_work.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/report/columns.h"
 #include "runtime/model/model_state.h"
 
@@ -92,6 +93,10 @@ int64_t winograd_tile(const fb::Step& step) {
   return decoded ? attrs.winograd : 0;
 }
 
+std::string joined(const nlohmann::json& names) {
+  return fmt::format("{}", fmt::join(names.get<std::vector<std::string>>(), ", "));
+}
+
 }  // namespace
 
 nlohmann::json prepare_json(const FileView& view) {
@@ -136,6 +141,36 @@ nlohmann::json steps_json(const FileView& view, const HostSession& host) {
     }
   }
   return list;
+}
+
+std::string prepare_text(const FileView& view) {
+  std::string text;
+  for (const auto& s : printable_json(prepare_json(view)))
+    text += fmt::format("{}.{:<4} {:<16} {:<10} {} = ({})  # once, from {}\n", s["program"].dump(),
+                        fmt::format("p{}", s["step"].get<int>()), s["op"].get<std::string>(), "prepare",
+                        s["outputs"][0].get<std::string>(), joined(s["inputs"]), s.value("input_type", ""));
+  return text;
+}
+
+std::string steps_text(const FileView& view, const HostSession& host) {
+  std::string text;
+  for (const auto& s : printable_json(steps_json(view, host))) {
+    const std::string memory = s.value("memory", "host"), work = work_note(s);
+    const std::string where = s["elided"].get<bool>() ? "elided"
+                              : s.contains("transfer")
+                                  ? fmt::format("{}->{}", s["transfer"]["from"].get<std::string>(),
+                                                s["transfer"]["to"].get<std::string>())
+                              : memory != "host" ? memory
+                                                 : s["backend"].get<std::string>();
+    const FallbackStep* fallback = host.fallback(s["program"].get<uint32_t>(), s["step"].get<uint32_t>());
+    text += fmt::format("{}.{:<4} {:<16} {:<10} {} = ({})  # {}{}{}{}{}\n", s["program"].dump(),
+                        s["step"].get<int>(), s["op"].get<std::string>(), where, joined(s["outputs"]),
+                        joined(s["inputs"]), s["name"].get<std::string>(), work.empty() ? "" : "  " + work,
+                        s.contains("winograd") ? "  winograd=" + s["winograd"].dump() : "",
+                        fallback == nullptr ? "" : "  " + fallback_note(*fallback),
+                        s.contains("on_host") ? "  on the host: " + s["on_host"].get<std::string>() : "");
+  }
+  return text;
 }
 
 nlohmann::json types_json(const FileView& view) {

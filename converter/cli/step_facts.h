@@ -11,9 +11,11 @@ namespace sinter::convert {
 
 // Returns the steps that widen constants when a session is created.
 nlohmann::json prepare_json(const FileView& view);
-// Returns every step with its operands, its memory, its multiply-adds, the kernels planned for it, and the
-// one that the session has.
+// Returns every step with its operands, memory, multiply-adds, planned kernels, and the session's kernel.
 nlohmann::json steps_json(const FileView& view, const HostSession& host);
+// Return a line of text for each of these.
+std::string prepare_text(const FileView& view);
+std::string steps_text(const FileView& view, const HostSession& host);
 // Returns "1.24 M multiply-adds" for an entry of steps_json; empty if the step has none.
 std::string work_note(const nlohmann::json& step);
 // Returns every value's kind, type and shape, and a widened weight's stored form.

@@ -22,8 +22,7 @@ struct StepTime {
 std::vector<StepTime> measure_steps(const LoadedModel& loaded, uint32_t entry, const Arrays& inputs,
                                     int threads, double seconds);
 
-// Returns the times that sinter_time_steps printed on another machine. Throws FileError, and DataError with
-// the number of the line.
+// Returns the times that sinter_time_steps printed on another machine. Throws FileError and DataError.
 std::vector<StepTime> read_step_times(const std::filesystem::path& path, std::string* profile);
 
 }  // namespace sinter::convert

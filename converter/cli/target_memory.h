@@ -1,6 +1,7 @@
 // The memory of a model and of a session of it on the machine that a profile is planned for.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "converter/cli/host_session.h"
@@ -23,5 +24,7 @@ struct TargetMemory {
 
 // Returns the memory. Throws ModelFileError where the profile cannot be measured here.
 TargetMemory target_memory(const LoadedModel& loaded, uint32_t profile, uint32_t entry = 0);
+nlohmann::json to_json(const TargetMemory& memory);
+std::string to_text(const TargetMemory& memory);
 
 }  // namespace sinter::convert

@@ -23,8 +23,7 @@ void print_text(std::string_view text);
 // Prints the object of --json on stdout.
 void print_json(const nlohmann::json& json);
 
-// Shows a line in one row at the end of a terminal on stderr, until something else is printed or
-// clear_status() is called.
+// Shows a line in one row at the end of a terminal on stderr, until other output or clear_status().
 void show_status(std::string_view line);
 void clear_status();
 

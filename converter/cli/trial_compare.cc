@@ -226,6 +226,22 @@ std::unique_ptr<ExactLayers> layers_of_own_types(const OpenReading& open, const 
   }
 }
 
+// Returns why the steps cannot be compared; empty if they can. `bytes`: the exact values.
+std::string why_not_compared(const Model& model, HostSession& session, Precision coarsest, double bytes,
+                             bool by_bytes) {
+  if (has_custom_steps(model)) return "the model has custom operators";
+  for (uint32_t i = 0; i < model.input_count(session.entry()); ++i)
+    by_bytes |= takes_numbers(model.input(i, session.entry()));
+  if (by_bytes) return "--input-type gives integers";
+  if (kUnits * coarsest.unit >= 1) return "roundings to bfloat16 explain any difference";
+  for (uint32_t i = 0; i < model.state_count(); ++i)
+    if (!session.session().state(i).present() || session.session().state(i).memory != 0)
+      return "states are in a device's memory";
+  if (bytes <= kMostComparedBytes) return {};
+  return fmt::format("the exact values take {:.0f} MB, more than {:.0f}", bytes / 1e6,
+                     kMostComparedBytes / 1e6);
+}
+
 }  // namespace
 
 nlohmann::json TrialComparison::to_json() const {
@@ -241,33 +257,11 @@ nlohmann::json TrialComparison::to_json() const {
 TrialComparison compare_steps(const Model& model, HostSession& session, const Arrays& inputs,
                               OpenModel& exact, const OpenReading& open, bool by_bytes) {
   TrialComparison result;
-  if (has_custom_steps(model)) {
-    result.note = "the model has custom operators";
-    return result;
-  }
-  bool by_integers = by_bytes;
-  for (uint32_t i = 0; i < model.input_count(session.entry()); ++i)
-    by_integers |= takes_numbers(model.input(i, session.entry()));
-  if (by_integers) {
-    result.note = "--input-type gives integers";
-    return result;
-  }
   const fb::Program& program = program_of(model, session.entry());
   const Precision coarsest = coarsest_precision(program);
-  if (kUnits * coarsest.unit >= 1) {
-    result.note = "roundings to bfloat16 explain any difference";
-    return result;
-  }
-  for (uint32_t i = 0; i < model.state_count(); ++i)
-    if (!session.session().state(i).present() || session.session().state(i).memory != 0) {
-      result.note = "states are in a device's memory";
-      return result;
-    }
-  if (const double bytes = value_bytes(program_of(exact.model(), 0)); bytes > kMostComparedBytes) {
-    result.note = fmt::format("the exact values take {:.0f} MB, more than {:.0f}", bytes / 1e6,
-                              kMostComparedBytes / 1e6);
-    return result;
-  }
+  result.note =
+      why_not_compared(model, session, coarsest, value_bytes(program_of(exact.model(), 0)), by_bytes);
+  if (!result.note.empty()) return result;
   const std::vector<std::vector<StepValue>> values = step_values(model, session.entry());
   ExactLayers layers(exact.model(), 0);
   exact.session().set_inputs(in_float64(inputs));

@@ -36,8 +36,7 @@ struct TrialComparison {
 // The exact reading of a model, in float64, or (`wide` false) in the model's own types.
 using OpenReading = std::function<std::unique_ptr<OpenModel>(bool wide)>;
 
-// Runs both on these inputs, from their initial states, and returns the comparison. `by_bytes`: the model
-// has --input-type uint8 built in.
+// Runs both from their initial states, and compares. `by_bytes`: the model has --input-type uint8 built in.
 TrialComparison compare_steps(const Model& model, HostSession& session, const Arrays& inputs,
                               OpenModel& exact, const OpenReading& open, bool by_bytes);
 

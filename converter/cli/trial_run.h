@@ -27,12 +27,10 @@ struct TrialRun {
   nlohmann::json to_json() const;
 };
 
-// Returns the time of one run of a shape set, in multiply-adds; steps that only the reference kernels compute
-// count kReferenceFactor times.
+// Returns the time of a run in multiply-adds; steps of the reference kernels count kReferenceFactor times.
 double trial_work(const PlannedModel& plan, uint32_t entry);
-// The limit of trial_work(); a longer run would slow the conversion noticeably and is skipped. The exact
-// reading is as much work, at 1e9 multiply-adds a second, and reading, planning and opening a step takes the
-// time of kStepWork.
+// The limit of trial_work(), beyond which a run would slow the conversion noticeably. The exact reading is as
+// much work, at 1e9 multiply-adds a second; reading, planning and opening a step takes kStepWork.
 inline constexpr double kMostTrialWork = 2e8, kStepWork = 5e4;
 inline constexpr double kReferenceFactor = 16;
 
