@@ -55,8 +55,7 @@ void warn_of_other_processor(const Model& model) {
                     cpu_name(cpu_of(*planned)), cpu_name(here)));
 }
 
-// Returns the milliseconds of each of at least five runs. A session whose state is full (a decoder's context)
-// begins again with its initial state.
+// Returns the milliseconds of each of at least five runs. A session whose state is full begins again.
 std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, double seconds) {
   std::vector<double> times;
   size_t at_reset = 0;  // the number of runs before the last reset

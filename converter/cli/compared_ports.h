@@ -20,8 +20,7 @@ bool same_numbers(const PortInfo& a, const PortInfo& b);
 void check_inputs(const Model& first, uint32_t first_entry, const Model& second, uint32_t entry, bool onnx);
 // Does so before the ONNX model is lowered, for inputs of bytes where it declares floats.
 void check_declared(const ImportedGraph& first, const Model& second, uint32_t entry);
-// Returns the arrays as the first model takes them: where it does not take the second one's integers, their
-// numbers, rounded as the second one rounds numbers.
+// Returns the arrays as the first model takes them, with numbers for integers that it does not take.
 Arrays for_first(const Arrays& arrays, const Model& first, uint32_t first_entry, const Model& second,
                  uint32_t entry);
 

@@ -14,8 +14,7 @@ struct MissingDevice {
   std::string backend, reason;
 };
 std::vector<MissingDevice> missing_devices(const FileView& view);
-// Returns the backend that a session takes to run the profile on this machine: the reference kernels where a
-// device is missing, or empty for the planned ones.
+// Returns the backend that runs the profile here: the reference kernels if a device is missing, else empty.
 std::string backend_here(const Model& model, uint32_t profile);
 // Returns the options with that backend, unless they name one.
 HostSession::Options session_here(const Model& model, uint32_t profile, HostSession::Options options);

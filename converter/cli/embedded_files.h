@@ -17,8 +17,7 @@ struct Embedded {
   TargetMemory memory;
 };
 
-// The stack that the runtime needs on Cortex-M for any model, with the reference kernels, compiled by GCC 12
-// for size; tests/microcontroller measures it.
+// The stack on Cortex-M with reference kernels, by GCC 12 for size (tests/microcontroller measures it).
 inline constexpr size_t kCortexStackBytes = 12288;
 
 // Returns the operations and types that the file's programs use. `name` is not checked.

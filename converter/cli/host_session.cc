@@ -358,22 +358,15 @@ void HostSession::set_inputs(const Arrays& arrays, int64_t each) {
   }
 }
 
-void HostSession::run() {
-  const Status status = session_.run();
-  if (!status.ok()) throw DataError("the run failed: " + describe(status, &loaded_.model()));
-}
-
 void HostSession::run(const AfterStep& after) {
   const auto call_after = [](void* self, const StepInfo& info, const OpCall& call) {
     if (!info.in_body) (*static_cast<const AfterStep*>(self))(info, call);
   };
   const StepObserver observer{const_cast<AfterStep*>(&after), nullptr, call_after};
-  const struct Observed {
-    Session& session;
-    ~Observed() { session.set_observer(nullptr); }
-  } observed{session_};
-  session_.set_observer(&observer);
-  run();
+  if (after) session_.set_observer(&observer);
+  const Status status = session_.run();
+  if (after) session_.set_observer(nullptr);
+  if (!status.ok()) throw DataError("the run failed: " + describe(status, &loaded_.model()));
 }
 
 Arrays HostSession::outputs() const {

@@ -1,5 +1,4 @@
-// A model file opened and run on this machine, for the commands: it is mapped and verified, sessions get
-// memory, and statuses become exceptions with names.
+// A model file that commands open and run on this machine, with exceptions with names in place of statuses.
 #pragma once
 
 #include <filesystem>
@@ -36,8 +35,7 @@ class AlignedMemory {
   size_t bytes_ = 0;
 };
 
-// An opened file. Its constructor throws FileError where the file cannot be read, ModelFileError where it is
-// not a sound model or not signed with the key.
+// An opened file. Throws FileError, and ModelFileError where it is not sound or not signed with the key.
 class LoadedModel {
  public:
   enum class Reading {
@@ -128,11 +126,9 @@ class HostSession {
   void set_inputs(const Arrays& arrays, int64_t each = -1);
   // Returns the number of samples in the arrays for --each. Throws DataError where they disagree.
   int64_t sample_count(const Arrays& arrays) const;
-  // Runs the model. Throws DataError where the data made the run fail.
-  void run();
-  // Runs the model, and calls `after` behind each step of the main list.
+  // Runs the model, and calls `after`, if any, behind each step of the main list. Throws DataError.
   using AfterStep = std::function<void(const StepInfo& info, const OpCall& call)>;
-  void run(const AfterStep& after);
+  void run(const AfterStep& after = {});
   // Returns copies of the outputs, cut to their used length.
   Arrays outputs() const;
 
@@ -169,8 +165,7 @@ inline DType given_type(const PortInfo& port) { return takes_numbers(port) ? DTy
 std::string port_type(const PortInfo& port);
 // Returns the type of an input with the ranges of its bounded axes: "int64[1,1..128]".
 std::string input_type(const Model& model, uint32_t input, uint32_t entry);
-// Returns the shape of each sample if an array of shape `stack` holds samples of an input along its first
-// axis, which the samples lack or which is 1 in them.
+// Returns a sample's shape if `stack` is that of samples along a first axis, which is 1 or missing in them.
 std::optional<Dims> stacked_shape(const Model& model, uint32_t input, uint32_t entry, const Dims& stack);
 
 }  // namespace sinter::convert

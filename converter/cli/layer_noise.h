@@ -42,8 +42,7 @@ struct Unrounded {
   double step = 0;
 };
 
-// The values that a reference computes, by ONNX name and with their axes in ONNX's order; quantized values
-// are the numbers that they represent.
+// A reference's values, by ONNX name, with axes in ONNX's order; quantized ones as numbers.
 class ExactLayers {
  public:
   ExactLayers(const Model& model, uint32_t entry);

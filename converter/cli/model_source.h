@@ -29,8 +29,7 @@ class ModelSource {
             const TrustOption& trust, Outcome& outcome);
   // Whether the file is an ONNX model, by its extension.
   static bool is_onnx(const std::filesystem::path& model) { return model.extension() == ".onnx"; }
-  // Returns the opened .sinter file, with the custom operators that the flags name. A converted file has no
-  // name any more, and is removed with this object.
+  // Returns the opened .sinter file. A converted file has no name any more, and is removed with this object.
   LoadedModel load(LoadedModel::Reading reading = LoadedModel::Reading::kMapped) const;
   bool is_converted() const { return file_ >= 0; }
 

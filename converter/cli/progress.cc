@@ -67,8 +67,7 @@ std::optional<double> Progress::left() const {
   for (size_t i = 0; i < stages_.size(); ++i)
     (i < at_ ? before : i > at_ ? behind : here) += stages_[i].share;
   const double now = seconds();
-  // The time left that a stage reports gives the seconds of a unit of the shares. Other stages count as half
-  // done, or by the finished part of their phase.
+  // A reported time left gives the seconds of a share; other stages count as half done, or by their phase.
   if (left_) {
     const double stage = std::max(left_->seconds - std::min(now - left_at_, left_->of_phase), 0.0);
     return stage + behind * (now + stage) / (before + here);

@@ -32,8 +32,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void begin(const std::string& stage);
-  // Notes that `done` of `total` (-1: unknown) units of a phase (quantize/phases.h) are done, and the time
-  // left of the stage where it is known.
+  // Notes `done` of `total` (-1: unknown) units of a phase (quantize/phases.h), and the stage's time left.
   void step(const Phase& phase, int64_t done, int64_t total, const std::optional<TimeLeft>& left = {});
   // Clears the line, so that others can print; nothing is written any more.
   void finish();

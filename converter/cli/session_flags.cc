@@ -21,8 +21,7 @@ int number_of(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && n >= 0 && n < kMaxProcessors ? n : -1;
 }
 
-// Returns the processors that "0,2-3" lists, the fastest of this machine for "fast", and none for an empty
-// text. Throws UsageError for any other text.
+// Returns the processors that "0,2-3" lists, the fastest for "fast", none for "". Throws UsageError.
 std::vector<int> parse_processors(const std::string& text) {
   std::vector<int> processors;
   if (text.empty()) return processors;

@@ -25,9 +25,8 @@ class StepProfile {
   // Observes the session's runs from now on. The profile must outlive them.
   void attach(Session& session);
 
-  // Returns a line, or an object, for each step of the entry that ran, an If or Loop with its bodies: the
-  // minimum and percentiles of its times, its multiply-adds, and their number per second of the median. The
-  // step with the longest median comes first.
+  // Returns a line, or an object, for each step of the entry that ran, by its median: the minimum and
+  // percentiles of its times, its multiply-adds, and their number per second of the median.
   [[nodiscard]] std::string text(const HostSession& host, const Model& model) const;
   [[nodiscard]] nlohmann::json json(const HostSession& host, const Model& model) const;
 

@@ -12,8 +12,7 @@
 
 namespace sinter::convert {
 
-// Returns the present columns of a terminal: the number that the system states, else COLUMNS, else
-// kUsualColumns. Files and pipes have as many.
+// Returns the columns of a terminal as the system states them, else COLUMNS, else kUsualColumns.
 size_t terminal_columns(std::FILE* to);
 
 // Prints messages, one a line, on stderr.

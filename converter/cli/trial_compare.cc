@@ -15,8 +15,7 @@
 namespace sinter::convert {
 namespace {
 
-// The distance that float results may have, in roundings of the largest element to their type: a sum of a
-// thousand terms is that far off at worst.
+// The most roundings of the largest element by which floats may differ, as sums of a thousand terms do.
 constexpr double kUnits = 1024;
 // The model's own types may lose as much at other elements of the value.
 constexpr double kTimesOwn = 8;
@@ -210,8 +209,7 @@ void look_at_steps(const Model& model, HostSession& session, const ExactLayers& 
   LayerNoise(model, session.entry()).run(session, exact, {}, judge);
 }
 
-// Returns the model's values in its own types, computed from values that Quantize rounded as in the exact
-// reading; null if it cannot be computed in them.
+// Returns the model's values in its own types, behind the exact reading's roundings; null if not computed.
 std::unique_ptr<ExactLayers> layers_of_own_types(const OpenReading& open, const ExactLayers& exact,
                                                  const Arrays& inputs) {
   try {

@@ -1,5 +1,4 @@
-// The conversion's report as one HTML page, made from the report's JSON alone. The page loads nothing from
-// elsewhere, and is readable without scripts.
+// The conversion's report as one HTML page, made from its JSON. It loads nothing, and needs no scripts.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,4 @@
-// Memory over time: every value of the plan as a rectangle, from the step that computes it to the last one
-// that reads it, at its offset in the arena.
+// Memory over time: every value as a rectangle from its first to its last step, at its offset in the arena.
 #include <fmt/format.h>
 
 #include <algorithm>

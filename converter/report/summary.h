@@ -9,8 +9,7 @@
 
 namespace sinter::convert {
 
-// Returns ports and open dimensions, targets, work, types, sizes and memory, in lines of at most `columns`
-// columns; long lists are cut with a count.
+// Returns ports, open dimensions, targets, work, types, sizes and memory, in `columns`; long lists are cut.
 std::string to_text(const ConversionReport& report, size_t columns);
 // Returns these facts without cuts: "inputs", "outputs", "open_dims", "multiply_adds".
 nlohmann::json summary_json(const ConversionReport& report);
