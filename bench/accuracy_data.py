@@ -4,12 +4,12 @@
     bench/accuracy_data.py --out FOLDER --photos FOLDER... [--only NAME]... [--shared FOLDER]
 
 For each model: FOLDER/NAME/{calib,eval}.npz in the layout of `sinter run --each` (answers in "label") and meta.json.
-Labelled sets come from the shared data folder. Photographs are whatever .jpg and .png of natural scenes --photos holds:
+Labelled sets come from the shared data folder. Photographs are the .jpg and .png of natural scenes in --photos:
 Debian's opencv-doc (examples/data), the data folders of the Python packages scikit-image, scikit-learn and ultralytics;
 a photograph serves calibration or evaluation, never both. Speech is spoken by Debian's espeak-ng, with noise and
 pauses, and goes through the float model step by step, so that recurrent states are those of a running stream. Ids
 for bert are random. Calibration has 128 samples of a RandomState(0) permutation (photographs: 24), evaluation the others.
-Needs numpy, onnxruntime and Pillow. What is missing is reported and left out.
+Needs numpy, onnxruntime and Pillow. Missing parts are reported and left out.
 """
 import argparse
 import gzip

@@ -4,10 +4,10 @@
     bench/bench_accuracy.py --sinter build/release/bin/sinter --data FOLDER [--only NAME]... [--options "FLAGS"]
                             [--reuse FILE.json] [--json FILE] [--results bench/results/accuracy.json] [--without TECHNIQUE...]
 
-FOLDER holds what bench/accuracy_data.py made: for each model calib.npz, eval.npz (never the same samples) and
+FOLDER holds the output of bench/accuracy_data.py: for each model calib.npz, eval.npz (never the same samples) and
 meta.json; --nets adds the networks of tests/quantize/nets. Every setting is calibrated on the same samples; signal over
 noise is that of the worst output over all evaluated samples, against the float model in onnxruntime; accuracy is the
-share of samples whose largest output is the label's. --without adds what each of Sinter's techniques gains: dB and points
+share of samples whose largest output is the label's. --without adds the gain of each of Sinter's techniques: dB and points
 lost where it is left out (--disable-technique), with nothing kept in float for accuracy. --reuse takes onnxruntime's
 columns from an earlier --json FILE.
 "Best" and "NNCF" are constants: the best 8-bit setting of seven quantizers, measured elsewhere on other photographs and

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What calibration costs: time and peak memory of watching every value of a MobileNetV2 at 224 (random weights), by
+"""The cost of calibration: time and peak memory of watching every value of a MobileNetV2 at 224 (random weights), by
 the number of samples, against the same samples run without observation.
 
     bench/bench_calibration.py --sinter build/release/bin/sinter [--samples 32 512 4096] [--json FILE]

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""How the SQNR that `sinter convert` reports compares with that of fresh samples, over many draws of the same data.
+"""The SQNR that `sinter convert` reports beside that of fresh samples, over many draws of the same data.
 
     bench/bench_held_out.py --sinter PROGRAM [--nets FOLDER] [--data FOLDER] [--only NAME...] [--draws N] [--first N]
                             [--calibration N] [--options OPTIONS] [--json FILE]
 
 Each draw makes calibration samples, converts, and evaluates the written file on other samples of the same distribution
 (--evaluate, which decides nothing). --nets: the networks of tests/quantize/nets, whose data are made anew for each draw
-(400 samples to evaluate). --data: what accuracy_data.py made; each draw is a new partition of the samples of a model
+(400 samples to evaluate). --data: the output of accuracy_data.py; each draw is a new partition of the samples of a model
 into calibration and evaluation, so that only models with independent samples are of use (one crop per photograph). Models
 that are cut, and exact ones, are left out.
 
 The table has, for each model: the mean SQNR of the fresh samples and its standard deviation over the draws; the mean of
-what was reported; in how many draws the fresh samples were inside the reported interval, below and above it; and the
+the reported SQNR; in how many draws the fresh samples were inside the reported interval, below and above it; and the
 mean distance of the interval's ends from the reported SQNR. An interval of 95 % should be missed in one draw of 20. The
 written file is fitted to all samples, and the reported SQNR is that of a file built without the judges: give
 --options="--disable-technique refit" to judge the interval itself.

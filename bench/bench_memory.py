@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the planner makes of every real network's memory, beside what onnxruntime takes.
+"""The planned memory of every real network, beside the memory that onnxruntime takes.
 
     bench/bench_memory.py --sinter build/release/bin/sinter [--filter GLOB] [--results bench/results/memory-networks.json]
 
 Columns, in bytes, for this machine's target and for --target portable (only the reference kernels, whose results may
-lie partly over an operand): "values": what all values and workspaces would take side by side; "bound": the largest sum
-of bytes that live in one step, which no arrangement of these steps can go below; "planned"; "given order": what had
-been planned if the steps had stayed in the order that they came in. "onnxruntime": peak resident memory of a process
+lie partly over an operand): "values": the bytes of all values and workspaces side by side; "bound": the largest sum
+of bytes that live in one step, which no arrangement of these steps can go below; "planned"; "given order": the plan
+for the steps in the order that they came in. "onnxruntime": peak resident memory of a process
 that loads the network and runs it once, less that of one which only imports onnxruntime; it includes the weights.
 MobileNet v1 and v2 (224 pixels, float, random weights) are made here. The networks of SINTER_SHARED are left out with a
 message where it is absent.

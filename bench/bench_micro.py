@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a session needs beside TensorFlow Lite Micro's arena, for the models of SINTER_SHARED that exist in both forms.
+"""The memory of a session beside TensorFlow Lite Micro's arena, for the models of SINTER_SHARED that exist in both forms.
 
     bench/bench_micro.py --sinter build/release/bin/sinter [--tflm PYTHON] [--results bench/results/tflm.json]
 
 Ours: `sinter convert --target portable` (reference kernels, weights read in the file) and `sinter inspect --memory`,
-which states to the byte what Session::create takes. Where the .tflite file has int8 inputs and outputs, the ONNX twin
-is given the same: the QuantizeLinear behind an input and the DequantizeLinear before an output go.
+which states to the byte the memory that Session::create takes. Where the .tflite file has int8 inputs and outputs, the ONNX
+twin gets the same: the QuantizeLinear behind an input and the DequantizeLinear before an output are removed.
 
 Theirs: the arena that the interpreter of the tflite-micro wheel reports after a run (its recording allocator), with
 --tflm naming a Python that can import it (default: this one). Without one that column is empty.

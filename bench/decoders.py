@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a decoder of any size costs: to convert, to open, to keep in memory, and for each token; beside ONNX Runtime and ggml.
+"""The cost of a decoder of any size: of converting, of opening, in memory, and of each token; beside ONNX Runtime and ggml.
 
     bench/decoders.py --sinter build/release/bin/sinter [--only "NAME;..."] [--gigabytes 0.5,2.5,6] [--threads 1,2]
                       [--ggml FOLDER] [--folder FOLDER] [--results bench/results/decoders.json]
@@ -7,15 +7,15 @@
 
 The models are made here, with the same bytes every time: blocks as LLaMA's with onnxruntime's operators for norms and attention
 (GroupQueryAttention, caches of 256 positions), as many as the weights of the given size need. KINDS describes their types.
-Of Sinter: processor seconds and peak resident memory of the conversion (VmHWM, pages of mapped files included), bytes of the
+Columns of Sinter: processor seconds and peak resident memory of the conversion (VmHWM, pages of mapped files included), bytes of the
 file, milliseconds to open it and to the first token after that (the file read from the disk into the page cache before, its digests
-checked), resident memory then, and tokens per second, one by one, at positions from 0 on: the fastest token and the median. Of ONNX
-Runtime the same for the ONNX file, in one process each, one after the other. With --ggml, the same blocks also run on ggml, the library of
+checked), resident memory then, and tokens per second, one by one, at positions from 0 on: the fastest token and the median. ONNX
+Runtime does the same with the ONNX file, in one process each, one after the other. With --ggml, the same blocks also run on ggml, the library of
 tensors in llama.cpp, in ggml's type with the same bits for each weight (rivals/ggml_model.cc): its "open" is the time in which it
 puts weights that are in memory into its own form. FOLDER (the temporary folder by default) needs room for the
 model and the result. With --write, the models are left in folders of their own, for another machine: their weights repeat every
 16 KiB, so that an archive of them is small; `flags` has the flags of convert, and `read` the bytes of weights that a token reads.
-Other programs on the machine change what is measured: the table states their share of it.
+Other programs on the machine change the times: the table states their share of it.
 """
 import argparse
 import json

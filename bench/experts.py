@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a token costs in a mixture of experts, by the type of the weights.
+"""The cost of a token in a mixture of experts, by the type of the weights.
 
     bench/experts.py --sinter build/release/bin/sinter [--only NAME,...] [--experts 8] [--threads 1,2] [--rounds 5] [--seconds 1]
                      [--reference]

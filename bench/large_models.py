@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What converting a large model costs, and starting and running the result.
+"""The cost of converting a large model, and of starting and running the result.
 
     bench/large_models.py --sinter build/release/bin/sinter [--only NAME,...] [--gigabytes 1] [--folder FOLDER] [--json FILE]
                           [--start build/release/bench/device/sinter_start_cost] [--threads 1] [--rows 1]

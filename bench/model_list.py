@@ -1,4 +1,4 @@
-"""The models that are timed: their files, how they convert, what goes in.
+"""The models that are timed: their files, their flags of conversion, and their inputs.
 
 models() yields {'name', 'path', 'flags', 'inputs'}, or {'name', 'absent'} with the reason. The networks of
 SINTER_SHARED come from tests/models/models.tsv, whose recipes give flags and inputs.

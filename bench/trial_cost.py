@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the trial run of a conversion costs: processor seconds of every network of SINTER_SHARED with and without it.
+"""The cost of a conversion's trial run: processor seconds of every network of SINTER_SHARED with and without it.
 
     bench/trial_cost.py --sinter build/release/bin/sinter [--repeats 3] [--filter GLOB]
 

@@ -36,14 +36,6 @@ constexpr StageOfConversion kStages[] = {
 
 }  // namespace
 
-std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,
-                                Diagnostics& diagnostics, ConversionReport* report) {
-  const std::optional<ImportedModel> imported = import_model(onnx, diagnostics, 2 * options.most_operations);
-  if (!imported) return std::nullopt;
-  if (report != nullptr) report->onnx_nodes = imported->graph.nodes.size();
-  return lower_model(*imported, options, diagnostics);
-}
-
 bool refuse_warnings(Conversion& c) {
   return !c.options.strict || c.diagnostics.count(Severity::kWarning) == 0;
 }

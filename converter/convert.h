@@ -161,10 +161,6 @@ struct ConversionReport {
   NodeFates fates;                           // what became of each ONNX node
 };
 
-// An ONNX file lowered, without any pass. nullopt: refused, with every reason filed. Throws FileError.
-std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,
-                                Diagnostics& diagnostics, ConversionReport* report = nullptr);
-
 // The same computation with every float32, float16 and bfloat16 value in float64; integers stay. The
 // reference that results are compared with.
 Graph to_float64(const Graph& graph);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -17,7 +16,7 @@
 #include "converter/cli/model_facts.h"
 #include "converter/cli/model_source.h"
 #include "converter/cli/process_facts.h"
-#include "converter/cli/processors.h"
+#include "converter/cli/session_flags.h"
 #include "converter/cli/shape_entries.h"
 #include "converter/cli/step_profile.h"
 #include "converter/cli/terminal.h"
@@ -34,15 +33,14 @@ struct BenchArguments {
   TrustOption trust;
   DataFlags data;
   EntryFlag entry;
+  SessionFlags session;
   ConvertArguments conversion;
-  std::string model, inputs, backend;
-  int threads = 1;
-  std::string processors;
+  std::string model, inputs;
   double seconds = 1.0;
   bool profile = false;
 };
 
-// Kernels are chosen by the times of the processor that the file is planned for.
+// Warns if the file is planned for another processor, because its times have chosen the kernels.
 void warn_of_other_processor(const Model& model) {
   std::string fault;
   const FileView view(model);
@@ -57,20 +55,19 @@ void warn_of_other_processor(const Model& model) {
                     cpu_name(cpu_of(*planned)), cpu_name(here)));
 }
 
-// Milliseconds of each of at least five runs. A session whose state takes no more (a decoder's context is
-// full) begins again with its initial state.
+// Returns the milliseconds of each of at least five runs. A session whose state is full begins again.
 std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, double seconds) {
   std::vector<double> times;
-  size_t at_reset = 0;  // runs before the last one
+  size_t at_reset = 0;  // the number of runs before the last reset
   const auto begin = ProfileClock::now();
   while (times.size() < 5 || (ms_since(begin) < 1000 * seconds && times.size() < 100000)) {
-    host.set_inputs(inputs);  // a run may use its inputs' memory; not part of the time
+    host.set_inputs(inputs);  // a run may overwrite its inputs' memory; setting them is not timed
     const auto t = ProfileClock::now();
     if (host.session().run().ok()) {
       times.push_back(ms_since(t));
       continue;
     }
-    if (!has_state(host.session().model()) || at_reset == times.size()) host.run();  // fails with its message
+    if (!has_state(host.session().model()) || at_reset == times.size()) host.run();  // throws the message
     host.session().reset();
     at_reset = times.size();
   }
@@ -96,10 +93,7 @@ void run_bench(const BenchArguments& a, Outcome& outcome) {
   }
   const auto start = ProfileClock::now();
   const LoadedModel loaded = source.load();
-  HostSession host(loaded, {.threads = a.threads,
-                            .backend = a.backend,
-                            .processors = parse_processors(a.processors),
-                            .entry = entry});
+  HostSession host(loaded, a.session.options(entry));
   const double load_ms = ms_since(start);
   if (!a.common.quiet) warn_of_fallbacks(host), warn_of_other_processor(loaded.model());
   host.set_inputs(inputs);
@@ -115,8 +109,8 @@ void run_bench(const BenchArguments& a, Outcome& outcome) {
     host.session().set_observer(nullptr);
   }
   nlohmann::json json{{"model", a.model},
-                      {"backend", a.backend.empty() ? "planned" : a.backend},
-                      {"threads", a.threads},
+                      {"backend", a.session.backend.empty() ? "planned" : a.session.backend},
+                      {"threads", a.session.threads},
                       {"instruction_set", instruction_set()},
                       {"fallbacks", fallbacks_json(host)},
                       {"entry", entry},
@@ -142,9 +136,9 @@ void run_bench(const BenchArguments& a, Outcome& outcome) {
       "{:.4f} ms\nload      {:.3f} ms (file to "
       "ready)\nfirst     {:.3f} ms (file to first result)\narena     {} bytes\nmemory    {} at most, "
       "including the program\n",
-      percentile(times, 0.5), times.size(), a.threads, a.threads == 1 ? "" : "s", percentile(times, 0.9),
-      percentile(times, 0.99), times.front(), load_ms, first_ms, host.requirements().arena,
-      readable_bytes(peak_rss_bytes())));
+      percentile(times, 0.5), times.size(), a.session.threads, a.session.threads == 1 ? "" : "s",
+      percentile(times, 0.9), percentile(times, 0.99), times.front(), load_ms, first_ms,
+      host.requirements().arena, readable_bytes(peak_rss_bytes())));
   if (a.profile) print_text(profile.text(host, loaded.model()));
 }
 
@@ -155,22 +149,17 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   CLI::App* c = app.add_subcommand("bench", "Measure a .sinter file: time per run, time to load, memory");
   c->add_option("model", a->model, "The .sinter file, or an .onnx file, which is converted for this alone")
       ->required();
+  begin_group(*c, flag_group::kInput);
   add_value(*c, "--inputs", a->inputs, "DATA",
-            "Samples as for run, the first of which is used; without them small numbers are generated")
-      ->group(flag_group::kInput);
-  a->data.add_to(*c);
+            "Samples as for run, the first of which is used; without them small numbers are generated");
   a->entry.add_to(*c);
-  add_value(*c, "--threads", a->threads, "N", "The number of threads")
-      ->check(thread_counts())
-      ->group(flag_group::kTarget);
-  add_value(*c, "--processors", a->processors, "LIST", kProcessorsHelp)->group(flag_group::kTarget);
-  add_value(*c, "--backend", a->backend, "NAME", backend_help())->group(flag_group::kTarget);
+  a->session.add_to(*c);
+  begin_group(*c, flag_group::kMeasurement);
   add_value(*c, "--seconds", a->seconds, "S", "The duration of the measurement")
-      ->check(CLI::Range(0.0, 3600.0))
-      ->group(flag_group::kMeasurement);
+      ->check(CLI::Range(0.0, 3600.0));
   c->add_flag("--profile", a->profile,
-              "Measure the steps in further runs, and print the percentiles and the minimum of each")
-      ->group(flag_group::kMeasurement);
+              "Measure the steps in further runs, and print the percentiles and the minimum of each");
+  a->data.add_to(*c);
   add_source_flags(*c, a->conversion);
   c->footer(
       "Examples:\n  sinter bench net.sinter --threads 4\n  sinter bench net.sinter --profile --seconds 5");

@@ -7,7 +7,7 @@
 namespace sinter::convert {
 namespace {
 
-// Of the type "TEXT:{a,b}", as one_of() describes it.
+// Returns the choices in a type "TEXT:{a,b}", as one_of() describes it.
 std::vector<std::string> choices_of(const std::string& type) {
   std::vector<std::string> choices;
   const size_t begin = type.find('{'), end = type.rfind('}');

@@ -1,5 +1,4 @@
-// The commands and their flags as data: what the parser takes, for --help, completion, the manual page and
-// the Python package.
+// The commands and their flags as data, for --help, completion, the manual page and the Python package.
 #pragma once
 
 #include <string>
@@ -14,8 +13,8 @@ namespace sinter::convert {
 struct CommandFlag {
   std::string name;        // without dashes
   std::string short_name;  // "o" of -o; may be empty
-  std::string type;  // "TEXT", "INT", "FLOAT", with what is checked: "INT in [1 - 1024]", "TEXT:{int8,int4w}"
-  std::string form;  // of the value, as the help shows it: "NAME=N"; empty: the flag takes none
+  std::string type;  // "TEXT", "INT", "FLOAT", with its values: "INT in [1 - 1024]", "TEXT:{int8,int4w}"
+  std::string form;  // the value as the help shows it: "NAME=N"; empty: the flag takes none
   std::string help;  // without the form; may have lines
   std::string group;
   std::vector<std::string> choices;  // the only values that the flag takes; empty: it takes others
@@ -37,7 +36,7 @@ struct CommandInfo {
   std::string footer;              // examples
 };
 
-// In the order of declaration.
+// Returns the program's commands in the order of declaration.
 std::vector<CommandInfo> command_table(const CLI::App& app);
 CommandInfo describe_command(const CLI::App& command);
 

@@ -17,7 +17,7 @@
 
 namespace sinter::convert {
 
-// The options of every command.
+// The options that every command has.
 struct CommonOptions {
   bool json = false;
   bool quiet = false;
@@ -29,7 +29,7 @@ struct CommonOptions {
   }
 };
 
-// For commands that open .sinter files.
+// The option of commands that open .sinter files.
 struct TrustOption {
   std::string file;
   void add_to(CLI::App& command) {
@@ -42,7 +42,7 @@ struct TrustOption {
   }
 };
 
-// For commands that import, open or run models with custom operators.
+// The option of commands that import, open or run models with custom operators.
 struct CustomOpsOption {
   std::vector<std::string> libraries;
   void add_to(CLI::App& command) {
@@ -52,18 +52,18 @@ struct CustomOpsOption {
         ->allow_extra_args(false)
         ->group(flag_group::kGeneral);
   }
-  // Loads the libraries; null: none are given. Throws UsageError. What was loaded stays loaded.
+  // Returns the operators of the libraries, which stay loaded; null if none are given. Throws UsageError.
   std::shared_ptr<const CustomOperators> load() const;
 };
 
-// Set by the chosen command: the process's exit code, and who takes the result.
+// The end of a command, which the command sets: the process's exit code, and the taker of the result.
 struct Outcome {
   int exit_code = 0;
-  CommandListener* listener = nullptr;  // of convert, inspect and compare; null: the standard streams
+  CommandListener* listener = nullptr;  // for convert, inspect and compare; null: the standard streams
 
   bool takes_json(const CommonOptions& common) const { return listener != nullptr || common.json; }
   void give(const nlohmann::json& json, const std::string& text = {}) const;
-  // The model is refused: exit code 3.
+  // Reports that the model is refused, and sets exit code 3.
   void refuse(const CommonOptions& common, const Diagnostics& diagnostics);
 };
 
@@ -79,9 +79,9 @@ void add_keygen(CLI::App& app, Outcome& outcome);
 void add_sign(CLI::App& app, Outcome& outcome);
 void add_pack(CLI::App& app, Outcome& outcome);
 void add_tune(CLI::App& app, Outcome& outcome);
-// help, completion and man, which describe the commands added before and themselves.
+// Adds help, completion and man, which describe the commands added before and themselves.
 void add_self_description(CLI::App& app);
-// The help of a command; null: of the program.
+// Prints the help of a command, or of the program if `command` is null.
 void print_help(const CLI::App& app, const CLI::App* command);
 
 }  // namespace sinter::convert

@@ -10,11 +10,11 @@
 namespace sinter::convert {
 namespace {
 
-// The --layout by which pixels of a model that takes `a` have the shape `b`; null: it has that itself.
+// Returns the --layout by which pixels of shape `a` get shape `b`; null if no layout is needed or suits.
 const char* layout_between(const Dims& a, std::span<const int64_t> b) {
   const size_t n = a.size();
   if (n < 3 || b.size() != n) return nullptr;
-  const auto same = [](int64_t x, int64_t y) { return x < 0 || x == y; };  // below 0: open
+  const auto same = [](int64_t x, int64_t y) { return x < 0 || x == y; };  // a dimension below 0 is open
   const auto moved = [&](size_t i, size_t j, size_t k) {
     return same(a[n - 3], b[i]) && same(a[n - 2], b[j]) && same(a[n - 1], b[k]);
   };

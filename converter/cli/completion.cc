@@ -23,7 +23,7 @@ std::string names_of(const CommandInfo& command) {
   return names;
 }
 
-// The first sentence, without what a shell would read.
+// Returns the first sentence, without characters that have a meaning for a shell.
 std::string short_help(const std::string& help) {
   std::string text = help.substr(0, std::min(help.find_first_of("\n"), help.find(". ")));
   std::erase_if(
@@ -31,8 +31,7 @@ std::string short_help(const std::string& help) {
   return text;
 }
 
-// A function that puts the candidates into COMPREPLY. After a flag that takes any value, and for arguments
-// without choices, files are offered.
+// Returns a function that puts the candidates into COMPREPLY; files for a value or argument without choices.
 std::string bash_script(const std::vector<CommandInfo>& table) {
   std::string text = fmt::format(
       "# bash completion of sinter; written by `sinter completion bash`.\n"

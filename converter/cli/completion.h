@@ -1,4 +1,4 @@
-// Completion of commands, flags and the values of flags, for shells.
+// Completion of commands, flags and the values of flags in shells.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace sinter::convert {
 
 inline constexpr const char* kShells[] = {"bash", "zsh", "fish"};
 
-// A script for the shell to read; `shell` is one of kShells.
+// Returns a script that the shell reads; `shell` is one of kShells.
 std::string completion_script(const std::vector<CommandInfo>& table, const std::string& shell);
 
 }  // namespace sinter::convert

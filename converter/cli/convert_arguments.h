@@ -1,4 +1,4 @@
-// What `sinter convert` is given on its command line, as text and numbers.
+// The arguments of `sinter convert` as text and numbers.
 #pragma once
 
 #include <optional>
@@ -28,8 +28,8 @@ struct ConvertArguments {
   std::vector<std::string> input_types, output_types;
   int stop_after = -1;
   double plan_seconds = 0;
-  double metric_seconds = 0;  // as long as Metric has it
-  int plan_threads = 0;       // as many as the target usually has cores
+  double metric_seconds = 0;  // 0: the limit that Metric has
+  int plan_threads = 0;       // 0: the target's usual number of cores
   std::optional<int64_t> max_arena;
   bool strict = false, strip = false, pack = false, packed_only = false, no_trial = false,
        no_winograd = false;
@@ -40,10 +40,10 @@ struct ConvertArguments {
   std::string kv_cache;     // empty: not given
 };
 
-// The flags of an ONNX model's shapes and constants, with their descriptions.
+// Adds the flags for an ONNX model's shapes and constants, with their descriptions.
 void add_shape_flags(CLI::App& command, ConvertArguments& a);
 
-// All flags of the command with their descriptions.
+// Adds all flags of the command, with their descriptions.
 void add_convert_flags(CLI::App& command, ConvertArguments& a);
 
 }  // namespace sinter::convert

@@ -30,7 +30,7 @@
 namespace sinter::convert {
 namespace {
 
-// The stages that convert_file() names, with their usual shares of the time.
+// Returns the stages that convert_file() names, with their usual shares of the time.
 std::vector<ProgressStage> stages_of(const ConvertArguments& a) {
   if (a.quantize.empty() && a.activations.empty())
     return {{"reading", 2}, {"rewriting", 4}, {"planning", 4}, {"writing", 2}};
@@ -67,7 +67,7 @@ class SequenceSession {
   int64_t sequence_, index_ = 0;
 };
 
-// The share of right answers that the written file gives.
+// Returns the share of right answers of the written file.
 double share_right(const std::filesystem::path& file, const ConversionOptions& options) {
   SequenceSession session(file, options.sequence, options.lowering.custom_ops);
   LabelledSamples data = open_labelled(options.evaluate, session.inputs(), options.labels,
@@ -76,7 +76,7 @@ double share_right(const std::filesystem::path& file, const ConversionOptions& o
                      [&](const Sample& sample) { return session.run(sample).front().second->as_doubles(); });
 }
 
-// The metric of a program that gets the written file's outputs, with its name.
+// Returns the name and value of the metric that a program computes from the written file's outputs.
 std::pair<std::string, double> measure_by_program(const std::filesystem::path& file,
                                                   const ConversionOptions& options,
                                                   const std::vector<PortReport>& outputs) {
@@ -84,7 +84,7 @@ std::pair<std::string, double> measure_by_program(const std::filesystem::path& f
   const auto samples =
       open_samples(options.evaluate, session.inputs(), {.preprocessing = options.preprocessing});
   ProgramMetric program(options.metric.program, options.evaluate, options.metric.seconds);
-  // As of the float model: numbers, not the integers of --output-type.
+  // The program gets numbers, as from the float model, in place of the integers of --output-type.
   const double value = program.measure(*samples, [&](const Sample& sample) {
     Arrays arrays = session.run(sample);
     for (auto& [name, array] : arrays)
@@ -104,7 +104,7 @@ void keep_freed_memory() {
 }
 
 void run_convert(const ConvertArguments& a, Outcome& outcome) {
-  if (outcome.listener == nullptr) keep_freed_memory();  // Only in a program of its own.
+  if (outcome.listener == nullptr) keep_freed_memory();  // other programs keep their allocator's settings
   ConversionOptions options = conversion_options(a);
   if (!a.report.empty()) check_report_name(a.report);
   std::vector<NamedFile> read{{"the model", a.model},

@@ -13,12 +13,12 @@
 namespace sinter::convert {
 namespace {
 
-// A name without a slash would be searched for in the system's folders.
+// Returns a path with a slash, because a name without one is searched for in the system's folders.
 std::string path_of(const std::string& library) {
   return library.find('/') == std::string::npos ? "./" + library : library;
 }
 
-// Never unloaded: models and messages refer to what the operators hold.
+// Returns the library's operators. It is never unloaded, because models and messages refer to its memory.
 CustomOps operators_in(const std::string& library) {
   std::error_code none;
   if (const auto kind = std::filesystem::status(path_of(library), none).type();

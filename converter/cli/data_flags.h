@@ -1,4 +1,4 @@
-// The flags of every command that reads samples: how pictures and sounds become inputs.
+// The flags of commands that read samples: they state how pictures and sounds become inputs.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -26,10 +26,10 @@ struct DataFlags {
   }
 };
 
-// TYPE and PORT=TYPE as given. Throws UsageError where a type is none of uint8, int8 and, for outputs,
-// float32, and where a port has two.
+// Returns the types that texts of the form TYPE or PORT=TYPE state. Throws UsageError where a type is none of
+// uint8, int8 and, for outputs, float32, and where a port has two.
 std::vector<PortType> port_types(const std::string& flag, const std::vector<std::string>& texts);
-// --input-type uint8: sets what is built into the model. Returns the entries of other types.
+// Enters --input-type uint8 into the options, and returns the entries of other types.
 std::vector<PortType> set_byte_inputs(const std::vector<PortType>& types, Preprocessing* how,
                                       LoweringOptions* lowering);
 

@@ -1,6 +1,5 @@
 #include "converter/cli/device_places.h"
 
-#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -18,7 +17,7 @@ Backend* find_backend(const std::string& name) {
   return nullptr;
 }
 
-// The platform of the profile's backends that has a device.
+// Returns the platform with a device among the profile's backends.
 const Platform* device_of(const FileView& view) {
   for (const Platform* p : all_platforms())
     for (uint32_t b = 0; p->own_memory && b < detail::length(view.profile().backends()); ++b)
@@ -26,7 +25,7 @@ const Platform* device_of(const FileView& view) {
   return nullptr;
 }
 
-// A step's call without data.
+// The call of a step, without data.
 struct StepCall {
   std::vector<TensorView> in, out;
   detail::AttrStorage attributes;

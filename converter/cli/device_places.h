@@ -1,5 +1,4 @@
-// Plans with steps in the memory of a device: whether the device is here, and why the other steps are on the
-// host.
+// Plans with steps in a device's memory: whether the device is here, and why other steps are on the host.
 #pragma once
 
 #include <string>
@@ -10,19 +9,17 @@
 
 namespace sinter::convert {
 
-// The backends in whose memory the entry has values and that cannot be used here: this program lacks them, or
-// their device is missing. With the reason.
+// A backend in whose memory the entry has values, and why it cannot be used here.
 struct MissingDevice {
   std::string backend, reason;
 };
 std::vector<MissingDevice> missing_devices(const FileView& view);
-// The backend that a session takes to run the profile on this machine: as planned (empty), or the reference
-// kernels where a device is missing.
+// Returns the backend that runs the profile here: the reference kernels if a device is missing, else empty.
 std::string backend_here(const Model& model, uint32_t profile);
-// The same as options of a session; a backend that they name stays.
+// Returns the options with that backend, unless they name one.
 HostSession::Options session_here(const Model& model, uint32_t profile, HostSession::Options options);
 
-// Why a step is computed on the host; empty: it is not, or the plan has nothing on a device.
+// Returns why a step is computed on the host; empty if it is not, or if the plan has nothing on a device.
 std::string why_on_host(const FileView& view, uint32_t program, uint32_t step);
 
 }  // namespace sinter::convert

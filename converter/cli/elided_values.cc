@@ -21,7 +21,7 @@ ElidedValues::ElidedValues(const Model& model, uint32_t entry) : model_(model), 
     std::copy(strides.begin(), strides.end(), place.view.strides);
     places_[static_cast<int32_t>(at.value())] = place;
   }
-  // By value: the slot of whole_ that it belongs to; constants have none.
+  // The slot of whole_ to which each value belongs; constants have none.
   std::vector<int64_t> ready(detail::length(program.values()), 0);
   const uint32_t steps = detail::length(program.steps());
   whole_.resize(steps + 1);

@@ -15,13 +15,13 @@ namespace sinter::convert {
 
 class ElidedValues {
  public:
-  // Of the main list.
+  // Takes the values of the entry's main list of steps.
   ElidedValues(const Model& model, uint32_t entry);
 
   using Use = std::function<void(uint32_t step, Op op, const TensorView& value)>;
-  // Those that are whole before the first step, with the session's inputs set.
+  // Calls `use` for values that are complete before the first step. The session's inputs must be set.
   void before(const Session& session, const Use& use);
-  // Those that become whole with this step.
+  // Calls `use` for values that this step completes.
   void after(const StepInfo& info, const OpCall& call, const Use& use);
 
  private:
@@ -41,8 +41,8 @@ class ElidedValues {
   Model model_;
   uint32_t entry_ = 0;
   std::map<int32_t, Place> places_;
-  std::vector<std::vector<Elided>> whole_;  // by step, from 1; 0: before the first
-  std::map<uint32_t, std::byte*> regions_;  // where they begin, as far as operands have shown
+  std::vector<std::vector<Elided>> whole_;  // by step, from 1; 0: complete before the first
+  std::map<uint32_t, std::byte*> regions_;  // the starts of the regions that operands have shown
 };
 
 }  // namespace sinter::convert

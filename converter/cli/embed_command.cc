@@ -23,7 +23,7 @@ struct EmbedArguments {
   std::string model, out, target;
 };
 
-// The last part of -o, which names symbols and macros.
+// Returns the last part of -o, which names symbols and macros.
 std::string symbol_of(const std::string& out) {
   const std::string name = std::filesystem::path(out).filename().string();
   const auto good = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
@@ -108,12 +108,12 @@ void add_embed(CLI::App& app, Outcome&) {
   CLI::App* c =
       app.add_subcommand("embed", "Write a .sinter file as C and C++ sources, with its sizes as constants");
   c->add_option("model", a->model, "The .sinter file")->required();
+  begin_group(*c, flag_group::kOutput);
   add_value(*c, "-o,--output", a->out, "FILE", "Writes NAME.h, NAME.c, NAME_kernels.cc and NAME.cmake")
-      ->required()
-      ->group(flag_group::kOutput);
+      ->required();
+  begin_group(*c, flag_group::kTarget);
   add_value(*c, "--target", a->target, "NAME",
-            "The profile whose sizes are stated; needed where the file has several")
-      ->group(flag_group::kTarget);
+            "The profile whose sizes are stated; needed where the file has several");
   a->custom_ops.add_to(*c);
   c->footer("Example:\n  sinter embed net.sinter -o firmware/net --target cortex-m4");
   a->trust.add_to(*c);

@@ -22,7 +22,7 @@ std::string written_by(const Embedded& e, const char* comment) {
                      printable(e.target));
 }
 
-// One macro for each size, with its meaning.
+// Returns a macro for each size, with its meaning.
 std::string sizes(const Embedded& e, const LoadedModel& loaded) {
   const std::string prefix = capitals(e.name);
   const TargetMemory& m = e.memory;

@@ -1,4 +1,4 @@
-// sinter explain: what became of a node or value of the ONNX model.
+// sinter explain: the steps and values that a node or value of the ONNX model has become.
 #include <fmt/format.h>
 
 #include <memory>
@@ -29,7 +29,7 @@ struct ExplainArguments {
   std::string model, name;
 };
 
-// Of the steps and the values.
+// Returns the names of the steps and the values.
 std::vector<std::string> names_in(const FileView& view, const nlohmann::json& steps) {
   std::set<std::string> names;
   for (const auto& s : steps) names.insert(s["name"].get<std::string>());
@@ -57,8 +57,8 @@ void run_explain(const ExplainArguments& a, Outcome& outcome) {
   HostSession host(loaded, session_here(loaded.model(), profile, options));
   const nlohmann::json constant = constant_of(loaded.model(), a.name);
   nlohmann::json fates = fates_of(loaded.model(), a.name);
-  // The nodes whose steps do the work of the requested one, and the values read instead of a removed one.
-  // Of a constant that left no value: the same of its readers.
+  // The nodes whose steps do the work of the requested one, and the values that are read in place of a
+  // removed one. The readers stand for a constant that left no value.
   std::set<std::string> nodes{a.name}, names{a.name};
   if (constant.is_object())
     for (const auto& reader : constant["readers"]) {
@@ -71,7 +71,7 @@ void run_explain(const ExplainArguments& a, Outcome& outcome) {
     if (f.value("became", "") == "fused") nodes.insert(f.value("into", a.name));
     if (f.value("became", "") == "value") names.insert(f.value("into", a.name));
   }
-  // Also under the name of the ONNX value that it represents.
+  // A value is also found under the name of the ONNX value that it represents.
   const auto named = [&](const std::string& name) {
     return names.count(name) != 0 || names.count(exact_name(name)) != 0;
   };

@@ -29,7 +29,7 @@ std::string fallbacks_text(const HostSession& host) {
   size_t steps = 0;
   for (const auto& [backend, count] : host.backend_counts()) steps += count;
   constexpr size_t kShown = 6;
-  std::vector<std::pair<std::string, size_t>> groups;  // what happens, how often
+  std::vector<std::pair<std::string, size_t>> groups;  // a kind of fallback and its number of steps
   for (const FallbackStep& f : fallbacks) {
     const std::string what = fmt::format("{} from {} to {} ({})", f.op, f.expected, f.backend, f.reason);
     const auto known =

@@ -1,4 +1,4 @@
-// Fallback steps, as the commands show them.
+// Fallback steps as the commands show them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,19 +8,19 @@
 
 namespace sinter::convert {
 
-// {program, step, op, name, expected, backend, reason}
+// Returns {program, step, op, name, expected, backend, reason}.
 nlohmann::json fallback_json(const FallbackStep& fallback);
-// A list of these, in the order of creation.
+// Returns the session's fallback steps in the order of creation.
 nlohmann::json fallbacks_json(const HostSession& host);
 
-// "4 of 9 steps fall back: 3 Conv from simd to reference (the kernel needs more workspace than planned), 1
-// ..." The most frequent first, a handful at most. Empty if nothing falls back.
+// Returns "4 of 9 steps fall back: 3 Conv from simd to reference (the kernel needs more workspace than
+// planned), 1 ...", with at most a handful of causes, the most frequent first. Empty if no step falls back.
 std::string fallbacks_text(const HostSession& host);
 
-// The suffix of a step's line: "[not simd: no simd kernel for this operation]".
+// Returns the suffix of a step's line: "[not simd: no simd kernel for this operation]".
 std::string fallback_note(const FallbackStep& fallback);
 
-// fallbacks_text() on stderr, as a warning of a command that runs the model.
+// Prints fallbacks_text() on stderr as a warning.
 void warn_of_fallbacks(const HostSession& host);
 
 }  // namespace sinter::convert

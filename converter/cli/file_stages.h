@@ -1,5 +1,4 @@
-// The stages of `sinter convert` on the written file, before it takes its name: it is checked, packed and
-// signed.
+// The stages of `sinter convert` that check, pack and sign the written file before it takes its name.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,10 +11,10 @@
 
 namespace sinter::convert {
 
-// --strict, and the trial of the written file gave a warning.
+// Thrown with --strict, where the trial of the written file gave a warning.
 struct RefusedByTrial {};
 
-// The stages that the flags ask for, and their results.
+// The stages that the flags request, and their results.
 class FileStages {
  public:
   // Reads the key of --sign, and adds the stages to `options`. All of these outlive the conversion.
@@ -25,7 +24,7 @@ class FileStages {
 
   bool packs() const { return arguments_.pack || arguments_.packed_only; }
   std::optional<PublicKey> signer;
-  nlohmann::json sizes;  // of the arena and of sessions, and the trial; null: nothing was checked
+  nlohmann::json sizes;  // bytes of the arena and of sessions, and the trial; null: the file was not checked
   PackedFile packed;
 
  private:

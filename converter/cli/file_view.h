@@ -1,4 +1,4 @@
-// FileView: the tables of one of a file's profiles with names resolved, for commands that show what is in it.
+// FileView: the tables of one of a file's profiles with names resolved, for commands that show them.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ class FileView {
         entry_(model.entry_program(entry, profile)) {}
   const fb::Model& root() const { return root_; }
   const fb::Profile& profile() const { return profile_; }
-  // The entry's program and those of its control flow, by their indices in the file, ascending.
+  // Returns the indices in the file of the entry's program and those of its control flow, ascending.
   std::vector<uint32_t> programs() const {
     std::vector<uint32_t> list{entry_};
     for (size_t i = 0; i < list.size(); ++i)
@@ -38,7 +38,7 @@ class FileView {
   const fb::Program& entry_program() const { return program(entry_); }
   const fb::ProgramPlan& entry_plan() const { return plan(entry_); }
 
-  // `step` counts the prepare steps behind the others.
+  // Returns the step's name. `step` counts the prepare steps behind the others.
   std::string step_name(const fb::Program& program, uint32_t step) const {
     return detail::step_name(root_, program, step);
   }
@@ -60,7 +60,7 @@ class FileView {
       out.push_back(profile().backends()->Get(plan.candidates()->Get(i))->str());
     return out;
   }
-  // "host", or the backend whose memory it is.
+  // Returns "host", or the name of the backend whose memory it is.
   std::string memory(uint8_t kind) const {
     if (kind == 0) return "host";
     return kind <= detail::length(profile().backends()) ? profile().backends()->Get(kind - 1u)->str() : "?";
@@ -68,7 +68,7 @@ class FileView {
   std::string region_memory(uint32_t region) const {
     return memory(entry_plan().regions()->Get(region)->memory_kind());
   }
-  // Whether the entry's region has a state in it, so that it persists between runs.
+  // Whether the entry's region contains a state, so that it persists between runs.
   bool holds_state(uint32_t region) const {
     for (uint32_t i = 0; i < detail::length(entry_plan().placements()); ++i) {
       const fb::Placement& p = *entry_plan().placements()->Get(i);
@@ -77,8 +77,7 @@ class FileView {
     }
     return false;
   }
-  // The memory of a program's value, where it is captured that of its owner's; empty: it has no place (a
-  // constant).
+  // Returns the memory of a program's value, or of its owner's value if it is captured; empty for a constant.
   std::string value_memory(uint32_t program, int32_t id) const {
     if (id < 0) return "";
     const auto value = static_cast<uint32_t>(id);

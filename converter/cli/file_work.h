@@ -8,9 +8,9 @@
 
 namespace sinter::convert {
 
-// Of one run of the step; of an If or Loop with its bodies.
+// Returns the multiply-adds of one run of the step; those of an If or Loop include its bodies.
 TypedProducts multiply_adds(const FileView& view, uint32_t program, uint32_t step);
-// Of one run of the program: of view.entry() all of the shape set's.
+// Returns the multiply-adds of one run of the program; view.entry() is the program of the shape set.
 TypedProducts multiply_adds(const FileView& view, uint32_t program);
 
 }  // namespace sinter::convert

@@ -1,6 +1,5 @@
-// How commands declare their flags: with the form of the value, the group in the help, and the choices. The
-// parser's table is the only one: parsing, --help, completion, the manual page and the Python package read
-// it.
+// Declarations of flags: the form of the value, the group in the help, and the choices. Parsing, --help,
+// completion, the manual page and the Python package read the parser's table, the only one.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -26,19 +25,22 @@ inline constexpr std::string_view kOrder[] = {kInput,        kShapes,   kPicture
                                               kOutput,       kReports,  kPasses,   kGeneral};
 }  // namespace flag_group
 
-// The flags declared from here on belong to this group.
+// Puts the flags that are declared from here on into this group.
 inline void begin_group(CLI::App& command, const char* group) { command.option_defaults()->group(group); }
 
-// A flag with a value. `form`: of the value, as the help shows it ("NAME=N").
+// Adds a flag with a value, which the help shows as `form` ("NAME=N").
 template <class T>
 CLI::Option* add_value(CLI::App& command, const char* names, T& value, const char* form, std::string help) {
   return command.add_option(names, value, std::move(help))->option_text(form);
 }
 
-// Accepts these values; another is refused with the one that was probably meant.
+// Returns a check that accepts these values; its message about another value names the probable choice.
 CLI::Validator one_of(std::vector<std::string> choices);
 
-// The range of a flag that counts threads.
+// Returns the range of a flag that counts threads.
 inline CLI::Validator thread_counts() { return CLI::Range(1, PthreadPool::kMostThreads); }
+inline void add_threads(CLI::App& command, int& threads, const char* help = "The number of threads") {
+  add_value(command, "--threads", threads, "N", help)->check(thread_counts());
+}
 
 }  // namespace sinter::convert

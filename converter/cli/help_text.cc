@@ -7,10 +7,9 @@
 namespace sinter::convert {
 namespace {
 
-constexpr size_t kWideHelp = 72;  // columns in which text finds room beside a heading
+constexpr size_t kWideHelp = 72;  // the least columns in which text stands beside a heading
 
-// The heading at the left and the text beside it; below it where the heading is too long, or the lines are
-// short.
+// Returns the heading with the text beside it, or below it where the heading is too long or lines are short.
 std::string entry(const std::string& heading, const std::string& text, size_t columns, size_t beside = 30) {
   const size_t column = columns >= kWideHelp ? beside : 6;
   std::string result = "  " + heading;
@@ -21,7 +20,7 @@ std::string entry(const std::string& heading, const std::string& text, size_t co
   return result + wrapped(text, columns, column, column);
 }
 
-constexpr size_t kFurther = 6;  // the margin of what does not fit into a line of its own
+constexpr size_t kFurther = 6;  // the margin of the further lines of a text
 
 std::string upper(std::string text) {
   for (char& c : text)

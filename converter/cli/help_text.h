@@ -12,9 +12,9 @@ namespace sinter::convert {
 std::string program_help(const std::vector<CommandInfo>& table, size_t columns);
 std::string command_help(const CommandInfo& command, size_t columns);
 
-// "sinter convert MODEL -o FILE [flags]"
+// Returns "sinter convert MODEL -o FILE [flags]".
 std::string usage_of(const CommandInfo& command);
-// "-o,--output FILE"
+// Returns "-o,--output FILE".
 std::string flag_heading(const CommandFlag& flag);
 
 }  // namespace sinter::convert

@@ -30,7 +30,7 @@ std::string describe(const Status& status, const Model* model) {
 
 namespace {
 
-// Memory of this size is asked for in pages of 2 MB: fewer of them have to be mapped and looked up.
+// Memory of this size is requested in pages of 2 MB, of which fewer have to be mapped and looked up.
 constexpr size_t kLargeMemory = 4 << 20;
 constexpr size_t kLargePage = 2 << 20;
 
@@ -43,14 +43,14 @@ AlignedMemory::AlignedMemory(size_t bytes) : bytes_(bytes) {
       std::aligned_alloc(alignment, align_up(std::max<size_t>(bytes, 1), alignment))));
   if (!data_) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
-  // Whole pages only, so that no more memory becomes resident. Without effect where there are no such pages.
+  // Only whole pages are advised, so that no more memory becomes resident. A system without them ignores it.
   if (large) madvise(data_.get(), bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
 #endif
 }
 
 namespace {
 
-// The checks of Model::open before the structure.
+// Makes the checks that Model::open makes before the structure's.
 Status check_in_pieces(std::span<const std::byte> file, const std::optional<PublicKey>& key) {
   constexpr uint64_t kPiece = 8 << 20;
   const Result<format::Header> header = format::read_header(file);
@@ -183,7 +183,7 @@ std::string instruction_set() {
 
 namespace {
 
-// float32 numbers for an input of fewer bits.
+// Returns float32 numbers rounded to the type of an input with fewer bits.
 ConstantPtr rounded(const ConstantPtr& array, const PortInfo& port) {
   std::vector<ConstantPtr> cast;
   if (!evaluate(CastAttrs{static_cast<int64_t>(port.dtype), 0}, {array}, 1, &cast).ok())
@@ -300,7 +300,7 @@ ConstantPtr HostSession::given(const Arrays& arrays, uint32_t input) const {
     throw DataError(fmt::format("input '{}' ({}) is missing; the data has {}", port.name,
                                 input_type(model, input, entry_), names.empty() ? "no arrays" : names));
   }
-  // .npz cannot hold bfloat16 and float8: their bits do as well.
+  // .npz cannot hold bfloat16 and float8, so that integers with their bits are taken.
   const DType bits = port.dtype == DType::kBFloat16 ? DType::kUint16
                      : is_float8(port.dtype)        ? DType::kUint8
                                                     : DType::kNone;
@@ -349,7 +349,7 @@ void HostSession::set_inputs(const Arrays& arrays, int64_t each) {
                 : ""));
     }
     const auto bytes = static_cast<size_t>(dense_bytes(port.dtype, dims));
-    // Padding may hold anything; zeros give the same steps the same numbers in every run.
+    // Padding may have any content; zeros give the same steps the same numbers in every run.
     if (const TensorView view = session_.input(i); bytes < static_cast<size_t>(view.dense_bytes()))
       std::memset(view.data, 0, static_cast<size_t>(view.dense_bytes()));
     const size_t from = each >= 0 ? static_cast<size_t>(each) * bytes : 0;
@@ -358,8 +358,14 @@ void HostSession::set_inputs(const Arrays& arrays, int64_t each) {
   }
 }
 
-void HostSession::run() {
+void HostSession::run(const AfterStep& after) {
+  const auto call_after = [](void* self, const StepInfo& info, const OpCall& call) {
+    if (!info.in_body) (*static_cast<const AfterStep*>(self))(info, call);
+  };
+  const StepObserver observer{const_cast<AfterStep*>(&after), nullptr, call_after};
+  if (after) session_.set_observer(&observer);
   const Status status = session_.run();
+  if (after) session_.set_observer(nullptr);
   if (!status.ok()) throw DataError("the run failed: " + describe(status, &loaded_.model()));
 }
 
@@ -370,7 +376,7 @@ Arrays HostSession::outputs() const {
     Dims dims(view.dims, view.dims + view.rank);
     const auto bytes = static_cast<size_t>(view.dense_bytes());
     ConstantPtr array = Constant::owned(view.dtype, dims, Bytes(view.data, view.data + bytes));
-    // Bounded dims: only the used part is the answer.
+    // Only the used part of bounded dims is returned.
     SliceAttrs cut;
     bool cuts = false;
     for (int axis = 0; axis < view.rank; ++axis) {

@@ -1,5 +1,4 @@
-// A model file opened and run on this machine, for the commands: maps, verifies, takes memory, turns statuses
-// into exceptions with names.
+// A model file that commands open and run on this machine, with exceptions with names in place of statuses.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +17,7 @@
 
 namespace sinter::convert {
 
-// "step 3 'conv1' (Conv): ..." with the model's own names.
+// Returns "step 3 'conv1' (Conv): ...", with the model's own names.
 std::string describe(const Status& status, const Model* model = nullptr);
 
 // Memory aligned to kBufferAlignment.
@@ -36,13 +35,12 @@ class AlignedMemory {
   size_t bytes_ = 0;
 };
 
-// Throws FileError where the file cannot be read, ModelFileError where it is not a sound model or not signed
-// with the key.
+// An opened file. Throws FileError, and ModelFileError where it is not sound or not signed with the key.
 class LoadedModel {
  public:
   enum class Reading {
     kMapped,
-    kCopied,    // into memory
+    kCopied,    // read into memory
     kInPieces,  // mapped, but digests are checked in pieces whose pages are released at once
   };
   explicit LoadedModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {},
@@ -72,16 +70,15 @@ struct HostPackedWeights {
   Status pack(const Model& model, const SessionOptions& options);
 };
 
-// The backends that this program has, best first. `name` empty: all. Throws UsageError for a name that it
-// lacks.
+// Returns this program's backends, best first. Throws UsageError unless `name` is empty or one of them.
 std::vector<Backend*> host_backends(const std::string& name);
-// Names, best first, with "reference".
+// Returns the names of these backends, best first, with "reference".
 std::vector<std::string> host_backend_names();
 
-// The help of --backend, with these names.
+// Returns the help of --backend, with these names.
 std::string backend_help();
 
-// The instruction set of the backends that choose one on this machine; "none": none does.
+// Returns the instruction set of the backends that choose one on this machine; "none" if no backend does.
 std::string instruction_set();
 
 // A fallback step (sinter::Fallback), with its names.
@@ -96,7 +93,7 @@ class HostSession {
     int threads = 1;
     std::string backend = {};          // empty: as planned
     std::string profile = {};          // empty: Model::default_profile()
-    std::vector<int> processors = {};  // of the threads beside the caller's; empty: any
+    std::vector<int> processors = {};  // for the threads beside the caller's; empty: any
     uint32_t entry = 0;                // the shape set
   };
   HostSession(const LoadedModel& loaded, const Options& options);
@@ -107,32 +104,32 @@ class HostSession {
   Session& session() { return session_; }
   uint32_t entry() const { return entry_; }
   uint32_t profile() const { return session_.profile(); }  // its number
-  // The number of the entry's program, as step_backend() takes it.
+  // Returns the number of the entry's program, as step_backend() takes it.
   uint32_t program() const { return loaded_.model().entry_program(entry_, session_.profile()); }
   const Requirements& requirements() const { return requirements_; }
-  // Where several sessions, of all shape sets, share packed weights: bytes of these, and of each session of
-  // this entry besides. Packs them.
+  // The bytes of packed weights for sessions of all shape sets, and of each session besides; sharing() packs.
   struct Sharing {
     size_t packed_weights = 0, session = 0;
     uint32_t packings = 0, in_file = 0;  // in_file: of the packings, those that the model's file holds
   };
   Sharing sharing() const;
-  // In the order of creation.
+  // Returns the fallback steps in the order of creation.
   const std::vector<FallbackStep>& fallbacks() const { return fallbacks_; }
-  // Null: the step is not one.
+  // Returns the fallback of a step, or null if it is none.
   const FallbackStep* fallback(uint32_t program, uint32_t step) const;
-  // Name of the backend that computes a step; "elided" if nothing has to be done, "session" for If and Loop.
+  // Returns the backend that computes a step; "elided" if nothing has to be done, "session" for If and Loop.
   std::string step_backend(uint32_t program, uint32_t step) const;
-  // The number of steps that each backend computes in all programs, without "elided" and "session".
+  // Returns the number of steps that each backend computes in all programs, without "elided" and "session".
   std::map<std::string, size_t> backend_counts() const;
-  // Copies the arrays into the model's inputs. Sample `each` of stacked arrays if >= 0. Throws DataError
-  // naming the input, what it is and what the model takes.
+  // Copies the arrays, or sample `each` of stacked arrays if it is not negative, into the model's inputs.
+  // Throws DataError with the input's name, its type and shape, and those that the model takes.
   void set_inputs(const Arrays& arrays, int64_t each = -1);
-  // The number of samples in the arrays for --each. Throws DataError where they disagree.
+  // Returns the number of samples in the arrays for --each. Throws DataError where they disagree.
   int64_t sample_count(const Arrays& arrays) const;
-  // Throws DataError where the data made the run fail.
-  void run();
-  // Copies of the outputs, cut to their used length.
+  // Runs the model, and calls `after`, if any, behind each step of the main list. Throws DataError.
+  using AfterStep = std::function<void(const StepInfo& info, const OpCall& call)>;
+  void run(const AfterStep& after = {});
+  // Returns copies of the outputs, cut to their used length.
   Arrays outputs() const;
 
  private:
@@ -158,18 +155,17 @@ class HostSession {
 inline bool has_state(const Model& model) { return model.state_count() > 0; }
 
 inline IntegerScale integer_scale(const PortInfo& port) { return {port.scale, port.zero_point}; }
-// Whether an input takes float32 numbers, too, which are rounded to its integers.
+// Whether an input also takes float32 numbers, which are rounded to its integers.
 inline bool takes_numbers(const PortInfo& port) { return port.dtype == DType::kInt8 && port.scale > 0; }
 
-// The type of made-up inputs: numbers where these are taken.
+// Returns the type of made-up inputs: float32 where numbers are taken.
 inline DType given_type(const PortInfo& port) { return takes_numbers(port) ? DType::kFloat32 : port.dtype; }
 
-// "float32[1,3,224,224]"
+// Returns "float32[1,3,224,224]".
 std::string port_type(const PortInfo& port);
-// Of an input, with the ranges of its bounded axes: "int64[1,1..128]".
+// Returns the type of an input with the ranges of its bounded axes: "int64[1,1..128]".
 std::string input_type(const Model& model, uint32_t input, uint32_t entry);
-// The shape of each sample where an array of shape `stack` is a stack of samples of an input: along its first
-// axis, which the samples lack or which is 1 in them.
+// Returns a sample's shape if `stack` is that of samples along a first axis, which is 1 or missing in them.
 std::optional<Dims> stacked_shape(const Model& model, uint32_t input, uint32_t entry, const Dims& stack);
 
 }  // namespace sinter::convert

@@ -1,4 +1,4 @@
-// What a model is run on by a command: the arrays or samples of --inputs, one at a time.
+// The data that a command runs a model on: the arrays or samples of --inputs, one at a time.
 #pragma once
 
 #include <memory>
@@ -13,36 +13,36 @@
 
 namespace sinter::convert {
 
-// The model's inputs, with the types and shapes of its file.
+// Returns the model's inputs, with the types and shapes of its file.
 std::vector<SampleInput> sample_inputs(const Model& model, uint32_t entry = 0);
-// A sample of these inputs, by name.
+// Returns the arrays of a sample under the names of these inputs.
 Arrays as_arrays(const Sample& sample, const std::vector<SampleInput>& inputs);
 
 class InputData {
  public:
-  // One step of the data: for HostSession::set_inputs(arrays, each).
+  // One sample, as HostSession::set_inputs(arrays, each) takes it.
   struct Step {
     const Arrays& arrays;
     int64_t each;
   };
 
-  // `data`: a file of arrays, which is read at once, or any other form of DATA (samples.h) but a command.
+  // `data` is a file of arrays, which is read at once, or any other form of DATA (samples.h) but a command.
   explicit InputData(std::string data, Preprocessing how = {});
-  // One sample of random numbers: random_inputs(), made_up_inputs.h.
+  // The data is one sample of random numbers, from random_inputs() of made_up_inputs.h.
   explicit InputData(uint64_t seed) : seed_(seed) {}
 
-  // The arrays of a file; null: there is none.
+  // Returns the arrays of a file; null if the data is none.
   const Arrays* arrays() const { return samples_wanted_ || seed_ ? nullptr : &arrays_; }
-  // Called once. `stacks`: a session of the model where arrays of a file are stacks of samples, to be read
-  // one by one; null: they are one sample. Throws DataError and UsageError where data and model do not fit.
-  // `entry`: the shape set that runs.
+  // Begins reading for shape set `entry`; called once. Arrays of a file are one sample if `stacks` is null,
+  // else stacks of samples for this session of the model, which are read one by one. Throws DataError and
+  // UsageError where data and model do not fit.
   void begin(const Model& model, const HostSession* stacks = nullptr, uint32_t entry = 0);
   // Whether there are several samples, whose outputs are stacked.
   bool several() const { return several_; }
   int64_t count() const { return count_; }
-  // Why samples were left out by --skip-damaged.
+  // Returns why --skip-damaged left samples out, a reason for each.
   const std::vector<std::string>& skipped() const;
-  // The next sample, until `count()` were returned. Valid until the next call.
+  // Returns the next sample, until `count()` were returned. It is valid until the next call.
   std::optional<Step> next();
 
  private:
@@ -56,11 +56,11 @@ class InputData {
   int64_t count_ = 1, at_ = 0;
 };
 
-// --inputs or --random, whichever is given. Throws UsageError where that is both, or none.
+// Returns the data of --inputs or --random. Throws UsageError where both are given, or none.
 InputData open_inputs(const std::string& inputs, const std::optional<uint64_t>& seed,
                       const Preprocessing& how);
 
-// The first sample of the data, for commands that measure.
+// Returns the first sample of the data, for commands that measure.
 Arrays first_inputs(InputData data, const Model& model, uint32_t entry = 0);
 
 }  // namespace sinter::convert

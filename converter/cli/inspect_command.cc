@@ -44,7 +44,7 @@ struct InspectArguments {
   bool steps = false, memory = false, types = false;
 };
 
-// The key that the file names as its signer's.
+// Returns the key that the file names as its signer's.
 std::optional<PublicKey> signer_of(const LoadedModel& loaded) {
   const auto signature = format::read_signature(loaded.file());
   if (!signature.ok()) return std::nullopt;
@@ -59,7 +59,7 @@ std::string signer_text(const std::optional<PublicKey>& signer, bool trusted) {
                      trusted ? "the given one" : "not checked against an owner's key; give --public-key");
 }
 
-// The profile that is planned for the requested target; without one, the one that runs here.
+// Returns the profile for the requested target; without one, the profile that runs here.
 uint32_t profile_of(const Model& model, const InspectArguments& a) {
   if (a.target.empty()) return model.default_profile();
   std::vector<std::string> names;
@@ -71,7 +71,7 @@ uint32_t profile_of(const Model& model, const InspectArguments& a) {
                               advise_target(names, a.target)));
 }
 
-// Of each profile: what it is planned for, and what its default entry takes in host memory.
+// Returns for each profile its target, its kernels, and the host memory of its default entry.
 nlohmann::json profiles_json(const Model& model) {
   nlohmann::json list = nlohmann::json::array();
   for (uint32_t i = 0; i < model.profile_count(); ++i) {
@@ -104,24 +104,7 @@ std::string profiles_text(const Model& model) {
   return text;
 }
 
-nlohmann::json target_memory_json(const TargetMemory& m) {
-  return {{"open_bytes", m.open},
-          {"retained_bytes", m.retained},
-          {"stable_open_bytes", m.stable_open},
-          {"stable_retained_bytes", m.stable_retained},
-          {"sealed_open_bytes", m.sealed_open},
-          {"session_bytes", m.session},
-          {"session_exact", m.session_is.empty()},
-          {"stack_bytes", kCortexStackBytes}};
-}
-std::string target_memory_text(const TargetMemory& m) {
-  return fmt::format(
-      "{} bytes to open, {} of them kept ({} and {} where the file is in flash); {} bytes for a session{}{}",
-      m.open, m.retained, m.stable_open, m.stable_retained, m.session, m.session_is.empty() ? "" : " ",
-      m.session_is);
-}
-
-// "xnnpack (9), reference (2)"
+// Returns "xnnpack (9), reference (2)".
 std::string backends_text(const HostSession& host) {
   std::string text;
   for (const auto& [backend, count] : host.backend_counts())
@@ -129,13 +112,13 @@ std::string backends_text(const HostSession& host) {
   return text.empty() ? "none, because there are no steps" : text;
 }
 
-// A model of the command line, open, and the profile that is shown.
+// An open model of the command line, and the profile that is shown.
 struct Inspected {
   ModelSource source;
   std::optional<LoadedModel> loaded;
   uint32_t profile = 0;
 
-  // False: the model is refused, and the outcome has it.
+  // Returns false if the model is refused, which is then in the outcome.
   bool open(const InspectArguments& a, Outcome& outcome) {
     ConvertArguments conversion = a.conversion;
     if (ModelSource::is_onnx(a.model) && !a.target.empty()) conversion.targets = {a.target};
@@ -166,149 +149,159 @@ void run_together(const InspectArguments& a, Outcome& outcome) {
     print_text(to_text(all));
 }
 
+// A file of the command line with a session on this machine.
+class Inspection {
+ public:
+  Inspection(const InspectArguments& a, const Inspected& opened)
+      : loaded_(*opened.loaded),
+        model_(loaded_.model()),
+        profile_(opened.profile),
+        entry_(a.entry.of(model_)),
+        trusted_(!a.trust.file.empty()),
+        options_(session_here(model_, profile_,
+                              {a.threads, a.backend, model_.profile_name(profile_), {}, entry_})),
+        view_(model_, profile_, entry_),
+        host_(loaded_, options_),
+        weights_(view_.root()),
+        work_(multiply_adds(view_, view_.entry())),
+        signer_(signer_of(loaded_)),
+        sharing_(host_.sharing()),
+        target_(target_memory(loaded_, profile_, entry_)),
+        entries_(model_.entry_count() > 1 ? entries_json(loaded_, profile_, options_)
+                                          : nlohmann::json::array()) {}
+
+  const FileView& view() const { return view_; }
+  const HostSession& host() const { return host_; }
+  nlohmann::json to_json() const;
+  std::string to_text() const;
+
+ private:
+  uint64_t shared_weights() const { return SharedConstants(model_, profile_).shared; }
+
+  const LoadedModel& loaded_;
+  const Model& model_;
+  uint32_t profile_, entry_;
+  bool trusted_;
+  HostSession::Options options_;
+  FileView view_;
+  HostSession host_;
+  WeightBytes weights_;
+  TypedProducts work_;
+  std::optional<PublicKey> signer_;
+  HostSession::Sharing sharing_;
+  TargetMemory target_;
+  nlohmann::json entries_;  // of several shape sets
+};
+
+nlohmann::json Inspection::to_json() const {
+  const Requirements& need = host_.requirements();
+  nlohmann::json json = ports_json(model_, entry_);
+  json["producer"] = model_.producer();
+  json["target"] = model_.profile_target(profile_);
+  json["profiles"] = profiles_json(model_);
+  if (!entries_.empty()) {
+    const CommonMemory common(entries_);
+    json["entries"] = entries_;
+    json["entry"] = entry_;
+    json["shared_weight_bytes"] = shared_weights();
+    json["common_arena_bytes"] = common.arena;
+    json["common_state_bytes"] = common.state;
+  }
+  json["file_bytes"] = loaded_.file().size();
+  json["signed"] = signer_.has_value();
+  if (signer_)
+    json["key_id"] = signer_->id(), json["public_key"] = signer_->hex(), json["trusted"] = trusted_;
+  json["arena_bytes"] = need.arena;
+  json["state_bytes"] = need.state;
+  json["prepared_bytes"] = need.prepared;
+  json["packed_bytes"] = need.packed;
+  json["session_bytes"] = need.bytes;
+  json["target_memory"] = convert::to_json(target_);
+  json["packed_weights_bytes"] = sharing_.packed_weights;
+  json["sharing_session_bytes"] = sharing_.session;
+  json["packings"] = sharing_.packings;
+  json["packings_in_file"] = sharing_.in_file;
+  json["step_count"] = model_.step_count(view_.entry());
+  json["multiply_adds"] = total(work_);
+  json["backends"] = host_.backend_counts();
+  json["fallbacks"] = fallbacks_json(host_);
+  json["devices"] = nlohmann::json::array();
+  for (const DeviceRequirements& d : need.on_devices())
+    json["devices"].push_back({{"backend", d.backend},
+                               {"bytes", d.bytes},
+                               {"arena_bytes", d.arena},
+                               {"state_bytes", d.state},
+                               {"staging_bytes", d.staging}});
+  for (const MissingDevice& d : missing_devices(view_))
+    json["devices"].push_back({{"backend", d.backend}, {"missing", d.reason}});
+  json["weight_bytes"] = weights_.all;
+  json["widened_weight_bytes"] = weights_.widened;
+  json["constants_left_out"] = weights_.left_out, json["left_out_bytes"] = weights_.left_out_bytes;
+  return json;
+}
+
+std::string Inspection::to_text() const {
+  const Requirements& need = host_.requirements();
+  std::string text = ports_text(model_, entry_) + profiles_text(model_);
+  text += fmt::format(
+      "target    {}\nsigned    {}\nsteps     {}, computed by {}\nwork      {}\nfallbacks {}\nfile      {} "
+      "bytes\nweights   {} bytes, {} of them widened when a session is created\narena     {} bytes, {} of "
+      "them for state\nprepared  {} bytes on this machine, {} of them packed weights\nsession   {} bytes in "
+      "total\nsharing   {} bytes of packed weights for all sessions, and {} bytes for each\n",
+      model_.profile_target(profile_), signer_text(signer_, trusted_), model_.step_count(view_.entry()),
+      backends_text(host_), products_text(work_), host_.fallbacks().empty() ? "none" : fallbacks_text(host_),
+      loaded_.file().size(), weights_.all, weights_.widened, need.arena, need.state, need.prepared,
+      need.packed, need.bytes, sharing_.packed_weights, sharing_.session);
+  if (PackedWeights::in_file(model_))
+    text += fmt::format("packed    {} of {} packed weights of this machine are in the file\n",
+                        sharing_.in_file, sharing_.packings);
+  if (weights_.left_out > 0)
+    text += fmt::format(
+        "left out  {} constants of {} bytes, which the file has in packed form alone, for one machine\n",
+        weights_.left_out, weights_.left_out_bytes);
+  text += fmt::format("on target {}\n", convert::to_text(target_));
+  if (!entries_.empty()) {
+    const CommonMemory common(entries_);
+    text += fmt::format(
+        "{}shared    {} of {} bytes of weights by several shape sets; in one program also an arena of {} "
+        "bytes and {} bytes of state\n",
+        entries_text(entries_), shared_weights(), weights_.all, common.arena, common.state);
+  }
+  for (const DeviceRequirements& d : need.on_devices())
+    text += fmt::format(
+        "device    {}: a block of {} bytes, {} of them planned; {} bytes of staging memory on the host\n",
+        d.backend, d.bytes, d.arena, d.staging);
+  for (const MissingDevice& d : missing_devices(view_))
+    text += fmt::format("missing   {}: {}; the numbers above are those of the reference kernels\n", d.backend,
+                        printable(d.reason));
+  return text;
+}
+
 void run_inspect(const InspectArguments& a, Outcome& outcome) {
   check_outputs({{"--html", a.html}}, {{"the model", a.model}, {"--public-key", a.trust.file}});
   Inspected opened;
   if (!opened.open(a, outcome)) return;
-  const LoadedModel& loaded = *opened.loaded;
-  const uint32_t profile = opened.profile;
-  const uint32_t entry = a.entry.of(loaded.model());
-  const FileView view(loaded.model(), profile, entry);
-  const HostSession::Options options = session_here(
-      loaded.model(), profile, {a.threads, a.backend, loaded.model().profile_name(profile), {}, entry});
-  HostSession host(loaded, options);
-  const Requirements& need = host.requirements();
-  const HostSession::Sharing sharing = host.sharing();
-  const WeightBytes weights(view.root());
-  const TypedProducts work = multiply_adds(view, view.entry());
-  const TargetMemory there = target_memory(loaded, profile, entry);
-  const bool several = loaded.model().entry_count() > 1;
-  const nlohmann::json entries = several ? entries_json(loaded, profile, options) : nlohmann::json::array();
-  const CommonMemory common(entries);
-  const uint64_t shared_weights = several ? SharedConstants(loaded.model(), profile).shared : 0;
-  if (!a.html.empty()) write_whole(a.html, memory_page(view, a.model, need));
-  const std::optional<PublicKey> signer = signer_of(loaded);
-  const bool trusted = !a.trust.file.empty();
+  const Inspection file(a, opened);
+  const Requirements& need = file.host().requirements();
+  if (!a.html.empty()) write_whole(a.html, memory_page(file.view(), a.model, need));
   if (outcome.takes_json(a.common)) {
-    nlohmann::json json = ports_json(loaded.model(), entry);
-    json["producer"] = loaded.model().producer();
-    json["target"] = loaded.model().profile_target(profile);
-    json["profiles"] = profiles_json(loaded.model());
-    if (several) {
-      json["entries"] = entries;
-      json["entry"] = entry;
-      json["shared_weight_bytes"] = shared_weights;
-      json["common_arena_bytes"] = common.arena;
-      json["common_state_bytes"] = common.state;
-    }
-    json["file_bytes"] = loaded.file().size();
-    json["signed"] = signer.has_value();
-    if (signer) json["key_id"] = signer->id(), json["public_key"] = signer->hex(), json["trusted"] = trusted;
-    json["arena_bytes"] = need.arena;
-    json["state_bytes"] = need.state;
-    json["prepared_bytes"] = need.prepared;
-    json["packed_bytes"] = need.packed;
-    json["session_bytes"] = need.bytes;
-    json["target_memory"] = target_memory_json(there);
-    json["packed_weights_bytes"] = sharing.packed_weights;
-    json["sharing_session_bytes"] = sharing.session;
-    json["packings"] = sharing.packings;
-    json["packings_in_file"] = sharing.in_file;
-    json["step_count"] = loaded.model().step_count(view.entry());
-    json["multiply_adds"] = total(work);
-    json["backends"] = host.backend_counts();
-    json["fallbacks"] = fallbacks_json(host);
-    json["devices"] = nlohmann::json::array();
-    for (const DeviceRequirements& d : need.on_devices())
-      json["devices"].push_back({{"backend", d.backend},
-                                 {"bytes", d.bytes},
-                                 {"arena_bytes", d.arena},
-                                 {"state_bytes", d.state},
-                                 {"staging_bytes", d.staging}});
-    for (const MissingDevice& d : missing_devices(view))
-      json["devices"].push_back({{"backend", d.backend}, {"missing", d.reason}});
-    json["weight_bytes"] = weights.all;
-    json["widened_weight_bytes"] = weights.widened;
-    json["constants_left_out"] = weights.left_out, json["left_out_bytes"] = weights.left_out_bytes;
-    if (a.steps) json["steps"] = steps_json(view, host), json["prepare"] = prepare_json(view);
-    if (a.memory) json["memory"] = memory_json(view, need);
-    if (a.types) json["types"] = types_json(view), json["decisions"] = ledger_of(loaded.model());
+    nlohmann::json json = file.to_json();
+    if (a.steps)
+      json["steps"] = steps_json(file.view(), file.host()), json["prepare"] = prepare_json(file.view());
+    if (a.memory) json["memory"] = memory_json(file.view(), need);
+    if (a.types) json["types"] = types_json(file.view()), json["decisions"] = ledger_of(opened.model());
     outcome.give(json);
     return;
   }
-  if (!a.steps && !a.memory && !a.types) {
-    print_text(fmt::format("{}{}", ports_text(loaded.model(), entry), profiles_text(loaded.model())));
-    print_text(fmt::format(
-        "target    {}\nsigned    {}\nsteps     {}, computed by {}\nwork      {}\nfallbacks {}\nfile      {} "
-        "bytes\nweights "
-        "  {} bytes, {} of them widened when a session is created\narena     {} bytes, {} of them for "
-        "state\nprepared  {} bytes on "
-        "this machine, {} of them packed weights\nsession   {} bytes in total\nsharing   {} bytes of packed "
-        "weights for all sessions, and {} bytes for each\n",
-        loaded.model().profile_target(profile), signer_text(signer, trusted),
-        loaded.model().step_count(view.entry()), backends_text(host), products_text(work),
-        host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(), weights.all,
-        weights.widened, need.arena, need.state, need.prepared, need.packed, need.bytes,
-        sharing.packed_weights, sharing.session));
-    if (PackedWeights::in_file(loaded.model()))
-      print_text(fmt::format("packed    {} of {} packed weights of this machine are in the file\n",
-                             sharing.in_file, sharing.packings));
-    if (weights.left_out > 0)
-      print_text(fmt::format(
-          "left out  {} constants of {} bytes, which the file has in packed form alone, for one machine\n",
-          weights.left_out, weights.left_out_bytes));
-    print_text(fmt::format("on target {}\n", target_memory_text(there)));
-    if (several)
-      print_text(
-          fmt::format("{}shared    {} of {} bytes of weights by several shape sets; in one program also an "
-                      "arena of {} bytes "
-                      "and {} bytes of state\n",
-                      entries_text(entries), shared_weights, weights.all, common.arena, common.state));
-    for (const DeviceRequirements& d : need.on_devices())
-      print_text(fmt::format(
-          "device    {}: a block of {} bytes, {} of them planned; {} bytes of staging memory on the host\n",
-          d.backend, d.bytes, d.arena, d.staging));
-    for (const MissingDevice& d : missing_devices(view))
-      print_text(fmt::format("missing   {}: {}; the numbers above are those of the reference kernels\n",
-                             d.backend, printable(d.reason)));
-  }
-  if (a.steps)
-    for (const auto& s : printable_json(prepare_json(view))) {
-      std::string in;
-      for (const auto& x : s["inputs"]) in += (in.empty() ? "" : ", ") + x.get<std::string>();
-      print_text(fmt::format("{}.{:<4} {:<16} {:<10} {} = ({})  # once, from {}\n", s["program"].dump(),
-                             fmt::format("p{}", s["step"].get<int>()), s["op"].get<std::string>(), "prepare",
-                             s["outputs"][0].get<std::string>(), in, s.value("input_type", "")));
-    }
-  if (a.steps)
-    for (const auto& s : printable_json(steps_json(view, host))) {
-      std::string in, out;
-      for (const auto& x : s["inputs"]) in += (in.empty() ? "" : ", ") + x.get<std::string>();
-      for (const auto& x : s["outputs"]) out += (out.empty() ? "" : ", ") + x.get<std::string>();
-      const std::string where = s["elided"].get<bool>() ? "elided"
-                                : s.contains("transfer")
-                                    ? fmt::format("{}->{}", s["transfer"]["from"].get<std::string>(),
-                                                  s["transfer"]["to"].get<std::string>())
-                                : s.value("memory", "host") != "host" ? s["memory"].get<std::string>()
-                                                                      : s["backend"].get<std::string>();
-      const int64_t tile = s.value("winograd", int64_t{0});
-      const FallbackStep* fallback = host.fallback(s["program"].get<uint32_t>(), s["step"].get<uint32_t>());
-      print_text(
-          fmt::format("{}.{:<4} {:<16} {:<10} {} = ({})  # {}{}{}{}{}\n", s["program"].dump(),
-                      s["step"].get<int>(), s["op"].get<std::string>(), where, out, in,
-                      s["name"].get<std::string>(), work_note(s).empty() ? "" : "  " + work_note(s),
-                      tile == 0 ? "" : fmt::format("  winograd={}", tile),
-                      fallback == nullptr ? "" : "  " + fallback_note(*fallback),
-                      s.contains("on_host") ? "  on the host: " + s["on_host"].get<std::string>() : ""));
-    }
-  if (a.memory) print_text(memory_text(view, need));
-  if (a.types) {
-    for (const auto& t : printable_json(types_json(view)))
-      print_text(fmt::format("{:<10} {:<10} {:<24} {}\n", t["kind"].get<std::string>(), type_text(t),
-                             t["shape"].dump(), t["value"].get<std::string>()));
-    for (const auto& e : printable_json(ledger_of(loaded.model())))
-      print_text(fmt::format("decided    {}\n", ledger_line(e)));
-  }
+  if (!a.steps && !a.memory && !a.types) print_text(file.to_text());
+  if (a.steps) print_text(prepare_text(file.view()) + steps_text(file.view(), file.host()));
+  if (a.memory) print_text(memory_text(file.view(), need));
+  if (!a.types) return;
+  for (const auto& t : printable_json(types_json(file.view())))
+    print_text(fmt::format("{:<10} {:<10} {:<24} {}\n", t["kind"].get<std::string>(), type_text(t),
+                           t["shape"].dump(), t["value"].get<std::string>()));
+  for (const auto& e : printable_json(ledger_of(opened.model())))
+    print_text(fmt::format("decided    {}\n", ledger_line(e)));
 }
 
 }  // namespace
@@ -321,22 +314,18 @@ void add_inspect(CLI::App& app, Outcome& outcome) {
        "The .sinter file, or an .onnx file, which is converted for this alone; several with --memory: "
        "what they take where their sessions share an arena")
       ->required();
-  c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel")->group(flag_group::kReports);
-  c->add_flag("--memory", a->memory, "Every region, and every value's offset and live range")
-      ->group(flag_group::kReports);
+  begin_group(*c, flag_group::kReports);
+  c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel");
+  c->add_flag("--memory", a->memory, "Every region, and every value's offset and live range");
   add_value(*c, "--html", a->html, "PAGE", "Write --memory as a page with a drawing: time by address")
-      ->needs("--memory")
-      ->group(flag_group::kReports);
-  c->add_flag("--types", a->types, "Every value's type and shape")->group(flag_group::kReports);
-  add_value(*c, "--threads", a->threads, "N", "For a session on N threads")
-      ->check(thread_counts())
-      ->group(flag_group::kTarget);
-  add_value(*c, "--backend", a->backend, "NAME", "For a session that uses this backend wherever it can")
-      ->group(flag_group::kTarget);
+      ->needs("--memory");
+  c->add_flag("--types", a->types, "Every value's type and shape");
+  begin_group(*c, flag_group::kTarget);
+  add_threads(*c, a->threads, "For a session on N threads");
+  add_value(*c, "--backend", a->backend, "NAME", "For a session that uses this backend wherever it can");
   add_value(*c, "--target", a->target, "NAME",
             "For the profile planned for this target, instead of the one that runs on this machine; an ONNX "
-            "model is converted for it")
-      ->group(flag_group::kTarget);
+            "model is converted for it");
   a->entry.add_to(*c);
   add_source_flags(*c, a->conversion, false);
   c->footer(

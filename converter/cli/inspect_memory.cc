@@ -18,7 +18,7 @@ std::vector<detail::Life> lives_of(const fb::Program& program) {
   return lives;
 }
 
-// The fields of a conversion's report that memory_drawing() reads, from the file.
+// Returns the fields of a conversion's report that memory_drawing() reads, taken from the file.
 nlohmann::json drawn(const FileView& view) {
   const fb::Program& program = view.entry_program();
   const fb::ProgramPlan& plan = view.entry_plan();
@@ -100,7 +100,7 @@ WeightBytes::WeightBytes(const fb::Model& root) {
 
 nlohmann::json memory_json(const FileView& view, const Requirements& need) {
   nlohmann::json placements = nlohmann::json::array();
-  std::vector<bool> state;  // by region of the entry
+  std::vector<bool> state;  // whether each region of the entry has state
   for (uint32_t r = 0; r < detail::length(view.entry_plan().regions()); ++r)
     state.push_back(view.holds_state(r));
   for (const uint32_t p : view.programs()) {
@@ -126,7 +126,7 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
   }
   nlohmann::json regions = nlohmann::json::array();
   const nlohmann::json plan = drawn(view);
-  std::vector<uint64_t> live;  // in all regions
+  std::vector<uint64_t> live;  // the live bytes in all regions, by step
   for (uint32_t i = 0; i < detail::length(view.entry_plan().regions()); ++i) {
     const fb::Region& r = *view.entry_plan().regions()->Get(i);
     const std::vector<uint64_t> here = live_bytes(plan, i);
@@ -156,7 +156,7 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
 
 namespace {
 
-// Of a region, or of a value in one.
+// Returns the name of a region, or of the region of a value.
 std::string place_name(const nlohmann::json& item) {
   return item["memory"].get<std::string>() + (item["state"].get<bool>() ? " state" : "");
 }

@@ -1,5 +1,4 @@
-// The output of sinter inspect --memory: regions, every value's offset and live range, and the live values of
-// each step.
+// The output of sinter inspect --memory: regions, offsets and live ranges of values, live bytes of steps.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,17 +9,17 @@
 
 namespace sinter::convert {
 
-// Bytes of weights in the file, and of these such as are widened when a session is created; and the constants
-// that it has in packed form alone, with their bytes.
+// The bytes of weights in the file, the part of them that is widened when a session is created, and the
+// constants that the file has in packed form alone, with their bytes.
 struct WeightBytes {
   uint64_t all = 0, widened = 0, left_out = 0, left_out_bytes = 0;
   explicit WeightBytes(const fb::Model& root);
 };
 
-// `need`: what a session of this file takes on this machine.
+// Returns the regions and values. `need`: the memory of a session of this file on this machine.
 nlohmann::json memory_json(const FileView& view, const Requirements& need);
 std::string memory_text(const FileView& view, const Requirements& need);
-// One self-contained page: time by address, with the step that needs the most marked.
+// Returns one self-contained page: time by address, with a mark at the step that needs the most.
 std::string memory_page(const FileView& view, const std::string& name, const Requirements& need);
 
 }  // namespace sinter::convert

@@ -1,4 +1,4 @@
-// `inspect --memory` of several models: what they take in one program whose sessions never run at once.
+// `inspect --memory` of several models: their memory in one program whose sessions never run at once.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ struct TogetherModel {
   std::string file;
   TargetMemory memory;
 
-  // Bytes that stay taken, besides the file: of the model, and of a session that shares an arena.
+  // The bytes, besides the file, that the model and a session with a shared arena keep.
   size_t own() const { return memory.retained + memory.sharing_session; }
   size_t alone() const { return memory.retained + memory.session; }
 };
@@ -21,7 +21,7 @@ struct TogetherModel {
 struct TogetherMemory {
   std::vector<TogetherModel> models;
 
-  size_t arena() const;     // of the SharedArena: the largest part that one of them takes
+  size_t arena() const;     // the SharedArena: the largest part that one of them takes
   size_t together() const;  // all models, their sessions, and the arena
   size_t apart() const;     // the same with an arena for each
 };

@@ -20,7 +20,7 @@ const fb::StepPlan* plan_of(const fb::Profile& profile, uint32_t program, uint32
   return plan != nullptr && step < detail::length(plan->steps()) ? plan->steps()->Get(step) : nullptr;
 }
 
-// A FlatBuffer that grows at its end, which everything in it can refer to: references point forwards.
+// A FlatBuffer that grows at its end, to which all of it can refer, because references point forwards.
 class GrowingBuffer {
  public:
   explicit GrowingBuffer(std::span<const std::byte> buffer) : bytes_(buffer.begin(), buffer.end()) {}
@@ -28,12 +28,12 @@ class GrowingBuffer {
   size_t place_of(const void* at) const {
     return static_cast<size_t>(static_cast<const std::byte*>(at) - bytes_.data());
   }
-  // A copy of the table at `from` whose list of bytes `field` is `list`. The table refers to no other list or
-  // table, which the copy, behind all of them, could not refer to.
+  // Appends a copy of the table at `from` whose list of bytes `field` is `list`, and returns its place. The
+  // table may refer to no other list or table: the copy is behind all of them, and could not refer to them.
   size_t copy_with_list(size_t from, flatbuffers::voffset_t field, const std::vector<uint8_t>& list) {
     const size_t vtable = from - static_cast<size_t>(read<flatbuffers::soffset_t>(from));
     const size_t size = read<flatbuffers::voffset_t>(vtable + sizeof(flatbuffers::voffset_t));
-    constexpr size_t kAlignment = 8;  // of the widest number; the copy is as far behind a multiple
+    constexpr size_t kAlignment = 8;  // the widest number; the copy has the table's distance from a multiple
     const size_t to = align_up(bytes_.size(), kAlignment) + from % kAlignment;
     bytes_.resize(to + size);
     std::copy_n(bytes_.begin() + static_cast<ptrdiff_t>(from), size,
@@ -76,7 +76,7 @@ std::vector<KernelChoice> choose_kernels(const FileView& view, const std::vector
       throw DataError(
           fmt::format("the file has no step {} in program {}; measure this file", key.second, key.first));
     const std::vector<std::string> candidates = view.candidates(*plan);
-    // A control step is the session's own.
+    // The session itself computes control steps.
     if (candidates.size() < 2 || plan->device_workspaces() != nullptr || known.count(candidates[0]) == 0)
       continue;
     KernelChoice choice{known.at(candidates[0]), known.at(candidates[0])};
@@ -100,7 +100,7 @@ std::vector<std::byte> with_choices(const LoadedModel& loaded, uint32_t profile,
       format::read_envelope(file, file.first(static_cast<size_t>(format::head_bytes(header.value()))));
   if (!envelope.ok()) throw ModelFileError(envelope.status().message);
   GrowingBuffer buffer(envelope.value().flatbuffer);
-  std::map<std::pair<size_t, std::string>, size_t> copies;  // by original and first candidate
+  std::map<std::pair<size_t, std::string>, size_t> copies;  // by the original and its first candidate
   for (const KernelChoice& choice : choices) {
     const fb::Profile& changed = *fb::GetModel(buffer.data())->profiles()->Get(profile);
     const fb::StepPlan* plan = plan_of(changed, choice.planned.program, choice.planned.step);

@@ -1,4 +1,4 @@
-// The order of a step's candidates, by times that were measured.
+// The order of a step's candidates by measured times.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace sinter::convert {
 
-// A step for which another backend than the first one planned is faster: its times on both.
+// The times of a step on the planned backend and on another one, which is faster.
 struct KernelChoice {
   StepTime planned, chosen;
 };
 
-// Steps of which another candidate is faster by more than noise: by a twentieth of the planned one's time,
-// and by 100 ns. Throws DataError where a time belongs to a step that the profile does not plan.
+// Returns the steps of which another candidate is faster by more than noise: by a twentieth of the planned
+// one's time, and by 100 ns. Throws DataError where a time belongs to a step that the profile does not plan.
 std::vector<KernelChoice> choose_kernels(const FileView& view, const std::vector<StepTime>& times);
 
-// The file's FlatBuffer with the chosen candidates first, the others in their order.
+// Returns the file's FlatBuffer with the chosen candidates first, and the others in their order.
 std::vector<std::byte> with_choices(const LoadedModel& loaded, uint32_t profile,
                                     const std::vector<KernelChoice>& choices);
 

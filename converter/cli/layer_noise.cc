@@ -13,7 +13,7 @@
 namespace sinter::convert {
 namespace {
 
-// Whether the results are elements of the operands, as far as the operation alone shows.
+// Whether the operation's results are elements of its operands.
 bool passes_elements(Op op) { return moves(op) || op == Op::kMaxPool; }
 
 ConstantPtr transposed(const ConstantPtr& c, const std::vector<int64_t>& perm) {
@@ -25,7 +25,7 @@ ConstantPtr transposed(const ConstantPtr& c, const std::vector<int64_t>& perm) {
   return moved[0];
 }
 
-// What a tensor represents, as float64 of its shape.
+// Returns the numbers that a tensor represents, as float64 of its shape.
 ConstantPtr numbers_of(const TensorView& v, const std::optional<QuantParams>& params) {
   std::vector<double> items;
   read_numbers(v, params, &items);
@@ -91,7 +91,7 @@ ExactLayers::ExactLayers(const Model& model, uint32_t entry)
     inputs_.push_back(described(model, program, program.inputs()->Get(i)->value()));
     inputs_.back().name = inputs_.back().base = model.input(i, entry).name;
   }
-  // The trips of an unrolled loop have the names of one.
+  // The trips of an unrolled loop have equal names, which stand for none of them.
   std::map<std::string, int> count;
   for (const auto& step : values_)
     for (const StepValue& value : step) ++count[value.name];
@@ -106,7 +106,6 @@ ExactLayers::ExactLayers(const Model& model, uint32_t entry)
 }
 
 void ExactLayers::run(HostSession& session, const ExactLayers* integers) {
-  instead_ = integers;
   exact_.clear(), derived_.clear(), unrounded_.clear();
   Session& s = session.session();
   for (uint32_t i = 0; i < s.input_count(); ++i) keep(inputs_[i], s.input(i));
@@ -116,22 +115,16 @@ void ExactLayers::run(HostSession& session, const ExactLayers* integers) {
     if (!v.present() || !has_numbers(v.dtype)) continue;
     read_numbers(v, std::nullopt, &states_[s.model().state(i).input]);
   }
-  const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
-    if (info.in_body) return;
-    auto& me = *static_cast<ExactLayers*>(self);
-    const std::vector<StepValue>& values = me.values_[info.step];
-    for (size_t i = 0; i < call.outputs.size() && i < values.size(); ++i) me.keep(values[i], call.outputs[i]);
-    me.keep_unrounded(info.step, call);
-    if (me.instead_ != nullptr && !values.empty() && !call.outputs.empty() && values[0].params)
-      me.replace(values[0], call.outputs[0]);
-    me.elided_.after(info, call,
-                     [&](uint32_t step, Op, const TensorView& v) { me.keep(me.values_[step][0], v); });
-  };
-  const StepObserver observer{this, nullptr, after};
-  elided_.before(s, [&](uint32_t step, Op, const TensorView& v) { keep(values_[step][0], v); });
-  s.set_observer(&observer);
-  session.run();
-  s.set_observer(nullptr);
+  const auto keep_elided = [&](uint32_t step, Op, const TensorView& v) { keep(values_[step][0], v); };
+  elided_.before(s, keep_elided);
+  session.run([&](const StepInfo& info, const OpCall& call) {
+    const std::vector<StepValue>& values = values_[info.step];
+    for (size_t i = 0; i < call.outputs.size() && i < values.size(); ++i) keep(values[i], call.outputs[i]);
+    keep_unrounded(info.step, call);
+    if (integers != nullptr && !values.empty() && !call.outputs.empty() && values[0].params)
+      replace(values[0], call.outputs[0], *integers);
+    elided_.after(info, call, keep_elided);
+  });
 }
 
 void ExactLayers::keep(const StepValue& value, const TensorView& v) {
@@ -146,13 +139,13 @@ void ExactLayers::keep(const StepValue& value, const TensorView& v) {
   if (value.base != value.name && (value.params || is_float(v.dtype))) derived_[value.base] = array;
 }
 
-void ExactLayers::replace(const StepValue& value, const TensorView& v) const {
-  const ConstantPtr exact = v.present() && v.memory == 0 ? instead_->find_as_held(value) : nullptr;
+void ExactLayers::replace(const StepValue& value, const TensorView& v, const ExactLayers& by) {
+  const ConstantPtr exact = v.present() && v.memory == 0 ? by.find_as_held(value) : nullptr;
   if (exact && exact->dims() == Dims(v.dims, v.dims + v.rank))
     write_numbers(v, value.params, exact->as_doubles());
 }
 
-// Operations between integers that a value may be behind besides its Quantize: a Clamp and its Dequantize.
+// Follows a value from its Quantize through the operations that may come behind it: Clamp and Dequantize.
 void ExactLayers::keep_unrounded(uint32_t step, const OpCall& call) {
   if (values_[step].size() != 1 || values_[step][0].name.empty()) return;
   const StepValue& value = values_[step][0];
@@ -193,7 +186,7 @@ ConstantPtr ExactLayers::find(const StepValue& value) const {
     const auto at = map.find(name);
     return at == map.end() ? nullptr : at->second;
   };
-  // What its integers represent is not known.
+  // The numbers that its integers represent are not known.
   if (!value.params && !is_float(value.dtype) && quantized_.contains(value.name)) return nullptr;
   if (ConstantPtr same = in(exact_, value.name); same && !(value.params && integers_.contains(value.name)))
     return same;
@@ -214,14 +207,7 @@ LayerNoise::LayerNoise(const Model& model, uint32_t entry)
 
 Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Judge& judge, const Judge& own) {
   exact_ = &exact, judge_ = &judge, own_ = &own;
-  const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
-    if (info.in_body) return;
-    auto& me = *static_cast<LayerNoise*>(self);
-    const size_t count = std::min(call.outputs.size(), me.values_[info.step].size());
-    for (size_t i = 0; i < count; ++i) me.look(info.step, i, call.op, call.outputs[i]);
-    me.elided_.after(info, call, [&](uint32_t step, Op op, const TensorView& v) { me.look(step, 0, op, v); });
-  };
-  const StepObserver observer{this, nullptr, after};
+  const auto look_at_elided = [&](uint32_t step, Op op, const TensorView& v) { look(step, 0, op, v); };
   // The run also overwrites the session's inputs.
   std::vector<Bytes> inputs;
   Session& s = session.session();
@@ -241,23 +227,25 @@ Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Jud
         std::memcpy(v.data, kept[n].data(), kept[n].size()), ++n;
   };
   keep_states(&states);
-  s.set_observer(&observer);
   Arrays outputs;
   for (const bool forcing : {false, true}) {
     forcing_ = forcing;
     if (forcing) keep_states(&next), give_states(states), give_exact_states(s);
     for (uint32_t i = 0; i < s.input_count(); ++i)
       if (!inputs[i].empty()) std::memcpy(s.input(i).data, inputs[i].data(), inputs[i].size());
-    elided_.before(s, [&](uint32_t step, Op op, const TensorView& v) { look(step, 0, op, v); });
-    session.run();
+    elided_.before(s, look_at_elided);
+    session.run([&](const StepInfo& info, const OpCall& call) {
+      const size_t count = std::min(call.outputs.size(), values_[info.step].size());
+      for (size_t i = 0; i < count; ++i) look(info.step, i, call.op, call.outputs[i]);
+      elided_.after(info, call, look_at_elided);
+    });
     if (!forcing) outputs = session.outputs();
   }
-  s.set_observer(nullptr);
   give_states(next);
   return outputs;
 }
 
-// What the reference began its run with.
+// Gives the session the states with which the reference began its run.
 void LayerNoise::give_exact_states(const Session& session) const {
   for (uint32_t i = 0; i < model_.state_count(); ++i) {
     const TensorView v = session.state(i);
@@ -273,7 +261,7 @@ void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) 
   if (!v.present() || v.memory != 0 || value.name.empty() || !has_numbers(v.dtype)) return;
   const ConstantPtr exact = exact_->find_as_held(value);
   if (!exact || exact->dims() != Dims(v.dims, v.dims + v.rank)) return;
-  // Integers without known parameters; or an ONNX value of that name that has other integers.
+  // The value is integers without known parameters, and the ONNX value of that name may have others.
   if (value.base != value.name && !value.params && !is_float(v.dtype)) return;
   x_ = exact->as_doubles();
   read_numbers(v, value.params, &y_);
@@ -296,12 +284,12 @@ void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) 
     } else {
       if (*own_) (*own_)(row, {x_, y_, v.dtype});
       if (row.own) row.own->add(x, y);
-      // Values held with other factors cannot be replaced; their readers get them unchanged.
+      // Values with other factors cannot be replaced; their readers get them unchanged.
       if (row.own && (row.own->result().scaled() || !row.accumulated.certain())) return;
     }
     if (forcing_) row.accumulated.rescale(x_);
   }
-  // A View of integers may be all that has the name of what another step computed.
+  // A View of integers may be the only value with the name of another step's result.
   const bool numeric = value.params || is_float(v.dtype);
   const bool computed = !passes_elements(op) || (op == Op::kView && value.params);
   if (forcing_ && numeric && computed) write_numbers(v, value.params, x_);

@@ -1,14 +1,13 @@
-// Layer by layer, how far a .sinter file's values are from the exact ones, and what each layer adds to that.
+// The distance of a .sinter file's values from the exact ones, and the part of it that each layer adds.
 //
 // Values are matched by the ONNX names that files keep: a fused step gives the last of the values that it
-// replaces, so equal names mean equal values. The file runs twice on every sample. The second time every
-// result is replaced, right after it was measured, by the exact one (rounded to its own integers): then what
-// is measured is what a layer does to exact operands.
+// replaces, so equal names mean equal values. The file runs twice on every sample. In the second run every
+// result is replaced, right after it was measured, by the exact one (rounded to its own integers), so that
+// the measured noise is that of one layer with exact operands.
 #pragma once
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,48 +16,48 @@
 #include "converter/cli/elided_values.h"
 #include "converter/cli/host_session.h"
 #include "converter/quantize/search/noise.h"
+#include "runtime/model/model_state.h"
 
 namespace sinter::convert {
 
-// A value as a step gives it.
+// A result of a step.
 struct StepValue {
-  std::string name, base;      // in the file; of the ONNX value that it represents. Empty: stripped
+  std::string name, base;      // its name in the file; that of its ONNX value. Empty: stripped
   std::vector<int64_t> order;  // dim i is axis order[i] of the ONNX value; empty: all in the same order
   std::optional<QuantParams> params;
   DType dtype = DType::kNone;
-  bool rescaled = false;  // held with other factors per channel
-  bool bounded = false;   // a run decides how much of it is used
+  bool rescaled = false;  // its channels have other factors than the ONNX value's
+  bool bounded = false;   // its used length depends on the run
 };
-// The main list that computes an entry, in the default profile.
+// Returns the program that computes an entry, in the default profile.
 const fb::Program& program_of(const Model& model, uint32_t entry);
-// Of the main list, per step and output.
+// Returns the results of the program's main list, by step and output.
 std::vector<std::vector<StepValue>> step_values(const Model& model, uint32_t entry);
 // Whether any value of the entry is known to represent other numbers than it holds.
 bool has_quantized_values(const Model& model, uint32_t entry);
 
-// What a rounded value was before its Quantize, within what its integers reach, and the distance of two of
-// these.
+// The operand of a value's Quantize, clamped to the range of the integers, and the distance of two integers.
 struct Unrounded {
   ConstantPtr exact;
   double step = 0;
 };
 
-// What a reference gives, by ONNX name and with its axes in ONNX's order; quantized values as the numbers
-// that they represent.
+// A reference's values, by ONNX name, with axes in ONNX's order; quantized ones as numbers.
 class ExactLayers {
  public:
   ExactLayers(const Model& model, uint32_t entry);
-  // With `integers`, quantized results are replaced by that run's once they are kept: what follows a rounding
-  // does not see that it went the other way.
+  // Runs the reference and keeps its values. With `integers`, a quantized result is kept and then replaced by
+  // that run's, so that the steps behind a rounding do not see that it went the other way.
   void run(HostSession& session, const ExactLayers* integers = nullptr);
-  // float64; null: there is none. A value of the same name comes first, then the ONNX value that the name
-  // ends with, then what was made from that.
+  // Returns the exact value in float64; null if there is none. The value of the same name is preferred, then
+  // the ONNX value that the name ends with, then a value that was made from that.
   ConstantPtr find(const StepValue& value) const;
-  // The same with its axes in the order of the step's result; null also where that is impossible.
+  // Returns it with its axes in the order of the step's result; null also where that is impossible.
   ConstantPtr find_as_held(const StepValue& value) const;
-  // As its axes are in the step's result; null: no Quantize made it, or something else came in between.
+  // Returns the value before its Quantize, with its axes in the order of the step's result, or nothing if no
+  // Quantize made it, or if another operation came between.
   std::optional<Unrounded> find_unrounded(const StepValue& value) const;
-  // What the run began with as the state of this ONNX input; null: there is none.
+  // Returns the content of the state of this ONNX input when the run began; null if there is none.
   const std::vector<double>* find_state(const std::string& input) const {
     const auto at = states_.find(input);
     return at == states_.end() ? nullptr : &at->second;
@@ -67,23 +66,22 @@ class ExactLayers {
  private:
   void keep(const StepValue& value, const TensorView& v);
   void keep_unrounded(uint32_t step, const OpCall& call);
-  void replace(const StepValue& value, const TensorView& v) const;
+  static void replace(const StepValue& value, const TensorView& v, const ExactLayers& by);
   std::vector<StepValue> inputs_;
   std::vector<std::vector<StepValue>> values_;
   std::vector<std::string> first_operands_;  // their names, by step
   std::map<std::string, Unrounded> unrounded_;
-  const ExactLayers* instead_ = nullptr;
   ElidedValues elided_;
-  std::map<std::string, ConstantPtr> exact_, derived_;  // under its own name; under that of its base
+  std::map<std::string, ConstantPtr> exact_, derived_;  // by the value's own name; by that of its base
   std::map<std::string, std::vector<double>> states_;
-  std::set<std::string> quantized_,
-      integers_;  // that represent other numbers; that do not, or are not known to
+  std::set<std::string> quantized_;  // names of integers that represent other numbers
+  std::set<std::string> integers_;   // names of integers that do not, or are not known to
 };
 
-// Elements by value, in double.
+// The exact and the file's elements of a value, as doubles.
 struct LayerPair {
   const std::vector<double>&exact, &rounded;
-  DType dtype;  // of the file's value
+  DType dtype;  // the type of the file's value
 };
 
 class LayerNoise {
@@ -93,29 +91,29 @@ class LayerNoise {
     size_t output = 0;
     std::string name, node, op;
     DType dtype = DType::kNone;
-    size_t judged = 0;  // index for the caller's own numbers
+    size_t judged = 0;  // the row's index for numbers of the caller
     NoiseMeter accumulated{0};
-    std::optional<NoiseMeter> own;  // none: the layer only moves what it is given
+    std::optional<NoiseMeter> own;  // none: the layer only moves elements
   };
-  // Called for every pair of a run.
+  // A function that is called for every pair of a run.
   using Judge = std::function<void(const Row&, const LayerPair&)>;
 
   LayerNoise(const Model& model, uint32_t entry);
-  // The session's inputs are set; `exact` ran on the same sample. Returns the outputs; the session's state is
-  // that after one run. `judge` gets what the first run gives, `own` what steps make of exact operands.
+  // Returns the outputs, and leaves the state after one run. The session's inputs are set, and `exact` ran on
+  // the same sample. `judge` gets the results of the first run, `own` those from exact operands.
   Arrays run(HostSession& session, const ExactLayers& exact, const Judge& judge, const Judge& own = {});
-  // In order of execution.
+  // Returns the rows in order of execution.
   std::vector<const Row*> rows() const;
 
  private:
   void look(uint32_t step, size_t output, Op op, const TensorView& v);
   void give_exact_states(const Session& session) const;
   const Model& model_;
-  uint32_t program_;  // of the entry
+  uint32_t program_;  // the entry's program
   std::vector<std::vector<StepValue>> values_;
   ElidedValues elided_;
   std::map<std::pair<uint32_t, size_t>, Row> rows_;
-  std::map<std::string, uint32_t> first_;  // step that gave a name first
+  std::map<std::string, uint32_t> first_;  // the first step with a result of this name
   const ExactLayers* exact_ = nullptr;
   const Judge *judge_ = nullptr, *own_ = nullptr;
   bool forcing_ = false;

@@ -12,7 +12,7 @@ namespace sinter::convert {
 
 namespace {
 
-// The objects of the file's debug segments, of any kind.
+// Returns the objects of the file's debug segments, of any kind.
 nlohmann::json debug_objects_of(const Model& model) {
   nlohmann::json all = nlohmann::json::array();
   for (const format::Segment& segment : model.state()->segments) {
@@ -54,7 +54,7 @@ nlohmann::json fates_of(const Model& model, const std::string& name) {
     next = at->value("became", std::string()) == "step" ? at->value("onnx_node", std::string())
                                                         : at->value("into", std::string());
   }
-  // A call of a function: the nodes that replaced it.
+  // The nodes that replaced a call of a function are its fates.
   for (const nlohmann::json& line : all)
     if (chain.empty() || chain.front().contains("call"))
       if (about_node(line) && line.value("onnx_node", std::string()).starts_with(name + "/")) {

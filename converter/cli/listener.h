@@ -1,4 +1,4 @@
-// What a program that calls a command is told.
+// The interface through which a command reports to a program that calls it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,14 +6,14 @@
 
 namespace sinter::convert {
 
-// A program that calls a command takes what comes of it, in place of the standard streams.
+// Takes the result and the progress of a command, in place of the standard streams.
 class CommandListener {
  public:
   virtual ~CommandListener() = default;
-  // What --json prints; `text`: what convert prints without it.
+  // Takes the object that --json prints, and the text that convert prints without it.
   virtual void result(const nlohmann::json& json, const std::string& text) = 0;
-  // Called by the thread that runs the command. `fraction`: of all of it, 0 to 1; `stage`: in words. What it
-  // throws ends the command, which leaves no file.
+  // Takes the finished part of the command, 0 to 1, and its stage in words. The thread that runs the command
+  // calls it. An exception from it ends the command, which leaves no file.
   virtual void progress(double fraction, const std::string& stage) = 0;
 };
 

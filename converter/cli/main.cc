@@ -32,7 +32,7 @@ int say_exhausted() {
   exhausted = true;
   throw std::bad_alloc();
 }
-// Where nothing catches that, or there is not even memory to throw.
+// Reports missing memory where no handler catches it, or where memory to throw is missing, too.
 void on_terminate() {
   if (exhausted) ::_exit(say_exhausted());
   usual_end();
@@ -43,7 +43,7 @@ void watch_memory(int count, char** words, char**) {
   std::set_new_handler(on_exhausted);
   usual_end = std::set_terminate(on_terminate);
 }
-// Before the constructors of libraries, which allocate.
+// The function runs before the constructors of libraries, which allocate.
 [[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)(int, char**, char**) = watch_memory;
 
 }  // namespace

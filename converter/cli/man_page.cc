@@ -7,7 +7,7 @@
 namespace sinter::convert {
 namespace {
 
-// Text as the formatter prints it: no escapes, no requests at the start of a line.
+// Returns the text so that the formatter prints it: without escapes, or requests at the start of a line.
 std::string plain(const std::string& text) {
   std::string result;
   bool begins = true;
@@ -24,7 +24,7 @@ std::string plain(const std::string& text) {
   return result;
 }
 
-// Every line of its own, as in lists and examples.
+// Returns the text with each of its lines on a line, as in lists and examples.
 std::string lines(const std::string& text) {
   std::string result;
   for (size_t at = 0; at <= text.size();) {

@@ -8,7 +8,7 @@
 
 namespace sinter::convert {
 
-// In the macros of man(7).
+// Returns the page in the macros of man(7).
 std::string man_page(const std::vector<CommandInfo>& table, const std::string& version);
 
 }  // namespace sinter::convert

@@ -36,7 +36,7 @@ std::string port_text(const char* what, const PortInfo& port, const std::string&
                      bindable ? "  bindable" : "");
 }
 
-// The bounded axes of an input, whose lengths callers give; empty: it has none.
+// Returns the bounded axes of an input, whose lengths callers give; empty if it has none.
 nlohmann::json lengths_json(const FileView& view, uint32_t input) {
   nlohmann::json list = nlohmann::json::array();
   const fb::Program& program = view.entry_program();
@@ -52,7 +52,7 @@ nlohmann::json lengths_json(const FileView& view, uint32_t input) {
   return list;
 }
 
-// "at most 128" stands in the type of an output's axis whose length a run computes.
+// Returns the type of an output, with "at most 128" for an axis whose length a run computes.
 std::string output_type(const FileView& view, const PortInfo& port, uint32_t output) {
   const auto* bounded = view.entry_program().values()->Get(output_value(view, output))->bounded_dims();
   std::vector<std::string> sizes;

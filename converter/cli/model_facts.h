@@ -1,4 +1,4 @@
-// Facts of an opened file that several commands print.
+// Facts about an opened file that several commands print.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,12 +8,12 @@
 
 namespace sinter::convert {
 
-// Inputs and outputs: name, type, shape, and whether callers may bind them; states.
+// Returns the inputs and outputs (name, type, shape, and whether callers may bind them) and the states.
 nlohmann::json ports_json(const Model& model, uint32_t entry);
-// One line of text each.
+// Returns a line of text for each of these.
 std::string ports_text(const Model& model, uint32_t entry);
 
-// "1.2 MB", "345 kB", "12 B".
+// Returns "1.2 MB", "345 kB", "12 B".
 std::string readable_bytes(uint64_t bytes);
 
 }  // namespace sinter::convert

@@ -55,7 +55,7 @@ bool ModelSource::open(const std::string& model, const ConvertArguments& flags, 
   const ConversionOptions options = conversion_options(flags);
   custom_ops_ = options.lowering.custom_ops;
   Diagnostics diagnostics;
-  const TemporaryFile file("model.sinter");  // until it is open
+  const TemporaryFile file("model.sinter");  // it has a name until it is open
   if (!convert_file(model, file.path(), options, diagnostics) || diagnostics.refused()) {
     outcome.refuse(common, diagnostics);
     return false;

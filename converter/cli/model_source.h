@@ -1,5 +1,4 @@
-// The model of a command that takes a .sinter file, or an .onnx file that is converted for this command
-// alone.
+// The model of a command: a .sinter file, or an .onnx file that is converted for this command alone.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +12,7 @@
 
 namespace sinter::convert {
 
-// The flags of the conversion of an ONNX model: custom operators, shapes, constants and, if `with_target`,
-// the target.
+// Adds the flags for converting an ONNX model: custom operators, shapes, constants and the target.
 void add_source_flags(CLI::App& command, ConvertArguments& flags, bool with_target = true);
 
 class ModelSource {
@@ -24,16 +22,14 @@ class ModelSource {
   ModelSource(const ModelSource&) = delete;
   ModelSource& operator=(const ModelSource&) = delete;
 
-  // Converts an ONNX model, and states on stderr that it did. Warnings and refusals are shown as by convert.
-  // False: the model is refused, and the outcome has exit code 3. Throws UsageError where flags of a
-  // conversion, or a key, are given with the other kind of file, FileError where no temporary file can be
-  // written.
+  // Converts an ONNX model, and states so on stderr, with the warnings and refusals that convert prints.
+  // Returns false if the model is refused; the outcome then has exit code 3. Throws UsageError where flags of
+  // a conversion, or a key, are given with the other kind of file, and FileError.
   bool open(const std::string& model, const ConvertArguments& flags, const CommonOptions& common,
             const TrustOption& trust, Outcome& outcome);
-  // By its extension.
+  // Whether the file is an ONNX model, by its extension.
   static bool is_onnx(const std::filesystem::path& model) { return model.extension() == ".onnx"; }
-  // Opens the .sinter file, with the custom operators that the flags name. A converted one has no name any
-  // more, and goes with this object.
+  // Returns the opened .sinter file. A converted file has no name any more, and is removed with this object.
   LoadedModel load(LoadedModel::Reading reading = LoadedModel::Reading::kMapped) const;
   bool is_converted() const { return file_ >= 0; }
 

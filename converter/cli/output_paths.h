@@ -1,4 +1,4 @@
-// Checks the names of the files that a command writes, before any work.
+// Checks of the names of files that a command writes, before any work.
 #pragma once
 
 #include <string>
@@ -11,8 +11,7 @@ struct NamedFile {
   std::string path;  // empty: not given
 };
 
-// Throws FileError where no file can be put, and UsageError where one would replace a file that the command
-// reads, or another one that it writes.
+// Throws FileError where no file can be put, and UsageError where one would replace another of these files.
 void check_outputs(const std::vector<NamedFile>& written, const std::vector<NamedFile>& read);
 
 }  // namespace sinter::convert

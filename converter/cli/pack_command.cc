@@ -59,7 +59,7 @@ std::string PackedFile::to_text() const {
 
 namespace {
 
-// What sessions of a model read packed.
+// The constants that sessions of a model read packed.
 class Packing {
  public:
   Packing(const std::filesystem::path& path, const PackOptions& options)
@@ -73,7 +73,7 @@ class Packing {
     with_.entry = kEveryEntry;
     check(packed_.pack(loaded_.model(), with_));
   }
-  // Finds the constants that write() leaves out; their number.
+  // Finds the constants that write() leaves out, and returns their number.
   uint32_t leave_out() {
     const AlignedMemory& memory = memory_.emplace(PackedOnlyFile::bytes(loaded_.model()));
     const Result<PackedOnlyFile> made =
@@ -81,7 +81,7 @@ class Packing {
     check(made.status());
     return only_.emplace(*made).count();
   }
-  // That sessions of all shape sets can be created, though constants are missing.
+  // Throws ModelFileError unless sessions of all shape sets can be created although constants are missing.
   void check_sessions() const {
     SessionOptions with = with_;
     with.packed_weights = &packed();
@@ -170,19 +170,16 @@ void add_pack(CLI::App& app, Outcome&) {
       "pack",
       "Store the weights as this machine's kernels read them, so that opening the file prepares nothing");
   c->add_option("model", a->model, "The .sinter file, not signed")->required();
-  add_value(*c, "-o,--output", a->out, "FILE", "The file to write; by default the model is replaced")
-      ->group(flag_group::kOutput);
+  begin_group(*c, flag_group::kOutput);
+  add_value(*c, "-o,--output", a->out, "FILE", "The file to write; by default the model is replaced");
   c->add_flag(
-       "--packed-only", a->only,
-       "Leaves out the constants that kernels read packed, so that the file is smaller and runs on this "
-       "machine alone; keep the first one")
-      ->group(flag_group::kOutput);
-  add_value(*c, "--threads", a->threads, "N", "The number of threads that pack")
-      ->check(thread_counts())
-      ->group(flag_group::kTarget);
+      "--packed-only", a->only,
+      "Leaves out the constants that kernels read packed, so that the file is smaller and runs on this "
+      "machine alone; keep the first one");
+  begin_group(*c, flag_group::kTarget);
+  add_threads(*c, a->threads, "The number of threads that pack");
   add_value(*c, "--backend", a->backend, "NAME",
-            "Pack for sessions with this backend (sinter run --backend); by default as planned")
-      ->group(flag_group::kTarget);
+            "Pack for sessions with this backend (sinter run --backend); by default as planned");
   a->custom_ops.add_to(*c);
   a->common.add_to(*c);
   c->footer(

@@ -12,18 +12,17 @@
 
 namespace sinter::convert {
 
-// Throws UsageError where none of the targets of a conversion is this machine's processor, or, `only`, where
-// there are others besides.
+// Throws UsageError where none of the targets is this machine's processor, or, with `only`, not all are.
 void check_packs_here(std::span<const Target> targets, bool only);
 
 struct PackedFile {
-  uint32_t packings = 0, added = 0;  // packings of this machine in the file, and the new ones among them
-  uint32_t left_out = 0;             // constants that the file lacks now and had before
-  int64_t grown = 0;                 // by how many bytes the file grew
-  uint64_t bytes = 0;                // of the file
+  uint32_t packings = 0, added = 0;  // the packings of this machine in the file, and the new ones of these
+  uint32_t left_out = 0;             // the constants that the file lost
+  int64_t grown = 0;                 // the bytes by which the file grew
+  uint64_t bytes = 0;                // the size of the file
 
   nlohmann::json to_json() const;
-  std::string to_text() const;  // one line
+  std::string to_text() const;  // Returns one line.
 };
 
 struct PackOptions {
@@ -33,9 +32,9 @@ struct PackOptions {
   std::shared_ptr<const CustomOperators> custom_ops = {};
 };
 
-// Reads the model `from` and writes it to `to` with what sessions of all its shape sets pack on this machine,
-// as sinter/pack_file.h does on a device; from == to: in its place, unless nothing changes. Throws FileError,
-// or ModelFileError where the file is not sound, is signed, or cannot be for this machine only.
+// Reads the model `from` and writes it to `to` with the weights that sessions of all its shape sets pack on
+// this machine, as sinter/pack_file.h does on a device; `to` may be `from`, which is replaced if it changes.
+// Throws FileError, and ModelFileError where the file is not sound, signed, or not for this machine only.
 PackedFile pack_model(const std::filesystem::path& from, const std::filesystem::path& to,
                       const PackOptions& options);
 

@@ -5,9 +5,9 @@
 
 namespace sinter::convert {
 
-// Largest resident memory so far, of this program alone: rusage also counts what the process was before exec.
+// Returns the largest resident memory of this program so far; rusage also counts the program before exec.
 uint64_t peak_rss_bytes();
-// All threads, user and system.
+// Returns the processor time of all threads, user and system.
 double cpu_seconds();
 
 }  // namespace sinter::convert

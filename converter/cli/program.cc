@@ -25,7 +25,7 @@
 namespace sinter::convert {
 namespace {
 
-// Also in a command that failed to be parsed.
+// Whether --json is given, also in a command that cannot be parsed.
 bool wants_json(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     if (word == "--") return false;  // paths follow
@@ -34,7 +34,7 @@ bool wants_json(const std::vector<std::string>& words) {
   return false;
 }
 
-// An error, on stderr, and with `json` on stdout as well; returns the code.
+// Prints an error on stderr, and with `json` on stdout as well, and returns the code.
 int say(int code, const char* text, bool json) {
   print_messages(fmt::format("sinter: {}\n", one_message(text)));
   if (json) print_json({{"error", text}, {"exit_code", code}});
@@ -47,13 +47,13 @@ int say_exhausted(bool json) {
   return 6;
 }
 
-// The words that the command does not take, with the flags that were probably meant. Empty: it takes all.
+// Returns the words that the command does not take, with the flags that were probably meant; empty: none.
 std::string unexpected_text(const CLI::App& app, const CLI::App& command) {
   std::vector<std::string> flags;
   for (const CommandFlag& flag : describe_command(command).flags) flags.push_back("--" + flag.name);
   std::vector<std::string> faults;
   for (const std::string& given : command.remaining()) {
-    if (given == "--") continue;  // before the paths
+    if (given == "--") continue;  // paths follow
     if (!given.starts_with('-')) {
       faults.push_back(fmt::format("'{}' is one argument too many", given));
       continue;
@@ -69,12 +69,12 @@ std::string unexpected_text(const CLI::App& app, const CLI::App& command) {
     else if (const std::string* near = nearest_name(flags, name))
       fault += fmt::format(", did you mean '{}'?", *near);
     faults.push_back(fault);
-    break;  // what follows may be its value
+    break;  // the next word may be its value
   }
   return fmt::format("{}", fmt::join(faults, "; "));
 }
 
-// A parser error: the command, what is wrong, what to do. `words`: what was given.
+// Returns the text of a parser error: the command, the fault, the remedy. `words` is the command line.
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error,
                        const std::vector<std::string>& words) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
@@ -104,7 +104,7 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error,
                      what.ends_with('?') ? " See" : "; see", command.get_name());
 }
 
-// Standard input and output have no names here: models are mapped, and results appear whole or not at all.
+// Refuses names of standard streams: models are mapped, and results appear whole or not at all.
 void refuse_streams(const std::vector<std::string>& words) {
   for (const std::string& word : words)
     if (word == "-" || word == "-o-" || (word.starts_with('-') && word.ends_with("=-")))
@@ -114,7 +114,7 @@ void refuse_streams(const std::vector<std::string>& words) {
           word));
 }
 
-// FileError's texts name the file and the fault; the remedy of most is the same.
+// Returns the text of a FileError, which names the file and the fault, with the remedy that most have.
 std::string with_remedy(std::string text) {
   if (text.find(';') != std::string::npos) return text;
   for (const int full : {ENOSPC, EDQUOT, EFBIG})
@@ -123,7 +123,7 @@ std::string with_remedy(std::string text) {
   return text + "; check the path and its permissions";
 }
 
-// The parser, with every command.
+// The parser of all commands.
 class Parser {
  public:
   explicit Parser(Outcome& outcome) {

@@ -13,7 +13,7 @@ namespace sinter::convert {
 namespace {
 
 constexpr std::chrono::milliseconds kTerminalPause{250}, kLogPause{20'000};
-// An estimate from less than this is a guess.
+// An estimate from less time, or a smaller part of the work, would be a guess.
 constexpr double kLeastSeconds = 4, kLeastFraction = 0.04;
 
 std::string duration(double seconds) {
@@ -53,7 +53,7 @@ void Progress::step(const Phase& phase, int64_t done, int64_t total, const std::
   report();
 }
 
-// Only the thread that works changes what is read here. Estimates may fall; what is reported does not.
+// Only the working thread changes the fields that this reads. The reported fraction never falls.
 void Progress::report() {
   if (listener_ == nullptr) return;
   const double spent = seconds();
@@ -67,8 +67,7 @@ std::optional<double> Progress::left() const {
   for (size_t i = 0; i < stages_.size(); ++i)
     (i < at_ ? before : i > at_ ? behind : here) += stages_[i].share;
   const double now = seconds();
-  // What a stage reports to be left gives the seconds of a unit of the shares; other stages count as half
-  // done, or by what their phase has done.
+  // A reported time left gives the seconds of a share; other stages count as half done, or by their phase.
   if (left_) {
     const double stage = std::max(left_->seconds - std::min(now - left_at_, left_->of_phase), 0.0);
     return stage + behind * (now + stage) / (before + here);
@@ -85,7 +84,7 @@ std::string Progress::doing() const {
   std::string text = stage_;
   if (phase_ != nullptr) {
     text += (text.empty() ? "" : ", ") + std::string(phase_->name);
-    // Without the s of the plural, where it is one.
+    // The unit loses the s of the plural if the count is one.
     const size_t unit = done_ == 1 ? std::string_view(phase_->unit).size() - 1 : std::string_view::npos;
     if (total_ > 0)
       text += fmt::format(": {} of {} {}", done_, total_, phase_->unit);

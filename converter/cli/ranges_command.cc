@@ -1,4 +1,4 @@
-// sinter ranges: the measurements of calibration, to find the layer that int8 does not suit.
+// sinter ranges: the measurements of calibration, which show the layer that int8 does not suit.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -118,23 +118,21 @@ void add_ranges(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<RangesArguments>();
   CLI::App* c = app.add_subcommand("ranges", "Show the range of every value of an ONNX model on given data");
   c->add_option("model", a->model, "The ONNX file")->required();
+  begin_group(*c, flag_group::kInput);
   add_value(*c, "--calibrate", a->data, "DATA",
             fmt::format("Samples: {}, or cmd:COMMAND that writes them", kDataFormats))
-      ->required()
-      ->group(flag_group::kInput);
-  a->flags.add_to(*c);
-  add_value(*c, "--calibrator", a->calibrator, "RULE",
-            "best, minmax, moving-average, percentile[=99.99], entropy or mse")
-      ->group(flag_group::kQuantization);
+      ->required();
   add_value(*c, "--samples", a->samples, "N", "Use N samples, spread evenly over the data")
-      ->check(CLI::Range(1, 1 << 30))
-      ->group(flag_group::kInput);
-  add_value(*c, "--threads", a->threads, "N", "The number of threads")
-      ->check(thread_counts())
-      ->group(flag_group::kTarget);
-  add_value(*c, "--backend", a->backend, "NAME", backend_help())->group(flag_group::kTarget);
-  c->add_flag("--plain", a->plain, "Run the samples without observing any value, to compare times")
-      ->group(flag_group::kMeasurement);
+      ->check(CLI::Range(1, 1 << 30));
+  begin_group(*c, flag_group::kQuantization);
+  add_value(*c, "--calibrator", a->calibrator, "RULE",
+            "best, minmax, moving-average, percentile[=99.99], entropy or mse");
+  begin_group(*c, flag_group::kTarget);
+  add_threads(*c, a->threads);
+  add_value(*c, "--backend", a->backend, "NAME", backend_help());
+  begin_group(*c, flag_group::kMeasurement);
+  c->add_flag("--plain", a->plain, "Run the samples without observing any value, to compare times");
+  a->flags.add_to(*c);
   add_source_flags(*c, a->conversion, false);
   a->common.add_to(*c);
   c->footer("Example:\n  sinter ranges net.onnx --calibrate samples.npz");

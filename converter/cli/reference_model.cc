@@ -34,7 +34,7 @@ void take_states(const Model& model, LoweringOptions* lowering) {
   for (uint32_t i = 0; i < model.state_count(); ++i) {
     const StateInfo state = model.state(i);
     const Dims dims(state.dims.begin(), state.dims.end());
-    // What --max-context added is added again.
+    // The states that --max-context added are added again.
     if (context && (state.input == std::string_view(Context::kPosition) || is_scales(state.input))) continue;
     if (context && dims.size() == 4 && lowering->max_context == 0)
       lowering->max_context = dims[Context::kLengthAxis];
@@ -49,11 +49,11 @@ void take_states(const Model& model, LoweringOptions* lowering) {
   }
 }
 
-std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, const LoweringOptions& lowering,
+std::unique_ptr<OpenModel> open_reference(const ImportedModel& onnx, const LoweringOptions& lowering,
                                           Diagnostics& diagnostics, bool wide) {
-  std::optional<Graph> graph = load_graph(onnx, lowering, diagnostics);
+  std::optional<Graph> graph = lower_model(onnx, lowering, diagnostics);
   if (!graph || diagnostics.refused()) return nullptr;
-  // The numbers that its integers represent, as far as single nodes show.
+  // Integers get the scales that single nodes state.
   for (const Node& node : graph->nodes)
     if (const auto params = quant_params(*graph, node)) {
       Value& q = graph->value(node.as<QuantizeAttrs>() != nullptr ? node.outputs[0] : node.inputs[0]);

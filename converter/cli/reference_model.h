@@ -1,10 +1,8 @@
 // Models that are compared: a .sinter file, or an ONNX file computed in float64 with the reference kernels.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "converter/cli/host_session.h"
 #include "converter/convert.h"
@@ -14,7 +12,7 @@ namespace sinter::convert {
 // A file with a session of one of its shape sets on this machine.
 class OpenModel {
  public:
-  // `entry_of`: the number of the shape set; empty: the first.
+  // `entry_of` returns the number of the shape set; empty: the first.
   explicit OpenModel(LoadedModel&& loaded, const std::function<uint32_t(const Model&)>& entry_of = {})
       : loaded_(std::move(loaded)), session_(loaded_, {.entry = entry_of ? entry_of(loaded_.model()) : 0}) {}
   const Model& model() const { return loaded_.model(); }
@@ -25,15 +23,15 @@ class OpenModel {
   HostSession session_;
 };
 
-// The ONNX model without any pass, its floating-point values in float64, or (`wide` false) in its own types.
-// Null: refused, `diagnostics` has the reasons. Throws FileError.
-std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, const LoweringOptions& lowering,
+// Returns the ONNX model without any pass, its floating-point values in float64, or (`wide` false) in its own
+// types; null if it is refused, with the reasons in `diagnostics`.
+std::unique_ptr<OpenModel> open_reference(const ImportedModel& onnx, const LoweringOptions& lowering,
                                           Diagnostics& diagnostics, bool wide = true);
 
-// The states of a file, with what they begin with, for open_reference().
+// Enters the states of a file, with their initial content, for open_reference().
 void take_states(const Model& model, LoweringOptions* lowering);
 
-// Floating-point arrays in float64, as the reference takes them; others stay. Throws DataError.
+// Returns the arrays with floating-point ones in float64, as the reference takes them. Throws DataError.
 Arrays in_float64(const Arrays& arrays);
 
 }  // namespace sinter::convert

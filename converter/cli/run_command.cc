@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -16,7 +15,7 @@
 #include "converter/cli/model_facts.h"
 #include "converter/cli/model_source.h"
 #include "converter/cli/output_paths.h"
-#include "converter/cli/processors.h"
+#include "converter/cli/session_flags.h"
 #include "converter/cli/shape_entries.h"
 #include "converter/cli/step_profile.h"
 #include "converter/cli/terminal.h"
@@ -33,14 +32,13 @@ struct RunArguments {
   ConvertArguments conversion;
   DataFlags data;
   EntryFlag entry;
-  std::string model, inputs, outputs, backend;
+  SessionFlags session;
+  std::string model, inputs, outputs;
   std::optional<uint64_t> random;
-  int threads = 1;
-  std::string processors;
   bool each = false, profile = false, copied = false, stateful = false;
 };
 
-// Type, shape and the range of the numbers.
+// Returns the type, the shape and the range of the numbers.
 nlohmann::json summary(const std::string& name, const Constant& array) {
   nlohmann::json json{{"name", name}, {"type", dtype_name(array.dtype())}, {"shape", array.dims()}};
   const std::vector<double> items = array.as_doubles();
@@ -115,7 +113,7 @@ void print_profile(const StepProfile& profile, const HostSession& host, const Mo
                   need.bytes, need.packed, sharing.packed_weights, sharing.session));
 }
 
-// Outputs of several samples along a first axis, as --each writes them.
+// Returns the outputs of several samples along a first axis, as --each writes them.
 Arrays stacked(const std::vector<Arrays>& samples) {
   Arrays result;
   for (size_t i = 0; i < samples.front().size(); ++i) {
@@ -150,10 +148,7 @@ void run_run(const RunArguments& a, Outcome& outcome) {
     throw UsageError(
         fmt::format("--stateful: {} keeps no state between runs; convert the model with --state", a.model));
   const uint32_t entry = a.entry.for_arrays(loaded.model(), inputs.arrays(), a.each);
-  HostSession session(loaded, {.threads = a.threads,
-                               .backend = a.backend,
-                               .processors = parse_processors(a.processors),
-                               .entry = entry});
+  HostSession session(loaded, a.session.options(entry));
   StepProfile profile;
   if (!a.common.quiet) warn_of_fallbacks(session);
   Arrays outputs;
@@ -193,33 +188,26 @@ void add_run(CLI::App& app, Outcome& outcome) {
   CLI::App* c = app.add_subcommand("run", "Run a .sinter file on given inputs");
   c->add_option("model", a->model, "The .sinter file, or an .onnx file, which is converted for this alone")
       ->required();
+  begin_group(*c, flag_group::kInput);
   add_value(*c, "--inputs", a->inputs, "DATA",
-            fmt::format("Samples: {}. Arrays of a .npz are named as the model's inputs", kDataFormats))
-      ->group(flag_group::kInput);
+            fmt::format("Samples: {}. Arrays of a .npz are named as the model's inputs", kDataFormats));
   add_value(*c, "--random", a->random, "SEED",
-            "Run on random numbers instead: floats from -1 to 1, bytes from 0 to 255, other integers 0 or 1")
-      ->group(flag_group::kInput);
-  add_value(*c, "--outputs", a->outputs, "FILE",
-            "Where to write the outputs (.npz, or .npy for a single one); without it a summary is printed")
-      ->group(flag_group::kOutput);
-  c->add_flag("--each", a->each, "The arrays are stacks of samples: run them one by one, stack the outputs")
-      ->group(flag_group::kInput);
+            "Run on random numbers instead: floats from -1 to 1, bytes from 0 to 255, other integers 0 or 1");
+  c->add_flag("--each", a->each, "The arrays are stacks of samples: run them one by one, stack the outputs");
   c->add_flag(
-       "--stateful", a->stateful,
-       "Keep the model's state from sample to sample; without it every sample begins with the initial state")
-      ->group(flag_group::kInput);
-  a->data.add_to(*c);
+      "--stateful", a->stateful,
+      "Keep the model's state from sample to sample; without it every sample begins with the initial state");
   a->entry.add_to(*c);
-  add_value(*c, "--threads", a->threads, "N", "The number of threads")
-      ->check(thread_counts())
-      ->group(flag_group::kTarget);
-  add_value(*c, "--processors", a->processors, "LIST", kProcessorsHelp)->group(flag_group::kTarget);
-  add_value(*c, "--backend", a->backend, "NAME", backend_help())->group(flag_group::kTarget);
-  c->add_flag("--profile", a->profile, "Run the first sample again, warm, and print the times of each step")
-      ->group(flag_group::kMeasurement);
+  begin_group(*c, flag_group::kOutput);
+  add_value(*c, "--outputs", a->outputs, "FILE",
+            "Where to write the outputs (.npz, or .npy for a single one); without it a summary is printed");
+  a->session.add_to(*c);
+  begin_group(*c, flag_group::kMeasurement);
+  c->add_flag("--profile", a->profile, "Run the first sample again, warm, and print the times of each step");
+  begin_group(*c, flag_group::kMemory);
   c->add_flag("--copy", a->copied,
-              "Read the model into memory instead of mapping it; the file may then change or be removed")
-      ->group(flag_group::kMemory);
+              "Read the model into memory instead of mapping it; the file may then change or be removed");
+  a->data.add_to(*c);
   add_source_flags(*c, a->conversion);
   a->trust.add_to(*c);
   a->common.add_to(*c);

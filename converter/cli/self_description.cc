@@ -1,4 +1,4 @@
-// sinter help, completion, man: what the table of commands holds, in other forms.
+// sinter help, completion, man: the table of commands in other forms.
 #include <fmt/format.h>
 
 #include <memory>

@@ -13,7 +13,7 @@
 namespace sinter::convert {
 namespace {
 
-// "x float32[1,16], mask int64[1,16]"
+// Returns "x float32[1,16], mask int64[1,16]".
 std::string inputs_text(const Model& model, uint32_t entry) {
   std::string text;
   for (uint32_t i = 0; i < model.input_count(entry); ++i) {
@@ -23,7 +23,7 @@ std::string inputs_text(const Model& model, uint32_t entry) {
   return text;
 }
 
-// Whether the arrays are the inputs as they are or, with `stacks`, stacks of samples of these.
+// Whether the arrays are the inputs or, with `stacks`, stacks of samples of the inputs.
 bool fits(const Model& model, uint32_t entry, const Arrays& arrays, bool stacks) {
   for (uint32_t i = 0; i < model.input_count(entry); ++i) {
     const PortInfo port = model.input(i, entry);

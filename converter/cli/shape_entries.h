@@ -12,32 +12,31 @@
 
 namespace sinter::convert {
 
-// --entry N.
+// The flag --entry N.
 struct EntryFlag {
   std::optional<uint32_t> number;
   void add_to(CLI::App& command,
               const char* what =
                   "Which shape set of the file, from 0 (inspect lists them); without it the one "
                   "that has the shapes of the data");
-  // The given one, else the first. Throws UsageError where the file has fewer.
+  // Returns the given shape set, else the first. Throws UsageError where the file has fewer.
   uint32_t of(const Model& model) const;
-  // The given one, else that whose inputs have the shapes of the arrays; with `stacks` also as stacks of
-  // samples. Null arrays: there are none with shapes of their own. Throws DataError, with the shape sets of
-  // the file, where none has these shapes.
+  // Returns the given shape set, else the one whose inputs have the shapes of the arrays, or with `stacks` of
+  // the samples in them; the first if `arrays` is null. Throws DataError where none has these shapes.
   uint32_t for_arrays(const Model& model, const Arrays* arrays, bool stacks) const;
 };
 
-// Of each shape set: its inputs, and the bytes of its session and of its constants on this machine. `host`:
-// how sessions are created, `entry` apart.
+// Returns for each shape set its inputs, and the bytes of its session and of its constants on this machine.
+// Sessions are created with the options `host`, but for `entry`.
 nlohmann::json entries_json(const LoadedModel& loaded, uint32_t profile, const HostSession::Options& host);
 std::string entries_text(const nlohmann::json& entries);
-// Host memory that one program's sessions of all sets have in common (sinter::Runner).
+// The host memory that sessions of all shape sets share in one program (sinter::Runner).
 struct CommonMemory {
   uint64_t arena = 0, state = 0;
   explicit CommonMemory(const nlohmann::json& entries);
 };
 
-// Bytes of the constants in a profile's entries, by the entries that read them.
+// The bytes of the constants in a profile's entries, by the entries that read them.
 struct SharedConstants {
   std::vector<uint64_t> of_entry;  // read by each
   uint64_t shared = 0;             // read by several

@@ -51,7 +51,7 @@ void run_sign(const SignArguments& a) {
   check_outputs({{"-o", out.string()}}, {{"--key", a.key}});
   const SecretKey key = SecretKey::read(a.key);
   const PublicKey open = key.public_key();
-  const LoadedModel loaded(a.model);  // nothing that does not verify gets a signature
+  const LoadedModel loaded(a.model);  // throws where the file does not verify; such a file is not signed
   try {
     rewrite_model(loaded.file(), {.key = &key}, out,
                   [&](const std::filesystem::path& file) { LoadedModel(file, open); });
@@ -82,11 +82,9 @@ void add_sign(CLI::App& app, Outcome&) {
   auto a = std::make_shared<SignArguments>();
   CLI::App* c = app.add_subcommand("sign", "Sign a .sinter file, so that --public-key accepts it");
   c->add_option("model", a->model, "The .sinter file")->required();
-  add_value(*c, "--key", a->key, "NAME.key", "The secret key file (sinter keygen)")
-      ->required()
-      ->group(flag_group::kOutput);
-  add_value(*c, "-o,--output", a->out, "FILE", "The file to write; by default the model is replaced")
-      ->group(flag_group::kOutput);
+  begin_group(*c, flag_group::kOutput);
+  add_value(*c, "--key", a->key, "NAME.key", "The secret key file (sinter keygen)")->required();
+  add_value(*c, "-o,--output", a->out, "FILE", "The file to write; by default the model is replaced");
   a->common.add_to(*c);
   c->footer(
       "Examples:\n"

@@ -1,5 +1,4 @@
-// What a file states about memory that outlives a run: states, and the inputs and outputs that callers may
-// bind.
+// Facts about memory that outlives a run: states, and the inputs and outputs that callers may bind.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,9 +8,9 @@
 
 namespace sinter::convert {
 
-// Of the default entry's states: names, type, shape, bytes, memory, and whether a run updates them in place.
+// Returns the entry's states: names, type, shape, bytes, memory, and whether runs update them in place.
 nlohmann::json states_json(const FileView& view);
-// One line of text each.
+// Returns a line of text for each state.
 std::string states_text(const FileView& view);
 
 // Whether a session can have the value in the caller's memory: it shares its planned memory only with values

@@ -7,6 +7,7 @@
 #include "converter/cli/device_places.h"
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/file_work.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/report/columns.h"
 #include "runtime/model/model_state.h"
 
@@ -28,7 +29,7 @@ const char* kind_name(fb::ValueKind kind) {
   }
 }
 
-// The stored form of a prepared value: the type of the first operands of its steps, with its scaling.
+// Returns the stored form of a prepared value: the type of the first operands of its steps, with its scaling.
 nlohmann::json stored_form(const fb::Program& program, int32_t id) {
   nlohmann::json form;
   const int32_t first = program.prepare()->Get(0)->outputs()->Get(0);
@@ -52,7 +53,7 @@ std::string to_text(const nlohmann::json& form) {
   return text;
 }
 
-// Operands of a step by name; outputs with their types. `index`: as in FileView::step_name.
+// Adds a step's operands by name, and its outputs with their types. `index`: as in FileView::step_name.
 void add_operands(const FileView& view, const fb::Program& program, const fb::Step& step, uint32_t index,
                   nlohmann::json* out) {
   nlohmann::json inputs = nlohmann::json::array(), outputs = nlohmann::json::array();
@@ -68,7 +69,7 @@ void add_operands(const FileView& view, const fb::Program& program, const fb::St
   (*out)["inputs"] = inputs, (*out)["outputs"] = outputs;
 }
 
-// The memory that the step works in, and where from and to if it moves a value between two.
+// Adds the memory in which the step works, or source and target if it moves a value between memories.
 void add_memories(const FileView& view, uint32_t program, const fb::Step& step, const fb::StepPlan& plan,
                   nlohmann::json* out) {
   std::string in, result;
@@ -85,11 +86,15 @@ void add_memories(const FileView& view, uint32_t program, const fb::Step& step, 
     (*out)["transfer"] = {{"from", in}, {"to", result}};
 }
 
-// Outputs of a tile of Winograd's algorithm along an axis; 0: the step is computed directly.
+// Returns the outputs of a tile of Winograd's algorithm along an axis; 0 if the step is computed directly.
 int64_t winograd_tile(const fb::Step& step) {
   ConvAttrs attrs;
   const bool decoded = detail::step_op(step) == Op::kConv && detail::decode_attrs(step, &attrs).ok();
   return decoded ? attrs.winograd : 0;
+}
+
+std::string joined(const nlohmann::json& names) {
+  return fmt::format("{}", fmt::join(names.get<std::vector<std::string>>(), ", "));
 }
 
 }  // namespace
@@ -136,6 +141,36 @@ nlohmann::json steps_json(const FileView& view, const HostSession& host) {
     }
   }
   return list;
+}
+
+std::string prepare_text(const FileView& view) {
+  std::string text;
+  for (const auto& s : printable_json(prepare_json(view)))
+    text += fmt::format("{}.{:<4} {:<16} {:<10} {} = ({})  # once, from {}\n", s["program"].dump(),
+                        fmt::format("p{}", s["step"].get<int>()), s["op"].get<std::string>(), "prepare",
+                        s["outputs"][0].get<std::string>(), joined(s["inputs"]), s.value("input_type", ""));
+  return text;
+}
+
+std::string steps_text(const FileView& view, const HostSession& host) {
+  std::string text;
+  for (const auto& s : printable_json(steps_json(view, host))) {
+    const std::string memory = s.value("memory", "host"), work = work_note(s);
+    const std::string where = s["elided"].get<bool>() ? "elided"
+                              : s.contains("transfer")
+                                  ? fmt::format("{}->{}", s["transfer"]["from"].get<std::string>(),
+                                                s["transfer"]["to"].get<std::string>())
+                              : memory != "host" ? memory
+                                                 : s["backend"].get<std::string>();
+    const FallbackStep* fallback = host.fallback(s["program"].get<uint32_t>(), s["step"].get<uint32_t>());
+    text += fmt::format("{}.{:<4} {:<16} {:<10} {} = ({})  # {}{}{}{}{}\n", s["program"].dump(),
+                        s["step"].get<int>(), s["op"].get<std::string>(), where, joined(s["outputs"]),
+                        joined(s["inputs"]), s["name"].get<std::string>(), work.empty() ? "" : "  " + work,
+                        s.contains("winograd") ? "  winograd=" + s["winograd"].dump() : "",
+                        fallback == nullptr ? "" : "  " + fallback_note(*fallback),
+                        s.contains("on_host") ? "  on the host: " + s["on_host"].get<std::string>() : "");
+  }
+  return text;
 }
 
 nlohmann::json types_json(const FileView& view) {

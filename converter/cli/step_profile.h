@@ -17,17 +17,16 @@ inline double ms_since(ProfileClock::time_point start) {
   return std::chrono::duration<double, std::milli>(ProfileClock::now() - start).count();
 }
 
-// The percentile of the times at this share, 0.5 being the median; `sorted` is not empty.
+// Returns the percentile of the times at this share, 0.5 for the median. `sorted` must not be empty.
 double percentile(const std::vector<double>& sorted, double share);
 
 class StepProfile {
  public:
-  // Observes the session's runs from now on; must outlive them.
+  // Observes the session's runs from now on. The profile must outlive them.
   void attach(Session& session);
 
-  // One line, or one object, for each step of the entry that ran, an If or Loop with its bodies: the minimum
-  // and percentiles of its times, its multiply-adds, and how many of these it computes in a second of the
-  // median. The step with the longest median comes first.
+  // Returns a line, or an object, for each step of the entry that ran, by its median: the minimum and
+  // percentiles of its times, its multiply-adds, and their number per second of the median.
   [[nodiscard]] std::string text(const HostSession& host, const Model& model) const;
   [[nodiscard]] nlohmann::json json(const HostSession& host, const Model& model) const;
 
@@ -35,7 +34,7 @@ class StepProfile {
   struct Times {
     const char* backend = "";
     const char* kernel = nullptr;
-    std::vector<double> seconds;  // of the first kMostTimes runs; sorted for a report
+    std::vector<double> seconds;  // the times of the first kMostTimes runs; sorted for a report
   };
   static constexpr size_t kMostTimes = 10000;
   using Row = std::pair<uint32_t, Times>;

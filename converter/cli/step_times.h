@@ -10,7 +10,7 @@
 
 namespace sinter::convert {
 
-// The lowest time of a step in one run, summed where a body runs several times.
+// The lowest time of a step in one run; the runs of a body are added.
 struct StepTime {
   uint32_t program = 0, step = 0;
   std::string backend;
@@ -19,11 +19,11 @@ struct StepTime {
 };
 
 // Runs a shape set of the model on every backend of its profile that this program has, in turns, for about
-// `seconds` in all. The list is in the order of program, step, and the profile's backends.
+// `seconds` in all. Returns times in the order of program, step, and the profile's backends.
 std::vector<StepTime> measure_steps(const LoadedModel& loaded, uint32_t entry, const Arrays& inputs,
                                     int threads, double seconds);
 
-// Times that sinter_time_steps printed on another machine. Throws DataError naming the line, FileError.
+// Returns the times that sinter_time_steps printed on another machine. Throws FileError and DataError.
 std::vector<StepTime> read_step_times(const std::filesystem::path& path, std::string* profile);
 
 }  // namespace sinter::convert

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "converter/cli/device_places.h"
+#include "converter/cli/embedded_files.h"
 #include "converter/diagnostics/errors.h"
 #include "runtime/backend/target.h"
 #include "runtime/model/model_state.h"
@@ -74,6 +75,23 @@ TargetMemory target_memory(const LoadedModel& loaded, uint32_t profile, uint32_t
   memory.session = alone.bytes, memory.shareable = alone.shareable;
   memory.sharing_session = value_of(detail::requirements_on(model, options, pointers), loaded).bytes;
   return memory;
+}
+
+nlohmann::json to_json(const TargetMemory& m) {
+  return {{"open_bytes", m.open},
+          {"retained_bytes", m.retained},
+          {"stable_open_bytes", m.stable_open},
+          {"stable_retained_bytes", m.stable_retained},
+          {"sealed_open_bytes", m.sealed_open},
+          {"session_bytes", m.session},
+          {"session_exact", m.session_is.empty()},
+          {"stack_bytes", kCortexStackBytes}};
+}
+std::string to_text(const TargetMemory& m) {
+  return fmt::format(
+      "{} bytes to open, {} of them kept ({} and {} where the file is in flash); {} bytes for a session{}{}",
+      m.open, m.retained, m.stable_open, m.stable_retained, m.session, m.session_is.empty() ? "" : " ",
+      m.session_is);
 }
 
 }  // namespace sinter::convert

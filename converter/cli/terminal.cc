@@ -52,7 +52,7 @@ void print_json(const nlohmann::json& json) {
 }
 
 void show_status(std::string_view line) {
-  // A row that is full would leave the cursor in the next one on some terminals.
+  // A full row would leave the cursor in the next one on some terminals.
   const std::string text = cut_to(printable(line), terminal_columns(stderr) - 1);
   const std::lock_guard lock(status_mutex);
   put("\r\033[K" + text, stderr);

@@ -15,8 +15,7 @@
 namespace sinter::convert {
 namespace {
 
-// By how much float results may be off, in roundings to their type, all of them at the largest element: sums
-// of a thousand terms are that far off at worst.
+// The most roundings of the largest element by which floats may differ, as sums of a thousand terms do.
 constexpr double kUnits = 1024;
 // The model's own types may lose as much at other elements of the value.
 constexpr double kTimesOwn = 8;
@@ -44,13 +43,13 @@ struct Distance {
   bool beyond() const { return difference > explained; }
 };
 
-// `exact` as the step holds it, `rounded` what the file has.
+// Decides whether roundings explain the distance of a file's value from the exact one.
 class Judgement {
  public:
-  // `coarsest`: of the types that the file computes in.
+  // `coarsest` is the precision of the coarsest type in which the file computes.
   Judgement(const ExactLayers& exact, Precision coarsest) : exact_(exact), coarsest_(coarsest) {}
 
-  // `op`: what computed the value, from operands whose largest element is `operands`.
+  // Returns the distance of a value that `op` computed from operands whose largest element is `operands`.
   Distance operator()(Op op, const StepValue& value, const LayerPair& pair, double operands) const {
     if (const auto before = exact_.find_unrounded(value);
         before && before->exact->size() == static_cast<int64_t>(pair.rounded.size())) {
@@ -63,18 +62,18 @@ class Judgement {
     const double peak = peak_of(pair.exact);
     const double most = largest(pair.exact, pair.rounded);
     const Precision own = precision_of(pair.dtype), p = own.unit > coarsest_.unit ? own : coarsest_;
-    const double rounded = rounding(p, std::max(peak, operands));  // of sums that cancel, of their terms
+    const double rounded = rounding(p, std::max(peak, operands));  // terms may be larger than their sum
     if (!(peak > 0)) return {most, rounded, false};
     return {most / peak, rounded / peak, false};
   }
-  // NaN and infinity are another matter (trial_run.h).
+  // Returns the largest finite magnitude; trial_run.h is about NaN and infinity.
   static double peak_of(const std::vector<double>& numbers) {
     double peak = 0;
     for (const double x : numbers)
       if (std::isfinite(x)) peak = std::max(peak, std::fabs(x));
     return peak;
   }
-  // How much coarser the file's types are than float32.
+  // Returns the ratio of the error of the file's coarsest type to float32's.
   double coarseness() const { return std::max(1.0, coarsest_.unit / precision_of(DType::kFloat32).unit); }
 
  private:
@@ -89,7 +88,7 @@ class Judgement {
   Precision coarsest_;
 };
 
-// A step whose result is further off than its roundings explain.
+// A step whose result is further from the exact one than its roundings explain.
 struct Suspect {
   uint32_t step = 0;
   size_t output = 0;
@@ -99,7 +98,7 @@ struct Suspect {
   Distance distance;
 };
 
-// By step, what computed its results: for a View, what computed the value that it views.
+// Returns by step the operation that computed its results; for a View, that of the viewed value.
 std::vector<Op> computing_ops(const fb::Program& program) {
   std::vector<Op> ops;
   std::map<int32_t, Op> by_value;
@@ -114,7 +113,7 @@ std::vector<Op> computing_ops(const fb::Program& program) {
   return ops;
 }
 
-// The coarsest precision of what the steps compute in.
+// Returns the coarsest precision of the types in which the steps compute.
 Precision coarsest_precision(const fb::Program& program) {
   Precision coarsest = precision_of(DType::kFloat32);
   for (uint32_t i = 0; i < detail::length(program.values()); ++i) {
@@ -125,7 +124,7 @@ Precision coarsest_precision(const fb::Program& program) {
   return coarsest;
 }
 
-// In float64.
+// Returns the bytes of the program's values in float64.
 double value_bytes(const fb::Program& program) {
   double bytes = 0;
   for (uint32_t i = 0; i < detail::length(program.values()); ++i) {
@@ -146,15 +145,15 @@ bool has_custom_steps(const Model& model) {
   return false;
 }
 
-// Tables hold what several roundings of the model give together, those of int16 within 64 steps
-// (docs/numerics.md); a Dequantize moves a tie that went the other way.
+// Whether roundings can be judged. A table's entry contains several roundings of the model, within 64 steps
+// for int16 (docs/numerics.md), and a Dequantize moves a tie that went the other way.
 bool is_compared(Op op, const StepValue& value, DType dtype) {
   if (op == Op::kLut || op == Op::kQTable || op == Op::kQRequantize || op == Op::kDequantize) return false;
   return value.params.has_value() || is_float(dtype);
 }
 
-// The first step whose results jump where its operands hardly differ: integers and truth values out of
-// floats, roundings, and what decides between bodies. What follows it may differ by anything.
+// Returns the first step whose results may jump where its operands hardly differ: integers and truth values
+// from floats, roundings, and control flow. Any difference is possible behind it.
 uint32_t first_jump(const fb::Program& program, const std::vector<std::vector<StepValue>>& values) {
   const auto floats = [&](int32_t id) {
     return id >= 0 && is_float(static_cast<DType>(program.values()->Get(static_cast<uint32_t>(id))->dtype()));
@@ -172,7 +171,7 @@ uint32_t first_jump(const fb::Program& program, const std::vector<std::vector<St
   return count;
 }
 
-// The largest elements of what steps read.
+// The largest elements of the operands of steps.
 class Peaks {
  public:
   Peaks(const fb::Program& program, const Arrays& inputs) : program_(program) {
@@ -182,7 +181,7 @@ class Peaks {
   void keep(uint32_t step, size_t output, double peak) {
     by_value_[detail::items(program_.steps()->Get(step)->outputs())[output]] = peak;
   }
-  // Nullopt: one of them is not known.
+  // Returns the largest element of a step's operands, or nothing if one of them is not known.
   std::optional<double> operands(uint32_t step) const {
     double peak = 0;
     for (const int32_t id : detail::items(program_.steps()->Get(step)->inputs())) {
@@ -202,7 +201,7 @@ class Peaks {
   std::map<int32_t, double> by_value_;
 };
 
-// What the file's steps make of exact operands, by step; `judge` is called for each.
+// Runs every step of the file on exact operands, and calls `judge` for each result.
 void look_at_steps(const Model& model, HostSession& session, const ExactLayers& exact, const Arrays& inputs,
                    const LayerNoise::Judge& judge) {
   session.session().reset();
@@ -210,8 +209,7 @@ void look_at_steps(const Model& model, HostSession& session, const ExactLayers& 
   LayerNoise(model, session.entry()).run(session, exact, {}, judge);
 }
 
-// What the model gives in its own types, every rounding but its own as in the exact reading; null: it cannot
-// be computed in them.
+// Returns the model's values in its own types, behind the exact reading's roundings; null if not computed.
 std::unique_ptr<ExactLayers> layers_of_own_types(const OpenReading& open, const ExactLayers& exact,
                                                  const Arrays& inputs) {
   try {
@@ -224,6 +222,22 @@ std::unique_ptr<ExactLayers> layers_of_own_types(const OpenReading& open, const 
   } catch (const std::exception&) {
     return nullptr;
   }
+}
+
+// Returns why the steps cannot be compared; empty if they can. `bytes`: the exact values.
+std::string why_not_compared(const Model& model, HostSession& session, Precision coarsest, double bytes,
+                             bool by_bytes) {
+  if (has_custom_steps(model)) return "the model has custom operators";
+  for (uint32_t i = 0; i < model.input_count(session.entry()); ++i)
+    by_bytes |= takes_numbers(model.input(i, session.entry()));
+  if (by_bytes) return "--input-type gives integers";
+  if (kUnits * coarsest.unit >= 1) return "roundings to bfloat16 explain any difference";
+  for (uint32_t i = 0; i < model.state_count(); ++i)
+    if (!session.session().state(i).present() || session.session().state(i).memory != 0)
+      return "states are in a device's memory";
+  if (bytes <= kMostComparedBytes) return {};
+  return fmt::format("the exact values take {:.0f} MB, more than {:.0f}", bytes / 1e6,
+                     kMostComparedBytes / 1e6);
 }
 
 }  // namespace
@@ -241,33 +255,11 @@ nlohmann::json TrialComparison::to_json() const {
 TrialComparison compare_steps(const Model& model, HostSession& session, const Arrays& inputs,
                               OpenModel& exact, const OpenReading& open, bool by_bytes) {
   TrialComparison result;
-  if (has_custom_steps(model)) {
-    result.note = "the model has custom operators";
-    return result;
-  }
-  bool by_integers = by_bytes;
-  for (uint32_t i = 0; i < model.input_count(session.entry()); ++i)
-    by_integers |= takes_numbers(model.input(i, session.entry()));
-  if (by_integers) {
-    result.note = "--input-type gives integers";
-    return result;
-  }
   const fb::Program& program = program_of(model, session.entry());
   const Precision coarsest = coarsest_precision(program);
-  if (kUnits * coarsest.unit >= 1) {
-    result.note = "roundings to bfloat16 explain any difference";
-    return result;
-  }
-  for (uint32_t i = 0; i < model.state_count(); ++i)
-    if (!session.session().state(i).present() || session.session().state(i).memory != 0) {
-      result.note = "states are in a device's memory";
-      return result;
-    }
-  if (const double bytes = value_bytes(program_of(exact.model(), 0)); bytes > kMostComparedBytes) {
-    result.note = fmt::format("the exact values take {:.0f} MB, more than {:.0f}", bytes / 1e6,
-                              kMostComparedBytes / 1e6);
-    return result;
-  }
+  result.note =
+      why_not_compared(model, session, coarsest, value_bytes(program_of(exact.model(), 0)), by_bytes);
+  if (!result.note.empty()) return result;
   const std::vector<std::vector<StepValue>> values = step_values(model, session.entry());
   ExactLayers layers(exact.model(), 0);
   exact.session().set_inputs(in_float64(inputs));

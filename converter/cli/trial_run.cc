@@ -21,41 +21,15 @@
 namespace sinter::convert {
 namespace {
 
-// Where NaN was found, the exact reading may take longer.
+// The limits of the exact reading where NaN was found, which may take longer.
 constexpr double kMostReferenceWork = 2e9;
-constexpr double kMostReferenceBytes = 256 << 20;  // of constants, in float64
+constexpr double kMostReferenceBytes = 256 << 20;  // constants in float64
 
-// NaN and infinities in what one step gives.
-struct Found {
-  uint64_t nan = 0, infinite = 0;
-  bool any() const { return nan + infinite > 0; }
-};
-
-// Of dense bit patterns with this sign-free infinity.
-template <class Word>
-Found count_words(const TensorView& v, Word infinity) {
-  constexpr Word kMagnitude = static_cast<Word>(static_cast<Word>(~Word{0}) >> 1);
-  const Word* words = v.as<Word>();
-  Found found;
-  const int64_t size = v.size();
-  for (int64_t i = 0; i < size; ++i) {
-    const Word magnitude = static_cast<Word>(words[i] & kMagnitude);
-    if (magnitude < infinity) [[likely]]
-      continue;
-    ++(magnitude == infinity ? found.infinite : found.nan);
-  }
-  return found;
-}
-
-Found count_found(const TensorView& v) {
+NotFinite count_found(const TensorView& v) {
   if (!v.present() || v.memory != 0 || !is_float(v.dtype)) return {};
-  if (v.dense()) {
-    if (v.dtype == DType::kFloat32) return count_words<uint32_t>(v, 0x7f800000u);
-    if (v.dtype == DType::kFloat64) return count_words<uint64_t>(v, 0x7ff0000000000000u);
-    if (v.dtype == DType::kFloat16) return count_words<uint16_t>(v, 0x7c00u);
-    if (v.dtype == DType::kBFloat16) return count_words<uint16_t>(v, 0x7f80u);
-  }
-  Found found;
+  if (v.dense() && bit_width(v.dtype) >= 16)
+    return count_not_finite(v.dtype, {v.data, static_cast<size_t>(v.dense_bytes())});
+  NotFinite found;
   if (!has_numbers(v.dtype)) return found;
   std::vector<double> numbers;
   read_numbers(v, std::nullopt, &numbers);
@@ -63,7 +37,7 @@ Found count_found(const TensorView& v) {
   return found;
 }
 
-// Elements that are not finite, and finite in the reference.
+// Returns the number of elements that are not finite, but finite in the reference.
 uint64_t count_appeared(const std::vector<double>& exact, const std::vector<double>& rounded) {
   uint64_t count = 0;
   for (size_t i = 0; i < exact.size() && i < rounded.size(); ++i)
@@ -71,35 +45,21 @@ uint64_t count_appeared(const std::vector<double>& exact, const std::vector<doub
   return count;
 }
 
-// The work of `after` for every result of the main list's steps; states begin with their initial values.
-class StepResults {
- public:
-  using Use = std::function<void(uint32_t step, size_t output, const TensorView& v)>;
-  static void run(HostSession& session, const Use& use) {
-    const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
-      if (info.in_body) return;
-      for (size_t i = 0; i < call.outputs.size(); ++i)
-        (*static_cast<const Use*>(self))(info.step, i, call.outputs[i]);
-    };
-    const StepObserver observer{const_cast<Use*>(&use), nullptr, after};
-    session.session().set_observer(&observer);
-    try {
-      session.session().reset();
-      session.run();
-    } catch (...) {
-      session.session().set_observer(nullptr);
-      throw;
-    }
-    session.session().set_observer(nullptr);
-  }
-};
+// Runs a session from its initial states, and calls `use` for every result of the main list's steps.
+void each_result(HostSession& session,
+                 const std::function<void(uint32_t step, size_t output, const TensorView& v)>& use) {
+  session.session().reset();
+  session.run([&](const StepInfo& info, const OpCall& call) {
+    for (size_t i = 0; i < call.outputs.size(); ++i) use(info.step, i, call.outputs[i]);
+  });
+}
 
 struct FirstRun {
   Arrays inputs;
   bool suspicious = false;
 };
 
-// The range of the numbers that an input's integers represent where a Quantize reads it; else -1 to 1.
+// Returns the range of the integers' numbers if a Quantize reads the input, else -1 to 1.
 std::pair<double, double> made_up_range(const Graph& graph, ValueId input) {
   std::set<ValueId> same{input};
   for (const Node& node : graph.nodes) {
@@ -116,7 +76,7 @@ std::pair<double, double> made_up_range(const Graph& graph, ValueId input) {
   return {-1, 1};
 }
 
-// Runs on inputs that the model takes; throws DataError with the last reason where it takes none.
+// Runs on inputs that the model takes. Throws DataError with the last reason where it takes none.
 FirstRun run_on_made_up_inputs(const Graph& graph, const Model& model, HostSession& session) {
   using Integers = MadeUpInputs::Integers;
   for (const Integers integers : {Integers::kVaried, Integers::kOnes, Integers::kZeros}) {
@@ -130,9 +90,8 @@ FirstRun run_on_made_up_inputs(const Graph& graph, const Model& model, HostSessi
     }
     session.set_inputs(first.inputs);
     try {
-      StepResults::run(session, [&](uint32_t, size_t, const TensorView& v) {
-        first.suspicious |= count_found(v).nan > 0;
-      });
+      each_result(session,
+                  [&](uint32_t, size_t, const TensorView& v) { first.suspicious |= count_found(v).nan > 0; });
     } catch (const DataError&) {
       if (integers == Integers::kZeros) throw;
       continue;
@@ -170,7 +129,7 @@ double work_of(const PlannedModel& plan, size_t program, double reference_factor
   return sum;
 }
 
-// Compares with the reference, and finds where the first such number came from.
+// Counts numbers that are finite in the reference alone, and finds the first step with one.
 void compare_results(const Model& model, HostSession& session, const Arrays& inputs, OpenModel& reference,
                      TrialRun* trial) {
   ExactLayers layers(reference.model(), 0);
@@ -178,12 +137,12 @@ void compare_results(const Model& model, HostSession& session, const Arrays& inp
   layers.run(reference.session());
   const Arrays exact = reference.session().outputs();
 
-  uint64_t inside = 0;  // NaN in values that the reference has, too
+  uint64_t inside = 0;  // NaN in values inside the network that the reference also has
   std::vector<double> numbers;
   const std::vector<std::vector<StepValue>> values = step_values(model, session.entry());
   session.set_inputs(inputs);
-  StepResults::run(session, [&](uint32_t step, size_t output, const TensorView& v) {
-    const Found found = count_found(v);
+  each_result(session, [&](uint32_t step, size_t output, const TensorView& v) {
+    const NotFinite found = count_found(v);
     if (!found.any() || !has_numbers(v.dtype)) return;
     const ConstantPtr same = layers.find_as_held(values[step][output]);
     const bool pairs = same && same->dims() == Dims(v.dims, v.dims + v.rank);
@@ -285,7 +244,8 @@ TrialRun try_once(const std::filesystem::path& onnx, const LoweringOptions& lowe
   try {
     const OpenReading open = [&](bool wide) {
       Diagnostics ignored;
-      return open_reference(onnx, lowering, ignored, wide);
+      const auto imported = import_model(onnx, ignored, 2 * lowering.most_operations);
+      return imported ? open_reference(*imported, lowering, ignored, wide) : nullptr;
     };
     const std::unique_ptr<OpenModel> reference = open(true);
     if (reference == nullptr) return leave_open("the model is refused in float64");

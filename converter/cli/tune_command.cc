@@ -37,16 +37,16 @@ struct TuneArguments {
   double seconds = 2.0;
 };
 
-// Ends the writing of a file that would be slower.
+// Thrown to end the writing of a file that would be slower.
 struct Slower {};
 
-// A shape set, and what it is measured on.
+// A shape set, and the inputs on which it is measured.
 struct TunedSet {
   uint32_t entry = 0;
   Arrays inputs;
 };
 
-// That of --entry or of the data, else all.
+// Returns the shape set of --entry or of the data, else all.
 std::vector<TunedSet> sets_to_tune(const TuneArguments& a, const Model& model) {
   if (a.inputs.empty()) {
     std::vector<TunedSet> sets;
@@ -59,7 +59,7 @@ std::vector<TunedSet> sets_to_tune(const TuneArguments& a, const Model& model) {
   return {{entry, first_inputs(std::move(data), model, entry)}};
 }
 
-// The lowest times of a run with the file as it was and as it will be, in turns, in milliseconds.
+// The lowest times in milliseconds of a run with the old file and with the new one, measured in turns.
 struct BothTimes {
   double before = 0, after = 0;
 };
@@ -202,24 +202,21 @@ void add_tune(CLI::App& app, Outcome& outcome) {
   CLI::App* c = app.add_subcommand(
       "tune", "Measure the kernels of each step on this machine, and store the fastest in the .sinter file");
   c->add_option("model", a->model, "The .sinter file")->required();
-  add_value(*c, "-o,--output", a->out, "FILE", "The file to write; by default the model is replaced")
-      ->group(flag_group::kOutput);
+  begin_group(*c, flag_group::kOutput);
+  add_value(*c, "-o,--output", a->out, "FILE", "The file to write; by default the model is replaced");
+  add_value(*c, "--key", a->key, "NAME.key", "Sign the file with this secret key (sinter keygen)");
+  begin_group(*c, flag_group::kInput);
   add_value(*c, "--inputs", a->inputs, "DATA",
-            "Samples as for run, the first of which is used; without them small numbers are generated")
-      ->group(flag_group::kInput);
-  a->data.add_to(*c);
+            "Samples as for run, the first of which is used; without them small numbers are generated");
   a->entry.add_to(*c, "Tune only this shape set, by number from 0; without it that of the data, or all");
-  add_value(*c, "--threads", a->threads, "N", "The number of threads")
-      ->check(thread_counts())
-      ->group(flag_group::kTarget);
+  begin_group(*c, flag_group::kTarget);
+  add_threads(*c, a->threads);
+  begin_group(*c, flag_group::kMeasurement);
   add_value(*c, "--seconds", a->seconds, "S", "The duration of each of the two measurements of a shape set")
-      ->check(CLI::Range(0.0, 3600.0))
-      ->group(flag_group::kMeasurement);
+      ->check(CLI::Range(0.0, 3600.0));
   add_value(*c, "--times", a->times, "TIMES",
-            "Times from a board instead of this machine: the output of sinter_time_steps")
-      ->group(flag_group::kMeasurement);
-  add_value(*c, "--key", a->key, "NAME.key", "Sign the file with this secret key (sinter keygen)")
-      ->group(flag_group::kOutput);
+            "Times from a board instead of this machine: the output of sinter_time_steps");
+  a->data.add_to(*c);
   a->custom_ops.add_to(*c);
   a->trust.add_to(*c);
   a->common.add_to(*c);

@@ -34,7 +34,7 @@ std::vector<fs::path> matches_of(const std::string& pattern) {
   return files;
 }
 
-// What is in a folder, sorted. Throws FileError where it cannot be read.
+// Returns the entries of a folder, sorted. Throws FileError where it cannot be read.
 std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
   std::vector<fs::directory_entry> entries;
   std::error_code fault;
@@ -47,8 +47,8 @@ std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
   return entries;
 }
 
-// Adds the files of samples below a folder. Others (read-me files, hidden ones) are passed over. `above`: the
-// folders that led here; a link to one of them is refused.
+// Adds the files of samples below a folder, and passes over others (read-me files, hidden ones). `above` are
+// the folders that led here; a link to one of them is refused.
 void add_files_below(const fs::path& folder, std::vector<fs::path>* above, std::vector<fs::path>* files) {
   std::error_code fault;
   const fs::path real = fs::canonical(folder, fault);
@@ -77,7 +77,7 @@ std::vector<fs::path> files_below(const fs::path& folder) {
 
 bool is_arrays(const fs::path& path) { return kind_of_file(path) == FileKind::kArrays; }
 
-// A file serves every input if it is an archive, else the only one.
+// Returns the file for every input if it is an archive, else for the only one.
 std::vector<fs::path> for_every_input(const fs::path& path, const std::vector<std::string>& inputs) {
   if (inputs.size() > 1 && path.extension() != ".npz")
     throw DataError(fmt::format(
@@ -87,7 +87,7 @@ std::vector<fs::path> for_every_input(const fs::path& path, const std::vector<st
   return std::vector(inputs.size(), path);
 }
 
-// Of files in sub-folders of `folder` the first sub-folder is the label.
+// Returns the first sub-folder of `folder` on the way to the file, which is its label.
 std::string label_below(const fs::path& folder, const fs::path& file) {
   const fs::path inside = file.lexically_relative(folder);
   return std::distance(inside.begin(), inside.end()) < 2 ? std::string() : inside.begin()->string();

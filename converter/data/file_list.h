@@ -1,4 +1,4 @@
-// Which files hold the samples of DATA, where each sample is a file (or one for each input) of its own.
+// The files of DATA, where each sample is a file of its own (or one for each input).
 //
 //   cat.png            one file: .png .jpg .jpeg .wav .bin
 //   photos/            a folder with all of its sub-folders, in the order of the paths
@@ -17,7 +17,7 @@
 
 namespace sinter::convert {
 
-// A file by its extension (in any case).
+// The kind of a file, by its extension (in any case).
 enum class FileKind {
   kOther,
   kArrays,    // .npz .npy .pb
@@ -40,18 +40,17 @@ struct FileList {
   // The labels are names of sub-folders. Without a list of classes, a label is the rank of its name.
   bool by_folder = false;
 
-  // Whether a sample holds a picture or a sound, to which Preprocessing applies.
+  // Whether a sample has a picture or a sound, to which Preprocessing applies.
   bool has_media() const;
 };
 
-// `inputs`: names of the model's inputs. `label`: the key of labels in a JSON list; empty: not wanted.
-// nullopt: DATA is a command, a file of arrays, or a folder or pattern that holds files of arrays only.
-// Throws FileError for what cannot be read, DataError for a list that is damaged or does not fit the inputs.
+// Returns the files; nothing if DATA is a command, a file of arrays, or a folder or pattern of such files
+// alone. `inputs` are the names of the model's inputs, `label` is the key of labels in a JSON list, or empty.
+// Throws FileError where a file cannot be read, DataError for a list that is damaged or does not fit them.
 std::optional<FileList> list_files(const std::string& data, const std::vector<std::string>& inputs,
                                    const std::string& label = {});
 
-// The files of arrays in a folder (not its sub-folders) or of a pattern, in order. Throws DataError where
-// there is none.
+// Returns the files of arrays in a folder (not below it) or of a pattern, in order. Throws DataError: none.
 std::vector<std::filesystem::path> array_files(const std::string& data);
 
 // Whether DATA names files by a pattern (*, ?, [) or a folder.

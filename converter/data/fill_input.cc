@@ -1,4 +1,4 @@
-// Pictures and sounds as inputs.
+// Inputs that are filled with pictures and sounds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,29 +16,19 @@ using Resize = Preprocessing::Resize;
 
 int64_t half_to_even(double x) { return static_cast<int64_t>(std::nearbyint(x)); }
 
-Picture part_of(const Picture& in, int64_t left, int64_t top, int64_t width, int64_t height) {
-  Picture out{width, height, in.channels, {}};
-  const auto row = static_cast<size_t>(width * in.channels);
-  out.pixels.resize(static_cast<size_t>(height) * row);
-  for (int64_t y = 0; y < height; ++y)
-    std::memcpy(out.pixels.data() + static_cast<size_t>(y) * row,
-                in.pixels.data() + static_cast<size_t>(((top + y) * in.width + left) * in.channels), row);
-  return out;
-}
-
-// In the middle of a picture of one colour.
-Picture framed(const Picture& in, int64_t width, int64_t height, int fill) {
+// Returns a picture of this size with the pixels of `in` from (left, top) on, and `fill` outside of these.
+Picture part_of(const Picture& in, int64_t left, int64_t top, int64_t width, int64_t height, int fill = 0) {
   Picture out{width, height, in.channels, {}};
   out.pixels.assign(static_cast<size_t>(width * height * in.channels), static_cast<uint8_t>(fill));
-  const int64_t left = (width - in.width) / 2, top = (height - in.height) / 2;
-  const auto row = static_cast<size_t>(in.width * in.channels);
-  for (int64_t y = 0; y < in.height; ++y)
-    std::memcpy(out.pixels.data() + static_cast<size_t>(((top + y) * width + left) * in.channels),
-                in.pixels.data() + static_cast<size_t>(y) * row, row);
+  const int64_t first = std::max<int64_t>(left, 0), end = std::min(left + width, in.width);
+  for (int64_t y = std::max<int64_t>(top, 0); y < std::min(top + height, in.height); ++y)
+    std::memcpy(out.pixels.data() + static_cast<size_t>(((y - top) * width + first - left) * in.channels),
+                in.pixels.data() + static_cast<size_t>((y * in.width + first) * in.channels),
+                static_cast<size_t>((end - first) * in.channels));
   return out;
 }
 
-// A picture of this size has too many pixels after resizing.
+// Returns the picture in this size. Throws DataError where it would have too many pixels.
 Picture resized_within(const Picture& in, int64_t width, int64_t height, const std::string& what) {
   check_picture_size(width, height, what);
   return resized(in, width, height);
@@ -70,8 +60,9 @@ Picture letterboxed(const Picture& in, const PictureAxes& to, int fill, const st
   const auto side = [&](int64_t from, int64_t most) {
     return std::clamp<int64_t>(half_to_even(static_cast<double>(from) * ratio), 1, most);
   };
-  return framed(resized_within(in, side(in.width, to.width), side(in.height, to.height), what), to.width,
-                to.height, fill);
+  const Picture all = resized_within(in, side(in.width, to.width), side(in.height, to.height), what);
+  return part_of(all, -((to.width - all.width) / 2), -((to.height - all.height) / 2), to.width, to.height,
+                 fill);
 }
 
 Picture fitted(const Picture& in, const PictureAxes& to, const std::string& what, const Preprocessing& how) {
@@ -94,7 +85,7 @@ Picture fitted(const Picture& in, const PictureAxes& to, const std::string& what
   return in;
 }
 
-// float32 numbers as the input's type.
+// Returns the float32 numbers in the input's type.
 ConstantPtr as_type(std::vector<float> numbers, const std::string& what, const DataInput& input) {
   if (!is_float(input.dtype)) {
     const bool is_bits =
@@ -164,7 +155,7 @@ ConstantPtr sound_input(const Sound& sound, const std::string& what, const DataI
   };
   if (how.resize == Resize::kExact)
     throw UsageError("--resize exact is for pictures; sounds take crop and letterbox");
-  // Channels first, last, or one.
+  // The channels are the first axis, the last, or a single one.
   bool first = true;
   int64_t channels = 1, frames = long_axes.empty() ? 1 : long_axes[0];
   if (long_axes.size() == 2) {

@@ -26,7 +26,7 @@ class JpegReader {
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
-  // Both are false where the file is damaged; fault() is the reason.
+  // Both return false where the file is damaged; fault() is the reason.
   bool read_header() {
     if (setjmp(back_) != 0) return false;
     jpeg_create_decompress(&jpeg_);
@@ -35,7 +35,7 @@ class JpegReader {
     jpeg_read_header(&jpeg_, TRUE);
     return true;
   }
-  // Into width * height * channels bytes.
+  // Writes width * height * channels bytes.
   bool read_rows(uint8_t* pixels) {
     if (setjmp(back_) != 0) return false;
     jpeg_.out_color_space = jpeg_.jpeg_color_space == JCS_GRAYSCALE ? JCS_GRAYSCALE : JCS_RGB;
@@ -56,7 +56,7 @@ class JpegReader {
   const char* fault() const { return fault_; }
 
  private:
-  // A progressive file of few bytes can ask for any number of passes over all pixels.
+  // The most scans: a progressive file of few bytes can request any number of passes over all pixels.
   static constexpr int kMostScans = 500;
 
   [[noreturn]] static void fail(j_common_ptr jpeg) {
@@ -64,7 +64,7 @@ class JpegReader {
     jpeg->err->format_message(jpeg, self->fault_);
     std::longjmp(self->back_, 1);
   }
-  // Of warnings, those of missing data are faults: pixels would be made up.
+  // Turns a warning about missing data into a fault, because pixels would be made up.
   static void judge(j_common_ptr jpeg, int level) {
     if (level < 0 && (jpeg->err->msg_code == JWRN_JPEG_EOF || jpeg->err->msg_code == JWRN_HIT_MARKER))
       fail(jpeg);

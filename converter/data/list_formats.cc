@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// nlohmann's exceptions would name a byte; the list and the line suffice.
+// Parses without exceptions, which would name a byte; errors name the list and the line.
 json parsed(std::string_view text) { return json::parse(text, nullptr, false); }
 
 ListEntry entry_of(const json& item, const std::string& where, const std::string& label) {

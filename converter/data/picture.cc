@@ -19,16 +19,16 @@ bool begins_with(std::span<const std::byte> file, const uint8_t (&magic)[N]) {
   return file.size() >= N && std::memcmp(file.data(), magic, N) == 0;
 }
 
-// The source pixels that a target pixel is the mean of, along one axis.
+// The source pixels along one axis whose mean is a target pixel.
 struct Taps {
   int64_t first = 0;
-  std::vector<int32_t> weights;  // in 2^-kWeightBits
+  std::vector<int32_t> weights;  // in units of 2^-kWeightBits
 };
 constexpr int kWeightBits = 22;
 
 std::vector<Taps> taps_of(int64_t from, int64_t to) {
   const double step = static_cast<double>(from) / static_cast<double>(to);
-  const double reach = std::max(step, 1.0);  // of the filter to either side
+  const double reach = std::max(step, 1.0);  // the filter's extent to either side
   std::vector<Taps> taps(static_cast<size_t>(to));
   std::vector<double> shares;
   for (int64_t i = 0; i < to; ++i) {
@@ -111,7 +111,7 @@ Picture with_channels(Picture picture, int64_t channels) {
   if (channels == 3) {
     for (size_t i = 0; i < n; ++i) std::memset(&out.pixels[3 * i], from[i], 3);
   } else {
-    // 0.299, 0.587 and 0.114 in 2^-16.
+    // The factors are 0.299, 0.587 and 0.114 in units of 2^-16.
     for (size_t i = 0; i < n; ++i, from += 3)
       out.pixels[i] =
           static_cast<uint8_t>((from[0] * 19595 + from[1] * 38470 + from[2] * 7471 + 0x8000) >> 16);

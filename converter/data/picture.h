@@ -18,24 +18,24 @@ struct Picture {
   std::vector<uint8_t> pixels;  // rows from the top, the channels of a pixel side by side
 };
 
-// A file that states more pixels is refused before memory is taken for them.
+// The most pixels of a file; a file that states more is refused before memory is taken for them.
 inline constexpr int64_t kMostPixels = int64_t{1} << 26;
 
-// Whether the bytes begin as those of a PNG or JPEG file.
+// Whether the bytes begin as a PNG or JPEG file does.
 bool is_picture(std::span<const std::byte> file);
-// The format follows from the first bytes, not from the file's name. `what` names the file in errors. Throws
-// DataError.
+// Returns the picture in a file, whose format follows from its first bytes and not from its name. `what`
+// names the file in errors. Throws DataError.
 Picture decode_picture(std::span<const std::byte> file, const std::string& what);
 
-// With 1 channel (luminance by ITU-R BT.601, rounded) or 3 (luminance three times).
+// Returns the picture with 1 channel (luminance by ITU-R BT.601, rounded) or 3 (luminance three times).
 Picture with_channels(Picture picture, int64_t channels);
 
-// Bilinear, with the support of the filter widened where the picture gets smaller (antialiased): every pixel
-// is the weighted mean of the source pixels within one target pixel's width. Weights have 22 bits behind the
-// point, and rows are rounded to 8 bits before columns: the definition of Pillow 12, with the same bits.
+// Returns the picture in another size. The filter is bilinear, with a wider support where the picture gets
+// smaller (antialiased): every pixel is the weighted mean of the source pixels within one target pixel's
+// width. Weights have 22 bits behind the point; rows are rounded to 8 bits before columns, as in Pillow 12.
 Picture resized(const Picture& picture, int64_t width, int64_t height);
 
-// Both throw DataError naming `what`.
+// Return the picture in a PNG or JPEG file. Throw DataError naming `what`.
 Picture decode_png(std::span<const std::byte> file, const std::string& what);
 Picture decode_jpeg(std::span<const std::byte> file, const std::string& what);
 // Throws DataError where a picture has no pixels or more than kMostPixels.

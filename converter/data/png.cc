@@ -19,7 +19,7 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  // Both are false where the file is damaged; fault() is the reason.
+  // Both return false where the file is damaged; fault() is the reason.
   bool read_header() {
     if (setjmp(back_) != 0) return false;
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, fail, ignore);
@@ -32,11 +32,11 @@ class PngReader {
     width = png_get_image_width(png_, info_), height = png_get_image_height(png_, info_);
     return true;
   }
-  // `rows`: of the size that prepare() returned.
+  // The rows must have `row_bytes` bytes.
   bool prepare() {
     if (setjmp(back_) != 0) return false;
     if (png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE) {
-      // A byte for each pixel: libpng would show what is beyond the palette as black.
+      // Every pixel becomes a byte; libpng's own colours would be black for indices beyond the palette.
       if (png_get_PLTE(png_, info_, &palette_, &colours_) == 0) png_error(png_, "it has no palette");
       png_set_packing(png_);
     } else {
@@ -55,9 +55,9 @@ class PngReader {
     png_read_end(png_, nullptr);
     return true;
   }
-  // Whether pixels are indices into a palette: to be replaced by expand().
+  // Whether pixels are indices into a palette, which expand() has to replace.
   bool has_palette() const { return palette_ != nullptr; }
-  // The colours of a row, three bytes each. Its indices are the last third. False: one is not in the palette.
+  // Writes a row's colours over its indices, the last third. Returns false if one is not in the palette.
   bool expand(uint8_t* row) {
     for (int64_t x = 0; x < width; ++x) {
       const int index = row[2 * width + x];
@@ -116,7 +116,7 @@ Picture decode_png(std::span<const std::byte> file, const std::string& what) {
   Picture picture{reader.width, reader.height, reader.has_palette() ? 3 : reader.channels, {}};
   const auto row_bytes = static_cast<size_t>(picture.width * picture.channels);
   picture.pixels.resize(row_bytes * static_cast<size_t>(picture.height));
-  std::vector<png_bytep> rows;  // where each is read to: its end
+  std::vector<png_bytep> rows;  // the places that libpng reads rows to: the ends of the picture's rows
   for (size_t y = 0; y < static_cast<size_t>(picture.height); ++y)
     rows.push_back(picture.pixels.data() + (y + 1) * row_bytes - reader.row_bytes);
   check(reader.read_rows(rows.data()));

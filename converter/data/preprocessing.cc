@@ -1,4 +1,4 @@
-// The flags of preprocessing, and what they mean for an input.
+// The flags of preprocessing, and their meaning for an input.
 #include "converter/data/preprocessing.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ std::optional<double> decimal(std::string_view text) {
   return x;
 }
 
-// "127.5", "1/255"
+// Returns the number of "127.5" or "1/255".
 std::optional<double> fraction_of(std::string_view text) {
   const size_t bar = text.find('/');
   if (bar == std::string_view::npos) return decimal(text);

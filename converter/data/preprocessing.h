@@ -1,13 +1,11 @@
-// How pictures and sounds become the numbers of a model's input.
+// The steps from pictures and sounds to the numbers of a model's input.
 //
 //   number = (pixel - mean) * scale     pixels from 0 to 255, samples of sounds from -1 to 1
 //
 // computed in float32 in this order. Pictures fill inputs of [N,C,H,W], [N,H,W,C], the same without N, or
-// [H,W], with N = 1 and C = 1 or 3; sounds fill inputs of one long axis, or of two whose other one is the
-// channels.
+// [H,W], with N = 1 and C = 1 or 3; sounds fill inputs of one long axis, or of two, one of them channels.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,65 +18,62 @@ namespace sinter::convert {
 struct Preprocessing {
   enum class Resize {
     kNone,       // another size is refused
-    kExact,      // to the input's size; the ratio of the sides may change
-    kCrop,       // the shorter side to `side`, then the middle; of sounds the middle
-    kLetterbox,  // to fit into the input, the rest filled with `fill`; sounds are filled with silence at the
-                 // end
+    kExact,      // resize to the input's size; the ratio of the sides may change
+    kCrop,       // resize the shorter side to `side`, then take the middle; sounds only give the middle
+    kLetterbox,  // resize to fit into the input, and fill the rest with `fill`; sounds end with silence
   };
   enum class Layout { kByShape, kChannelsLast, kChannelsFirst };
   Resize resize = Resize::kNone;
   int64_t side = 0;  // 0: the smallest that covers the input
-  int fill = 0;      // a pixel
+  int fill = 0;      // the value of a pixel
   Layout layout = Layout::kByShape;
   bool bgr = false;  // blue first
   // One number, or one for each channel in the input's order; empty: not given.
   std::vector<float> mean, scale;
-  bool built_in = false;      // the model begins with it: uint8 inputs take pixels as they are
+  bool built_in = false;      // the model computes the numbers: uint8 inputs take pixels as they are
   bool skip_damaged = false;  // files that cannot be decoded are left out (samples/damaged_files.h)
 
-  // For an input of this type: without mean, scale and order of channels where these are built into the
-  // model.
+  // Returns the steps for an input of this type, without those that are built into the model.
   Preprocessing for_type(DType dtype) const;
   // Whether pixels become other numbers before the model.
   bool changes_numbers() const;
-  // The flags that are given ("--mean, --scale"); empty: none.
+  // Returns the flags that are given ("--mean, --scale"); empty: none.
   std::string given() const;
 };
 
-// The same as text, as the flags of a command have it.
+// The texts of a command's flags for it.
 struct PreprocessingText {
   std::string resize, mean, scale, layout, channel_order;
 };
 // Numbers are decimals or fractions such as 1/255. Throws UsageError naming the flag.
 Preprocessing parse_preprocessing(const PreprocessingText& text);
 
-// The input of a model that is filled.
+// An input of a model, which is filled.
 struct DataInput {
   std::string name;
   DType dtype = DType::kNone;
   Dims dims;
 };
 
-// Where the axes of an input's pixels are.
+// The places of the axes of an input's pixels.
 struct PictureAxes {
   int64_t height = 0, width = 0, channels = 0;
   bool channels_first = false;
 };
-// Throws DataError where the input does not take one picture, or its shape does not decide the order of its
-// axes.
+// Throws DataError where the input does not take one picture, or its shape does not decide the axes' order.
 PictureAxes picture_axes(const DataInput& input, const Preprocessing& how);
-// The factor of each channel: one, `how`'s only one, or its own. Throws UsageError where there is another
-// number of them.
+// Return the number of each channel: a default, the only one of `how`, or the channel's own. Throw UsageError
+// where `how` has another number of them.
 std::vector<float> mean_of_channels(const Preprocessing& how, int64_t channels);
 std::vector<float> scale_of_channels(const Preprocessing& how, int64_t channels);
 
-// Resized, converted, and arranged. Integer inputs take rounded numbers (half to even) within their range.
-// Float inputs need `mean` or `scale`, because no default is right for most models. `what` names the file.
-// Throws DataError.
+// Returns the picture resized, converted, and arranged. Integer inputs take rounded numbers (half to even)
+// within their range. Float inputs need `mean` or `scale`, because no default is right for most models.
+// `what` names the file. Throws DataError.
 ConstantPtr picture_input(Picture picture, const std::string& what, const DataInput& input,
                           const Preprocessing& how);
-// One channel is the mean of all of the file's; otherwise the file has as many as the input. The rate is not
-// changed.
+// Returns the sound as the input takes it. A single channel is the mean of all of the file's channels;
+// otherwise the file must have as many as the input. The rate is not changed.
 ConstantPtr sound_input(const Sound& sound, const std::string& what, const DataInput& input,
                         const Preprocessing& how);
 

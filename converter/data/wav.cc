@@ -10,7 +10,7 @@ namespace sinter::convert {
 namespace {
 
 constexpr uint32_t kPcm = 1, kFloat = 3, kExtensible = 0xfffe;
-constexpr uint32_t kToTheEnd = 0xffffffff;  // a writer that could not go back to enter the size
+constexpr uint32_t kToTheEnd = 0xffffffff;  // the size where a writer could not go back to enter it
 constexpr uint32_t kMostChannels = 1024;
 
 uint32_t little(std::span<const std::byte> bytes, size_t at, size_t n) {
@@ -55,7 +55,7 @@ float number(std::span<const std::byte> data, size_t at, const WavFormat& f) {
     return static_cast<float>(x);
   }
   if (bytes == 1) return (static_cast<float>(little(data, at, 1)) - 128.0f) / 128.0f;
-  // Shifted to the top for the sign.
+  // The bits are shifted to the top, where the sign is.
   const auto top = static_cast<int32_t>(little(data, at, bytes) << (32 - f.bits));
   return static_cast<float>(static_cast<double>(top) * 0x1p-31);
 }

@@ -25,7 +25,7 @@ std::string line_of(const Diagnostic& d, const std::string& place, const std::st
                                d.remedy.empty() ? "" : "; " + d.remedy));
 }
 
-// "a, b, c and 5 more".
+// Returns "a, b, c and 5 more".
 std::string listed(const std::vector<std::string>& items, size_t most) {
   const size_t shown = items.size() <= most + 1 ? items.size() : most;
   std::string text;
@@ -82,7 +82,7 @@ size_t Diagnostics::count(Severity severity) const {
 }
 
 std::string Diagnostics::to_text(Severity least) const {
-  // Entries of the model as a whole are listed once already, and calls without a name are not grouped.
+  // Entries without a node are about the whole model, or about calls without a name; they are not grouped.
   std::vector<std::vector<const Diagnostic*>> groups;
   std::unordered_map<std::string, size_t> group_of;
   for (const Diagnostic& d : items_) {

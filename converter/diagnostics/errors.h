@@ -1,4 +1,4 @@
-// Exceptions of the converter, caught once in cli/: each has an exit code.
+// Exceptions of the converter. They are caught once, in cli/, and each has an exit code.
 #pragma once
 
 #include <stdexcept>

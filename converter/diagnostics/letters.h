@@ -11,7 +11,7 @@ struct Letter {
   size_t bytes = 1;
   int64_t code = -1;  // -1: a byte that is not UTF-8
 };
-// The first letter of `text`, which is not empty.
+// Returns the first letter of `text`, which must not be empty.
 Letter first_letter(std::string_view text);
 
 }  // namespace sinter::convert

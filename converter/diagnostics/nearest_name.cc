@@ -46,7 +46,7 @@ const std::string* nearest_name(std::span<const std::string> names, const std::s
 std::string advise_name(std::span<const std::string> names, const std::string& wanted) {
   constexpr size_t kMostListed = 12;
   if (const std::string* near = nearest_name(names, wanted)) {
-    // Several of a few names may be meant.
+    // A user may mean several of a few names.
     if (names.size() == 1 || names.size() > kMostListed) return fmt::format("did you mean '{}'?", *near);
     return fmt::format("did you mean '{}'? There are {}", *near, fmt::join(names, ", "));
   }

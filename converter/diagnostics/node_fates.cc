@@ -36,14 +36,14 @@ void each_graph(const Graph& graph, const Visit& visit) {
     for (const auto& body : node.bodies) each_graph(*body, visit);
 }
 
-// Everything about an operation but its operands.
+// Returns all of an operation but its operands.
 std::string form_of(const Node& node) {
   const EncodedAttrs a = encode_attrs(node.attrs);
   return fmt::format("{}:{}:{}:{}", static_cast<int>(node.op()), fmt::join(a.ints, ","),
                      fmt::join(a.floats, ","), fmt::join(a.bytes, ","));
 }
 
-// A node as it was.
+// A node before the rewriting.
 struct Seen {
   std::string name, form;
   std::vector<ValueId> inputs, outputs;
@@ -65,7 +65,7 @@ struct SeenGraph {
   }
 };
 
-// Finds where the work of a removed node went.
+// Finds the nodes that do the work of a removed node.
 class Tracer {
  public:
   Tracer(const SeenGraph& before, const Graph& after) : before_(before), after_(after) {
@@ -86,7 +86,7 @@ class Tracer {
   }
 
  private:
-  // Has the value, or a reader of it, a successor? Readers that are gone, too, are followed next.
+  // Whether the value, or a reader of it, has a successor. Readers that were removed are followed next.
   bool settled(ValueId id, bool own, NodeFate* fate, std::vector<size_t>* open) {
     if (const Node* now = maker(id)) return fused(*now, fate);
     if (own && after_.is_constant(id)) return fate->kind = Kind::kConstant, true;

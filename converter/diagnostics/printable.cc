@@ -43,7 +43,7 @@ bool is_hidden(int64_t code) {
   return false;
 }
 
-// `replace`: the text for a letter; empty: as it is.
+// Returns the text with `replace` of each letter in its place; a letter stays if that is empty.
 template <class Replace>
 std::string replaced(std::string_view text, const Replace& replace) {
   std::string out;
@@ -116,7 +116,7 @@ std::string json_text(const nlohmann::json& json, int indent) {
   } catch (const nlohmann::json::type_error&) {  // not UTF-8
     text = with_strings(json, [](const std::string& t) { return as_utf8(t); }).dump(indent);
   }
-  // Control characters below 0x20 are escaped already; the others are in strings alone.
+  // Control characters below 0x20 are escaped already; the others occur in strings alone.
   return replaced(text, [](int64_t code) -> std::string {
     if (code < 0x20 || !is_hidden(code)) return {};
     if (code < 0x10000) return fmt::format("\\u{:04x}", code);

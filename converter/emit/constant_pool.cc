@@ -37,7 +37,7 @@ int32_t ConstantPool::add_entry(const ConstantPtr& constant, std::optional<uint6
   const uint64_t bytes = constant->byte_size();
   const bool pages = layout_ == Layout::kPages && bytes >= kLargeConstantBytes;
   const uint64_t offset = shared ? *shared : align_up(end_, pages ? page_bytes() : format::kAlignment);
-  // Every constant is followed by readable padding before the next one's bytes end.
+  // The bytes of the next constant, or the segment's padding, can be read behind every constant.
   if (!shared) end_ = pages ? align_up(offset + bytes, page_bytes()) : offset + bytes;
   entries_.push_back({constant, offset, shared.has_value()});
   by_address_.emplace(constant.get(), index);

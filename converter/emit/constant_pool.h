@@ -1,5 +1,4 @@
-// ConstantPool: the distinct constants of all programs, in order of first use, with their places in the
-// weights segment.
+// ConstantPool: the distinct constants of all programs, in order of first use, and their places in the file.
 #pragma once
 
 #include <map>
@@ -16,7 +15,7 @@ class ConstantPool {
   struct Entry {
     ConstantPtr constant;
     uint64_t offset = 0;
-    bool shared = false;  // an earlier entry's bytes, as another type or under other dims
+    bool shared = false;  // it has an earlier entry's bytes, as another type or under other dims
   };
   enum class Layout {
     kDense,  // equal bytes are in the segment once, under equal type and dims as one entry
@@ -24,10 +23,10 @@ class ConstantPool {
   };
   explicit ConstantPool(Layout layout = Layout::kDense) : layout_(layout) {}
 
-  // Index of the constant.
+  // Adds a constant unless it is in the pool, and returns its index.
   int32_t add(const ConstantPtr& constant);
   const std::vector<Entry>& entries() const { return entries_; }
-  // Padding after the last constant included; 0 if there are none.
+  // Returns the bytes with the padding after the last constant; 0 if there are none.
   uint64_t segment_bytes() const { return entries_.empty() ? 0 : end_ + format::kSegmentPadding; }
 
  private:

@@ -30,7 +30,7 @@ int64_t integer(const json& value) {
 
 std::string to_text(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-// Values with their numbers: the file's names, then those that are added.
+// Numbered values: the file's names, then the values that are added.
 class Numbers {
  public:
   explicit Numbers(const fb::Model& model) {
@@ -52,13 +52,13 @@ class Numbers {
     sizes_.push_back(to_text(value).size());
     values_.push_back(std::move(value));
   }
-  // Those behind the names.
+  // Returns the values behind the names.
   json added() const {
     json list = json::array();
     for (size_t i = names_; i < values_.size(); ++i) list.push_back(values_[i]);
     return list;
   }
-  // Throws DataError where it does not exist, or is read so often that the whole would be out of proportion.
+  // Returns a value. Throws DataError where it does not exist, or where the bytes read exceed kMostText.
   const json& value(int64_t number) {
     if (number < 0 || static_cast<uint64_t>(number) >= values_.size()) damaged();
     read_ += sizes_[static_cast<size_t>(number)];
@@ -125,7 +125,7 @@ json objects_of(const json& columns, const fb::Model& model) {
   Numbers numbers(model);
   for (const json& value : list(columns, "values")) numbers.add(value);
   const json &forms = list(columns, "forms"), &cells = list(columns, "cells");
-  std::vector<size_t> first(forms.size()), rows(forms.size(), 0);  // column; lines so far
+  std::vector<size_t> first(forms.size()), rows(forms.size(), 0);  // each form's column, and its lines so far
   for (size_t f = 0, column = 0; f < forms.size(); ++f) first[f] = column, column += list(forms, f).size();
   std::vector<int64_t> last(cells.size(), -1);
   json objects = json::array();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstring>
 #include <stdexcept>
 
 #include "converter/emit/debug_lines.h"
@@ -15,7 +14,7 @@
 namespace sinter::convert {
 namespace {
 
-// Files of other profiles than these would be refused when they are opened.
+// Throws for profiles whose file would be refused when it is opened.
 void check_profiles(std::span<const PlannedModel> profiles) {
   if (profiles.empty() || profiles.size() > detail::kMaxProfiles)
     throw std::invalid_argument(
@@ -73,15 +72,8 @@ EmitSummary emit_model(std::span<const PlannedModel> profiles, const std::filesy
     }
     segment.digest = digester.finish();
   }
-  format::Signature signature{};
-  if (sign)
-    signature = sign_head(header, segments, *options.signer);
-  else
-    format::seal(header, segments);
-  file.rewrite_start(&header, sizeof(header));
-  file.write(segments.data(), segments.size() * sizeof(format::Segment));
-  if (sign) file.write(&signature, sizeof(signature));
-  // A file that nothing checks is for this process alone.
+  write_head(file, header, segments, options.signer.get());
+  // A file without a check is for this process alone.
   file.publish(options.check, options.check ? NewFile::Kept::kSafe : NewFile::Kept::kTemporary);
   return {header.file_bytes, pool.segment_bytes(), pool.entries().size()};
 }

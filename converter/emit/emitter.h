@@ -1,5 +1,4 @@
-// Emission: planned models become a .sinter file, segment by segment, under a temporary name that is renamed
-// last.
+// Emission: planned models become a .sinter file, written under a temporary name and renamed last.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +18,9 @@ struct EmitOptions {
   // JSON objects, one a line (the type ledger), for the debug segment (debug_lines.h); omitted if empty.
   std::string debug_text;
   std::string producer = "sinter 0.1";
-  // Signs the file, whose digests are BLAKE2b then.
+  // The key that signs the file, whose digests are BLAKE2b then; null: it is not signed.
   std::shared_ptr<const SecretKey> signer;
-  // Called with the whole file before it takes its name; what it throws leaves no file.
+  // A function that is called with the whole file before it takes its name. Its exceptions leave no file.
   std::function<void(const std::filesystem::path&)> check;
 };
 
@@ -33,9 +32,9 @@ struct EmitSummary {
 
 // Writes a file with one profile for each of the plans, which are of one model (the same inputs and outputs)
 // for different targets; a profile has its target's name. Sessions run the first one that fits their machine
-// unless they name another, so the most portable comes last. Equal constants, and programs that are equal in
-// all of two profiles, are stored once. Throws std::invalid_argument where a target comes twice, FileError
-// (converter/diagnostics/errors.h) naming the path where the system refuses, and leaves nothing behind then.
+// unless they name another, so the most portable comes last. Equal constants are stored once, and so are the
+// programs of profiles that have all of them equal. Throws std::invalid_argument where a target comes twice,
+// FileError (converter/diagnostics/errors.h) naming the path where the system refuses; no file remains then.
 // The same plans give the same bytes.
 EmitSummary emit_model(std::span<const PlannedModel> profiles, const std::filesystem::path& path,
                        const EmitOptions& options = {});

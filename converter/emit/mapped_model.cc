@@ -13,7 +13,7 @@ MappedModel::MappedModel(const PlannedModel& plan, const BytesAtPage& at_page) {
   std::vector<format::Segment> segments = weights_segment(pool);
   format::Header header = header_of(flatbuffer, segments, format::DigestAlgorithm::kXxh3);
   format::seal(header, segments);
-  // The segment of the weights begins at a page, and the file within the one before.
+  // The weights segment begins at a page, and the file within the page before.
   const size_t head = segments.empty() ? header.file_bytes : segments[0].offset,
                weights = align_up(head, page_bytes()), first = segments.empty() ? 0 : weights - head;
   memory_ = std::make_unique<AssembledBytes>(first + header.file_bytes);

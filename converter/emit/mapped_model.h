@@ -1,6 +1,5 @@
-// A planned model as its file would be, in the memory of this process: for runs during the conversion. Its
-// large constants are in the pages of the files that they are in already, so that a run of a changed graph
-// writes only what has changed.
+// The file of a planned model in memory, for runs during the conversion. Its large constants are pages of
+// files that have them already, so that a run of a changed graph writes only constants that have changed.
 #pragma once
 
 #include <functional>
@@ -13,17 +12,16 @@
 
 namespace sinter::convert {
 
-// The bytes of a large constant, at a page (begins_at_page()); elsewhere they are copied.
+// A function that returns the bytes of a large constant at a page (begins_at_page()); others are copied.
 using BytesAtPage = std::function<HeldBytes(const ConstantPtr&)>;
 
-// Opened as a file is, but for the digests of its segments, which it has not. Its first byte is aligned to
-// format::kAlignment.
+// It is opened as a file, but without digests of segments. Its first byte is aligned to format::kAlignment.
 class MappedModel {
  public:
   MappedModel() = default;
   MappedModel(const PlannedModel& plan, const BytesAtPage& at_page);
   std::span<const std::byte> bytes() const { return bytes_; }
-  // The constant whose bytes begin at this address of bytes(); null: none does.
+  // Returns the constant whose bytes begin at this address of bytes(); null if there is none.
   ConstantPtr constant_at(const std::byte* address) const;
 
  private:

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -21,7 +20,7 @@ namespace {
 
 using flatbuffers::Offset;
 
-// A builder that writes equal lists and tables once: they repeat in almost every step.
+// A builder that writes equal lists and tables once, because they repeat in almost every step.
 class Builder : public flatbuffers::FlatBufferBuilder {
  public:
   template <class T>
@@ -36,7 +35,7 @@ class Builder : public flatbuffers::FlatBufferBuilder {
   Offset<flatbuffers::Vector<T>> list_or_none(const std::vector<T>& items) {
     return items.empty() ? 0 : list(items);
   }
-  // A table of these fields, which are numbers and lists that are written once, by `create`: equal ones once.
+  // Returns a table that `create` makes of numbers and lists; an equal table is written once.
   template <class Table, class... Fields>
   Offset<Table> table(Offset<Table> (*create)(flatbuffers::FlatBufferBuilder&, Fields...),
                       std::type_identity_t<Fields>... fields) {
@@ -59,7 +58,7 @@ class Builder : public flatbuffers::FlatBufferBuilder {
   std::map<std::string, flatbuffers::uoffset_t> written_;
 };
 
-// Subprograms of a program are counted from 0 within its PlannedModel; in the file from `base`.
+// Writes a model. Subprograms are counted from 0 within their PlannedModel, and from `base` in the file.
 class ModelWriter {
  public:
   ModelWriter(std::span<const PlannedModel> profiles, const EmitOptions& options, ConstantPool::Layout layout)
@@ -96,7 +95,7 @@ class ModelWriter {
   }
 
  private:
-  // Programs that are not a part of another one.
+  // Returns which programs are not a part of another one.
   static std::vector<bool> entries(const PlannedModel& model) {
     std::vector<bool> entry(model.programs.size(), true);
     for (const PlannedProgram& p : model.programs)
@@ -105,7 +104,7 @@ class ModelWriter {
     return entry;
   }
 
-  // Where an earlier profile's programs begin that are all the same as this one's.
+  // Returns the first program of an earlier profile whose programs all equal this one's.
   std::optional<uint32_t> shared_base(size_t profile, const std::vector<uint32_t>& bases) {
     if (profiles_.size() == 1) return std::nullopt;
     std::vector<std::vector<uint8_t>> mine;
@@ -272,7 +271,7 @@ class ModelWriter {
       steps.push_back(builder_.table(&fb::CreateStepPlan, candidates, s.workspace_region, s.workspace_offset,
                                      s.workspace_bytes, s.max_threads, s.elided, s.in_order, there));
     }
-    // Without bytes, which values define, and live ranges, where they are those that the steps define.
+    // Placements leave out bytes, which values define, and live ranges that are those of the steps.
     std::vector<detail::Life> lives(planned.values.size());
     detail::find_lives(*flatbuffers::GetTemporaryPointer(builder_, programs_[index]), lives);
     const auto stated = [](int planned_step, int32_t own) {
@@ -302,7 +301,7 @@ class ModelWriter {
   ConstantPool pool_;
   TextTable texts_;
   std::vector<std::vector<bool>> entries_;                // by profile and program
-  std::vector<std::vector<std::vector<uint8_t>>> forms_;  // of the profiles' programs
+  std::vector<std::vector<std::vector<uint8_t>>> forms_;  // the profiles' programs as bytes
 };
 
 }  // namespace

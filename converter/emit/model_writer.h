@@ -1,5 +1,4 @@
-// The parts of a file of planned models: its FlatBuffer, the constants of its weights segment, and its
-// header.
+// The parts of a file of planned models: its FlatBuffer, its constants, and its header.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +13,16 @@ namespace sinter::convert {
 
 struct WrittenModel {
   std::vector<uint8_t> flatbuffer;
-  ConstantPool pool;  // what the weights segment holds
+  ConstantPool pool;  // the constants of the weights segment
 };
 WrittenModel write_model(std::span<const PlannedModel> profiles, const EmitOptions& options,
                          ConstantPool::Layout layout);
 
-// The segment for these constants, without its offset and digest; empty: there are none.
+// Returns the segment for these constants, without its offset and digest; none if there are no constants.
 std::vector<format::Segment> weights_segment(const ConstantPool& pool);
 
-// A header with the digest of the FlatBuffer, and the segments' offsets; a file whose digests are BLAKE2b
-// gets room for a signature. Throws std::length_error where the sizes do not fit.
+// Returns a header with the digest of the FlatBuffer, and sets the segments' offsets; a file whose digests
+// are BLAKE2b gets room for a signature. Throws std::length_error where the sizes do not fit.
 format::Header header_of(std::span<const uint8_t> flatbuffer, std::span<format::Segment> segments,
                          format::DigestAlgorithm algorithm);
 

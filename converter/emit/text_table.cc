@@ -5,7 +5,7 @@ namespace sinter::convert {
 void TextTable::place() {
   bytes_.assign(1, 0);
   const std::string* longer = nullptr;
-  uint32_t end = 0;  // of `longer`
+  uint32_t end = 0;  // the end of `longer`
   for (auto it = texts_.rbegin(); it != texts_.rend(); ++it) {
     const std::string& reversed = it->first;
     if (longer == nullptr || !longer->starts_with(reversed)) {

@@ -1,5 +1,4 @@
-// The texts of a file, one after another, each followed by a zero; a text that is the end of another is not
-// written again.
+// The texts of a file, each followed by a zero. A text that is the end of another has the other's bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +13,14 @@ class TextTable {
   void add(const std::string& text) { texts_.emplace(std::string(text.rbegin(), text.rend()), 0); }
   // Places the texts that were added so far.
   void place();
-  // Where the text begins; it was placed. The empty text is at 0.
+  // Returns the start of a text that was placed. The empty text is at 0.
   uint32_t at(const std::string& text) const {
     return text.empty() ? 0 : texts_.at(std::string(text.rbegin(), text.rend()));
   }
   const std::vector<uint8_t>& bytes() const { return bytes_; }
 
  private:
-  // From the last letter to the first, so that an end comes before what it ends.
+  // Texts from the last letter to the first, so that an end of a text sorts before the text.
   std::map<std::string, uint32_t> texts_;
   std::vector<uint8_t> bytes_;
 };

@@ -1,4 +1,4 @@
-// What else happens when a signal ends the program (unfinished.h).
+// Further work when a signal ends the program (unfinished.h).
 #pragma once
 
 #include <sys/types.h>
@@ -9,10 +9,10 @@ namespace sinter::convert {
 // with SIGKILL if it is there a moment later.
 class UnfinishedGroup {
  public:
-  // False: a signal is ending this process, and the group must not begin.
+  // Returns false if a signal is ending this process, and the group must not begin.
   bool begin(pid_t group);
   void end();
-  // In a new process: nothing of its parent's is its own to remove.
+  // Forgets, in a new process, the files and groups that belong to its parent.
   static void forget_all();
 
  private:
@@ -22,7 +22,7 @@ class UnfinishedGroup {
 // Ends a group that this process has started, and waits for its leader.
 void end_group(pid_t group);
 
-// The message about SIGBUS is followed by one on stdout, as --json has it.
+// Prints a message about SIGBUS also on stdout, in the form of --json.
 void print_json_on_signals();
 
 }  // namespace sinter::convert

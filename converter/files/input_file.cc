@@ -14,7 +14,7 @@
 namespace sinter::convert {
 namespace {
 
-// What stands for the sentence of an error.
+// Returns the message about a file that is not a regular one.
 const char* fault_of(mode_t mode) {
   if (S_ISDIR(mode)) return "is a folder; give the file in it";
   if (S_ISFIFO(mode)) return "is a pipe, but only files are read; write its bytes to a file, and give that";

@@ -1,4 +1,4 @@
-// Opening what is read: regular files, so that nothing waits for the writer of a pipe.
+// Files that are read: regular ones alone, so that the program never waits for the writer of a pipe.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ class InputFile {
   int descriptor() const { return fd_; }
   size_t bytes() const { return bytes_; }
   const std::filesystem::path& path() const { return path_; }
-  // Of the file that is open, with all links followed. Without /proc, what the path leads to now.
+  // Returns the path of the open file, with all links followed; without /proc, the path's present target.
   std::filesystem::path real_path() const;
-  // Up to `bytes` from where the last read ended; fewer at the end. Throws FileError.
+  // Reads up to `bytes` behind the last read, fewer at the end; returns their number. Throws FileError.
   size_t read(void* to, size_t bytes);
 
  private:
@@ -29,7 +29,7 @@ class InputFile {
   size_t bytes_ = 0;
 };
 
-// All bytes of a file. Throws FileError.
+// Returns all bytes of a file. Throws FileError.
 std::vector<std::byte> bytes_of_file(const std::filesystem::path& path);
 
 }  // namespace sinter::convert

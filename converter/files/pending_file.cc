@@ -22,7 +22,7 @@ FileError cannot_be_written(const fs::path& path, int fault) {
   return FileError(fmt::format("{}: cannot be written: {}", path.string(), std::strerror(fault)));
 }
 
-// The descriptor of this process that a name such as /dev/stdout stands for; -1: none.
+// Returns the descriptor of this process for a name such as /dev/stdout; -1 if there is none.
 int descriptor_of(fs::path path) {
   constexpr int kMostLinks = 40;
   for (int links = 0; links < kMostLinks; ++links) {
@@ -56,7 +56,7 @@ struct Descriptor {
 };
 
 void write_special(const fs::path& path, std::span<const std::byte> bytes) {
-  // Without waiting for a reader of a pipe that may never come.
+  // O_NONBLOCK: opening a pipe must not wait for a reader, which may never come.
   const Descriptor to{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
   if (to.fd < 0 && errno == ENXIO)
     throw FileError(fmt::format("{}: nothing reads this pipe; start its reader first", path.string()));
@@ -122,7 +122,7 @@ void PendingFile::publish(const std::function<void(const fs::path&)>& check_writ
 
 void write_whole(const fs::path& path, std::span<const std::byte> bytes) {
   if (const int fd = descriptor_of(path); fd >= 0) {
-    std::fflush(nullptr);  // what was printed before
+    std::fflush(nullptr);  // text that was printed before comes first
     write_to(fd, bytes, path);
   } else if (is_stream(path)) {
     write_special(path, bytes);

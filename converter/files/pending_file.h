@@ -1,4 +1,4 @@
-// Every file that the converter writes: it appears whole or not at all (sinter/new_file.h).
+// Files that the converter writes. Each appears whole or not at all (sinter/new_file.h).
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace sinter::convert {
 
-// Throws FileError where no file can be put: looked at before the work, not after it.
+// Throws FileError where no file can be put; called before the work, not after it.
 void check_place(const std::filesystem::path& out);
-// The same for a result that has to be a file: not a device, a pipe or an open descriptor.
+// Throws it also for a device, a pipe or an open descriptor; for a result that has to be a file.
 void check_output(const std::filesystem::path& out);
 
 class PendingFile {
@@ -29,7 +29,7 @@ class PendingFile {
   void write(const void* data, size_t bytes);
   void pad_to(uint64_t offset);
   void rewrite_start(const void* data, size_t bytes);
-  // `check`, if any, reads the file before it has its name.
+  // Gives the file its name. `check`, if any, reads the file before that.
   void publish(const std::function<void(const std::filesystem::path&)>& check = {},
                NewFile::Kept kept = NewFile::Kept::kSafe);
 
@@ -41,9 +41,9 @@ class PendingFile {
   uint64_t at_ = 0;
 };
 
-// Whether bytes that are written there go on elsewhere: a device, a pipe, an open descriptor (/dev/stdout).
+// Whether the path is a device, a pipe or an open descriptor (/dev/stdout), which pass bytes on.
 bool is_stream(const std::filesystem::path& path);
-// A whole file, or the bytes of a stream. Throws FileError.
+// Writes a whole file, or the bytes of a stream. Throws FileError.
 void write_whole(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_whole(const std::filesystem::path& path, std::string_view text);
 

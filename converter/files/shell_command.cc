@@ -24,14 +24,14 @@ struct Pipe {
   }
 };
 
-// The new process: waits until its parent has entered it among what ends with it, and becomes the shell.
+// Turns the new process into the shell, once its parent has entered it in the list of groups to end.
 [[noreturn]] void become_shell(const char* line, const char* argument, Pipe& output, Pipe& start) {
   UnfinishedGroup::forget_all();
   ::setpgid(0, 0);
   start.close(1);
   char go = 0;
   if (::read(start.ends[0], &go, 1) != 1) ::_exit(127);
-  // A group in the background that reads from a terminal is stopped.
+  // The system stops a group in the background that reads from a terminal.
   if (::isatty(STDIN_FILENO) != 0)
     if (const int none = ::open("/dev/null", O_RDONLY); none >= 0) ::dup2(none, STDIN_FILENO);
   ::dup2(output.ends[1], STDOUT_FILENO);
@@ -70,7 +70,7 @@ ShellCommand::~ShellCommand() {
 
 void ShellCommand::finish() {
   siginfo_t ended = {};
-  // The number of the process stays until the signals' list is without it.
+  // WNOWAIT keeps the number of the process in use until the signals' list no longer has it.
   while (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }
   group_.end();

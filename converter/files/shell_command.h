@@ -1,4 +1,4 @@
-// ShellCommand: a command of the user's, whose standard output is read.
+// ShellCommand: a command of the user whose standard output is read.
 #pragma once
 
 #include <cstdio>
@@ -8,12 +8,11 @@
 
 namespace sinter::convert {
 
-// Runs in a group of processes of its own, which ends with this object and with this process. Its standard
-// input is this process's, unless that is a terminal.
+// A running command in a group of processes of its own, which ends with this object and with this process.
+// Its standard input is this process's, unless that is a terminal.
 class ShellCommand {
  public:
-  // `argument`: what the command gets as one word behind its own; null: nothing. Throws FileError where the
-  // command cannot be started.
+  // Starts the command, with `argument` as one more word unless it is null. Throws FileError.
   explicit ShellCommand(std::string command, const std::string* argument = nullptr);
   ~ShellCommand();
   ShellCommand(const ShellCommand&) = delete;
@@ -28,7 +27,7 @@ class ShellCommand {
  private:
   const std::string command_;
   std::FILE* output_ = nullptr;
-  pid_t pid_ = -1;  // of the shell, and the group
+  pid_t pid_ = -1;  // the shell's process, and the group
   UnfinishedGroup group_;
 };
 

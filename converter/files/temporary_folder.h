@@ -8,7 +8,7 @@
 
 namespace sinter::convert {
 
-// Nobody else can enter it or foresee its name. It goes with all that is in it when the object does.
+// Nobody else can enter the folder or foresee its name. The object's end removes it with its content.
 class TemporaryFolder {
  public:
   // Throws FileError where the system has no place for it.
@@ -25,7 +25,7 @@ class TemporaryFolder {
   Unfinished on_signals_;
 };
 
-// The path of a file that goes with the object.
+// The path of a file that is removed with the object.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& name) : path_(folder_ / name), on_signals_(path_.c_str()) {}

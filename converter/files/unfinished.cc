@@ -18,13 +18,13 @@
 namespace sinter::convert {
 namespace {
 
-// Data that a signal handler can read. What finds no slot stays after a signal.
+// Data that a signal handler can read. A file without a slot stays after a signal.
 constexpr int kSlots = 16;
 std::atomic<const char*> slots[kSlots];
 std::atomic<pid_t> groups[kSlots];
 std::atomic<bool> ending{false}, prints_json{false};
 
-// The files of a folder and the folder; the functions for folders of the C library allocate.
+// Removes a folder and its files by system calls, because the C library's functions for folders allocate.
 void remove_folder(const char* path) {
 #ifdef SYS_getdents64
   struct Entry {
@@ -41,7 +41,7 @@ void remove_folder(const char* path) {
     for (long at = 0; at < got;) {
       uint16_t bytes = 0;
       std::memcpy(&bytes, entries + at + offsetof(Entry, bytes), sizeof bytes);
-      (void)::unlinkat(folder, entries + at + kName, 0);  // "." and ".." are not removed
+      (void)::unlinkat(folder, entries + at + kName, 0);  // fails for "." and ".."
       at += bytes;
     }
   if (folder >= 0) ::close(folder);
@@ -65,7 +65,7 @@ void on_signal(int number) {
     if (prints_json) written = ::write(STDOUT_FILENO, kJson.data(), kJson.size());
     ::_exit(6);
   }
-  ::raise(number);  // its default action is back: SA_RESETHAND
+  ::raise(number);  // takes the default action (SA_RESETHAND)
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ void end_group(pid_t group) {
   ::kill(-group, SIGTERM);
   bool waited = false;
   for (int i = 0; i < kMostPauses && !waited; ++i) {
-    waited = ::waitpid(group, nullptr, WNOHANG) != 0;  // or there is nothing to wait for
+    waited = ::waitpid(group, nullptr, WNOHANG) != 0;  // also true if there is no process to wait for
     if (!waited) ::nanosleep(&kPause, nullptr);
   }
   ::kill(-group, SIGKILL);

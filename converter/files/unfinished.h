@@ -1,11 +1,11 @@
-// What goes when a signal ends the program: files that are not whole yet, and temporary ones. (Nothing helps
-// against SIGKILL: then "NAME.partial-RANDOM" stays, never NAME.)
+// Files that are removed when a signal ends the program: unfinished and temporary ones. (SIGKILL leaves
+// "NAME.partial-RANDOM", but never NAME.)
 #pragma once
 
 namespace sinter::convert {
 
-// The file or folder at a path, while the object exists. It is removed by a signal alone, a folder with the
-// files in it. The text has to stay where it is, and to be a whole path, or empty, at any time.
+// The file or folder at a path, which a signal removes while the object exists, a folder with the files in
+// it. The text has to keep its address, and to be a whole path, or empty, at any time.
 class Unfinished {
  public:
   explicit Unfinished(const char* path);
@@ -17,8 +17,8 @@ class Unfinished {
   int slot_ = -1;
 };
 
-// SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE remove what is unfinished and end the program as they would
-// have. So does SIGBUS, raised when a mapped file becomes shorter; a message follows, and exit code 6.
+// Makes SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE remove these files and then end the program as usual.
+// SIGBUS, raised when a mapped file becomes shorter, does so with a message and exit code 6.
 void remove_unfinished_on_signals();
 
 }  // namespace sinter::convert

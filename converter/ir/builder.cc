@@ -1,7 +1,6 @@
 #include "converter/ir/builder.h"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "converter/ir/computed_parts.h"
 #include "converter/ir/dims.h"
@@ -59,29 +58,28 @@ Status run_kernel(const OpAttrs& attrs, std::vector<TensorView> inputs, const st
   return kernel->run(call, context);
 }
 
-// Weights are widened here however large they become: a step would do it again in every run, and what is
-// written are the operands.
+// Whether an operation widens weights. These are folded however large they become: a step would repeat it in
+// every run, and the file holds the operands.
 bool widens_alone(const OpAttrs& attrs) {
   return op_of(attrs) == Op::kCast || op_of(attrs) == Op::kDequantize;
 }
 
-// Moves of a widened constant that cannot fail: the narrow one moves in its place, or both are done when the
-// result is read. What was rounded from wider numbers keeps those, which have to move too.
+// Whether an operation moves a widened constant and cannot fail: the narrow one moves in its place, or both
+// are done when the result is read. A constant with wider numbers is excluded, because these must move, too.
 bool moves_widened(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
   const Op op = op_of(attrs);
   return (op == Op::kTranspose || op == Op::kView || op == Op::kSlice) && inputs[0]->recipe() &&
          !inputs[0]->wide();
 }
 
-// Whether a large result is computed again when it is read: shifted words, and what is joined of such, take
-// as much memory as what they come from.
+// Whether a large result is computed when it is read: shifted words, and joins of these, are many bytes.
 bool computed_again(const OpAttrs& attrs, const ConstantPtr& result) {
   const Op op = op_of(attrs);
   return (op == Op::kBitwise || op == Op::kDiv || op == Op::kMod || op == Op::kSub || op == Op::kConcat) &&
          is_integer(result->dtype()) && !result->recipe() && result->byte_size() >= kLargeBytes;
 }
 
-// Constants of narrow floating-point types in float32.
+// Gives constants of narrow floating-point types in float32.
 Status widened(const std::vector<ConstantPtr>& inputs, std::vector<ConstantPtr>* result, bool recipes) {
   for (const ConstantPtr& c : inputs) {
     std::vector<ConstantPtr> cast{c};
@@ -142,8 +140,7 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   bool widen = false;
   if (!moves)
     for (const ConstantPtr& c : inputs) widen |= c && narrow_float(c->dtype());
-  // What an operator rounds to the narrow type that the model computes in is not lost for what is computed of
-  // it in turn (rule accumulate.wide).
+  // A cast of a result that an operator rounded takes the numbers before the rounding (rule accumulate.wide).
   if (op == Op::kCast && inputs[0]->wide() && is_wide_float(out_facts[0].dtype)) {
     if (inputs[0]->wide()->dtype() == out_facts[0].dtype) return *outputs = {inputs[0]->wide()}, ok_status();
     return evaluate(attrs, {inputs[0]->wide()}, 1, outputs, recipes);
@@ -260,7 +257,7 @@ Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vect
     const Status status = all_wanted ? evaluate(attrs, constants, wanted_outputs.size(), &folded)
                                      : unsupported("partial results");
     if (status.ok() && !(unpacked && folded[0]->recipe() == nullptr)) {
-      // A weight keeps its name through what is done to it.
+      // A weight keeps its name through operations on it.
       const bool weight = folded.size() == 1 && !inputs.empty() && inputs[0] >= 0 &&
                           folded[0]->byte_size() >= kRecipeBytes &&
                           (widens_alone(attrs) || has_traits(op_of(attrs), kMovement));
@@ -269,8 +266,7 @@ Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vect
       for (ConstantPtr& c : folded) results->push_back(graph_->add_constant(std::move(c), name));
       return ok_status();
     }
-    // A kernel may be unable to compute in this type; other failures (an index out of range) belong to the
-    // model.
+    // A kernel may be unable to compute in this type; other failures (an index out of range) are the model's.
     if (!status.ok() && status.code != Code::kUnsupported) return status;
   }
   Node node{std::move(attrs), std::move(inputs), {}, origin_.name, origin_.op_type, {}};

@@ -1,5 +1,4 @@
-// CallView: a node's operands as kernels see them, dense or with the strides that a plan gives them. Of the
-// data they have that of small constants.
+// CallView: a node's operands as kernels see them, dense or with a plan's strides. Small constants have data.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 namespace sinter::convert {
 
 struct CallView {
-  // Larger constants have no data: kernels accept by their dtype and dims.
+  // The most bytes of a constant with data. Kernels accept larger ones by their dtype and dims.
   static constexpr size_t kMostData = 4096;
 
   std::vector<TensorView> inputs, outputs;
@@ -22,7 +21,7 @@ struct CallView {
     for (const ValueId id : node.outputs) outputs.push_back(view(graph, id));
     call = {node.op(), attrs_pointer(node.attrs), inputs, outputs};
   }
-  // storage.strides(id): of a value, in bytes; empty: dense.
+  // storage.strides(id) returns a value's strides in bytes; empty: dense.
   template <class Storage>
   CallView(const Graph& graph, const Node& node, const Storage& storage) : CallView(graph, node) {
     for (size_t i = 0; i < node.inputs.size(); ++i) stride(storage, node.inputs[i], &inputs[i]);

@@ -9,6 +9,7 @@
 #include "converter/ir/large_bytes.h"
 #include "converter/ir/recipe.h"
 #include "runtime/core/float_formats.h"
+#include "runtime/kernels/support.h"
 
 namespace sinter::convert {
 
@@ -134,24 +135,13 @@ ConstantPtr one(DType dtype, T value) {
 }  // namespace
 
 ConstantPtr Constant::scalar_int(DType dtype, int64_t value) {
-  switch (dtype) {
-    case DType::kInt8:
-    case DType::kUint8:
-      return one(dtype, static_cast<int8_t>(value));
-    case DType::kBool:
-      return one(dtype, static_cast<uint8_t>(value != 0));
-    case DType::kInt16:
-    case DType::kUint16:
-      return one(dtype, static_cast<int16_t>(value));
-    case DType::kInt32:
-    case DType::kUint32:
-      return one(dtype, static_cast<int32_t>(value));
-    case DType::kInt64:
-    case DType::kUint64:
-      return one(dtype, value);
-    default:
-      return scalar(dtype, static_cast<double>(value));
-  }
+  if (dtype == DType::kBool) return one(dtype, static_cast<uint8_t>(value != 0));
+  ConstantPtr made;
+  const auto make = [&](auto tag) {
+    made = one(dtype, static_cast<typename decltype(tag)::type>(value));
+    return ok_status();
+  };
+  return for_integer(dtype, make).ok() ? made : scalar(dtype, static_cast<double>(value));
 }
 
 ConstantPtr Constant::scalar(DType dtype, double value) {
@@ -192,31 +182,12 @@ std::vector<To> converted(std::span<const std::byte> bytes) {
 template <class To>
 std::vector<To> elements(const Constant& c) {
   const LoadedBytes loaded = c.load();
-  switch (c.dtype()) {
-    case DType::kFloat32:
-      return converted<To, float>(loaded.bytes);
-    case DType::kFloat64:
-      return converted<To, double>(loaded.bytes);
-    case DType::kInt8:
-      return converted<To, int8_t>(loaded.bytes);
-    case DType::kUint8:
-    case DType::kBool:
-      return converted<To, uint8_t>(loaded.bytes);
-    case DType::kInt16:
-      return converted<To, int16_t>(loaded.bytes);
-    case DType::kUint16:
-      return converted<To, uint16_t>(loaded.bytes);
-    case DType::kInt32:
-      return converted<To, int32_t>(loaded.bytes);
-    case DType::kUint32:
-      return converted<To, uint32_t>(loaded.bytes);
-    case DType::kInt64:
-      return converted<To, int64_t>(loaded.bytes);
-    case DType::kUint64:
-      return converted<To, uint64_t>(loaded.bytes);
-    default:
-      break;
-  }
+  std::vector<To> out;
+  const auto convert = [&](auto tag) {
+    out = converted<To, typename decltype(tag)::type>(loaded.bytes);
+    return ok_status();
+  };
+  if (for_number(c.dtype() == DType::kBool ? DType::kUint8 : c.dtype(), convert).ok()) return out;
   std::vector<ConstantPtr> wide;
   auto self = Constant::mapped(c.dtype(), c.dims(), loaded.owner, loaded.bytes);
   const Status status = evaluate(CastAttrs{static_cast<int64_t>(DType::kFloat64), 1}, {self}, 1, &wide);
@@ -250,33 +221,41 @@ ConstantPtr Constant::reshaped(Dims dims) const {
 
 namespace {
 
-// Elements are unsigned words; NaN is beyond infinity once the sign is gone.
+// Counts words that are infinity, or beyond it as NaN is, once their sign is removed.
 template <class Word>
-bool beyond(std::span<const std::byte> bytes, Word infinity) {
+NotFinite count_words(std::span<const std::byte> bytes, Word infinity) {
   constexpr Word kMagnitude = static_cast<Word>(static_cast<Word>(~Word{0}) >> 1);
+  NotFinite found;
   for (size_t at = 0; at + sizeof(Word) <= bytes.size(); at += sizeof(Word)) {
     Word word;
     std::memcpy(&word, bytes.data() + at, sizeof(Word));
-    if ((word & kMagnitude) > infinity) return true;
+    word = static_cast<Word>(word & kMagnitude);
+    if (word < infinity) [[likely]]
+      continue;
+    ++(word == infinity ? found.infinite : found.nan);
   }
-  return false;
+  return found;
 }
 
 }  // namespace
 
-bool holds_nan(const Constant& constant) {
-  switch (constant.dtype()) {
+NotFinite count_not_finite(DType dtype, std::span<const std::byte> bytes) {
+  switch (dtype) {
     case DType::kFloat32:
-      return beyond<uint32_t>(constant.load().bytes, 0x7f800000u);
+      return count_words<uint32_t>(bytes, 0x7f800000u);
     case DType::kFloat64:
-      return beyond<uint64_t>(constant.load().bytes, 0x7ff0000000000000u);
+      return count_words<uint64_t>(bytes, 0x7ff0000000000000u);
     case DType::kFloat16:
-      return beyond<uint16_t>(constant.load().bytes, 0x7c00u);
+      return count_words<uint16_t>(bytes, 0x7c00u);
     case DType::kBFloat16:
-      return beyond<uint16_t>(constant.load().bytes, 0x7f80u);
+      return count_words<uint16_t>(bytes, 0x7f80u);
     default:
-      return false;
+      return {};
   }
+}
+
+bool holds_nan(const Constant& constant) {
+  return is_float(constant.dtype()) && count_not_finite(constant.dtype(), constant.load().bytes).nan > 0;
 }
 
 }  // namespace sinter::convert

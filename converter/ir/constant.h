@@ -1,5 +1,5 @@
 // Constant: an immutable tensor that many values may share. Its bytes are in a mapped model file or in memory
-// that it owns, or are computed on first use; passes hand references around and never copy them.
+// that it owns, or are computed on first use. Passes hand on references and never copy the bytes.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 
 namespace sinter::convert {
 
-// The lengths of a tensor's dimensions. An index that it does not have throws std::out_of_range: a rule that
-// takes a rank for granted refuses the model instead of reading memory that is not its own.
+// The lengths of a tensor's dimensions. A missing index throws std::out_of_range, so that a rule that takes a
+// rank for granted refuses the model and does not read foreign memory.
 class Dims : public std::vector<int64_t> {
  public:
   using std::vector<int64_t>::vector;
@@ -31,17 +31,23 @@ using Bytes = std::vector<std::byte>;
 
 class Constant;
 struct HeldBytes;
-// Checks floating-point data only.
+// The numbers of NaN and infinities among numbers.
+struct NotFinite {
+  uint64_t nan = 0, infinite = 0;
+  bool any() const { return nan + infinite > 0; }
+};
+// Counts in dense numbers of 16 bits or more; others have none.
+NotFinite count_not_finite(DType dtype, std::span<const std::byte> bytes);
 bool holds_nan(const Constant& constant);
 
 int64_t element_count(const Dims& dims);
-// Bytes of a dense tensor; throws std::length_error where they do not fit int64.
+// Returns the bytes of a dense tensor. Throws std::length_error where they do not fit int64.
 size_t dense_bytes(DType dtype, const Dims& dims);
-// "[1,3,224,224]"
+// Returns "[1,3,224,224]".
 std::string to_string(const Dims& dims);
-// "float32[1,3,224,224]"
+// Returns "float32[1,3,224,224]".
 std::string to_string(DType dtype, const Dims& dims);
-// Where sizes have a range: "1..128", and "int64[1,1..128]". Equal numbers are one size.
+// Return "1..128", and "int64[1,1..128]" for sizes with a range. Equal numbers are one size.
 std::string range_text(int64_t minimum, int64_t maximum);
 std::string to_string(DType dtype, const Dims& minima, const Dims& maxima);
 
@@ -62,23 +68,21 @@ struct Progression {
 
 class Constant {
  public:
-  // Row-major, little-endian, packed low bits first where the dtype is narrower than a byte.
+  // The bytes are row-major, little-endian, packed low bits first where the dtype is narrower than a byte.
   static ConstantPtr owned(DType dtype, Dims dims, Bytes bytes);
   static ConstantPtr held(DType dtype, Dims dims, HeldBytes bytes);  // (large_bytes.h)
   // `owner` keeps `bytes` alive (a mapping).
   static ConstantPtr mapped(DType dtype, Dims dims, std::shared_ptr<const void> owner,
                             std::span<const std::byte> bytes);
-  // Computed at every load(), for large results of folding; must be deterministic.
+  // The bytes are computed at every load(), for large results of folding. `compute` must be deterministic.
   static ConstantPtr lazy(DType dtype, Dims dims, std::function<Bytes()> compute);
-  // Computed by the recipe at every load() (computed_parts.h), which has to be possible. A file holds the
-  // result.
+  // The recipe computes the bytes at every load() (computed_parts.h). A file holds the result.
   static ConstantPtr computed(DType dtype, Dims dims, std::shared_ptr<const Recipe> by);
-  // int32 or int64, computed at every load().
+  // The numbers are int32 or int64, computed at every load().
   static ConstantPtr evenly_spaced(DType dtype, Dims dims, Progression numbers);
-  // `computed` with the recipe that gave it; a large one is computed again whenever it is read.
+  // Returns `computed` with the recipe that gave it; a large one is computed again whenever it is read.
   static ConstantPtr made(const ConstantPtr& computed, std::shared_ptr<const Recipe> recipe);
-  // `narrow`, together with the float32 values from which an operator that computes in a narrow type rounded
-  // it.
+  // Returns `narrow` with the float32 values that an operator that computes in a narrow type rounded to it.
   static ConstantPtr rounded(const ConstantPtr& narrow, ConstantPtr wide);
   template <class T>
   static ConstantPtr of(DType dtype, Dims dims, std::span<const T> items) {
@@ -96,20 +100,20 @@ class Constant {
   size_t byte_size() const { return dense_bytes(dtype_, dims_); }
   bool is_lazy() const { return compute_ || computed_by_; }
   LoadedBytes load() const;
-  // The smaller constants that it is folded from, and how; null: none that are worth while.
+  // Returns the operations and smaller constants from which it was folded; null if they save no bytes.
   const std::shared_ptr<const Recipe>& recipe() const { return recipe_; }
-  // What load() computes it by; null: it holds its bytes, or is lazy().
+  // Returns the recipe by which load() computes it; null if it holds its bytes, or is lazy().
   const std::shared_ptr<const Recipe>& computed_by() const { return computed_by_; }
-  // See evenly_spaced(); nullopt: it was not made so.
+  // Returns the numbers of evenly_spaced(); nothing if it was not made so.
   const std::optional<Progression>& progression() const { return progression_; }
-  // See rounded(); null: this is all that is known.
+  // Returns the wide values of rounded(); null if there are none.
   const ConstantPtr& wide() const { return wide_; }
 
-  // All elements as double / int64 (any dtype but strings; sub-byte unpacked). For small constants.
+  // Return all elements as double / int64 (any dtype but strings; sub-byte unpacked). For small constants.
   std::vector<double> as_doubles() const;
   std::vector<int64_t> as_int64s()
       const;  // floats towards zero, to the nearest end where out of range, NaN to 0
-  // Same bytes under other dims of the same size.
+  // Returns a constant of the same bytes under other dims of the same size.
   ConstantPtr reshaped(Dims dims) const;
 
  private:

@@ -1,9 +1,8 @@
 // CustomOperators: the custom operators that a program was given (sinter/custom_op.h), and the definitions of
-// the nodes that use them. Graphs refer to both, so it must outlive them.
+// the nodes that use them. Graphs refer to both, so that this object must outlive them.
 #pragma once
 
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string_view>
@@ -17,16 +16,16 @@ namespace sinter::convert {
 
 class CustomOperators {
  public:
-  // Refused (kInvalidArgument): an operator that is not complete, or one of a name and version that is there.
+  // Adds operators. Refuses (kInvalidArgument) an incomplete one, and one whose name and version are taken.
   Status add(CustomOps ops);
   CustomOps all() const { return ops_; }
   bool empty() const { return ops_.empty(); }
 
-  // The operator of that name with the largest since_version up to `version`, or null; `newer`: the smallest
-  // since_version above `version`, or 0.
+  // Returns the operator of that name with the largest since_version up to `version`, or null. `newer`
+  // becomes the smallest since_version above `version`, or 0.
   const sinter_custom_op* find(std::string_view domain, std::string_view name, int64_t version,
                                uint32_t* newer) const;
-  // Keeps the bytes, aligned, as long as this object lives.
+  // Returns an aligned copy of the bytes, which lives as long as this object.
   AttrBytes keep(std::span<const std::byte> definition) const;
 
  private:
@@ -35,7 +34,7 @@ class CustomOperators {
   mutable std::deque<std::vector<uint64_t>> definitions_;
 };
 
-// The operators that a graph and its bodies use, each once.
+// Returns the operators that a graph and its bodies use, each once.
 std::vector<const sinter_custom_op*> custom_ops_of(const Graph& graph);
 
 }  // namespace sinter::convert

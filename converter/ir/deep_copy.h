@@ -1,4 +1,4 @@
-// A graph that shares no body with the one that it is copied from. Planning changes bodies, too.
+// A copy of a graph that shares no body with it, because planning changes bodies, too.
 #pragma once
 
 #include <memory>

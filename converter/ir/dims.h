@@ -1,4 +1,4 @@
-// Sizes that a model claims, before anything is computed with them.
+// A check of the sizes that a model claims, before any computation with them.
 #pragma once
 
 #include <span>
@@ -7,8 +7,7 @@
 
 namespace sinter::convert {
 
-// The tensor's bytes and strides can be computed, whatever zeros are among its dims: the product of the
-// others does not overflow.
+// Whether the tensor's bytes and strides can be computed: the product of the dims other than 0 is in range.
 inline bool plausible_dims(DType dtype, std::span<const int64_t> dims) {
   int64_t product = bit_width(dtype) > 0 ? bit_width(dtype) : 1;
   for (const int64_t d : dims)

@@ -1,5 +1,4 @@
-// EncodedAttrs: an operation's attributes as a file holds them. AttrReader (runtime/core/attr_reader.h) is
-// the inverse.
+// EncodedAttrs: an operation's attributes in the form of a file (decoded by runtime/core/attr_reader.h).
 #pragma once
 
 #include <vector>

@@ -224,7 +224,7 @@ void require_stage(const Graph& graph, Stage stage, const char* who) {
 
 namespace {
 
-// A property that belongs to a later stage than the graph's; empty: none.
+// Returns a property that belongs to a later stage than the graph's; empty: none.
 std::string check_stage(const Graph& graph) {
   const auto early = [&](const char* what, const std::string& name) {
     return fmt::format("'{}' has {}, but the graph is {}", name, what, stage_name(graph.stage));

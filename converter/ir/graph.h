@@ -1,5 +1,4 @@
-// Graph: the converter's typed program of canonical operations. Every value has a known dtype and static
-// dims.
+// Graph: the converter's typed program of canonical operations. Every value has a dtype and static dims.
 //
 // Nodes are in execution order. A control node (If, Loop) owns bodies: graphs of their own whose last
 // inputs are the captured values, listed at the end of the node's inputs in the same order; nothing reads an
@@ -30,10 +29,10 @@ using OpAttrs = std::variant<
     std::monostate>;
 
 Op op_of(const OpAttrs& attrs);
-// The struct that OpCall::attributes points to.
+// Returns the struct that OpCall::attributes points to.
 const void* attrs_pointer(const OpAttrs& attrs);
 EncodedAttrs encode_attrs(const OpAttrs& attrs);
-// "strides=[1,1] group=1", for display.
+// Returns "strides=[1,1] group=1", for display.
 std::string to_string(const OpAttrs& attrs);
 
 // A dimension whose length depends on data (docs/shapes.md): `dims[axis]` of its value is the maximum.
@@ -47,19 +46,18 @@ struct Value {
   std::string name;  // the ONNX name where one exists, else made from the node's
   DType dtype = DType::kNone;
   Dims dims;
-  ConstantPtr constant;  // set: the value is known
+  ConstantPtr constant;  // the value, if it is known
   std::vector<BoundedDim> bounded_dims;
-  // Dim i is axis order[i] of the ONNX value of that name; empty: all in the same order.
+  // Dim i is axis order[i] of the ONNX value of that name; empty: all axes are in the same order.
   std::vector<int> order = {};
-  // An integer q that is known to represent the number (q - zero_point) * scale; 0: it does not, or is not
-  // known to.
+  // An integer q represents the number (q - zero_point) * scale; 0: it does not, or is not known to.
   double scale = 0;
   int64_t zero_point = 0;
   // The type that the model gives it, where the converter computes it in another one; kNone: `dtype`.
   DType model_dtype = DType::kNone;
-  // `dtype` is what the user asked for (--prefer-float16, --prefer-bfloat16).
+  // Whether the user requested `dtype` (--prefer-float16, --prefer-bfloat16).
   bool requested = false;
-  // Its memory: 0 for host memory, m for that of the plan's backend m - 1 (plan/place_memories.h).
+  // Its memory: 0 for host memory, m for the memory of the plan's backend m - 1 (plan/place_memories.h).
   uint8_t memory = 0;
 };
 
@@ -68,12 +66,12 @@ struct Graph;
 struct Node {
   OpAttrs attrs;
   std::vector<ValueId> inputs, outputs;  // kAbsent where an optional one is not given or not used
-  std::string name;                      // of the ONNX node that it comes from
+  std::string name;                      // the name of the ONNX node that it comes from
   std::string origin;                    // that node's op type
   std::vector<std::shared_ptr<Graph>> bodies;
 
   Op op() const { return op_of(attrs); }
-  // A Cast that the model itself has: it rounds, and needs no reason.
+  // Whether it is a Cast of the model itself, which rounds, and needs no reason.
   bool is_model_cast() const { return op() == Op::kCast && (origin == "Cast" || origin == "CastLike"); }
   template <class A>
   const A* as() const {
@@ -85,8 +83,7 @@ struct Node {
   }
 };
 
-// The stage of a graph. Each stage allows properties that earlier stages do not; no graph returns to an
-// earlier stage.
+// The stage of a graph. A later stage allows properties that earlier ones do not; no graph goes back.
 enum class Stage : uint8_t {
   kLowered,    // from ONNX: operations of the device, dimensions in ONNX's order
   kRewritten,  // by passes and by quantization: layouts, integers, types that the user requested
@@ -94,11 +91,11 @@ enum class Stage : uint8_t {
 };
 const char* stage_name(Stage stage);  // "lowered", "rewritten", "planned"
 
-// An input and an output of an entry graph that are not the caller's: the session keeps what the output
-// becomes and begins the next run with it as the input. Both have the same type and shape.
+// An input and an output of an entry graph that are not the caller's: the session keeps the output and begins
+// the next run with it as the input. Both have the same type and shape.
 struct GraphState {
   size_t input = 0, output = 0;         // indices into Graph::inputs and Graph::outputs
-  std::string input_name, output_name;  // the model's
+  std::string input_name, output_name;  // their names in the model
   ConstantPtr initial;                  // null: zeros
 };
 
@@ -106,19 +103,18 @@ struct GraphState {
 // int64 scalar, which the session writes before each run.
 struct GraphLength {
   size_t input = 0;  // index into Graph::inputs
-  std::string name;  // of the dimension in the ONNX file
+  std::string name;  // the dimension's name in the ONNX file
   int64_t minimum = 0, maximum = 0;
 };
 
 struct Graph {
   std::string name;
-  Stage stage = Stage::kLowered;  // a body's is that of the graph around it
+  Stage stage = Stage::kLowered;  // a body has the stage of the graph around it
   // The decisions about types so far; bodies share the ledger with the enclosing graph. Never null.
   std::shared_ptr<TypeLedger> ledger = std::make_shared<TypeLedger>();
   std::vector<Value> values;
   std::vector<Node> nodes;
-  // Run once, when a session is created; filled by plan/store_weights.h. Their results are constants that the
-  // file does not hold.
+  // Nodes that run once, when a session is created; their results are not in the file (plan/store_weights.h).
   std::vector<Node> prepare;
   std::vector<ValueId> inputs, outputs;
   std::vector<GraphState> states;
@@ -133,12 +129,12 @@ struct Graph {
   bool is_constant(ValueId id) const { return id >= 0 && value(id).constant != nullptr; }
   bool is_input(ValueId id) const;
   bool is_output(ValueId id) const;
-  // The state whose input the value is, or whose output; null: none.
+  // Return the state whose input, or whose output, the value is; null: none.
   const GraphState* state_read(ValueId id) const;
   const GraphState* state_written(ValueId id) const;
-  // The length that the value holds; null: it is not an input that holds one.
+  // Returns the length that the value holds; null if it is not an input that holds one.
   const GraphLength* given_length(ValueId id) const;
-  // Enters into the ledger what type `reader` gets `read` in, and why (one sentence).
+  // Enters into the ledger the type in which `reader` gets `read`, and the reason (one sentence).
   void decide(const Value& read, const Node& reader, DType after, TypeRule rule, TypeEffect effect,
               std::string reason);
 };
@@ -147,29 +143,26 @@ struct Graph {
 // bounded dimensions count as readers (-1).
 struct Uses {
   explicit Uses(const Graph& graph);
-  std::vector<int> producer;  // node index, or -1
-  std::vector<std::vector<int>>
-      readers;  // node indexes (an index twice where it reads twice); -1: graph output
+  std::vector<int> producer;              // node index, or -1
+  std::vector<std::vector<int>> readers;  // node indexes, one for each operand; -1: graph output
   bool single_reader(ValueId id) const { return readers[static_cast<size_t>(id)].size() == 1; }
 };
 
 // Makes every reader of `from` (nodes after import, outputs, lengths of bounded dimensions) read `to`.
 void replace_uses(Graph& graph, ValueId from, ValueId to);
-// Removes nodes whose results have no readers, in bodies too; control nodes go if none of their outputs is
-// read. Returns how many went.
+// Removes nodes whose results have no readers, in bodies too, and control nodes none of whose outputs is
+// read. Returns the number of removed nodes.
 int remove_dead_nodes(Graph& graph);
-// Drops values that nothing refers to and renumbers the others, in bodies too. Ids from before are void.
+// Drops unused values and renumbers the others, in bodies too. Earlier ids become invalid.
 void compact_values(Graph& graph);
-// Empty if the graph is well formed: ids in range, single producers, order, dtypes and dims as inference
-// gives them, bodies matching their nodes, and nothing that belongs to a later stage. Otherwise the first
-// fault in words.
+// Returns the first fault in words; empty if the graph is well formed: ids in range, single producers, order,
+// dtypes and dims as inference gives them, bodies that match their nodes, no property of a later stage.
 std::string check(const Graph& graph);
-// Moves the graph and its bodies on to `stage`, or leaves them there. std::logic_error where it has come
-// further.
+// Moves the graph and its bodies on to `stage`. Throws std::logic_error where it is beyond it.
 void advance(Graph& graph, Stage stage);
-// std::logic_error, with `who`, unless the graph is at `stage`.
+// Throws std::logic_error with `who`, unless the graph is at `stage`.
 void require_stage(const Graph& graph, Stage stage, const char* who);
-// A readable listing.
+// Returns a readable listing.
 std::string dump(const Graph& graph);
 
 }  // namespace sinter::convert

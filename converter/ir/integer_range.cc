@@ -80,7 +80,7 @@ Range of_bits(BitwiseFn fn, IntegerRange a, IntegerRange b) {
   }
 }
 
-// Operands of an operation and its result.
+// The operands and the result of an operation.
 struct Operands {
   size_t count = 0;
   std::function<Range(size_t)> range;
@@ -98,7 +98,7 @@ Range any_of(const Operands& in, size_t first) {
   return all;
 }
 
-// Before it wraps.
+// Returns the range of a result before it wraps.
 Range computed(const OpAttrs& attrs, const Operands& in) {
   const auto both = [&](const auto& combine) -> Range {
     const Range a = in.range(0), b = in.range(1);
@@ -153,7 +153,7 @@ Range computed(const OpAttrs& attrs, const Operands& in) {
         a->high = std::min(a->high, static_cast<int64_t>(clamp.max)), a->low = std::min(a->low, a->high);
       return a;
     }
-    // Positions along an axis.
+    // The results are positions along an axis.
     case Op::kArgReduce:
     case Op::kTopK:
     case Op::kNonZero: {
@@ -180,7 +180,7 @@ Range computed(const OpAttrs& attrs, const Operands& in) {
 
 Range within(const Range& made, const Range& all) { return made && inside(*made, *all) ? made : all; }
 
-// Constants may share what they are computed by.
+// The ranges of computed constants, each found once although constants may share operands.
 class ConstantRanges {
  public:
   Range of(const Constant& c, int depth = kConstantDepth) {
@@ -288,26 +288,17 @@ class Prover {
 }  // namespace
 
 std::optional<IntegerRange> range_of_integers(DType t) {
-  switch (t) {
-    case DType::kUint4:
-      return IntegerRange{0, 15};
-    case DType::kInt4:
-      return IntegerRange{-8, 7};
-    case DType::kUint2:
-      return IntegerRange{0, 3};
-    case DType::kInt2:
-      return IntegerRange{-2, 1};
-    default:
-      return range_of_type(t);
-  }
+  if (t == DType::kBool) return IntegerRange{0, 1};
+  if (t == DType::kInt64) return IntegerRange{INT64_MIN, INT64_MAX};
+  const bool sub_byte = is_sub_byte(t) && t != DType::kFloat4E2M1;
+  if ((!is_integer(t) && !sub_byte) || t == DType::kUint64) return std::nullopt;
+  const int64_t span = int64_t{1} << bit_width(t);
+  const bool has_sign = is_signed_integer(t) || t == DType::kInt4 || t == DType::kInt2;
+  return has_sign ? IntegerRange{-span / 2, span / 2 - 1} : IntegerRange{0, span - 1};
 }
 
 std::optional<IntegerRange> range_of_type(DType t) {
-  if (t == DType::kBool) return IntegerRange{0, 1};
-  if (!is_integer(t) || t == DType::kUint64) return std::nullopt;
-  if (t == DType::kInt64) return IntegerRange{INT64_MIN, INT64_MAX};
-  const int64_t span = int64_t{1} << bit_width(t);
-  return is_signed_integer(t) ? IntegerRange{-span / 2, span / 2 - 1} : IntegerRange{0, span - 1};
+  return is_sub_byte(t) ? std::nullopt : range_of_integers(t);
 }
 
 std::optional<IntegerRange> integer_range(const Graph& graph, ValueId id) { return Prover(graph).of(id); }

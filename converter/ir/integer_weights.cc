@@ -11,7 +11,7 @@
 namespace sinter::convert {
 namespace {
 
-// An operand that broadcasts to the constant's dims, for each channel; nullopt: it differs within one.
+// Returns a broadcast operand's number for each channel; nothing if it differs within a channel.
 std::optional<std::vector<double>> per_channel(const ConstantPtr& c, const Dims& dims, int64_t axis,
                                                double absent) {
   const auto n = static_cast<size_t>(dims[static_cast<size_t>(axis)]);
@@ -32,9 +32,9 @@ std::optional<std::vector<double>> per_channel(const ConstantPtr& c, const Dims&
   return result;
 }
 
-constexpr double kRounding = 0x1p-21;  // of the scale and of the product, relative
+constexpr double kRounding = 0x1p-21;  // the relative rounding of the scale and of the product
 
-// All of IntegerWeights but its constant and magnitudes; the integers of the constant go to `items`.
+// Returns IntegerWeights without its constant and magnitudes; the integers of the constant go to `items`.
 std::optional<IntegerWeights> from_parts(const LowBitParts& parts, const std::vector<double>& w,
                                          const Dims& dims, int64_t axis, std::vector<int8_t>* items) {
   if (parts.q->dims() != dims || !parts.table.empty()) return std::nullopt;
@@ -42,7 +42,7 @@ std::optional<IntegerWeights> from_parts(const LowBitParts& parts, const std::ve
   if (!scales || !zeros) return std::nullopt;
   const std::vector<int64_t> q = parts.q->as_int64s();
   if (q.size() != w.size()) return std::nullopt;
-  // All of them within 8 bits after moving them by the same amount.
+  // The integers have to be within 8 bits after a shift by the same amount.
   const auto [low, high] = std::minmax_element(q.begin(), q.end());
   int64_t move = 0;
   if (!q.empty() && (*low < -128 || *high > 127)) move = 128;
@@ -94,7 +94,7 @@ std::optional<IntegerWeights> from_values(const std::vector<double>& w, const Di
     result.scales[c] = scale;
     double zero = 0;
     if (least < -127 || most > 127) {
-      // Moved so that the smallest is -128, or the largest 127.
+      // The zero point makes the smallest integer -128, or the largest 127.
       zero = least < -127 ? std::min(-128 - least, 127.0) : 127 - most;
       if (most + zero > 127 || least + zero < -128 || zero < -128) return std::nullopt;
       result.zeros[c] = static_cast<int8_t>(zero);
@@ -121,7 +121,7 @@ void add_magnitudes(IntegerWeights& w, const std::vector<int8_t>& q, const Dims&
   }
 }
 
-// Of one constant along one axis.
+// The integers of one constant along one axis.
 struct FoundIntegers {
   static constexpr int kKind = 0;
   std::shared_ptr<const IntegerWeights> weights;  // null: it has none
@@ -130,7 +130,7 @@ struct FoundIntegers {
 
 struct FoundSteps {
   static constexpr int kKind = 1;
-  std::vector<double> steps;  // of each channel
+  std::vector<double> steps;  // the step of each channel
   ConstantPtr rounded;
   size_t bytes() const { return steps.size() * sizeof(double) + rounded->byte_size(); }
 };

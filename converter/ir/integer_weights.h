@@ -10,7 +10,7 @@
 
 namespace sinter::convert {
 
-// Which channel element i of a tensor belongs to.
+// The channels of a tensor's elements.
 class Channels {
  public:
   Channels(const Dims& dims, int64_t axis) : count_(dims[static_cast<size_t>(axis)]) {
@@ -18,7 +18,7 @@ class Channels {
   }
   size_t of(size_t i) const { return i / static_cast<size_t>(inner_) % static_cast<size_t>(count_); }
   size_t count() const { return static_cast<size_t>(count_); }
-  // Calls use(i) for the elements of a channel, of `size` in all, in order.
+  // Calls use(i) for each element i of a channel, in order; the tensor has `size` elements.
   template <class Use>
   void each(size_t channel, size_t size, const Use& use) const {
     const auto inner = static_cast<size_t>(inner_), stride = inner * count();
@@ -30,7 +30,7 @@ class Channels {
   int64_t count_, inner_ = 1;
 };
 
-// std::nearbyint for numbers below 2^51, in the default rounding: adding leaves no place for a fraction.
+// Returns std::nearbyint of a number below 2^51 in the default rounding: the sum has no bits for a fraction.
 inline double nearest_whole(double x) {
   constexpr double kPlaces = 0x1.8p52;
   return std::copysign((x + kPlaces) - kPlaces, x);
@@ -44,20 +44,20 @@ struct IntegerWeights {
   std::vector<double> magnitudes;  // for each channel the sum of |q - zero|
 };
 
-// The smallest number of steps (up to 255) that the largest weight of a channel can be, such that all are
-// whole numbers of steps; 0: there is none.
+// Returns the smallest number of steps (up to 255) in the largest weight of a channel with which all weights
+// are whole numbers of steps; 0 if there is none.
 int whole_steps(const std::vector<double>& items, double largest);
 
-// `constant` (float32) as (q - zero) * scale along `axis`, if it is exactly that but for the rounding of the
-// product: because it was dequantized, or because its values show it. Null: it is not.
+// Returns `constant` (float32) as (q - zero) * scale along `axis`, if it is exactly that but for the rounding
+// of the product, because it was dequantized, or because its values show it; else null.
 std::shared_ptr<const IntegerWeights> integer_weights(const ConstantPtr& constant, int64_t axis);
 
-// Integers of any type as int8 less one zero point, as near to 0 as it may be; without scales and magnitudes.
-// nullopt: they span more than 8 bits.
+// Returns integers of any type as int8 less one zero point, which is as near to 0 as possible, without scales
+// and magnitudes; nothing if they span more than 8 bits.
 std::optional<IntegerWeights> byte_weights(const ConstantPtr& numbers);
 
-// Weights of every channel as whole numbers of steps, at most 127 of them, in float32 again: their own steps
-// if they have some (adaptive_rounding.h). Steps are at least `least`, if given.
+// Returns the weights, in float32, rounded to whole numbers of a step per channel, at most 127 steps: their
+// own steps if they have some (adaptive_rounding.h). Steps are at least `least`, if given.
 ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis, const std::vector<double>& least = {});
 
 }  // namespace sinter::convert

@@ -23,7 +23,7 @@ std::optional<Progression> read_progression(std::span<const std::byte> bytes) {
   return p;
 }
 
-// Positions in a part of evenly spaced ones.
+// Returns a slice of evenly spaced positions; null if the constant has none.
 ConstantPtr sliced(const SliceAttrs& slice, const Constant& c, const Dims& dims) {
   const bool positions = c.dtype() == DType::kInt32 || c.dtype() == DType::kInt64;
   if (!positions || c.dims().size() != 1 || dims[0] == 0 || (c.is_lazy() && !c.progression())) return nullptr;
@@ -32,7 +32,7 @@ ConstantPtr sliced(const SliceAttrs& slice, const Constant& c, const Dims& dims)
   return Constant::evenly_spaced(c.dtype(), dims, every_from(*p, slice.steps[0], slice.starts[0]));
 }
 
-// What was transposed before, if this transposes it back.
+// Returns the operand of an earlier Transpose that this one cancels, else null.
 ConstantPtr transposed_back(const TransposeAttrs& again, const Constant& c) {
   const Recipe* by = c.computed_by().get();
   const auto* first = by != nullptr ? std::get_if<TransposeAttrs>(&by->attrs) : nullptr;

@@ -1,6 +1,5 @@
-// Results of operations on large constants that are known without computing an element: positions that are
-// evenly spaced, comparisons that the ranges of the operands decide, choices by such, and what is transposed
-// back.
+// Results of operations on large constants that are known without computing an element: evenly spaced
+// positions, comparisons that ranges decide, choices by these, and Transposes that cancel others.
 #pragma once
 
 #include <optional>
@@ -9,14 +8,13 @@
 
 namespace sinter::convert {
 
-// Of integers, by their numbers where they were not made so; nullopt: they are not evenly spaced, or fewer
-// than two.
+// Returns the progression of integers; nothing if they are not evenly spaced, or fewer than two.
 std::optional<Progression> progression_of(const Constant& c);
 
-// Every n-th of them, from number `first` on.
+// Returns every n-th of the numbers, from number `first` on.
 Progression every_from(const Progression& p, int64_t n, int64_t first);
 
-// The result, with these dims; null: it is not known.
+// Returns the result, with these dims; null if it is not known.
 ConstantPtr known_result(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType dtype,
                          const Dims& dims);
 

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -26,7 +25,7 @@ uintptr_t address(const std::byte* p) { return reinterpret_cast<uintptr_t>(p); }
 
 struct FilePages {
   std::mutex mutex;
-  std::map<uintptr_t, uintptr_t> ranges;  // first address to the one behind the last
+  std::map<uintptr_t, uintptr_t> ranges;  // the first address, and the one behind the last
 };
 
 FilePages& file_pages() {
@@ -38,7 +37,7 @@ std::atomic<uint64_t> bytes_in_memory{0}, bytes_in_files{0};
 thread_local uint64_t bytes_computed = 0;
 thread_local int in_memory_scopes = 0;
 
-// A file descriptor of a file that is in no folder; -1: there is none.
+// Returns a descriptor of a file that is in no folder; -1 if there is none.
 int open_nameless() {
   std::error_code fault;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(fault);
@@ -59,8 +58,8 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
   return true;
 }
 
-// Mapped with a page of zeros behind the bytes, so that reading on past the last one is harmless. `gone` is
-// called when the mapping ends.
+// Returns the bytes in a mapping with a page of zeros behind them, so that reading past the last one is
+// harmless. `gone` is called when the mapping ends.
 template <class Gone>
 std::optional<HeldBytes> hold_in_file(std::span<const std::byte> bytes, const Gone& gone) {
   const int fd = open_nameless();
@@ -68,7 +67,7 @@ std::optional<HeldBytes> hold_in_file(std::span<const std::byte> bytes, const Go
   const size_t mapped = bytes.size() + page_bytes();
   void* memory = MAP_FAILED;
   if (write_all(fd, bytes) && ::ftruncate(fd, static_cast<off_t>(mapped)) == 0)
-    memory = ::mmap(nullptr, mapped, PROT_READ, MAP_SHARED, fd, 0);  // shared: map_pages_again()
+    memory = ::mmap(nullptr, mapped, PROT_READ, MAP_SHARED, fd, 0);  // map_pages_again() needs MAP_SHARED
   ::close(fd);
   if (memory == MAP_FAILED) return std::nullopt;
   const std::span<const std::byte> mapping(static_cast<const std::byte*>(memory), mapped);
@@ -81,8 +80,8 @@ std::optional<HeldBytes> hold_in_file(std::span<const std::byte> bytes, const Go
   return HeldBytes{std::move(owner), mapping.first(bytes.size())};
 }
 
-// Shared, so that what is written stays when pages are released. Zero pages without a place on the disk would
-// end the program when it is full.
+// Returns a shared mapping, whose content stays when pages are released. Its pages get a place on the disk,
+// without which a write would end the program when the disk is full.
 std::span<std::byte> map_nameless(size_t bytes) {
   const int fd = open_nameless();
   if (fd < 0) return {};
@@ -152,7 +151,7 @@ bool begins_at_page(std::span<const std::byte> bytes) {
 bool map_pages_again(std::span<const std::byte> bytes, std::byte* at) {
 #ifdef MREMAP_FIXED
   if (!begins_at_page(bytes)) return false;
-  // Of no bytes, it leaves the pages where they are as well.
+  // A call for no bytes leaves the pages also where they are.
   void* const there =
       ::mremap(const_cast<std::byte*>(bytes.data()), 0, bytes.size(), MREMAP_MAYMOVE | MREMAP_FIXED, at);
   return there != MAP_FAILED;

@@ -16,20 +16,20 @@
 
 namespace sinter::convert {
 
-// The rules that decide. An entry can only name a rule that has a row in rules.def.
+// The rules that decide: the rows of rules.def.
 enum class TypeRule : uint8_t {
 #define SINTER_TYPE_RULE(name, ...) k##name,
 #include "converter/ir/rules.def"
 #undef SINTER_TYPE_RULE
 };
-// "promote.float": the id in reports, files and docs/numerics.md.
+// Returns "promote.float", the id in reports, files and docs/numerics.md.
 const char* rule_id(TypeRule rule);
 
 enum class TypeEffect {
   kCast,       // the value is converted for this reader at run time
   kRetyped,    // a constant is stored in another type for this reader
   kWidened,    // the value is computed in a wider type than the model declares
-  kNarrowed,   // ... in a narrower one, whose range and precision suffice
+  kNarrowed,   // it is computed in a narrower type, whose range and precision suffice
   kDeclared,   // the file's declaration is corrected
   kKept,       // nothing changes, although a reader requested it
   kQuantized,  // the value is rounded to integers that represent it with a scale
@@ -47,15 +47,14 @@ struct TypeRequest {
 };
 
 struct TypeDecision {
-  std::string value;     // name of the value; of an inner one: what the node's operand is called
+  std::string value;     // the name of the value, or of the node's operand if the value is inside it
   std::string node, op;  // the reader; empty: all of them
   DType before = DType::kNone, after = DType::kNone;
   TypeRule rule{};
   std::string reason;  // one sentence
   TypeEffect effect = TypeEffect::kCast;
-  std::vector<TypeRequest> requests;  // competing ones, where there are several
-  // The meaning of integers: (q - zero_point) * scale. Scales from the smallest to the largest, where there
-  // are several; 0: none.
+  std::vector<TypeRequest> requests;  // the competing requests, if there are several
+  // The smallest and the largest scale of integers that mean (q - zero_point) * scale; 0: none.
   double least_scale = 0, largest_scale = 0;
   int64_t zero_point = 0;
 
@@ -63,22 +62,22 @@ struct TypeDecision {
 };
 
 nlohmann::json to_json(const TypeDecision& decision);
-// "value 'x' for node 'add' (Add): float16 -> float32, cast [promote.float] ..." on one line.
+// Returns "value 'x' for node 'add' (Add): float16 -> float32, cast [promote.float] ..." on one line.
 std::string to_line(const TypeDecision& decision);
 
 class TypeLedger;
-// One JSON object a line, in order.
+// Returns one JSON object a line, in order.
 std::string to_lines(const TypeLedger& ledger);
 
 class TypeLedger {
  public:
-  // Keeps the order; the same decision twice is kept once.
+  // Appends a decision unless it is there already.
   void add(TypeDecision decision);
   const std::vector<TypeDecision>& all() const { return items_; }
   size_t size() const { return items_.size(); }
-  // Forgets what was decided since: a body that is typed again.
+  // Forgets the decisions behind the first `size`, because a body is typed again.
   void rewind(size_t size);
-  // The number of decisions of each rule, by id.
+  // Returns the number of decisions of each rule, by id.
   std::map<std::string, size_t> by_rule() const;
 
  private:

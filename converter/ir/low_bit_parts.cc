@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
@@ -16,7 +15,7 @@ using All = std::vector<LowBitParts>;
 constexpr size_t kMostReadings = 4;
 
 bool integer(DType t) { return is_integer(t) || (is_sub_byte(t) && t != DType::kFloat4E2M1); }
-// Floats that a product of weights of few bits takes.
+// Whether a product with weights of few bits takes these floats.
 bool small_float(DType t) {
   const WeightFormat* f = find_weight_format(t, 0, false);
   return f != nullptr && f->kind == CodeKind::kFloat;
@@ -29,7 +28,7 @@ bool plain(const A& a) {
 
 All parts_of(const ConstantPtr& c);
 
-// Parts that broadcast to the constant's dims, for what does something else to them than to name them.
+// Returns the parts of a constant with blocks spread over columns, so that all broadcast to its dims.
 All whole_parts_of(const ConstantPtr& c) {
   All all = parts_of(c);
   std::erase_if(all, [](LowBitParts& p) { return !spread_blocks(p); });
@@ -37,8 +36,7 @@ All whole_parts_of(const ConstantPtr& c) {
   return all;
 }
 
-// Where the operation moves elements of its first operand, the elements of a part of it; computed when they
-// are read.
+// Returns a part of the first operand, moved as the operation moves it, and computed when it is read.
 ConstantPtr moved(const ConstantPtr& part, const std::shared_ptr<const Recipe>& recipe, const Dims& dims) {
   DType dtype = part->dtype();
   if (is_sub_byte(dtype))
@@ -67,7 +65,7 @@ All moved(const ConstantPtr& c) {
   return result;
 }
 
-// Whole parts of what is joined, under its dims.
+// Returns the join of whole parts, under the dims of the result.
 ConstantPtr joined(std::vector<ConstantPtr> parts, const std::vector<ConstantPtr>& inputs, DType dtype,
                    const ConcatAttrs& attrs, const Dims& dims) {
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -79,7 +77,7 @@ ConstantPtr joined(std::vector<ConstantPtr> parts, const std::vector<ConstantPtr
   return computed_later(dtype, dims, attrs, std::move(parts));
 }
 
-// Where slices of the weights are joined, the parts of all slices that are of one form.
+// Returns the parts of joined slices of weights, if all slices are of one form.
 All joined(const ConstantPtr& c) {
   const Recipe& recipe = *c->recipe();
   std::vector<All> slices;
@@ -114,7 +112,7 @@ All joined(const ConstantPtr& c) {
   return result;
 }
 
-// One entry for each of `count` indices of the axis, of which `block` share one.
+// Returns an entry for each of `count` indices of the axis, from entries that `block` indices share.
 ConstantPtr per_column(const ConstantPtr& c, int64_t axis, int64_t count, int64_t block) {
   std::vector<int64_t> at;
   for (int64_t k = 0; k < count; ++k) at.push_back(k / block);
@@ -124,7 +122,7 @@ ConstantPtr per_column(const ConstantPtr& c, int64_t axis, int64_t count, int64_
   return whole ? evaluated(GatherAttrs{axis}, {whole, Constant::int64s(at)}, false) : nullptr;
 }
 
-// A scale or zero point of Dequantize over all of the data's elements.
+// Returns a scale or zero point of Dequantize for all of the data's elements.
 ConstantPtr along(const ConstantPtr& c, const DequantizeAttrs& a, const Dims& dims) {
   if (!c || c->size() == 1) return c ? c->reshaped({}) : c;
   const auto axis = static_cast<size_t>(a.axis);
@@ -177,7 +175,7 @@ All cast(const Recipe& recipe, DType to) {
   return all;
 }
 
-// Elements of a small table of floats, by integers of any type.
+// Returns the parts of a look-up in a small table of floats by integers of any type.
 All looked_up(const Recipe& recipe, const Dims& dims) {
   const auto* nd = std::get_if<GatherNdAttrs>(&recipe.attrs);
   if (!std::holds_alternative<GatherAttrs>(recipe.attrs) && (!nd || nd->batch_dims != 0)) return {};
@@ -193,7 +191,7 @@ All looked_up(const Recipe& recipe, const Dims& dims) {
   return {p};
 }
 
-// q * s - scaled is (q - scaled / s) * s; a quotient next to a whole number was that before it was rounded.
+// Adds q * s - scaled as (q - scaled / s) * s. A quotient next to a whole number was whole before rounding.
 void push_divided(ConstantPtr scaled, LowBitParts p, All* result) {
   const auto wide = [](const ConstantPtr& c) {
     return c->dtype() == DType::kFloat32
@@ -260,7 +258,7 @@ All parts_of(const ConstantPtr& c) {
     }
   }
   if (integer(c->dtype())) {
-    // Undivided, the constant itself is simpler than what it comes from.
+    // The constant itself is simpler than a reading of its recipe without z.
     result.erase(std::remove_if(result.begin(), result.end(), [](const LowBitParts& p) { return !p.z; }),
                  result.end());
     if (result.size() >= kMostReadings) result.resize(kMostReadings - 1);

@@ -12,7 +12,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr size_t kLazyBytes = 1 << 20;  // packed weights that are moved when they are read
+constexpr size_t kLazyBytes = 1 << 20;  // the size of packed weights that are moved when they are read
 
 // The form of the integers: `offset` is subtracted from both q and z.
 struct Coding {
@@ -20,15 +20,14 @@ struct Coding {
   int64_t offset = 0;
   enum class Zeros { kNone, kPacked, kFloat } zeros = Zeros::kNone;
 
-  // Rows and blocks begin at whole bytes; rows in planes do whatever their length.
+  // Returns the columns that make rows begin at whole bytes; rows in planes do so with any length.
   int64_t padding(int64_t columns) const {
     const int64_t unit = format.in_planes() ? 1 : format.unit();
     return (unit - columns % unit) % unit;
   }
 };
 
-// The smallest of these widths that holds the integers. 7 bits save too little of 8 for what they take to
-// read.
+// The widths, of which the smallest that suffices is taken. 7 bits save too little for the time to read them.
 constexpr int kAllWidths[] = {2, 3, 4, 5, 6, 8};
 constexpr int kElementWidths[] = {2, 4, 8};
 constexpr int kPlainWidths[] = {4, 8};
@@ -48,13 +47,13 @@ std::optional<Coding> coding(const SpreadParts& m, std::pair<int64_t, int64_t> r
     const WeightFormat plain = weight_format(bits, CodeKind::kUnsigned);
     const bool planes = plain.in_planes();
     const WeightFormat with_sign = planes ? plain : weight_format(bits, CodeKind::kSigned);
-    if (whole && *z_low == *z_high) {  // one zero point for all: none
+    if (whole && *z_low == *z_high) {  // a single zero point is subtracted at once
       const auto z = static_cast<int64_t>(*z_low);
       if (!planes && low - z >= -range / 2 && high - z < range / 2)
         return Coding{with_sign, z, Coding::Zeros::kNone};
       if (low - z >= 0 && high - z < range) return Coding{plain, z, Coding::Zeros::kNone};
     }
-    // Stored so, they need not be written anew, and other readers of the same numbers share them.
+    // Integers stored in this form need not be written anew, and readers of the same numbers share them.
     if (!planes && whole && stored == with_sign.type && *z_low >= static_cast<float>(-range / 2) &&
         *z_high < static_cast<float>(range / 2))
       return Coding{with_sign, 0, Coding::Zeros::kPacked};
@@ -73,7 +72,7 @@ std::optional<Coding> coding(const SpreadParts& m, std::pair<int64_t, int64_t> r
   return std::nullopt;
 }
 
-// As elements of an integer type of `bits`.
+// Returns the items as elements of an integer type of `bits`.
 Bytes packed(const std::vector<uint8_t>& items, int bits) {
   const auto width = static_cast<size_t>(bits), each = 8 / width;
   Bytes bytes((items.size() + each - 1) / each);
@@ -82,7 +81,7 @@ Bytes packed(const std::vector<uint8_t>& items, int bits) {
   return bytes;
 }
 
-// With a constant width, divisions become shifts.
+// Sets the rows. The width is a constant, so that divisions become shifts.
 template <int kBits>
 void set_rows(const SpreadParts& m, int64_t offset, const std::vector<int32_t>& order, int64_t columns,
               uint8_t* at) {
@@ -94,7 +93,7 @@ void set_rows(const SpreadParts& m, int64_t offset, const std::vector<int32_t>& 
     }
 }
 
-// Rows of whole bytes of codes q - offset.
+// Returns rows of whole bytes of codes q - offset.
 ConstantPtr packed_weights(const SpreadParts& m, WeightFormat format, int64_t offset = 0, int64_t padding = 0,
                            const std::vector<int32_t>& order = {}) {
   constexpr decltype(&set_rows<8>) kOfWidth[] = {set_rows<2>, set_rows<3>, set_rows<4>, set_rows<5>,
@@ -109,7 +108,7 @@ size_t stored_bytes(const ConstantPtr& c) {
   return !c ? 0 : c->recipe() ? c->recipe()->stored_bytes : c->byte_size();
 }
 
-// The numbers as `narrow` and back, if they are the same bits then.
+// Returns the numbers in `narrow` if that keeps their bits, else null.
 ConstantPtr through(DType narrow, const ConstantPtr& wide) {
   const ConstantPtr half = evaluated(CastAttrs{static_cast<int64_t>(narrow), 1}, {wide});
   const ConstantPtr back =
@@ -123,7 +122,7 @@ bool holds(DType narrow, std::span<const float> items) {
          nullptr;
 }
 
-// float32 numbers in the smallest form that gives the same bits.
+// Returns float32 numbers in the smallest form that gives the same bits.
 ConstantPtr stored_floats(const Dims& dims, const std::vector<float>& items) {
   const ConstantPtr whole = Constant::of<float>(DType::kFloat32, dims, items);
   if (whole->byte_size() < kRecipeBytes) return whole;
@@ -138,7 +137,7 @@ ConstantPtr stored_floats(const Dims& dims, const std::vector<float>& items) {
   return whole;
 }
 
-// Whole zero points as float32, held in 4 or 8 bits where they fit.
+// Returns whole zero points as float32, held in 4 or 8 bits where they fit.
 ConstantPtr stored_zeros(const Dims& dims, const std::vector<float>& items) {
   const auto [low, high] = std::minmax_element(items.begin(), items.end());
   const bool whole = std::all_of(items.begin(), items.end(), [](float z) { return z == std::floor(z); });
@@ -155,7 +154,7 @@ ConstantPtr stored_zeros(const Dims& dims, const std::vector<float>& items) {
   return wide && stored_bytes(wide) < stored_bytes(plain) ? wide : plain;
 }
 
-// Whether direct parts need no comparison with the constant: what it rounds neither overflows nor vanishes.
+// Whether direct parts need no comparison with the constant, because no rounding overflows or gives 0.
 bool is_certain(const SpreadParts& m, std::pair<int64_t, int64_t> range_of_q, DType rounded_to) {
   const double low = static_cast<double>(range_of_q.first), high = static_cast<double>(range_of_q.second);
   double most = 0, most_s = 0, least_s = 1;
@@ -175,7 +174,7 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, const LowBi
   const Dims& dims = constant->dims();
   std::optional<PackedIntegers> stored;
   if (parts.direct && parts.q->dims() == dims) stored = PackedIntegers::of(parts.q);
-  // Where direct parts do not suffice, they are treated as any others.
+  // Direct parts that do not suffice are treated as any others.
   const auto by_element = [&]() -> std::optional<LowBitWeights> {
     LowBitParts spread = parts;
     spread.direct = false;
@@ -184,8 +183,8 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, const LowBi
   if (!stored && parts.block > 0) return by_element();
   auto m = spread_parts(parts, dims);
   if (!m) return std::nullopt;
-  // A Cast that the model wrote keeps its effect, unless the scales are numbers of that type already: then it
-  // only names the type that the model computes in.
+  // A Cast that the model wrote keeps its effect, unless scales are numbers of that type already, because it
+  // then only names the type in which the model computes.
   if (parts.written && !(holds(parts.rounded_to, m->s.items) && holds(parts.rounded_to, m->z.items)))
     return std::nullopt;
   ColumnBlocks b{block_in_place(*m), {}};
@@ -241,9 +240,9 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, const LowBi
   return w;
 }
 
-// Of floats: they keep their type and their place.
+// Returns the weights of parts whose q are floats, which keep their type and their place.
 std::optional<LowBitWeights> from_float_parts(const ConstantPtr& constant, const LowBitParts& parts) {
-  // Without scales they are weights of FullyConnected.
+  // FullyConnected takes floats without scales.
   if (parts.z || !parts.s || parts.q->dims() != constant->dims()) return std::nullopt;
   const auto m = spread_parts(parts, constant->dims());
   if (!m) return std::nullopt;
@@ -254,7 +253,7 @@ std::optional<LowBitWeights> from_float_parts(const ConstantPtr& constant, const
   w.format = *find_weight_format(parts.q->dtype(), 0, false);
   const int64_t block = block_in_place(*m), unit = w.format.unit();
   if (!block_suits(block, m->columns) || m->columns % unit != 0 || block % unit != 0) return std::nullopt;
-  constexpr int64_t kLargest = 57344;  // of all formats
+  constexpr int64_t kLargest = 57344;  // the largest number of all formats
   const bool certain = parts.direct && is_certain(*m, {-kLargest, kLargest}, parts.rounded_to);
   if (!certain && !same_products(constant, parts, *m)) return std::nullopt;
   w.weights = parts.q, w.block = block, w.rounded = parts.rounded_to != DType::kNone;
@@ -263,7 +262,7 @@ std::optional<LowBitWeights> from_float_parts(const ConstantPtr& constant, const
   for (int64_t n = 0; n < m->rows; ++n)
     for (int64_t k = 0; k < m->columns; k += block) scales.push_back(m->s(n, k));
   w.scales = stored_floats(dims, scales);
-  // Scales that the model computes itself, from narrower ones.
+  // The model's own computation of scales from narrower ones may take fewer bytes.
   if (parts.s->dims() == dims && parts.s->dtype() == DType::kFloat32 &&
       stored_bytes(parts.s) < stored_bytes(w.scales))
     w.scales = parts.s;
@@ -271,8 +270,7 @@ std::optional<LowBitWeights> from_float_parts(const ConstantPtr& constant, const
   return w;
 }
 
-// `wide` as the model computes it from narrower constants, if these have its elements in the same order; else
-// null.
+// Returns `wide` as the model computes it from narrower constants in the same order; else null.
 ConstantPtr as_computed(const ConstantPtr& model, const ConstantPtr& wide) {
   if (!model || !model->recipe() || model->size() != wide->size()) return nullptr;
   ConstantPtr c = evaluated(ViewAttrs{IntList(std::span<const int64_t>(wide->dims()))}, {model});
@@ -283,13 +281,13 @@ ConstantPtr as_computed(const ConstantPtr& model, const ConstantPtr& wide) {
   return std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end()) ? c : nullptr;
 }
 
-// Of indices into a table: they keep their order.
+// Returns the weights of parts whose q are indices into a table, which keep their order.
 std::optional<LowBitWeights> from_table_parts(const ConstantPtr& constant, const LowBitParts& parts) {
   auto m = spread_parts(parts, constant->dims());
   if (!m) return std::nullopt;
   for (const float s : m->s.items)
     if (!std::isfinite(s)) return std::nullopt;
-  // As of integers. Their scales are float32 in models of bitsandbytes whatever these compute in.
+  // A written Cast keeps its effect here, too. Models of bitsandbytes have float32 scales in any type.
   if (parts.written && !holds(parts.rounded_to, parts.table)) return std::nullopt;
   LowBitWeights w;
   w.format = weight_format(4, CodeKind::kTable);
@@ -309,7 +307,7 @@ std::optional<LowBitWeights> from_table_parts(const ConstantPtr& constant, const
   return w;
 }
 
-// Whether the packed form takes about as many bytes as the one in which the weights came.
+// Whether the packed form takes about as many bytes as the model's.
 bool pays(size_t bytes, size_t before) {
   return bytes <= before + before / 50 + std::min(before / 4, kRecipeBytes);
 }
@@ -328,7 +326,7 @@ std::optional<LowBitWeights> low_bit_weights(const ConstantPtr& constant, bool i
       if (found && pays(found->stored_bytes, constant->recipe()->stored_bytes)) return found;
       continue;
     }
-    // Blocks that do not begin at whole bytes of the narrowest form may do so of a wider one.
+    // Blocks that do not begin at whole bytes in the narrowest form may do so in a wider one.
     for (const std::span<const int> widths :
          {in_planes ? std::span<const int>(kAllWidths) : std::span<const int>(kElementWidths),
           std::span<const int>(kPlainWidths)}) {

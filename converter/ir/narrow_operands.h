@@ -1,5 +1,4 @@
-// Operands that kernels take in a narrower floating-point type than they compute in, and widen where they
-// read them.
+// Operands that kernels take in a narrower floating-point type, and widen where they read them.
 #pragma once
 
 #include "converter/ir/graph.h"
@@ -11,8 +10,8 @@ constexpr bool takes_narrow(Op op, size_t operand) {
   return (op == Op::kExpertFullyConnected && operand == 2) ||
          (op == Op::kLowBitFullyConnected && operand == 1);
 }
-// Whether the operand keeps its type: such a constant, or keys and values of sequences that have lengths, of
-// which Attention widens those that exist.
+// Whether the operand keeps its type: it is such a constant, or the keys or values of sequences with lengths,
+// of which Attention widens only those that exist.
 inline bool stays_narrow(const Graph& graph, const Node& node, size_t operand) {
   constexpr size_t kLengths = 4;
   const ValueId id = node.inputs[operand];

@@ -6,7 +6,7 @@
 namespace sinter::convert {
 namespace {
 
-// Whatever their number. `powers`: also float8e8m0, which scales have.
+// Returns an operand's narrow numbers, however few. `powers`: also float8e8m0, the type of scales.
 ConstantPtr narrow_form(const Graph& graph, ValueId operand, bool powers = false) {
   if (operand == kAbsent) return nullptr;
   const ConstantPtr& wide = graph.value(operand).constant;

@@ -5,19 +5,19 @@
 
 namespace sinter::convert {
 
-// Weights of a layer from which reading narrow ones takes less time than reading wide ones: fewer of them
-// stay in a cache, packed, unless the model's layers together exceed a cache, so that each run reads all
-// weights from memory. A convolution has more pixels, so that packing, and Winograd's algorithm, save time;
-// it reads narrow filters where packed ones would take much memory.
+// The numbers of a layer's weights from which reading narrow ones takes less time than reading wide ones.
+// Fewer weights stay in a cache, packed, unless the model's layers together exceed it, so that each run reads
+// all of them from memory. A convolution has more pixels, so that packing, and Winograd's algorithm, save
+// time; it reads narrow filters where packed ones would take much memory.
 inline constexpr int64_t kNarrowLayerElements = 1 << 20, kNarrowFilterElements = 1 << 22;
 inline constexpr int64_t kManyElements = 1 << 22, kNarrowOfManyElements = 1 << 14;
 
-// The weights from which a layer is read narrow, of a model whose layers have `all` weights together.
+// Returns the number of weights from which a layer is read narrow, in a model with `all` weights.
 inline int64_t narrow_layer_elements(int64_t all) {
   return all >= kManyElements ? kNarrowOfManyElements : kNarrowLayerElements;
 }
 
-// The same of a graph's products with constant weights for which `counts(weights)`.
+// Returns it for a graph whose weights are those of products for which `counts(weights)`.
 template <class Counts>
 int64_t narrow_layer_elements(const Graph& graph, const Counts& counts) {
   int64_t all = 0;
@@ -27,14 +27,13 @@ int64_t narrow_layer_elements(const Graph& graph, const Counts& counts) {
   return narrow_layer_elements(all);
 }
 
-// Of one graph, as it is when this is made.
+// The narrow weights of one graph, in the state in which this object is made.
 class NarrowWeights {
  public:
   explicit NarrowWeights(const Graph& graph);
-  // The float16, bfloat16 or float8 numbers that the weights of a FullyConnected or Conv are, if there are
-  // enough of them; null: none.
+  // Returns the narrow weights of a FullyConnected or Conv if there are enough of them, else null.
   ConstantPtr of(const Node& node) const;
-  // As `of`, and with which operand it belongs to: also the scales of weights of few bits, however many.
+  // Such numbers and their operand, which may also be the scales of weights of few bits, of any number.
   struct Operand {
     size_t index = 0;
     ConstantPtr narrow;
@@ -43,7 +42,7 @@ class NarrowWeights {
 
  private:
   const Graph& graph_;
-  int64_t fewest_ = kNarrowLayerElements;  // of a layer
+  int64_t fewest_ = kNarrowLayerElements;  // the fewest weights of a layer
 };
 
 }  // namespace sinter::convert

@@ -4,8 +4,7 @@
 //   static_assert(unanswered(kRules) == Op{}, "...");      // fails while an operation has no row
 //   const Rule rule = answer_for(kRules, node.op());
 //
-// A row is for one operation, or for all of a kind of work that have no row of their own. A table states what
-// it leaves out: "none" is a row, too.
+// A row is for one operation, or for all of a kind of work without their own row; "none" is a row, too.
 #pragma once
 
 #include <cstddef>
@@ -43,14 +42,14 @@ inline constexpr OpWork kOpWork[] = {
 #undef SINTER_OP
 };
 
-// has_traits for constant expressions.
+// Whether the operation has all of these traits, for constant expressions.
 constexpr bool row_has(Op op, uint32_t traits) {
   for (const OpWork& row : kOpWork)
     if (row.op == op) return (row.traits & traits) == traits;
   return false;
 }
 
-// The row of an operation of this kind of work; null: the table has none.
+// Returns the row of an operation of this kind of work; null if the table has none.
 template <class Answer, size_t kRows>
 constexpr const OpRow<Answer>* row_for(const OpRow<Answer> (&rows)[kRows], OpWork of) {
   for (const OpRow<Answer>& row : rows)
@@ -60,7 +59,7 @@ constexpr const OpRow<Answer>* row_for(const OpRow<Answer> (&rows)[kRows], OpWor
   return nullptr;
 }
 
-// The first operation that the table has no answer for; Op{}: it has all.
+// Returns the first operation for which the table has no answer; Op{} if it has all.
 template <class Answer, size_t kRows>
 constexpr Op unanswered(const OpRow<Answer> (&rows)[kRows]) {
   for (const OpWork& of : kOpWork)
@@ -68,7 +67,7 @@ constexpr Op unanswered(const OpRow<Answer> (&rows)[kRows]) {
   return Op{};
 }
 
-// The answer of a complete table.
+// Returns the answer of a complete table.
 template <class Answer, size_t kRows>
 constexpr const Answer& answer_for(const OpRow<Answer> (&rows)[kRows], Op op) {
   return row_for(rows, {op, work_kind(op)})->answer;

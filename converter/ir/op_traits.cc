@@ -27,7 +27,7 @@ constexpr Facts kFacts[] = {
 #undef SINTER_OP
 };
 
-// Of what is not an operation: it computes.
+// The facts of a number that is no operation.
 constexpr Facts kNothingKnown{WorkKind::kNothing, Elements::kComputed, forms::kNone};
 
 const Facts& facts_of(Op op) {

@@ -1,8 +1,8 @@
-// Facts about an operation: the columns of schemas/ops.def, and the questions that follow from them. A pass
-// that needs a fact about an operation asks here and keeps no list of operations of its own.
+// Facts about operations: the columns of schemas/ops.def, and functions of these. A pass that needs a fact
+// about an operation calls them and keeps no list of operations of its own.
 //
-// Every row of ops.def gives every column, so that a new operation has an answer to each of these questions
-// before it compiles. What one pass does to one operation is that pass's own code; where it is a table,
+// Every row of ops.def gives every column, so that a new operation has each of these facts before it
+// compiles. The treatment of one operation by one pass is that pass's own code; where it is a table,
 // converter/ir/op_table.h proves that no operation is missing in it.
 #pragma once
 
@@ -14,27 +14,27 @@ namespace sinter::convert {
 enum class WorkKind : uint8_t {
   kNothing,            // no byte is moved
   kMovement,           // runs of elements are copied
-  kRepetition,         // the same, several times
+  kRepetition,         // runs of elements are copied several times
   kScatter,            // elements are copied one by one
-  kConversion,         // to another type
+  kConversion,         // elements get another type
   kLogic,              // comparisons, choices and bits
-  kArithmetic,         // of two operands
-  kCheapFunction,      // of one operand: a few instructions an element
-  kFunction,           // of one operand: an exponential, a root or the like
-  kReduction,          // along axes
+  kArithmetic,         // an arithmetic operation on two operands
+  kCheapFunction,      // a function of one operand, with few instructions an element
+  kFunction,           // a function of one operand: an exponential, a root or the like
+  kReduction,          // a reduction along axes
   kNormalization,      // a reduction, and a function of its result
   kSearch,             // sorting and collecting
   kPool,               // a window without weights
   kProduct,            // rows by weights
   kDepthwiseProduct,   // windows of one channel by weights
   kTransposedProduct,  // elements by weights, spread over windows
-  kMatrixProduct,      // of two computed operands
+  kMatrixProduct,      // a product of two computed operands
   kAttention,          // two products with a softmax in between
-  kRotation,           // of pairs
+  kRotation,           // rotations of pairs
   kResize,             // interpolation on a grid
   kSampling,           // interpolation at places that an operand gives
   kRecurrent,          // products along time
-  kTransform,          // to frequencies
+  kTransform,          // a transform to frequencies
   kCustom,             // an operator of the application
   kControl,            // subprograms
 };
@@ -43,16 +43,16 @@ enum class WorkKind : uint8_t {
 enum class Elements : uint8_t {
   kMoved,       // operand 0's, at places that the attributes give
   kPicked,      // operand 0's, at places that another operand gives
-  kJoined,      // those of all operands, side by side
+  kJoined,      // the elements of all operands, side by side
   kPadded,      // operand 0's, and a fill
-  kWritten,     // operand 0's, with those of another operand written over some
+  kWritten,     // operand 0's, some of them replaced by another operand's
   kChosen,      // some operand's: the largest, the smallest, or by a condition
   kConverted,   // operand 0's in another type
   kPositions,   // positions along an axis of operand 0
   kTruth,       // true or false
-  kWithinOne,   // computed, from -1 to 1 whatever the operands are (the logarithm of a Softmax excepted)
+  kWithinOne,   // computed, from -1 to 1 for any operands (the logarithm of a Softmax excepted)
   kNormalized,  // computed, of a size that does not depend on the operand's
-  kComputed,    // any others
+  kComputed,    // computed, of any size
 };
 
 // The operation that computes a row in an integer model (column `integers`).
@@ -78,42 +78,41 @@ inline bool accumulates(Op op) { return has_traits(op, kAccumulates); }
 
 // ---- moving: results that consist of elements of the operands, unchanged
 
-// By the operation alone. A View may give the same bytes as another type, which moves no number: where the
-// attributes are at hand, ask with them.
+// Whether an operation moves, as far as it shows without attributes. A View may give the same bytes as
+// another type, which moves no number; the overload with attributes knows.
 bool moves(Op op);
-// The same for these attributes. True for a Resize to the nearest neighbour as well.
+// Whether it moves with these attributes; true for a Resize to the nearest neighbour as well.
 bool moves(const OpAttrs& attrs);
-// Every element of the result is one of operand 0's; none is a fill or another operand's.
+// Whether every element of the result is one of operand 0's, and none a fill or another operand's.
 bool moves_one(const OpAttrs& attrs);
-// The same, and every element of operand 0 is in the result.
+// Whether, besides, every element of operand 0 is in the result.
 bool moves_whole(const OpAttrs& attrs);
-// The same, and each once: View, Copy, Transpose.
+// Whether, besides, each is there once: View, Copy, Transpose.
 bool moves_each_once(const OpAttrs& attrs);
-// The places are known at conversion: no operand gives them.
+// Whether the places are known at conversion, because no operand gives them.
 bool moves_by_attributes(const OpAttrs& attrs);
 
-// Operand 1 is indices, int32 or int64.
+// Whether operand 1 is indices, int32 or int64.
 bool reads_indices(Op op);
 
-// The number of first operands that the elements of the result come from, moved or as the largest or smallest
-// of several; 0: it computes.
+// Returns the number of first operands from which the elements of the result come, moved or as the largest or
+// smallest of several; 0: it computes.
 size_t selected_operands(const Node& node);
 
 // ---- products
 
-// A product with weights: operand 0 by operand 1, of which a float model has one row each (Conv,
-// DepthwiseConv, ConvTranspose, FullyConnected).
+// Whether it multiplies operand 0 by weights, operand 1: Conv, DepthwiseConv, ConvTranspose, FullyConnected.
 bool is_weighted_product(Op op);
-// The same, or a MatMul.
+// Whether it is such a product, or a MatMul.
 bool is_product(Op op);
-// Lstm, Gru, Rnn.
+// Whether it is Lstm, Gru or Rnn.
 bool is_recurrent(Op op);
-// Operand i of this operation may be weights: a product's, a recurrent operation's, or a table's of a Gather.
+// Whether operand i may be weights: of a product, of a recurrent operation, or the table of a Gather.
 bool may_be_weights(Op op, size_t i);
 
 // ---- ranges
 
-// No element is beyond -1 and 1, whatever the operands are.
+// Whether no element is beyond -1 and 1 for any operands.
 bool is_within_one(const OpAttrs& attrs);
 
 }  // namespace sinter::convert

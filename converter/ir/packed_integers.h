@@ -1,4 +1,4 @@
-// A matrix of integers of 2, 4 or 8 bits as it is stored, worked on a byte at a time.
+// A stored matrix of integers of 2, 4 or 8 bits, which is processed a byte at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace sinter::convert {
 
 class PackedIntegers {
  public:
-  // nullopt: not an integer type of 2, 4 or 8 bits, or empty.
+  // Returns nothing if the constant is empty, or not of an integer type of 2, 4 or 8 bits.
   static std::optional<PackedIntegers> of(const ConstantPtr& constant);
 
-  // The smallest and the largest integer.
+  // Returns the smallest and the largest integer.
   std::pair<int64_t, int64_t> range() const;
-  // Every integer less `offset`, as the low bits of a type of as many bits.
+  // Returns every integer less `offset`, as the low bits of a type of as many bits.
   Bytes shifted(int64_t offset) const;
   int bits() const { return format_.bits; }
 
  private:
-  // Integers of the last byte, if it is not full; else 0.
+  // Returns the number of integers in the last byte if it is not full, else 0.
   int64_t rest() const { return constant_->size() % format_.unit(); }
   int64_t value(unsigned code) const { return code_integer(format_, code); }
   ConstantPtr constant_;

@@ -30,7 +30,7 @@ int64_t QuantParams::quantize(double x) const {
   return static_cast<int64_t>(std::clamp(q, static_cast<double>(low), static_cast<double>(high)));
 }
 
-// Differences to a zero point are 255 at most.
+// A difference to a zero point is 255 at most, so that 128 steps of each fit.
 QuantParams finer(const QuantParams& p) {
   return {DType::kInt16, static_cast<double>(static_cast<float>(p.scale / 128)), 0};
 }

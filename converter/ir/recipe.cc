@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 
 #include "converter/ir/builder.h"
 #include "converter/ir/integer_range.h"
@@ -18,7 +17,7 @@ bool widening(const OpAttrs& attrs, DType from, DType to) {
 bool whole(DType t) { return is_integer(t) || (is_sub_byte(t) && t != DType::kFloat4E2M1); }
 bool with_sign(DType t) { return is_signed_integer(t) || t == DType::kInt4 || t == DType::kInt2; }
 
-// Every number of `from` is one of `to`.
+// Whether every number of `from` is a number of `to`.
 bool exact(DType from, DType to) {
   if (whole(from) && whole(to))
     return with_sign(from) ? with_sign(to) && bit_width(from) <= bit_width(to)
@@ -29,7 +28,7 @@ bool exact(DType from, DType to) {
   return (is_float(from) && from != DType::kFloat64) || bit_width(from) <= 16;
 }
 
-// Elements moved by `attrs`; packed ones are unpacked for it.
+// Returns the elements moved by `attrs`; packed ones are unpacked first.
 ConstantPtr moved(const OpAttrs& attrs, const ConstantPtr& c) {
   if (!is_sub_byte(c->dtype())) return evaluated(attrs, {c});
   if (op_of(attrs) == Op::kView)
@@ -45,13 +44,13 @@ ConstantPtr moved(const OpAttrs& attrs, const ConstantPtr& c) {
   return there ? evaluated(CastAttrs{static_cast<int64_t>(c->dtype()), 1}, {there}, false) : nullptr;
 }
 
-// Operations that extract a number of few bits from a word.
+// Whether an operation extracts a number of few bits from a word.
 bool masks(const OpAttrs& attrs) {
   const Op op = op_of(attrs);
   return op == Op::kBitwise || op == Op::kDiv || op == Op::kMod || op == Op::kSub;
 }
 
-// Adds up everything below, each part once.
+// Adds up all operands, each once.
 void count(const std::vector<ConstantPtr>& inputs, std::set<const void*>* seen, Recipe* sum) {
   for (const ConstantPtr& c : inputs) {
     if (!c) continue;
@@ -66,14 +65,14 @@ void count(const std::vector<ConstantPtr>& inputs, std::set<const void*>* seen, 
   }
 }
 
-// The narrowest type for integers from `low` to `high`.
+// Returns the narrowest type for integers from `low` to `high`.
 DType narrowest(int64_t low, int64_t high) {
   if (low >= 0)
     return high < 4 ? DType::kUint2 : high < 16 ? DType::kUint4 : high < 256 ? DType::kUint8 : DType::kNone;
   return low >= -8 && high < 8 ? DType::kInt4 : low >= -128 && high < 128 ? DType::kInt8 : DType::kNone;
 }
 
-// Integers that happen to fit fewer bits, as one of several numbers taken out of a word does: these, widened.
+// Returns integers that fit fewer bits, as one of several numbers in a word does, as widened narrow ones.
 ConstantPtr narrowed(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs,
                      const ConstantPtr& result) {
   if (!is_integer(result->dtype()) || result->size() == 0) return result;
@@ -102,7 +101,7 @@ ConstantPtr narrowed(const OpAttrs& attrs, const std::vector<ConstantPtr>& input
                   Recipe{CastAttrs{static_cast<int64_t>(result->dtype()), 1}, {leaf}, leaf->byte_size(), 1}));
 }
 
-// Clearly fewer: less than three quarters.
+// Whether the bytes are clearly fewer: less than three quarters.
 bool fewer(size_t bytes, size_t than) { return 4 * bytes < 3 * than; }
 
 ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, const ConstantPtr& result) {
@@ -117,7 +116,7 @@ ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, 
     if (again) {
       ConstantPtr c = narrowed(attrs, inputs, result);
       if (c->recipe() && c->recipe()->stored_bytes <= recipe.stored_bytes) return c;
-      if (result->computed_by()) return result;  // its numbers may prove more
+      if (result->computed_by()) return result;  // its numbers may prove a narrower type
     }
     return Constant::made(result, std::make_shared<const Recipe>(std::move(recipe)));
   }
@@ -131,8 +130,7 @@ bool keeps_axes_from(int64_t axis, const Dims& from, const IntList& to, int64_t*
   return *moved >= 0 && std::equal(from.begin() + axis, from.end(), to.begin() + *moved);
 }
 
-// Moves the scales and zero points of a Dequantize with those of its data, whose dims a View makes `to`.
-// False: they cannot be moved so.
+// Moves the scales and zero points of a Dequantize with its data, whose dims become `to`, if they can be.
 bool view_scales(const Dims& data, const IntList& to, DequantizeAttrs* a, std::vector<ConstantPtr>* inputs) {
   const auto axis = static_cast<std::ptrdiff_t>(a->axis);
   const auto view = [](const ConstantPtr& c, const Dims& dims) {
@@ -165,7 +163,7 @@ bool view_scales(const Dims& data, const IntList& to, DequantizeAttrs* a, std::v
   return true;
 }
 
-// A move behind a widening that works element by element: the narrow constant moves instead.
+// Returns a move behind an element-wise widening as a widening of the moved narrow constant.
 ConstantPtr move_first(const OpAttrs& attrs, const ConstantPtr& input, const ConstantPtr& result) {
   const Recipe& inner = *input->recipe();
   const auto* transpose = std::get_if<TransposeAttrs>(&attrs);

@@ -16,13 +16,13 @@
 namespace sinter::convert {
 namespace {
 
-// A processor reads a few MB in this time.
+// The time between two measurements, in which a processor reads a few MB.
 constexpr std::chrono::milliseconds kInterval{2};
-// The heap is measured every kIntervalsOfHeap intervals: what is freed is often asked for again at once.
+// The heap is measured every kIntervalsOfHeap intervals, because freed memory is often taken again at once.
 constexpr int kIntervalsOfHeap = 50;
 
-// Gives back what the heap has kept of what was freed, where this is more than `most_bytes`: weights of many
-// sizes in turn leave holes in it.
+// Gives freed memory that the heap has kept back to the system if it is more than `most_bytes`. Weights of
+// many sizes in turn leave holes in the heap.
 void trim_heap(size_t most_bytes) {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || (__GLIBC__ == 2 && __GLIBC_MINOR__ >= 33))
   if (::mallinfo2().fordblks > most_bytes) ::malloc_trim(0);
@@ -47,7 +47,7 @@ size_t resident_file_bytes() {
 ResidentLimit::ResidentLimit(size_t most_bytes) {
   try {
     thread_ = std::thread([this, most_bytes] { watch(most_bytes); });
-  } catch (const std::system_error&) {  // no memory for its stack, say: what needs memory itself reports that
+  } catch (const std::system_error&) {  // a later allocation reports that memory is missing
   }
 }
 
@@ -61,9 +61,8 @@ ResidentLimit::~ResidentLimit() {
 }
 
 void ResidentLimit::watch(size_t most_bytes) {
-  // What remains when all is released: the program and its libraries. Runs go on meanwhile, so that more is
-  // measured: the lowest of all measurements counts, unless what several releases in a row leave is beyond
-  // the limit.
+  // The program and its libraries remain after a release. Runs go on meanwhile, so that more is measured: the
+  // lowest of all measurements counts, unless several releases in a row leave more than the limit.
   constexpr int kReleases = 4;
   size_t always = SIZE_MAX - most_bytes;
   const auto release = [&] {

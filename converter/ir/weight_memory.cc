@@ -31,7 +31,7 @@ void WeightMemory::forget(std::map<Key, Entry>::iterator at) {
 void WeightMemory::keep(const Key& key, const ConstantPtr& constant, std::shared_ptr<const void> result,
                         size_t bytes) {
   if (bytes > most_bytes_) return;
-  // A result may own the constant of another one, so that more of them end with each round.
+  // A result may own the constant of another one, so that each round may end further ones.
   for (bool any = true; any;) {
     any = false;
     for (auto at = entries_.begin(); at != entries_.end();) {

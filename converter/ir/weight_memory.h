@@ -1,5 +1,5 @@
-// A cache of results computed from constants, for as long as these live: trials round the same weights
-// repeatedly.
+// A cache of results computed from constants, for as long as these live, because trials round the same
+// weights repeatedly.
 //
 // Results are functions of the constant alone, so that remembering them changes nothing but the time. The
 // least recently used is forgotten first.
@@ -9,13 +9,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <utility>
 
 #include "converter/ir/constant.h"
 
 namespace sinter::convert {
 
-// While one of these lives, its thread remembers.
+// While one of these lives, its thread remembers results.
 class WeightMemory {
  public:
   explicit WeightMemory(size_t most_bytes = size_t{16} << 20);
@@ -23,7 +22,7 @@ class WeightMemory {
   WeightMemory(const WeightMemory&) = delete;
   WeightMemory& operator=(const WeightMemory&) = delete;
 
-  // make() of this constant and axis, or what it gave before. A T has bytes(), and kKind for what it is.
+  // Returns make() for this constant and axis, or its earlier result. A T has bytes() and a number kKind.
   template <class T, class Make>
   static std::shared_ptr<const T> of(const ConstantPtr& constant, int64_t axis, const Make& make) {
     WeightMemory* const own = current();

@@ -14,7 +14,7 @@ namespace {
 struct LetterRange {
   int64_t first, last;
 };
-// Combining marks, joiners and selectors of variants.
+// The letters without a column: combining marks, joiners and selectors of variants.
 constexpr LetterRange kNoColumn[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x064B, 0x065F},
                                      {0x0E34, 0x0E3A}, {0x0E47, 0x0E4E}, {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF},
                                      {0x200B, 0x200D}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}};
@@ -60,7 +60,7 @@ std::string cut_to(std::string_view text, size_t columns) {
 std::string wrapped(std::string_view text, size_t columns, size_t first, size_t indent) {
   std::string result;
   size_t column = first;
-  bool fresh = first == 0;  // there is nothing on this line but the margin
+  bool fresh = first == 0;  // this line has only the margin
   const auto begin_line = [&](size_t margin) {
     result += '\n';
     result.append(margin, ' ');
@@ -80,7 +80,7 @@ std::string wrapped(std::string_view text, size_t columns, size_t first, size_t 
     if (word.empty()) continue;  // spaces at the end of a line
     const size_t margin = width >= columns ? 0 : std::min(indent, columns - width);
     if (column + gap + width > columns && (!fresh || margin < column)) {
-      if (fresh) {  // less of the margin
+      if (fresh) {  // the word takes a part of the margin
         result.resize(result.size() - (column - margin));
         column = margin;
       } else {

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
-
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/printable.h"
 #include "converter/files/pending_file.h"

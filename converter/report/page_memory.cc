@@ -1,5 +1,4 @@
-// Memory over time: every value of the plan as a rectangle, from the step that computes it to the last one
-// that reads it, at its offset in the arena.
+// Memory over time: every value as a rectangle from its first to its last step, at its offset in the arena.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,10 +14,10 @@ namespace sinter::convert {
 namespace {
 
 constexpr double kLeft = 74, kRight = 14, kTop = 12, kBottom = 40, kWidth = 1080, kHeight = 420;
-// The room of a label's letter and line.
+// The width of a label's letter and the height of its line.
 constexpr double kLetter = 6.6, kLine = 13;
 
-// 1, 2 or 5 times a power of ten (of `base`, for bytes): about `parts` of them in `whole`.
+// Returns 1, 2 or 5 times a power of ten (for bytes, of `base`), about `parts` of which make `whole`.
 double step_of(double whole, int parts) {
   const double raw = whole / parts, power = std::pow(10, std::floor(std::log10(std::max(raw, 1e-9))));
   for (const double m : {1.0, 2.0, 5.0})
@@ -30,7 +29,7 @@ struct Workspace {
   uint32_t region = 0;
   uint64_t offset = 0, bytes = 0;
 };
-// A step's own, and those of its bodies in device memory.
+// Returns a step's own workspace, and those of its bodies in device memory.
 std::vector<Workspace> workspaces_of(const nlohmann::json& step) {
   std::vector<Workspace> all{
       {step.at("workspace_region"), step.at("workspace_offset"), step.at("workspace_bytes")}};
@@ -40,12 +39,10 @@ std::vector<Workspace> workspaces_of(const nlohmann::json& step) {
   return all;
 }
 
-// The names within the rectangles, above all of them: rectangles that share memory overlap, their names do
-// not.
+// The names, drawn above all rectangles, because those that share memory overlap; names do not.
 class Labels {
  public:
-  // In the middle of a rectangle of this top and height, or on a line above or below; nowhere if no line is
-  // free.
+  // Adds a name in the middle of a rectangle, or on a line above or below, if a line is free.
   void add(double x, double top, double height, const std::string& text) {
     const double width = kLetter * static_cast<double>(text.size());
     for (const double shift : {0.0, kLine, -kLine, 2 * kLine, -2 * kLine}) {
@@ -106,7 +103,7 @@ std::string memory_drawings(const nlohmann::json& report) {
 std::string memory_drawing(const nlohmann::json& report, uint32_t region) {
   const auto& steps = report.at("plan");
   const double arena = std::max(report.at("regions")[region].at("bytes").get<double>(), 1.0);
-  const double count = static_cast<double>(steps.size()) + 2;  // one before the first, one after the last
+  const double count = static_cast<double>(steps.size()) + 2;  // with one before and one after all steps
   const auto x_of = [&](double step) { return kLeft + (step + 1) / count * (kWidth - kLeft - kRight); };
   const auto y_of = [&](double bytes) { return kTop + (1 - bytes / arena) * (kHeight - kTop - kBottom); };
   std::string out = fmt::format(

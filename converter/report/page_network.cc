@@ -1,4 +1,4 @@
-// The network as a drawing: steps in layers from top to bottom, each below all that it reads.
+// The network as a drawing: steps in layers from top to bottom, each below all of its operands.
 //
 // Edges that skip layers pass through invisible nodes, one in each layer between. Nodes of a layer are sorted
 // by the mean place of their neighbours, a few times down and up; then each is moved towards its neighbours
@@ -17,9 +17,9 @@ namespace sinter::convert {
 namespace {
 
 constexpr double kBoxWidth = 190, kBoxHeight = 38, kRow = 66, kGap = 18, kThin = 10, kMargin = 14;
-constexpr double kEdge = 1e12;                           // beyond every drawing
-constexpr size_t kMostBends = 40000;                     // invisible nodes
-constexpr size_t kNameLetters = 27, kTitleLetters = 24;  // that fit a box
+constexpr double kEdge = 1e12;                           // a place beyond every drawing
+constexpr size_t kMostBends = 40000;                     // the most invisible nodes
+constexpr size_t kNameLetters = 27, kTitleLetters = 24;  // the letters that fit a box
 constexpr int kSortSweeps = 10, kPlaceSweeps = 24;
 
 struct Box {
@@ -68,7 +68,7 @@ std::string shape_words(const nlohmann::json& value) {
 
 void Drawing::add_boxes() {
   const auto& values = report_.at("values");
-  std::map<int, int> producer;  // of a value: the box
+  std::map<int, int> producer;  // the box that computes a value
   std::map<std::string, const nlohmann::json*> noise;
   if (report_.contains("noise"))
     for (const auto& row : report_.at("noise")) noise[row.at("held_as").get<std::string>()] = &row;
@@ -163,7 +163,7 @@ void Drawing::add_boxes() {
 void Drawing::assign_layers() {
   // Boxes are in order of execution; inputs move down to their first reader.
   std::vector<int> lowest(boxes_.size(), -1);
-  for (const Wire& w : wires_) {  // those into a box come before those out of it
+  for (const Wire& w : wires_) {  // wires into a box come before wires out of it
     int& layer = boxes_[static_cast<size_t>(w.path[1])].layer;
     layer = std::max(layer, boxes_[static_cast<size_t>(w.path[0])].layer + 1);
   }
@@ -232,7 +232,7 @@ void Drawing::sort_layers() {
   }
 }
 
-// Centres as near to the desired ones as the order and the gaps allow.
+// Moves the centres as near to the desired ones as the order and the gaps allow.
 void Drawing::settle(std::vector<int>& layer, const std::vector<double>& wanted) {
   struct Pool {
     double sum;
@@ -284,7 +284,7 @@ void Drawing::place() {
   width_ = high - low + 2 * kMargin;
 }
 
-// Where the reader starts: the middle of the first layer.
+// Returns the middle of the first layer, where a reader starts.
 double Drawing::start() const {
   double low = kEdge, high = -kEdge;
   for (const Box& b : boxes_)

@@ -1,4 +1,4 @@
-// The page's style and its few scripts (zoom, colours, search): it is complete without them.
+// The page's style and its few scripts (zoom, colours, search), without which the page is complete.
 #include "converter/report/page.h"
 
 namespace sinter::convert {
@@ -94,7 +94,7 @@ summary { cursor: pointer; color: var(--link); margin: 8px 0; }
 @media print { nav, .tools { display: none; } .scroll, .view, .tall { max-height: none; overflow: visible; } }
 )css";
 
-// No less-than or ampersand: the page is XML, too.
+// The script has no less-than sign or ampersand, because the page is XML, too.
 const char kPageScript[] = R"js(
 (function () {
   var net = document.getElementById('network'), svg = document.getElementById('network-svg');

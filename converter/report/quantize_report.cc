@@ -25,7 +25,7 @@ std::string described(const NoiseSource& s) {
   return fmt::format("{} of {} '{}'", s.weights ? "weights" : "the result", s.op, printable(s.layer));
 }
 
-// The work on integers, as shares of 1.
+// The shares of the work that is done on integers, from 0 to 1.
 struct Shares {
   double multiply_adds = 0, time = 0;
 };
@@ -40,7 +40,7 @@ Shares integer_shares(const QuantizeSummary& q) {
           all.time > 0 ? integers.time / all.time : 0};
 }
 
-// The SQNR of an output, or of integers how many are right.
+// Returns the SQNR of an output, or the share of right integers.
 std::string value_text(const OutputNoise& o) {
   return o.equal ? fmt::format("{:.4g} % equal", 100 * *o.equal) : decibels(o.db);
 }
@@ -58,19 +58,19 @@ nlohmann::json to_json(const std::vector<OutputNoise>& outputs) {
   return list;
 }
 
-// " (28.4 to 31.9)": the confidence interval of the SQNR.
+// Returns " (28.4 to 31.9)", the confidence interval of the SQNR.
 std::string interval_text(const OutputNoise& o) {
   return o.interval ? fmt::format(" ({:.1f} to {:.1f})", o.interval->low, o.interval->high) : "";
 }
 
-// The samples that the SQNR was measured on.
+// Returns the number and kind of the samples on which the SQNR was measured.
 std::string measured_text(const QuantizeSummary& q) {
   const std::string count = fmt::format("{} sample{}", q.measured, q.measured == 1 ? "" : "s");
   if (q.bytes_before > 0) return count;
   return count + (q.held_out ? " held out" : " that also chose the ranges");
 }
 
-// The number of operations kept in float, by reason; the most frequent first.
+// Returns the number of operations kept in float by reason, the most frequent first.
 std::string reasons_text(const QuantizeSummary& q) {
   std::map<std::string, int> left;
   for (const LayerFate& l : q.layers)
@@ -102,7 +102,7 @@ std::string advice(const QuantizeSummary& q) {
   return {};
 }
 
-// Why outputs have a low SQNR, one line for all that have the same cause.
+// Returns why outputs have a low SQNR, in a line for each cause.
 std::string causes_text(const QuantizeSummary& q) {
   std::vector<std::pair<const LowOutput*, std::vector<std::string>>> groups;
   for (const LowOutput& low : q.low) {
@@ -139,7 +139,7 @@ std::string causes_text(const QuantizeSummary& q) {
   return text;
 }
 
-// The settings that raise the SQNR, with their gains; the first to try first.
+// Returns the settings that raise the SQNR, with their gains, in the order in which to try them.
 std::string remedies_text(const QuantizeSummary& q) {
   std::string text, useless;
   size_t told = 0;
@@ -165,14 +165,14 @@ std::string remedies_text(const QuantizeSummary& q) {
   return text + "sinter compare --per-layer shows the layers that lose it";
 }
 
-// Of all outputs on the data of --evaluate, the worst one.
+// Returns the SQNR of the worst output on the data of --evaluate.
 std::string evaluation_text(const QuantizeSummary& q) {
   if (!q.evaluation || q.evaluation->outputs.empty()) return {};
   const auto& all = q.evaluation->outputs;
   const OutputNoise& worst = *std::min_element(
       all.begin(), all.end(), [](const OutputNoise& a, const OutputNoise& b) { return a.db < b.db; });
   const bool little = worst.db < kLittleSignal;
-  // Without calibration data nothing else was measured.
+  // There is nothing to compare with where no calibration data was measured.
   const bool unlike = little && !q.outputs.empty() && worst_of(q.outputs) >= kLittleSignal;
   return fmt::format("evaluation: worst output '{}' {}, on {} samples{}{}\n", printable(worst.name),
                      value_text(worst), q.evaluation->samples, little ? ": too little for most uses" : "",

@@ -7,7 +7,7 @@
 namespace sinter::convert {
 namespace {
 
-using Letters = std::vector<std::string>;  // UTF-8 characters
+using Letters = std::vector<std::string>;  // the UTF-8 characters of a name
 
 constexpr const char* kCut = "\xE2\x80\xA6";
 
@@ -28,7 +28,7 @@ std::string joined(const Letters& letters, size_t from, size_t to) {
 
 bool separates(const std::string& letter) { return letter == "/" || letter == "." || letter == ":"; }
 
-// The number of letters that all names start with, up to the end of a part of the names.
+// Returns the number of letters in the common start of all names, up to the end of a part of the names.
 size_t common_start(const std::vector<Letters>& names) {
   size_t same = names.front().size();
   for (const Letters& name : names)
@@ -40,18 +40,16 @@ size_t common_start(const std::vector<Letters>& names) {
   return same;
 }
 
-// The end of a name, behind the letters at `mark` if that is not among them.
+// Returns the end of a name, and before it the part with the letter at `mark` if the end does not have it.
 std::string with_end(const Letters& name, size_t start, size_t mark, size_t most) {
   const size_t size = name.size() - start;
   if (size + (start > 0) <= most) return (start > 0 ? kCut : "") + joined(name, start, name.size());
-  const size_t end = most - 1;  // one letter for the cut
+  const size_t end = most - 1;  // the cut takes a letter
   if (mark >= name.size() - std::min(end, name.size()))
     return kCut + joined(name, name.size() - end, name.size());
-  // The part that differs, from where it begins.
-  size_t part = mark;
+  size_t part = mark;  // the start of the part that differs
   while (part > start && !separates(name[part - 1]) && mark - part < 6) --part;
-  // To the end of this part: the more room is left for the end of the name.
-  size_t stop = mark;
+  size_t stop = mark;  // the end of this part; a third of the room at most is for it
   while (stop < name.size() && stop - part < most / 3)
     if (separates(name[stop++])) break;
   const size_t tail = most - (stop - part) - 2;
@@ -71,7 +69,7 @@ std::vector<std::string> short_names(const std::vector<std::string>& names, size
   for (const Letters& l : letters)
     if (l.size() > most) too_long.push_back(l);
   const size_t common = too_long.size() > 1 ? common_start(too_long) : 0;
-  // Similar names are neighbours when sorted: the first difference to any name is that to a neighbour.
+  // Names are sorted, so that the name with the longest common start is a neighbour.
   std::map<std::string, std::vector<size_t>> by_short;
   std::vector<std::string> shorts(letters.size());
   const auto start_of = [&](const Letters& l) { return l.size() > most ? common : 0; };

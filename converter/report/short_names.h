@@ -1,4 +1,4 @@
-// Names for boxes that are too narrow for them.
+// Short forms of names for narrow boxes.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,8 @@
 
 namespace sinter::convert {
 
-// Each name in at most `most` letters (8 or more), different for different names. What all names start with
-// is left out first; of what is still too long, the end stays, and where ends are equal the first part that
-// differs.
+// Returns each name in at most `most` letters (8 or more), different for different names. The common start is
+// left out first; a name that is still too long keeps its end, and, among equal ends, the part that differs.
 std::vector<std::string> short_names(const std::vector<std::string>& names, size_t most);
 
 }  // namespace sinter::convert

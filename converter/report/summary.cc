@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kMostPorts = 4, kMostPairs = 4, kMostRules = 6, kMostPasses = 6, kMostStates = 4;
 
-// The first lines of a list, each with the label, and how many more there are. `things` and `where`: what
-// they are, and what lists all of them.
+// Returns the first lines of a list, each with the label, and the number of further ones. `things` is their
+// name, `where` the command or file that lists all of them.
 std::string first_lines(const char* label, const std::vector<std::string>& lines, size_t most,
                         std::string_view things, std::string_view where) {
   std::string text;
@@ -56,7 +56,7 @@ const char* way_of(SettledDim::By by) {
   }
 }
 
-// One line for each name; dimensions without a name are named by their input and axis.
+// Returns a line for each name; dimensions without a name are named by their input and axis.
 std::string dims_text(const std::vector<SettledDim>& dims, size_t sets) {
   std::vector<std::string> lines, known;
   for (const SettledDim& d : dims) {
@@ -79,7 +79,7 @@ std::string dims_text(const std::vector<SettledDim>& dims, size_t sets) {
   return first_lines("open dim", lines, kMostPorts, "open dimensions", "--json has all of them");
 }
 
-// "int8 82 %, float32 18 %", the largest share first.
+// Returns "int8 82 %, float32 18 %", the largest share first.
 std::string shares_text(const TypedProducts& products) {
   std::vector<std::pair<double, DType>> shares;
   for (const auto& [dtype, count] : products) shares.emplace_back(count, dtype);
@@ -114,7 +114,7 @@ std::string passes_text(const ConversionReport& r) {
   return labelled("passes", some_of(items, kMostPasses));
 }
 
-// Values whose type changed, by the types, and the number of decisions by rule; empty if there was none.
+// Returns the numbers of values whose type changed, by the types, and of decisions, by rule.
 std::string types_text(const ConversionReport& r) {
   if (!r.ledger || r.ledger->size() == 0) return {};
   std::map<std::pair<DType, DType>, size_t> changes;
@@ -170,7 +170,7 @@ std::string arena_text(const ConversionReport& r) {
   return labelled("arena", text);
 }
 
-// What the file is planned for; several plans with the size of each.
+// Returns the targets of the file, and the sizes of their plans if there are several.
 std::string targets_text(const ConversionReport& r) {
   std::string text;
   for (const ProfileReport& p : r.profiles)

@@ -1,4 +1,4 @@
-// What `sinter convert` prints at its end: a summary of a dozen lines.
+// The summary of a dozen lines that `sinter convert` prints at its end.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,12 @@
 
 namespace sinter::convert {
 
-// Returns ports and open dimensions, targets, work, types, sizes and memory, in lines of at most `columns`
-// columns; long lists are cut with a count.
+// Returns ports, open dimensions, targets, work, types, sizes and memory, in `columns`; long lists are cut.
 std::string to_text(const ConversionReport& report, size_t columns);
-// The same facts, complete: "inputs", "outputs", "open_dims", "multiply_adds".
+// Returns these facts without cuts: "inputs", "outputs", "open_dims", "multiply_adds".
 nlohmann::json summary_json(const ConversionReport& report);
 
-// "1.24 G multiply-adds: int8 82 %, float32 18 %".
+// Returns "1.24 G multiply-adds: int8 82 %, float32 18 %".
 std::string products_text(const TypedProducts& products);
 
 }  // namespace sinter::convert

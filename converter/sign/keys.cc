@@ -37,7 +37,7 @@ void wipe(void* data, size_t bytes) {
 #endif
 }
 
-// Text that may be secret: on the stack, wiped at the end.
+// A text on the stack that may be secret, and is wiped at the end.
 struct KeyText {
   std::array<char, 4096> data{};
   size_t bytes = 0;
@@ -51,7 +51,7 @@ int digit_of(char c) {
   return -1;
 }
 
-// The 32 bytes behind `tag`. Messages name the fault, never the contents.
+// Reads the 32 bytes behind `tag`. Messages name the fault, never the contents.
 void read_key(const std::filesystem::path& path, std::string_view tag, uint8_t (&key)[32]) {
   const auto bad = [&](const char* what) { throw DataError(fmt::format("{}: {}", path.string(), what)); };
   KeyText text;
@@ -225,6 +225,18 @@ format::Signature sign_head(format::Header& header, std::span<const format::Segm
   const auto made = key.sign(message);
   std::copy(made.begin(), made.end(), signature.signature);
   return signature;
+}
+
+void write_head(PendingFile& file, format::Header& header, std::span<const format::Segment> segments,
+                const SecretKey* key) {
+  format::Signature signature{};
+  if (key != nullptr)
+    signature = sign_head(header, segments, *key);
+  else
+    format::seal(header, segments);
+  file.rewrite_start(&header, sizeof(header));
+  file.write(segments.data(), segments.size_bytes());
+  if (key != nullptr) file.write(&signature, sizeof(signature));
 }
 
 }  // namespace sinter::convert

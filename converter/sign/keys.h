@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "converter/files/pending_file.h"
 #include "runtime/model/format.h"
 
 namespace sinter::convert {
@@ -19,7 +20,7 @@ struct PublicKey {
   std::array<uint8_t, 32> bytes{};
   std::string hex() const;
   std::string id() const;  // the first 16 digits, for display
-  // Throws FileError (no such file) or DataError (no public key in it).
+  // Reads the file of a key. Throws FileError (no such file) or DataError (no public key in it).
   static PublicKey read(const std::filesystem::path& path);
 };
 
@@ -35,8 +36,7 @@ class SecretKey {
 
   PublicKey public_key() const;
   std::array<uint8_t, 64> sign(std::span<const std::byte> message) const;
-  // Both throw FileError where a file of that name is already there, and leave nothing half written. The
-  // secret file can be read by its owner alone.
+  // Both throw FileError where the file exists. Only its owner can read the secret file.
   void write(const std::filesystem::path& path) const;
   void write_public(const std::filesystem::path& path) const;
 
@@ -46,8 +46,11 @@ class SecretKey {
   std::array<uint8_t, 64> bytes_{};  // seed, public key
 };
 
-// Seals header and segment table, whose digests are final, and gives what follows them in the file.
+// Seals header and segment table, whose digests are final, and returns the signature that follows them.
 format::Signature sign_head(format::Header& header, std::span<const format::Segment> segments,
                             const SecretKey& key);
+// Seals them, signs them unless `key` is null, and writes them to the start of the file.
+void write_head(PendingFile& file, format::Header& header, std::span<const format::Segment> segments,
+                const SecretKey* key);
 
 }  // namespace sinter::convert

@@ -39,14 +39,7 @@ void rewrite_model(std::span<const std::byte> file, const Rewriting& rewriting,
     pending.pad_to(segments[i].offset);
     pending.write(bytes.data(), bytes.size());
   }
-  format::Signature signature{};
-  if (sign)
-    signature = sign_head(header, segments, *rewriting.key);
-  else
-    format::seal(header, segments);
-  pending.rewrite_start(&header, sizeof(header));
-  pending.write(segments.data(), segments.size() * sizeof(format::Segment));
-  if (sign) pending.write(&signature, sizeof(signature));
+  write_head(pending, header, segments, rewriting.key);
   pending.publish(check);
 }
 

@@ -39,7 +39,7 @@ uint32_t processor_features() {
 #endif
 }
 
-// The values of SINTER_CPU_CAP that limit features, and those that each leaves.
+// The values of SINTER_CPU_CAP that limit features, and the features that each leaves.
 struct Cap {
   std::string_view name;
   uint32_t features;

@@ -16,7 +16,7 @@ struct NamedFeature {
   Feature::Bit feature;
   uint32_t implied;
 };
-// The compute capabilities below one.
+// Returns the compute capabilities below one.
 constexpr uint32_t before(Feature::Bit capability) { return capability - Feature::kSm75; }
 
 constexpr NamedFeature kFeatures[] = {
@@ -77,7 +77,7 @@ constexpr std::pair<const char*, const char*> kOtherNames[] = {
     {"asimddp", "dotprod"},     {"sdot", "dotprod"},
     {"smmla", "i8mm"}};
 
-// Small letters and digits alone.
+// Returns the name in small letters, with nothing but letters and digits.
 std::string folded(std::string_view name) {
   std::string result;
   for (const char c : name)
@@ -118,7 +118,7 @@ std::string advise_target(const std::vector<std::string>& names, std::string_vie
   for (const std::string& name : names)
     if (folded(name) == plain || (other != std::end(kOtherNames) && name == other->second))
       return advise_name(names, name);
-  // Kinds that differ in a number behind: "cortex-m33", "cortex-a72", "sm_87", "armv8.2".
+  // Names of a kind and a number: "cortex-m33", "cortex-a72", "sm_87", "armv8.2".
   for (const auto& [begin, name] : {std::pair("cortexm", "cortex-m4"),
                                     {"cortexa", "aarch64"},
                                     {"armv8", "aarch64"},

@@ -1,4 +1,4 @@
-// Which platforms a target is planned for.
+// The platforms for which a target is planned.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace sinter::convert {
 
-// Those that have kernels for it, best first; none: the reference kernels compute everything.
+// Returns the platforms with kernels for the target, best first; none: the reference kernels compute it all.
 std::vector<const Platform*> platforms_serving(const Target& target);
-// The same without those that are planned on request only.
+// Returns these platforms without those that are planned on request only.
 std::vector<const Platform*> platforms_for(const Target& target);
 
-// Whether some of its kernels compute in `type`, float16 or bfloat16, given a processor that does.
+// Whether some of the platform's kernels compute in `type`, float16 or bfloat16, on a processor that can.
 bool computes_half(const Platform& platform, const Target& target, DType type);
 
 }  // namespace sinter::convert

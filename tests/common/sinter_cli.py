@@ -1,4 +1,4 @@
-"""What every Python test of the command line shares: finding the program, running it, and array files.
+"""Shared parts of all Python tests of the command line: finding the program, running it, and array files.
 
 Element types that .npz cannot hold (bfloat16, float8, 4 and 2 bits) travel as the bits of an unsigned integer.
 """

@@ -11,7 +11,7 @@
 namespace sinter::test {
 namespace {
 
-// On a device, large calls run in the plainest layout: an emulated one is slow.
+// Large calls on a device run in the plainest layout alone, because an emulated device is slow.
 constexpr size_t kMostBytesInAllLayouts = 1 << 14;
 size_t operand_bytes(const Call& call) {
   size_t bytes = 0;
@@ -21,7 +21,7 @@ size_t operand_bytes(const Call& call) {
   return bytes;
 }
 
-// All ways to run the call on one backend and instruction set; false if it is refused in the plainest.
+// Runs the call in all ways on one backend and instruction set; returns false if the plainest is refused.
 bool check_settings(TestedBackend& tested, const Call& call, const RunOptions& options, Expected& expected) {
   Setting plain{.text = "one thread"};
   Step first(tested, call, plain);

@@ -1,10 +1,10 @@
 // Runs calls on every backend of this build, and compares the results with those of the reference kernels.
 //
 // A backend is used as a session uses it: measure, pack, prepare, run, in exactly the memory that it states,
-// painted and between guard pages, and watched so that a run allocates nothing. Of each call that it takes,
-// results must be within tolerance.h of the reference, also where constants are not packed, and be the same
+// painted and between guard pages, and watched so that a run allocates nothing. The results of each call that
+// it takes must be within tolerance.h of the reference, also where constants are not packed, and be the same
 // bits with several threads, with strides and in place of an operand; the planning side must have given a
-// workspace that suffices, and may take nothing that the device side refuses. Where a backend can be
+// workspace that suffices, and may take no call that the device side refuses. Where a backend can be
 // limited to instruction sets (instruction_sets.h), all of this holds for each of them.
 //
 // A backend in platforms.def is tested by that row alone. SINTER_TEST_BACKENDS, names separated by commas,
@@ -26,21 +26,21 @@ struct TestedBackend {
   Backend* backend = nullptr;
   const Platform* platform = nullptr;
   Target target = {};            // this machine, or one with the platform's device
-  std::map<Op, int> calls = {};  // by operation: those that it has computed
+  std::map<Op, int> calls = {};  // the number of calls of each operation that it has computed
 
   std::string_view name() const { return platform->name; }
   bool is_emulated() const { return name().ends_with("-emulated"); }
   bool has_device_memory() const { return backend->memory() != nullptr; }
-  // Whether it states that it computes the operation on this machine.
+  // Whether the backend states that it computes the operation on this machine.
   bool claims(Op op) const;
 };
 
-// All, open: those of platforms.def, in its order, but for devices that SINTER_TEST_BACKENDS does not name.
+// Returns the open backends of platforms.def, in its order, but for devices that SINTER_TEST_BACKENDS omits.
 std::vector<TestedBackend>& tested_backends();
-// Whether one of them has a device's driver, whose threads take from the heap and give back at any time. What
-// Sinter itself takes there, the emulated device shows.
+// Whether one of them has a device's driver, whose threads use the heap at any time. The emulated device
+// shows the memory that Sinter itself takes there.
 bool a_driver_is_open();
-// Null: this build does not have it, or the tests are limited to others.
+// Returns the backend; null if this build does not have it, or the tests are limited to others.
 TestedBackend* tested_backend(std::string_view name);
 // Whether SINTER_TEST_BACKENDS limits the tests.
 bool backends_are_limited();
@@ -54,18 +54,18 @@ class AlsoTested {
   AlsoTested& operator=(const AlsoTested&) = delete;
 };
 
-// What run_op does last. `results`: the reference kernel's.
+// Compares all backends with `results`, those of the reference kernel. run_op calls it last.
 void check_backends(Op op, const void* attrs, const std::vector<Tensor>& inputs,
                     const std::vector<TensorView>& shapes, const std::vector<Tensor>& results,
                     const RunOptions& options);
 
-// A call on one thread.
+// The settings of a measured call, which runs on one thread.
 struct MeasureOptions {
-  bool constants = true;  // all inputs but the first
+  bool constants = true;  // all inputs but the first are constants
   Layout layout = Layout::kDense;
   int outputs = -1;  // -1: as few as the row allows
 };
-// The backend's answer.
+// Returns the backend's answer.
 Status measure_op(TestedBackend& backend, Op op, const void* attrs, const std::vector<Tensor>& inputs,
                   const MeasureOptions& options, StepNeeds* needs);
 template <class A>
@@ -76,13 +76,13 @@ bool takes(std::string_view backend, const A& attrs, const std::vector<Tensor>& 
   return tested != nullptr && measure_op(*tested, A::kOp, &attrs, inputs, options, &needs).ok();
 }
 
-// How a run ends that may fail, and that must leave the bytes beside its results alone: dense operands, one
-// thread. kUnsupported: the backend refuses the call.
+// Returns the status of a run on dense operands and one thread, which may fail, and must leave the bytes
+// beside its results alone. kUnsupported: the backend refuses the call.
 Status status_on(TestedBackend& backend, Op op, const void* attrs, const std::vector<Tensor>& inputs,
                  bool constants);
 
-// The results on one backend alone, which must take the call: dense operands, one thread. `constants`: all
-// inputs but the first are.
+// Returns the results on one backend, which must take the call, with dense operands and one thread.
+// `constants`: all inputs but the first are constants.
 std::vector<Tensor> run_on(std::string_view backend, Op op, const void* attrs,
                            const std::vector<Tensor>& inputs, bool constants);
 template <class A>

@@ -1,4 +1,4 @@
-// Memory of a device that kernels must not access: what is around a step's operands and between their
+// Memory of a device that kernels must not access: the bytes around a step's operands and between their
 // elements. A platform whose device reports such accesses defines one of these objects in
 // platforms/NAME/tests/harness/, which is built into the harness.
 #pragma once
@@ -17,7 +17,7 @@ class DeviceFence {
 
   // Fences bytes of device memory off, or gives them back. Transfers may access them in any case.
   void set(const std::byte* at, size_t bytes, bool on) const { set_(at, bytes, on); }
-  // Null: the backend's device does not report them.
+  // Returns the fence of a backend; null if its device does not report accesses.
   static const DeviceFence* of(std::string_view backend);
 
  private:

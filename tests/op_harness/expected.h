@@ -1,4 +1,4 @@
-// What results of a call are compared with.
+// The expected results of a call.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace sinter::test {
 
-// The reference kernels' results, or those in float64 where the call asks for it; computed when the first
+// The reference kernels' results, in float64 where the call requests it. They are computed when the first
 // results are compared.
 class Expected {
  public:

@@ -1,4 +1,4 @@
-// float16 and bfloat16 tensors for tests: wider values rounded to them, and read back.
+// float16 and bfloat16 tensors for tests, rounded from wider values and widened again.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace sinter::test {
 constexpr DType kHalves[] = {DType::kFloat16, DType::kBFloat16};
 constexpr bool is_half(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
 
-// Rounded to `type`; other types and absent operands stay.
+// Returns the floats rounded to `type`; other types and absent operands stay.
 inline Tensor halved(const Tensor& t, DType type = DType::kFloat16) {
   if (t.dtype != DType::kFloat32 && t.dtype != DType::kFloat64) return t;
   std::vector<uint16_t> bits;
@@ -30,7 +30,7 @@ inline std::vector<Tensor> halved(const std::vector<Tensor>& inputs, DType type 
   return all;
 }
 
-// Either in T, exactly; other types and absent operands stay.
+// Returns the halves in T, exactly; other types and absent operands stay.
 template <class T>
 Tensor unhalved(const Tensor& t) {
   if (!is_half(t.dtype)) return t;
@@ -40,7 +40,7 @@ Tensor unhalved(const Tensor& t) {
   return tensor<T>(t.dims, values);
 }
 
-// Every number of the type that is finite, zeros of both signs included, or every n-th of them.
+// Returns every finite number of the type, zeros of both signs included, or every n-th of them.
 inline Tensor finite_halves(uint32_t n = 1, DType type = DType::kFloat16) {
   const uint32_t infinity = type == DType::kFloat16 ? kFloat16Format.inf_code : kBFloat16Format.inf_code;
   std::vector<uint16_t> bits;

@@ -13,14 +13,14 @@ namespace sinter::test {
 
 class InstructionSets {
  public:
-  // `names`: those of this machine. `limit`: takes one of them, or null for no limit.
+  // `names` returns the sets of this machine; `limit` takes one of them, or null for no limit.
   InstructionSets(const char* backend, std::vector<const char*> (*names)(), bool (*limit)(const char*));
   InstructionSets(const InstructionSets&) = delete;
   InstructionSets& operator=(const InstructionSets&) = delete;
 
   std::vector<const char*> names() const { return names_(); }
   bool limit(const char* name) const { return limit_(name); }
-  // Null: the backend has no such limit.
+  // Returns the sets of a backend; null if it has no such limit.
   static const InstructionSets* of(std::string_view backend);
 
  private:

@@ -48,7 +48,7 @@ BumpArena& OnDevice::staging(size_t bytes) {
   return staging_ = BumpArena({at, bytes});
 }
 
-// At an address of the same alignment.
+// The copy has an address of the same alignment.
 TensorView OnDevice::bring(const Operand& operand) {
   TensorView view = operand.view();
   const std::span<std::byte> window = operand.window();

@@ -9,22 +9,22 @@
 
 namespace sinter::test {
 
-// One step's life on a device: a queue, and a copy of each operand with the bytes around it, which come back
-// when the step has run, so that whatever it wrote is seen.
+// The life of a step on a device: a queue, and a copy of each operand with the bytes around it, which come
+// back when the step has run, so that every write is seen.
 class OnDevice {
  public:
-  // Of a backend with device memory that is open.
+  // The backend must be open and have device memory.
   explicit OnDevice(Backend& backend);
   ~OnDevice();
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
 
   DeviceQueue& queue() { return *queue_; }
-  // The same operand on the device.
+  // Returns a copy of the operand on the device.
   TensorView bring(const Operand& operand);
   // Brings all operands back, with the bytes around them.
   void take_back();
-  // Memory for the step.
+  // Returns memory for the step.
   std::span<std::byte> workspace(size_t bytes) { return {block(bytes), bytes}; }
   BumpArena& prepared(size_t bytes) { return prepared_ = BumpArena({block(bytes), bytes}); }
   BumpArena& staging(size_t bytes);

@@ -6,7 +6,7 @@
 namespace sinter::test {
 namespace {
 
-// Runs with input 0 as close behind output 0 as its kernel states, the two overlapping; false where the
+// Runs with input 0 overlapping output 0, as close behind it as the kernel states; returns false where the
 // kernel states nothing. `result`: output 0.
 bool run_overlapped(Op op, const void* attrs, const std::vector<Tensor>& inputs,
                     const std::vector<TensorView>& shapes, Tensor* result) {
@@ -45,7 +45,7 @@ bool run_overlapped(Op op, const void* attrs, const std::vector<Tensor>& inputs,
   return true;
 }
 
-// Runs with each output unwanted, and with each alone: the others stay.
+// Runs with each output unwanted, and with each alone; the others must stay the same.
 void check_unwanted(Op op, const void* attrs, const std::vector<Tensor>& inputs,
                     const std::vector<TensorView>& shapes, const std::vector<Tensor>& dense) {
   std::vector<Tensor> other;
@@ -65,7 +65,7 @@ void check_unwanted(Op op, const void* attrs, const std::vector<Tensor>& inputs,
     }
 }
 
-// Runs the reference kernel in every other layout: the bytes of `dense`.
+// Runs the reference kernel in every other layout, which must give the bytes of `dense`.
 void check_reference(Op op, const void* attrs, const std::vector<Tensor>& inputs,
                      const std::vector<TensorView>& shapes, const std::vector<Tensor>& dense,
                      const RunOptions& options) {

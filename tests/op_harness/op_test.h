@@ -8,9 +8,9 @@
 // run_op infers, validates, takes exactly the stated workspace, runs with guard pages and poison around every
 // operand, watched so that nothing is allocated, and repeats the run with strange strides (where the row has
 // Any or Pixel), in place (where it has InPlace or InPlaceFirst) and with input 0 right behind output 0
-// (Kernel::lead); all must give the same bytes as the dense run. Results are the reference kernel's, those of
-// backends are compared with them: a case states what the op gives, or nothing where the reference kernels
-// define it.
+// (Kernel::lead); all must give the same bytes as the dense run. It returns the reference kernel's results,
+// with which those of backends are compared. A case states the expected results, unless the reference kernels
+// define them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ bool a_driver_is_open();  // backends.h
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// What differs from the usual call.
+// The differences from the usual call.
 struct RunOptions {
   int outputs = -1;                // -1: as few as the row allows
   std::vector<int> unwanted = {};  // outputs left out
@@ -47,7 +47,7 @@ struct RunOptions {
   std::vector<const char*> taken_by = {};  // backends that must take the call, where they are built
 };
 
-// Of `count` inputs: the number of the first ones in whose memory output 0 may be, by the op's row.
+// Returns how many of the first inputs, of `count`, may share their memory with output 0, by the op's row.
 inline size_t most_in_place(const OpInfo& info, size_t count) {
   size_t most = 0;
   while (most < count && may_be_in_place(info.op, 0, most)) ++most;
@@ -56,16 +56,15 @@ inline size_t most_in_place(const OpInfo& info, size_t count) {
 
 std::string sentence(const Status& s);
 
-// How often a step is run.
+// The number of runs of a step.
 #if defined(SINTER_SLOW_BUILD)
 inline constexpr int kRuns = 1;
 #else
 inline constexpr int kRuns = 2;
 #endif
 
-// Runs a step several times, or once if it cannot be repeated, during which nothing may be taken from the
-// heap and, `alone` on its thread, neither a lock nor a system call be made. With a device's driver, whose
-// threads do so, it only runs.
+// Runs a step several times, or once if it cannot be repeated. It may take nothing from the heap and, `alone`
+// on its thread, no lock, and make no system call. A device's driver, whose threads do so, is not watched.
 template <class F>
 Status run_watched(Op op, bool alone, bool repeatable, F&& step) {
   const int runs = repeatable ? watched_runs(kRuns) : 1;
@@ -79,10 +78,10 @@ Status run_watched(Op op, bool alone, bool repeatable, F&& step) {
   return status;
 }
 
-// Only infers: the status, and the outputs' views.
+// Only infers: returns the status, and gives the outputs' views.
 Status infer_op(Op op, const void* attrs, const std::vector<Tensor>& inputs, std::vector<TensorView>* outputs,
                 const RunOptions& options = {});
-// One run in given layouts; `alias` >= 0: output 0 is in that input's memory.
+// Runs once in given layouts; `alias` >= 0: output 0 is in that input's memory.
 Status run_once(Op op, const void* attrs, const std::vector<Tensor>& inputs,
                 const std::vector<TensorView>& shapes, Layout in_layout, Layout out_layout, int alias,
                 std::vector<Tensor>* results);
@@ -97,7 +96,8 @@ Status run_once(const A& attrs, const std::vector<Tensor>& inputs, const std::ve
   return run_once(A::kOp, &attrs, inputs, shapes, in_layout, out_layout, alias, results);
 }
 
-// See the head of the file. Gives empty tensors after a failure, which is recorded.
+// Returns the results of all that the head of the file describes; after a failure, which is recorded, empty
+// tensors.
 std::vector<Tensor> run_op(Op op, const void* attrs, const std::vector<Tensor>& inputs,
                            const RunOptions& options = {});
 template <class A>
@@ -106,8 +106,8 @@ std::vector<Tensor> run_op(const A& attrs, const std::vector<Tensor>& inputs,
   return run_op(A::kOp, &attrs, inputs, options);
 }
 
-// As run_op, and fails if `backend` refuses the call: where this build has it, and where it states that it
-// computes the operation on this machine. Other backends may refuse.
+// Runs the op as run_op, and fails if `backend` refuses the call, where this build has it and it states that
+// it computes the operation on this machine. Other backends may refuse.
 template <class A>
 void check_taken_by(const char* backend, const A& attrs, const std::vector<Tensor>& inputs,
                     RunOptions options = {}) {
@@ -115,7 +115,7 @@ void check_taken_by(const char* backend, const A& attrs, const std::vector<Tenso
   run_op(A::kOp, &attrs, inputs, options);
 }
 
-// infer refuses.
+// Expects that infer refuses the call.
 template <class A>
 void expect_refused(const A& attrs, const std::vector<Tensor>& inputs, const RunOptions& options = {}) {
   std::vector<TensorView> shapes;

@@ -18,8 +18,8 @@ namespace sinter::test {
 enum class Layout { kDense, kFront, kTight, kShifted, kGaps, kReversed, kPixels };
 constexpr bool is_dense(Layout l) { return l <= Layout::kShifted; }
 
-// The dims and strides of an operand in this layout, without data. `first`: bytes from the lowest address to
-// the first element; `span`: bytes from the lowest address to the end. Both may be null.
+// Returns the dims and strides of an operand in this layout, without data. `first`: bytes from the lowest
+// address to the first element; `span`: bytes from the lowest address to the end. Both may be null.
 TensorView laid_out(DType dtype, const Shape& dims, Layout layout, int64_t* first = nullptr,
                     int64_t* span = nullptr);
 
@@ -28,7 +28,7 @@ class Operand {
  public:
   Operand(DType dtype, const Shape& dims, Layout layout);
   const TensorView& view() const { return view_; }
-  // Its memory with all that is around it.
+  // Returns its memory with all bytes around it.
   std::span<std::byte> window() const { return memory_.window(); }
 
   void write(const Tensor& t);
@@ -43,7 +43,7 @@ class Operand {
   TensorView view_;
   Guarded memory_;
   bool dense_ = true;
-  bool alone_ = true;  // its memory holds nothing but elements
+  bool alone_ = true;  // its memory has only elements
 };
 
 template <class F>

@@ -1,5 +1,5 @@
-// That equal packings of equal constants are equal bytes, over all cases of a test program: what lets steps
-// share them.
+// A check over all cases of a test program: equal packings of equal constants are equal bytes, so that steps
+// can share them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace sinter::test {
 
-// Compares with what earlier cases have packed. `packed` holds 0xa5 where nothing was packed.
+// Compares with the packings of earlier cases. `packed` has 0xa5 where nothing was packed.
 inline void expect_equal_packing(const char* backend, const OpCall& call, const Packing& packing,
                                  std::span<const std::byte> packed) {
   static std::map<std::string, std::vector<std::byte>> seen;

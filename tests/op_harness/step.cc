@@ -11,7 +11,7 @@ namespace sinter::test {
 namespace {
 
 constexpr int kPlannedThreads = 8;
-// By how much measure() may exceed what prepare() takes: rounding of one row of zeros.
+// The bytes by which measure() may exceed prepare()'s: rounding of one row of zeros.
 constexpr size_t kSlack = 512;
 
 Layout layout_of(Layout layout, bool first) {
@@ -19,13 +19,13 @@ Layout layout_of(Layout layout, bool first) {
 }
 DType dtype_of_output(const TensorView& v) { return is_wanted(v) ? v.dtype : DType::kNone; }
 
-// That the planning side has promised what the device side does.
+// Checks that the planning side has promised no less than the device side gives.
 void check_plan(const TestedBackend& tested, const OpCall& call, const Status& measured,
                 const StepNeeds& needs) {
   size_t planned = 0;
   if (!tested.platform->accept(tested.target, call, kPlannedThreads, &planned).ok()) return;
   EXPECT_TRUE(tested.claims(call.op)) << tested.name() << " accepts what its has_kernel denies";
-  // Arithmetic in floats of 16 bits is a matter of the processor.
+  // The processor decides about arithmetic in floats of 16 bits.
   const bool half = is_half(call.in(0).dtype) || is_half(call.out(0).dtype);
   EXPECT_TRUE(measured.ok() || half) << "planned for " << tested.name()
                                      << ", which refuses: " << sentence(measured);
@@ -57,7 +57,7 @@ static Operand bytes_of(size_t bytes, Layout layout) {
   return {DType::kUint8, {static_cast<int64_t>(bytes)}, layout};
 }
 
-// Operands but for constants.
+// Brings all operands but constants to the device.
 void Step::bring_to_device() {
   device_.emplace(*tested_.backend);
   for (size_t i = 0; i < in_views_.size(); ++i)
@@ -66,7 +66,7 @@ void Step::bring_to_device() {
     if (out_views_[i].present()) out_views_[i] = device_->bring(out_[i]);
 }
 
-// false: refused.
+// Returns false if the call is refused.
 bool Step::lay_out() {
   Status status = measure_views(tested_, call_, setting_, &needs_);
   if (!status.ok() && !is_dense(setting_.in)) return false;

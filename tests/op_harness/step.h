@@ -1,4 +1,4 @@
-// One life of a step on a tested backend: measured, prepared and run as a session does it, in exactly the
+// The life of a step on a tested backend: it is measured, prepared and run as by a session, in exactly the
 // memory that the backend states.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace sinter::test {
 
-// Pieces as small as they may be, last first.
+// A pool that gives the smallest possible pieces, the last first.
 class TestPool final : public ThreadPool {
  public:
   void parallel_for(Task task, void* context, int64_t count, int64_t grain) override {
@@ -33,7 +33,7 @@ struct Call {
 struct Setting {
   const char* text;
   Layout in = Layout::kDense, out = Layout::kDense;
-  bool constants = true;  // all inputs but the first
+  bool constants = true;  // all inputs but the first are constants
   bool threads = false;
   int alias = -1;  // >= 0: output 0 is in that input's memory
 };
@@ -43,17 +43,17 @@ inline Shape dims_of(const TensorView& v) {
   return is_wanted(v) ? Shape(v.shape().begin(), v.shape().end()) : Shape{};
 }
 
-// The answer to a call whose operands, but for constants, have no data.
+// Returns the answer to a call whose operands, but for constants, have no data.
 Status measure_views(TestedBackend& tested, const Call& call, const Setting& s, StepNeeds* needs);
 
-// One life of a step; it refers to what it is made of.
+// A step, which refers to its backend, call and setting.
 class Step {
  public:
   Step(TestedBackend& tested, const Call& call, const Setting& setting)
       : tested_(tested), call_(call), setting_(setting) {}
-  // The results; empty: the backend refuses the call.
+  // Returns the results; nothing if the backend refuses the call.
   std::optional<std::vector<Tensor>> run();
-  // What the run gives, which may be an error that only the data shows.
+  // Returns the status of the run, which may be an error that only the data shows.
   Status run_to_the_end();
   const StepNeeds& needs() const { return needs_; }
 

@@ -9,7 +9,7 @@
 namespace sinter::test {
 namespace {
 
-// Values made one after the other by `next`.
+// Returns values that `next` makes one after the other.
 template <class T, class F>
 Tensor generated(Shape dims, F next) {
   Tensor t{dtype_of<T>(), std::move(dims), {}};

@@ -1,4 +1,4 @@
-// Tensors that own their bytes, for tests: made from lists and patterns, and compared.
+// Tensors that own their bytes, for tests, which make them from lists and patterns and compare them.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ struct Tensor {
   std::vector<T> values() const;
 };
 
-// The bytes of `count` values beginning at `values`. The number must be the product of the dims.
+// Returns a tensor of the `count` values at `values`. The number must be the product of the dims.
 Tensor tensor_of_bytes(DType dtype, Shape dims, const void* values, size_t count, size_t width);
 
 template <class T>
@@ -52,7 +52,7 @@ Tensor tensor(Shape dims, const std::vector<T>& values) {
   static_assert(!std::is_same_v<T, bool>, "its vector is packed");
   return tensor_of_bytes(dtype_of<T>(), std::move(dims), values.data(), values.size(), sizeof(T));
 }
-// Bit patterns as another type: bits_tensor<uint16_t>(DType::kFloat16, {2}, {0x3c00, 0}).
+// Returns bit patterns as another type: bits_tensor<uint16_t>(DType::kFloat16, {2}, {0x3c00, 0}).
 template <class T>
 Tensor bits_tensor(DType dtype, Shape dims, std::initializer_list<T> values) {
   return tensor_of_bytes(dtype, std::move(dims), values.begin(), values.size(), sizeof(T));
@@ -63,17 +63,18 @@ Tensor bits_tensor(DType dtype, Shape dims, const std::vector<T>& values) {
 }
 template <class T>
 Tensor full(Shape dims, T value);
-// start, start + step, ...
+// Returns start, start + step, ...
 template <class T>
 Tensor iota(Shape dims, T start = T(0), T step = T(1));
-// Repeatable values in [low, high), no pattern.
+// Returns repeatable values in [low, high) without a pattern.
 template <class T>
 Tensor noise(Shape dims, double low, double high, uint64_t seed = 1);
 
-// Same dtype, dims and values (0.0 equals -0.0; NaN equals NaN).
+// Expects the same dtype, dims and values (0.0 equals -0.0; NaN equals NaN).
 void expect_equal(const Tensor& got, const Tensor& want);
 
-// |got - want| <= atol + rtol * |want|; NaN only where NaN, infinities exactly. float32 or float64.
+// Expects |got - want| <= atol + rtol * |want|, and NaN and infinities in the same places, in float32 or
+// float64.
 void expect_near(const Tensor& got, const Tensor& want, double rtol = 1e-6, double atol = 1e-7);
 
 }  // namespace sinter::test

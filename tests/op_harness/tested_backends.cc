@@ -1,4 +1,4 @@
-// Which backends are tested, and which instruction sets each of them has.
+// The tested backends, and the instruction sets of each.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace sinter::test {
 namespace {
 
-// This machine, with the features of its processor by which platforms take calls or not.
+// Returns this machine with the features of its processor by which platforms take calls or refuse them.
 Target host() {
   Target target{.architecture = kHostArchitecture};
 #if defined(__x86_64__)

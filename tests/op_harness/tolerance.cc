@@ -20,14 +20,14 @@ constexpr double kTiny = 1.2e-38;
 constexpr double kTiny = 1e-44;
 #endif
 
-// In float64 by the reference kernels, as the expected result.
+// Whether the reference kernels can compute the expected result of this type in float64.
 bool computable(DType t) {
   return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kFloat16 || t == DType::kBFloat16;
 }
 
 bool is_float32(double v) { return static_cast<double>(static_cast<float>(v)) == v; }
 
-// The largest finite magnitude.
+// Returns the largest finite magnitude.
 double largest(const Tensor& t) {
   double most = 0;
   if (computable(t.dtype) || is_float8(t.dtype))
@@ -38,8 +38,8 @@ double largest(const Tensor& t) {
 
 bool has(const std::vector<Tensor>& in, size_t i) { return i < in.size() && in[i].dtype != DType::kNone; }
 
-// The largest weight of few bits without its scale: all bits, or the largest float or value of the table.
-// bits: LowBitFullyConnectedAttrs::bits.
+// Returns the largest weight of few bits without its scale: all bits, or the largest float or value of the
+// table. `bits`: LowBitFullyConnectedAttrs::bits.
 double largest_low_bit_weight(const std::vector<Tensor>& in, size_t weights, size_t table, int64_t bits) {
   const DType t = in[weights].dtype;
   if (has(in, table)) return largest(in[table]);
@@ -87,12 +87,12 @@ Terms terms_of(Op op, const void* attrs, const std::vector<Tensor>& in) {
   }
 }
 
-// Five standard deviations of the error of a float32 sum of n products of numbers spread over (-1, 1), of
-// which the largest is 1: after k terms the sum is about sqrt(k) / 3 and rounds by 2^-24 of that at most, so
-// that the errors add up to 2^-24 / sqrt(3) * n / sqrt(18).
+// Returns five standard deviations of the error of a float32 sum of n products of numbers spread over (-1,
+// 1), of which the largest is 1: after k terms the sum is about sqrt(k) / 3 and rounds by 2^-24 of that at
+// most, so that the errors add up to 2^-24 / sqrt(3) * n / sqrt(18).
 double float32_sum(const Terms& t) { return t.largest * (5 * 0x1p-24 * t.count / std::sqrt(54.0) + 3e-7); }
 
-// How much larger the error may be on tiles of Winograd's algorithm: with one input channel, where it differs
+// Returns the factor of the error on tiles of Winograd's algorithm with one input channel, where it differs
 // most from that of direct sums (docs/numerics.md).
 double winograd_factor(Op op, const void* attrs) {
   if (op != Op::kConv) return 1;
@@ -209,7 +209,7 @@ Tolerance half_attention_tolerance(const AttentionAttrs& a, const std::vector<Te
 constexpr double kUlp = 0x1p-10;             // of float16, relative
 constexpr double kSmallestNormal = 0x1p-14;  // below it float16 rounds to multiples of 2^-24
 
-// Results are operands, bounds or their negatives, which every float type holds.
+// Whether results are operands, bounds or their negatives, which every float type holds.
 bool rounds_nothing(Op op) {
   return op == Op::kAbs || op == Op::kNeg || op == Op::kClamp || op == Op::kMin || op == Op::kMax ||
          op == Op::kMaxPool;
@@ -244,7 +244,7 @@ Tolerance float16_tolerance(Op op, const void* attrs, const std::vector<Tensor>&
   }
 }
 
-// One unit: the float32 result is rounded to this number or to its neighbour.
+// Returns a tolerance of one unit, because the float32 result is rounded to this number or to its neighbour.
 Tolerance bfloat16_tolerance(Op op, const void* attrs, const std::vector<Tensor>& in, const Tensor& want) {
   constexpr double kUnit = 0x1p-7, kSmallest = 0x1p-126;  // normal; the products' instructions flush others
   if (rounds_nothing(op) || op == Op::kAdd || op == Op::kSub || op == Op::kMul) return {};
@@ -281,7 +281,7 @@ bool same_bits(Op op, DType first_input, DType result) {
 
 Tolerance tolerance_of(Op op, const void* attrs, const std::vector<Tensor>& inputs, DType result,
                        const Tensor& want) {
-  // Which NaN arithmetic gives is the processor's choice; movement keeps the bits that it is given.
+  // The processor chooses the bits of an arithmetic NaN; movement keeps the bits of its operand.
   if (same_bits(op, inputs[0].dtype, result))
     return {.bits = true, .any_nan = (op_info(op)->traits & kMovement) == 0};
   if (result == DType::kFloat16) return float16_tolerance(op, attrs, inputs, want);

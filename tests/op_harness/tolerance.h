@@ -1,8 +1,8 @@
-// How far a backend's results may be from those of the reference kernels. There is one table for all
-// backends and all cases.
+// The distance that a backend's results may have from those of the reference kernels. There is one table for
+// all backends and all cases.
 //
-// Integers, truth values, what is computed from integers, and what is only moved or converted have the bits
-// of the reference kernels. Other float results are compared with the reference kernels in float64.
+// Integers, truth values, results computed from integers, and results that are only moved or converted have
+// the bits of the reference kernels. Other float results are compared with the reference kernels in float64.
 #pragma once
 
 #include <vector>
@@ -12,14 +12,14 @@
 
 namespace sinter::test {
 
-// The same bits, or |got - want| <= relative * |want| + absolute.
+// Either the same bits, or |got - want| <= relative * |want| + absolute.
 struct Tolerance {
   bool bits = false;
-  bool any_nan = false;  // with `bits`: a NaN may have others
+  bool any_nan = false;  // with `bits`: a NaN may have other bits
   double relative = 0, absolute = 0;
 };
 
-// For `want`, an output of the operation: the reference kernel's, in float64 where bits do not matter.
+// Returns the tolerance for `want`, an output of the reference kernel, in float64 where bits do not matter.
 Tolerance tolerance_of(Op op, const void* attrs, const std::vector<Tensor>& inputs, DType result,
                        const Tensor& want);
 
@@ -30,10 +30,10 @@ bool same_bits(Op op, DType first_input, DType result);
 // are rounded to the type of `got` first; NaN is expected only where NaN is, infinities exactly.
 void expect_within(const Tensor& got, const Tensor& wide, const Tolerance& tolerance);
 
-// The same bits, but that a NaN may have others.
+// Whether both have the same bits, but for those of NaN.
 bool equal_but_for_nan(const Tensor& a, const Tensor& b);
 
-// Float tensors in float64; other types and absent operands stay.
+// Returns float tensors in float64; other types and absent operands stay.
 Tensor widened(const Tensor& t);
 
 }  // namespace sinter::test

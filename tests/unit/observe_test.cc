@@ -11,6 +11,7 @@
 #include "converter/quantize/ranges/calibrators.h"
 #include "converter/quantize/samples/sample_list.h"
 #include "sinter/backends.h"
+#include "tests/common/load_graph.h"
 #include "tests/common/source_dir.h"
 #include "tests/unit/evaluate_graph.h"
 
@@ -147,7 +148,7 @@ TEST(Observe, KeywordSpottingRanges) {
   if (!std::filesystem::exists(model) || !std::filesystem::exists(data))
     GTEST_SKIP() << folder << " has no kws-dscnn and kws01";
   Diagnostics diagnostics;
-  std::optional<Graph> graph = load_graph(model, {}, diagnostics);
+  std::optional<Graph> graph = load_graph(model, diagnostics);
   ASSERT_TRUE(graph);
   run_passes(*graph, {});
   compact_values(*graph);

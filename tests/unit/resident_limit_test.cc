@@ -18,6 +18,7 @@
 #include "converter/plan/planner.h"
 #include "converter/quantize/samples/sample_list.h"
 #include "sinter/backends.h"
+#include "tests/common/load_graph.h"
 #include "tests/common/source_dir.h"
 #include "tests/unit/random_bodies.h"
 
@@ -101,9 +102,8 @@ TEST(ResidentLimit, QuantizesAsWithoutOne) {
   for (const char* net : {"depthwise", "gru"}) {
     SCOPED_TRACE(net);
     Diagnostics diagnostics;
-    std::optional<Graph> graph =
-        load_graph(sinter::testing::source_dir() / "tests/quantize/nets" / (std::string(net) + ".onnx"), {},
-                   diagnostics);
+    std::optional<Graph> graph = load_graph(
+        sinter::testing::source_dir() / "tests/quantize/nets" / (std::string(net) + ".onnx"), diagnostics);
     ASSERT_TRUE(graph);
     run_passes(*graph, {});
     compact_values(*graph);

@@ -16,6 +16,7 @@
 #include "converter/quantize/quantize.h"
 #include "converter/quantize/samples/sample_list.h"
 #include "sinter/backends.h"
+#include "tests/common/load_graph.h"
 #include "tests/common/source_dir.h"
 
 namespace sinter::convert {
@@ -118,7 +119,7 @@ std::vector<Sample> slow_samples(const Graph& graph, size_t count, double* now) 
 std::pair<double, double> quotients(const char* net) {
   Diagnostics diagnostics;
   std::optional<Graph> graph = load_graph(
-      sinter::testing::source_dir() / "tests/quantize/nets" / (std::string(net) + ".onnx"), {}, diagnostics);
+      sinter::testing::source_dir() / "tests/quantize/nets" / (std::string(net) + ".onnx"), diagnostics);
   EXPECT_TRUE(graph);
   run_passes(*graph, {});
   compact_values(*graph);

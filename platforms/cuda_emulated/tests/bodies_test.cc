@@ -18,6 +18,7 @@
 #include "runtime/kernels/reference.h"
 #include "sinter/packed_weights.h"
 #include "sinter/session.h"
+#include "tests/common/load_graph.h"
 #include "tests/common/source_dir.h"
 #include "tests/format/model_builder.h"
 
@@ -394,7 +395,7 @@ TEST(CudaBodies, OnnxCasesWithBodies) {
   for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
     if (entry.path().extension() != ".onnx") continue;
     Diagnostics diagnostics;
-    std::optional<Graph> graph = load_graph(entry.path(), {}, diagnostics);
+    std::optional<Graph> graph = load_graph(entry.path(), diagnostics);
     if (!graph) continue;
     run_passes(*graph, {});
     compact_values(*graph);

@@ -11,6 +11,7 @@
 
 #include "converter/convert.h"
 #include "converter/plan/place_memories.h"
+#include "tests/common/load_graph.h"
 #include "tests/common/source_dir.h"
 #include "tests/memory/far_backend.h"
 #include "tests/unit/random_bodies.h"
@@ -199,7 +200,7 @@ void check_graph(std::shared_ptr<Graph> graph, bool islands, Totals* totals) {
 void check_network(const fs::path& onnx, bool islands, Totals* totals) {
   SCOPED_TRACE(onnx.string());
   Diagnostics diagnostics;
-  std::optional<Graph> graph = load_graph(onnx, {}, diagnostics);
+  std::optional<Graph> graph = load_graph(onnx, diagnostics);
   if (!graph) return;
   run_passes(*graph, {});
   compact_values(*graph);

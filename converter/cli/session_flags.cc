@@ -1,9 +1,10 @@
-#include "converter/cli/processors.h"
+#include "converter/cli/session_flags.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <string_view>
+#include <vector>
 
 #include "converter/diagnostics/errors.h"
 #include "sinter/thread_pool.h"
@@ -13,15 +14,14 @@ namespace {
 
 constexpr int kMaxProcessors = 4096;
 
-// The number that `text` consists of, from 0 to kMaxProcessors - 1; otherwise -1.
+// Returns the number that `text` consists of, from 0 to kMaxProcessors - 1; otherwise -1.
 int number_of(std::string_view text) {
   int n = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   return error == std::errc() && end == text.data() + text.size() && n >= 0 && n < kMaxProcessors ? n : -1;
 }
 
-}  // namespace
-
+// Returns the processors that "0,2-3" lists, the fastest for "fast", none for "". Throws UsageError.
 std::vector<int> parse_processors(const std::string& text) {
   std::vector<int> processors;
   if (text.empty()) return processors;
@@ -44,6 +44,20 @@ std::vector<int> parse_processors(const std::string& text) {
     at = end + 1;
   }
   return processors;
+}
+
+}  // namespace
+
+void SessionFlags::add_to(CLI::App& command) {
+  begin_group(command, flag_group::kTarget);
+  add_threads(command, threads);
+  add_value(command, "--processors", processors, "LIST",
+            "Run the threads beside the first on these processors: 0,2-3, or fast for the fastest ones");
+  add_value(command, "--backend", backend, "NAME", backend_help());
+}
+
+HostSession::Options SessionFlags::options(uint32_t entry) const {
+  return {.threads = threads, .backend = backend, .processors = parse_processors(processors), .entry = entry};
 }
 
 }  // namespace sinter::convert
