@@ -18,38 +18,16 @@ constexpr size_t kCodeLanes = 8;       // blocks that are searched together
 constexpr float kWhole = 0x1.8p23f;    // adding it leaves no place for a fraction
 constexpr size_t kExactSquares = 512;  // numbers up to 127 whose squares add up to less than 2^24
 
-#define SINTER_CODES_NAME portable
-#define SINTER_CODES_TARGET
-#include "converter/quantize/weights/codes-inl.h"
-#undef SINTER_CODES_NAME
-#undef SINTER_CODES_TARGET
-#if defined(__x86_64__)
-#define SINTER_CODES_NAME avx2
-#define SINTER_CODES_TARGET __attribute__((target("avx2")))
-#include "converter/quantize/weights/codes-inl.h"
-#undef SINTER_CODES_NAME
-#undef SINTER_CODES_TARGET
-#define SINTER_CODES_NAME avx512
-#define SINTER_CODES_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw")))
-#include "converter/quantize/weights/codes-inl.h"
-#undef SINTER_CODES_NAME
-#undef SINTER_CODES_TARGET
-#endif
+#define SINTER_LOOPS "converter/quantize/weights/codes-inl.h"
+#include "converter/quantize/every_tier-inl.h"
 
 struct CodeLoops {
-  decltype(&portable::sum_errors) sum_errors;
-  decltype(&portable::write_codes) write_codes;
-  decltype(&portable::find_ends) find_ends;
+  decltype(&portable::sum_errors) sum_errors = SINTER_BEST_LOOP(sum_errors);
+  decltype(&portable::write_codes) write_codes = SINTER_BEST_LOOP(write_codes);
+  decltype(&portable::find_ends) find_ends = SINTER_BEST_LOOP(find_ends);
 };
 const CodeLoops& code_loops() {
-  static const CodeLoops best = [] {
-#if defined(__x86_64__)
-    if (cpu_tier() == CpuTier::kAvx512)
-      return CodeLoops{avx512::sum_errors, avx512::write_codes, avx512::find_ends};
-    if (cpu_tier() == CpuTier::kAvx2) return CodeLoops{avx2::sum_errors, avx2::write_codes, avx2::find_ends};
-#endif
-    return CodeLoops{portable::sum_errors, portable::write_codes, portable::find_ends};
-  }();
+  static const CodeLoops best;
   return best;
 }
 
