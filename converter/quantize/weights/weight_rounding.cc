@@ -87,18 +87,6 @@ std::vector<int> WeightRounding::round(std::span<const double> weights, std::spa
   return result;
 }
 
-double WeightRounding::error(std::span<const double> weights, double step, std::span<const int> q) const {
-  std::vector<double> e(n_);
-  for (size_t i = 0; i < n_; ++i) e[i] = weights[order_[i]] - q[order_[i]] * step;
-  double total = 0;
-  for (size_t i = 0; i < n_; ++i) {
-    double sum = 0;
-    for (size_t k = i; k < n_; ++k) sum += r_[i * n_ + k] * e[k];
-    total += sum * sum;
-  }
-  return total;
-}
-
 double best_step(std::span<const double> weights, std::span<const double> importance) {
   double largest = 0;
   for (const double w : weights) largest = std::max(largest, std::fabs(w));
