@@ -19,6 +19,7 @@
 #include "converter/quantize/search/output_trials.h"
 #include "converter/quantize/search/quantization_plan.h"
 #include "converter/quantize/techniques.h"
+#include "converter/quantize/weights/weight_only.h"
 
 namespace sinter::convert {
 
@@ -38,6 +39,9 @@ struct Evaluation {
 };
 
 struct QuantizeOptions {
+  // --quantize int4w and the like, --activations int8, or both: weights alone. All else here but `runner` and
+  // `evaluate` is of no effect then.
+  std::optional<WeightOnlyOptions> weights;
   DType activations = DType::kInt8;  // or kInt16 (int8x16): symmetric, beside weights of 8 bits
   CalibratorOptions calibrator;
   RunnerOptions runner;
@@ -127,29 +131,18 @@ struct QuantizeSummary {
   std::vector<Suggestion> remedies;  // the one to try first comes first
 };
 
-// With the names of the graph's outputs.
+// Returns the noise with the names of the graph's outputs.
 std::vector<OutputNoise> noise_by_output(const Graph& graph, const Noise& noise);
-// Both graphs on the same samples, some that are kept; `measured` is set to how many.
-std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
-                                       const QuantizeOptions& options, int64_t* measured);
-// The same on all of them, none of which is kept. Throws DataError where there is none.
+// Returns the noise of the outputs on all samples, none of which is kept. Throws DataError where there is
+// none.
 Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
                           const QuantizeOptions& options);
 
-// --quantize int4w and the like, --activations int8, or both.
-struct WeightQuantization {
-  std::string mode;  // one of kWeightOnlyModes (weights/weight_only.h); empty: weights stay
-  int64_t block = 32;
-  bool round_activations = false;
-};
-// Measures on `samples` and on `evaluated`, which may be null.
-QuantizeSummary quantize_weights(Graph& graph, const WeightQuantization& how, SampleSource* samples,
-                                 SampleSource* evaluated, const QuantizeOptions& options);
-
-// Throws DataError where samples do not fit or make a run fail, UsageError for names that are not there.
-// `others`: the same model in other shapes, which take over all decisions (search/plan_for_shapes.h);
-// UsageError where they cannot.
-QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options,
+// Quantizes the graph and measures that. `samples`: may be null with QuantizeOptions::weights, which are only
+// measured on them. `others`: the same model in other shapes, which take over all decisions
+// (search/plan_for_shapes.h); UsageError where they cannot. Throws DataError where samples do not fit or make
+// a run fail, UsageError for names that are not there.
+QuantizeSummary quantize_graph(Graph& graph, SampleSource* samples, const QuantizeOptions& options,
                                std::span<Graph* const> others = {});
 
 }  // namespace sinter::convert

@@ -60,7 +60,6 @@ bool rewrite(Conversion& c);
 bool check_data(Conversion& c);  // by what the float model gives for some of it
 bool compute_in_preferred_type(Conversion& c);
 bool keep_float_graph(Conversion& c);
-bool quantize_weights_only(Conversion& c);
 bool quantize(Conversion& c);
 bool publish_types(Conversion& c);  // --input-type, --output-type
 bool report_rounding(Conversion& c);

@@ -15,7 +15,9 @@
 #include "converter/ir/recipe.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
+#include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/weights/block_codes.h"
+#include "converter/quantize/weights/rounded_activations.h"
 #include "converter/quantize/weights/weight_coding.h"
 #include "converter/quantize/weights/weight_rows.h"
 #include "runtime/core/bit_rows.h"
@@ -395,10 +397,14 @@ class Narrowing {
 WeightOnlySummary narrow_weights(Graph& graph, const WeightOnlyOptions& options) {
   require_stage(graph, Stage::kRewritten, "narrowing weights");
   WeightOnlySummary summary;
-  summary.bytes_before = constant_bytes(graph);
-  Narrowing(graph, options, &summary).run();
-  for (const char* pass : {"common-subexpressions-last", "dead-code-last"}) run_pass(graph, pass);
-  summary.bytes_after = constant_bytes(graph);
+  if (options.bits != 0) {
+    summary.bytes_before = constant_bytes(graph);
+    Narrowing(graph, options, &summary).run();
+    for (const char* pass : {"common-subexpressions-last", "dead-code-last"}) run_pass(graph, pass);
+    summary.bytes_after = constant_bytes(graph);
+  }
+  if (!options.recurrent_only) file_left_float(graph, summary.layers, graph.ledger.get());
+  if (options.round_activations) summary.rounded_products = round_activations(graph);
   return summary;
 }
 
