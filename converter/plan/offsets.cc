@@ -10,8 +10,8 @@
 namespace sinter::convert {
 namespace {
 
-// Every order with every pick: cycles with orders as they are, of growing length, alternate with short ones
-// in which they are scattered.
+// Every order is tried with every pick: cycles with orders as they are, of growing length, alternate with
+// short ones in which they are scattered.
 constexpr Pick kPicks[] = {Pick::kLowest, Pick::kLowFailing, Pick::kPreferred, Pick::kCrowded,
                            Pick::kFailing};
 constexpr const char* kSearchOrders[] = {"tlaz", "alt", "laz", "tal"};
@@ -19,8 +19,8 @@ constexpr uint64_t kOrderCount = std::size(kSearchOrders);
 constexpr uint64_t kRunNodes = 1500;  // enough to place every block
 constexpr double kScatter = 0.3;
 constexpr int kRepairs = 20;  // of one order
-// Of more blocks only the first orders are tried (each takes quadratic time); no search (it recurses per
-// block).
+// With more blocks only the first orders are tried (each takes quadratic time), and nothing is searched (a
+// search recurses per block).
 constexpr size_t kSearchedBlocks = 2000, kManyBlocks = 5000, kOrdersOfMany = 2;
 
 class Solver {
@@ -60,8 +60,8 @@ class Solver {
     }
   }
 
-  // Where the search cannot help (pieces, many blocks): greedy again with what ended too high placed earlier.
-  // A block placed counts as a node.
+  // Arranges greedily again where the search cannot help (pieces, many blocks), with blocks that ended too
+  // high placed earlier. A block placed counts as a node.
   void repair() {
     std::vector<MemoryBlock> trial = blocks_;
     for (uint64_t n = 0; result_.bytes > result_.lower_bound && !late(); ++n) {
