@@ -1,4 +1,4 @@
-// How the range of a value is derived from its observations, and the rules that are tried.
+// Rules derive the range of a value from its observations; several are tried.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ struct RangeRule {
                                         const Observations& seen) const;
 };
 
-// `asked` first, then, if `several` may be tried, all other rules with its type and cut.
+// Returns `asked` first, then, if `several` may be tried, all other rules with its type and cut.
 std::vector<RangeRule> rules_to_try(const RangeRule& asked, bool several);
 
 }  // namespace sinter::convert

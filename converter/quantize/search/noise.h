@@ -1,5 +1,5 @@
-// What rounding did to a value: its exact numbers against those that it represents after quantization, sample
-// by sample, in sums of a fixed size. And the cause in words.
+// The effect of rounding on a value: its exact numbers are compared with those that it represents after
+// quantization, sample by sample, in sums of a fixed size. The cause is given in words.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace sinter::convert {
 
-// 999: no noise; -999: infinite noise, or noise and no signal.
+// Returns the SQNR; 999: no noise; -999: infinite noise, or noise and no signal.
 double decibels(double signal, double noise);
 
 // Sums over the elements of one channel (last axis), or of the whole value.

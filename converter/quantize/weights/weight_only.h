@@ -1,8 +1,8 @@
 // Weights in 2 to 8 bits, activations in float: needs no samples (--quantize int8w, int4w, ...).
 //
-// What has a kernel for weights that stay packed gets it (products of rows, LowBitFullyConnected); rows of
-// tables are dequantized after they were looked up; all other weights are stored as integers with scales and
-// widened when a session is created. What is kept in float has a reason.
+// Products with a kernel for weights that stay packed get it (products of rows, LowBitFullyConnected); rows
+// of tables are dequantized after they were looked up; all other weights are stored as integers with scales
+// and widened when a session is created. Weights that are kept in float have a reason.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace sinter::convert {
 
-// What --quantize takes for weights alone, and their bits.
+// A value of --quantize for weights alone, and its bits.
 struct WeightOnlyMode {
   const char* name;
   int bits;
@@ -50,7 +50,7 @@ struct WeightOnlySummary {
   uint64_t bytes_before = 0, bytes_after = 0;  // of all constants, as they are stored
 };
 
-// For a graph that all other passes are done with; bodies included.
+// Narrows the weights of a graph that all other passes are done with, bodies included.
 WeightOnlySummary narrow_weights(Graph& graph, const WeightOnlyOptions& options);
 
 }  // namespace sinter::convert
