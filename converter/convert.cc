@@ -25,7 +25,7 @@ constexpr StageOfConversion kStages[] = {
      [](const Conversion& c) { return c.options.prefer != nullptr; }},
     {nullptr, refuse_warnings},
     {nullptr, keep_float_graph, [](const Conversion& c) { return c.samples && c.options.details; }},
-    {"quantizing weights", quantize_weights_only, [](const Conversion& c) { return c.rounds_weights(); }},
+    {"quantizing weights", quantize, [](const Conversion& c) { return c.rounds_weights(); }},
     {"quantizing", quantize, [](const Conversion& c) { return c.samples && !c.rounds_weights(); }},
     {nullptr, publish_types, [](const Conversion& c) { return c.options.public_types.any(); }},
     {nullptr, check_all_types, [](const Conversion& c) { return c.options.passes.runs_all(); }},

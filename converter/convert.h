@@ -44,9 +44,9 @@ struct ConversionOptions {
   std::vector<ShapeSet> shape_sets;
   PassOptions passes;
   EmitOptions emit;
-  // A plan for each. The first one's timings decide what quantization keeps in float.
+  // The file has a plan for each. The timings of the first one decide what quantization keeps in float.
   std::vector<Target> targets = {host_target()};
-  // The one given as `native`: its plan also takes platforms on request that this program has.
+  // The target given as `native`: its plan also takes platforms on request that this program has.
   std::optional<Target> native_target;
   bool strict = false;                // warnings refuse
   bool narrow_float64 = false;        // --float64 narrow: all of them, on the user's word
@@ -56,7 +56,7 @@ struct ConversionOptions {
   double plan_effort = 1;             // of the planner's budgets for searching
   double plan_seconds = 0;            // PlanOptions::seconds
   std::optional<uint64_t> max_arena;  // bytes that the arena may have: plan/fit_arena.h
-  // Of the target's platforms only these are planned for, besides the reference kernels; null: all.
+  // Only these of the target's platforms are planned for, besides the reference kernels; null: all.
   std::optional<std::vector<std::string>> plan_backends;
   // The backends that this program can use during a conversion, best first.
   std::vector<Backend*> backends;
@@ -69,8 +69,8 @@ struct ConversionOptions {
   bool round_activations = false;  // --activations int8
   std::string calibrate;
   int64_t samples = -1;
-  // Of a model with states: N samples in a row are one sequence, which begins with the initial state
-  // (quantize/samples/carried_states.h); 0: all of them are.
+  // N samples in a row are one sequence of a model with states, which begins with the initial state
+  // (quantize/samples/carried_states.h); 0: all of them are one.
   int64_t sequence = 0;
   Preprocessing preprocessing;  // of the pictures and sounds of all data
   QuantizeOptions quantization;
@@ -80,11 +80,10 @@ struct ConversionOptions {
   Metric metric;
   LabelSource labels;  // of `evaluate`, where the metric has labels
   std::vector<FileStage> file_stages;
-  // Called with the files of the model's external data, before anything is written. What it throws ends the
-  // conversion.
+  // Is called with the files of the model's external data, before anything is written. What it throws ends
+  // the conversion.
   std::function<void(const std::vector<std::filesystem::path>&)> external_files;
-  // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
-  // terminal.
+  // Is called before each stage with its name ("reading", "planning", ...), for progress on a terminal.
   std::function<void(const char* stage)> progress;
 };
 
@@ -138,7 +137,7 @@ struct ConversionReport {
   size_t steps = 0;               // after them
   size_t elided_steps = 0;        // of these cost nothing
   PassReport passes;
-  // Of the first target.
+  // The plan of the first target has:
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
   uint64_t given_order_arena_bytes = 0;  // had the steps stayed in the order that they came in
   bool order_proved = false;             // no order of the steps has a smaller lower bound
@@ -165,7 +164,8 @@ struct ConversionReport {
 // reference that results are compared with.
 Graph to_float64(const Graph& graph);
 
-// nullopt: refused (diagnostics has the reasons); nothing is written then. Throws FileError.
+// Converts a file. nullopt: it is refused (diagnostics has the reasons), and nothing is written. Throws
+// FileError.
 std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
                                              const std::filesystem::path& out,
                                              const ConversionOptions& options, Diagnostics& diagnostics);

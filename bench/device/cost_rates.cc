@@ -26,7 +26,6 @@
 #include "bench/device/setup.h"
 #include "converter/cost/node_cost.h"
 #include "converter/cost/tables.h"
-#include "converter/cost/winograd_cost.h"
 #include "converter/ir/op_traits.h"
 #include "platforms/platforms.h"
 #include "runtime/kernels/reference.h"

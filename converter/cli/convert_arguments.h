@@ -1,4 +1,4 @@
-// The arguments of `sinter convert` as text and numbers.
+// The arguments of `sinter convert`, as text and numbers.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 
 #include "converter/cli/commands.h"
 #include "converter/cli/data_flags.h"
+#include "converter/convert.h"
 #include "converter/target/target_names.h"
 
 namespace sinter::convert {
@@ -15,29 +16,20 @@ struct ConvertArguments {
   CommonOptions common;
   DataFlags data;
   CustomOpsOption custom_ops;
+  ConversionOptions options;  // the flags that are options of the conversion as they are given
   std::vector<std::string> targets = {target_text(host_target())};
-  std::string model, out, report, metric = "top1", evaluate_data, label, classes, weights = "stored", sign,
-                                  quantize, activations, calibrate, calibrator, max_drop;
+  std::string model, out, report, metric = "top1", evaluate_data, weights = "stored", sign, quantize,
+                                  activations, calibrate, calibrator, max_drop;
   std::optional<std::string> shape_sets;
-  int64_t samples = -1, sequence = 0, block = 0;
-  std::optional<double> min_sqnr;
-  std::vector<std::string> keep_float, disabled_techniques;
-  bool require_int8 = false, force_int8 = false, adaptive_rounding = false;
-  std::vector<std::string> backends, shapes, dims, constants, trips, bounds, disabled;
-  std::string dump_after;
-  std::vector<std::string> input_types, output_types;
-  int stop_after = -1;
-  double plan_seconds = 0;
+  int64_t block = 0;
+  std::vector<std::string> backends, shapes, dims, constants, trips, bounds, input_types, output_types;
   double metric_seconds = 0;  // 0: the limit that Metric has
   int plan_threads = 0;       // 0: the target's usual number of cores
-  std::optional<int64_t> max_arena;
-  bool strict = false, strip = false, pack = false, packed_only = false, no_trial = false,
-       no_winograd = false;
+  bool strict = false, pack = false, packed_only = false, no_trial = false, no_winograd = false;
   bool prefer_float16 = false, prefer_bfloat16 = false;
   std::string float64 = "auto";
-  std::vector<std::string> keep, states, initial_states, bindable;
-  int64_t max_context = 0;  // 0: not given
-  std::string kv_cache;     // empty: not given
+  std::vector<std::string> keep, states, initial_states;
+  std::string kv_cache;  // empty: not given
 };
 
 // Adds the flags for an ONNX model's shapes and constants, with their descriptions.

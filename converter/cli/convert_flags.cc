@@ -41,7 +41,7 @@ void add_state_flags(CLI::App& c, ConvertArguments& a) {
       "the report proposes by their names and shapes");
   add_value(c, "--state-init", a.initial_states, "IN=FILE.npy",
             "The initial state of this input, instead of zeros");
-  add_value(c, "--max-context", a.max_context, "N",
+  add_value(c, "--max-context", a.options.lowering.max_context, "N",
             "A decoder's past keys and values become states with room for N tokens, and the session keeps "
             "the position "
             "(docs/decoders.md)")
@@ -51,7 +51,7 @@ void add_state_flags(CLI::App& c, ConvertArguments& a) {
             "int8 (default: "
             "the model's)")
       ->check(one_of({"float16", "bfloat16", "float8", "int8"}));
-  add_value(c, "--sequence", a.sequence, "N",
+  add_value(c, "--sequence", a.options.sequence, "N",
             "With --state: N samples in a row of --calibrate's and --evaluate's data are one sequence, which "
             "begins with the initial state (default: all of them)")
       ->check(CLI::Range(1, 1 << 30));
@@ -115,7 +115,7 @@ void add_quantization_flags(CLI::App& c, ConvertArguments& a) {
           "Samples for --quantize: {}, or cmd:COMMAND that writes them. int3w to int8w and --activations "
           "are only measured with them",
           kDataFormats));
-  add_value(c, "--samples", a.samples, "N",
+  add_value(c, "--samples", a.options.samples, "N",
             "Calibrates with N samples, spread evenly over the data (with --state: the first N)")
       ->check(CLI::Range(1, 1 << 30));
   add_value(c, "--calibrator", a.calibrator, "RULE",
@@ -124,20 +124,20 @@ void add_quantization_flags(CLI::App& c, ConvertArguments& a) {
   add_value(c, "--block", a.block, "N",
             "int3w to int8w: the number of weights that share a scale (default 32), an even number")
       ->check(CLI::Range(16, 65536));
-  add_value(c, "--keep-float", a.keep_float, "NODE",
+  add_value(c, "--keep-float", a.options.quantization.keep_float, "NODE",
             "Keeps in float this operation, or the one that computes this value (names: --report FILE.json)");
   c.add_flag(
-      "--require-int8", a.require_int8,
+      "--require-int8", a.options.require_int8,
       "If operations are kept in float, writes no file and lists them with their reasons (exit code 1). "
       "Where 8 bits are too few, 16-bit activations count as integers and are tried first");
-  c.add_flag("--force-int8", a.force_int8,
+  c.add_flag("--force-int8", a.options.quantization.force_int8,
              "Uses integers even where the cost table expects float to be faster");
   c.add_flag(
-      "--adaptive-rounding", a.adaptive_rounding,
+      "--adaptive-rounding", a.options.quantization.adaptive_rounding,
       "Tries adaptive rounding of weights without a time limit, instead of only where it takes seconds");
   const auto [techniques, names] =
       list_of(kTechniques, [](const Technique* t) { return std::pair(t->name, t->description); });
-  add_value(c, "--disable-technique", a.disabled_techniques, "NAME",
+  add_value(c, "--disable-technique", a.options.quantization.disabled, "NAME",
             "Turns off a technique for the accuracy of --quantize:" + techniques)
       ->check(one_of(names));
 }
@@ -145,7 +145,7 @@ void add_quantization_flags(CLI::App& c, ConvertArguments& a) {
 void add_accuracy_flags(CLI::App& c, ConvertArguments& a) {
   begin_group(c, flag_group::kAccuracy);
   add_value(
-      c, "--min-sqnr", a.min_sqnr, "DB",
+      c, "--min-sqnr", a.options.quantization.min_sqnr, "DB",
       "SQNR (signal-to-quantization-noise ratio), in dB, that every output must have (20: usable, 30: "
       "good, 40: close to float). As few operations as possible are kept in float for it (exit code 1 and "
       "no file if it cannot be reached). Measured on --calibrate's samples, or on --evaluate's with "
@@ -157,11 +157,11 @@ void add_accuracy_flags(CLI::App& c, ConvertArguments& a) {
   add_value(
       c, "--evaluate", a.evaluate_data, "DATA",
       "Samples, as for --calibrate, to measure the result with: labelled, or unlabelled with --metric sqnr");
-  add_value(c, "--label", a.label, "NAME",
+  add_value(c, "--label", a.options.labels.name, "NAME",
             "Where --evaluate's data has the right answers: an array of the .npz, a key of the JSON list, a "
             "column of the CSV list. Sub-folders are labels without it");
   add_value(
-      c, "--classes", a.classes, "FILE",
+      c, "--classes", a.options.labels.classes, "FILE",
       "The names of the classes, one a line in the order of the model's scores, where labels are names");
   add_value(
       c, "--metric", a.metric, "top1|top5|sqnr|cmd:PROGRAM",
@@ -198,11 +198,11 @@ void add_target_flags(CLI::App& c, ConvertArguments& a) {
 void add_memory_flags(CLI::App& c, ConvertArguments& a) {
   begin_group(c, flag_group::kMemory);
   add_value(
-      c, "--max-arena", a.max_arena, "BYTES",
+      c, "--max-arena", a.options.max_arena, "BYTES",
       "The maximum of activations and workspaces: steps that need more are computed in stripes of rows, "
       "some rows twice. If that is not enough, the smallest arena found is reported (exit code 1)")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 60));
-  add_value(c, "--plan-seconds", a.plan_seconds, "S",
+  add_value(c, "--plan-seconds", a.options.plan_seconds, "S",
             "Searches for a smaller arena for up to S seconds if it may not be minimal (the result may then "
             "depend on this machine)")
       ->check(CLI::Range(0.0, 86400.0));
@@ -211,13 +211,13 @@ void add_memory_flags(CLI::App& c, ConvertArguments& a) {
       "Plans workspaces for sessions of up to N threads (default 8); fewer threads may need less memory. "
       "Steps with too small a workspace use fewer threads")
       ->check(thread_counts());
-  add_value(c, "--bindable", a.bindable, "NAME",
+  add_value(c, "--bindable", a.options.lowering.bindable, "NAME",
             "Plans this input or output so that callers can always bind it to their own memory");
 }
 
 void add_output_flags(CLI::App& c, ConvertArguments& a) {
   begin_group(c, flag_group::kOutput);
-  c.add_flag("--strip", a.strip, "Omits the names of values and steps from the file");
+  c.add_flag("--strip", a.options.emit.strip_names, "Omits the names of values and steps from the file");
   c.add_flag("--pack", a.pack,
              "Stores the weights as this machine's kernels read them as well, so that opening the file "
              "prepares nothing (sinter pack)");
@@ -239,10 +239,12 @@ void add_pass_flags(CLI::App& c, ConvertArguments& a) {
   begin_group(c, flag_group::kPasses);
   const auto [passes, names] =
       list_of(all_passes(), [](const Pass& p) { return std::pair(p.name, p.description); });
-  add_value(c, "--disable-pass", a.disabled, "NAME", "Skips a pass:" + passes)->check(one_of(names));
-  add_value(c, "--dump-after", a.dump_after, "NAME", "Prints the graph on stderr after this pass")
+  add_value(c, "--disable-pass", a.options.passes.disabled, "NAME", "Skips a pass:" + passes)
       ->check(one_of(names));
-  add_value(c, "--stop-after", a.stop_after, "N",
+  add_value(c, "--dump-after", a.options.passes.dump_after, "NAME",
+            "Prints the graph on stderr after this pass")
+      ->check(one_of(names));
+  add_value(c, "--stop-after", a.options.passes.stop_after, "N",
             "Runs only the first N passes, to find the one that changes a result")
       ->check(CLI::Range(0, 1000));
 }

@@ -18,7 +18,7 @@
 namespace sinter::convert {
 namespace {
 
-// "NAME=TEXT" split at the last '=' (names may hold any character).
+// Returns the parts of "NAME=TEXT", split at the last '=' (names may hold any character).
 std::pair<std::string, std::string> split(const std::string& text, const char* flag, const char* form) {
   const size_t at = text.rfind('=');
   if (at == std::string::npos || at == 0 || at + 1 == text.size())
@@ -33,7 +33,7 @@ int64_t number(std::string_view text, const std::string& where) {
   return *size;
 }
 
-// Whole-byte types by the names that inspect prints. Throws UsageError for another name.
+// Returns the whole-byte type that inspect prints so. Throws UsageError for another name.
 DType named_dtype(const std::string& name, const std::string& where) {
   std::vector<std::string> names;
   for (int t = 1; t < static_cast<int>(DType::kCount); ++t) {
@@ -54,7 +54,7 @@ void enter(Map& map, const char* flag, const std::string& name, typename Map::ma
 }
 
 LoweringOptions lowering_options(const ConvertArguments& a) {
-  LoweringOptions options;
+  LoweringOptions options = a.options.lowering;
   options.custom_ops = a.custom_ops.load();
   for (const std::string& item : a.shapes) {
     const auto [name, list] =
@@ -94,8 +94,6 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
     enter(initial, "--state-init", name, file);
   }
   for (const auto& [name, file] : initial) options.initial_states[name] = read_npy(file);
-  options.bindable = a.bindable;
-  options.max_context = a.max_context;
   if (!a.kv_cache.empty())
     options.kv_cache =
         a.kv_cache == "float8" ? DType::kFloat8E4M3FN : named_dtype(a.kv_cache, "--kv-cache " + a.kv_cache);
@@ -115,7 +113,7 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
   return options;
 }
 
-// "0.5%" or "0.005".
+// Returns the number that "0.5%" or "0.005" states.
 double fraction(std::string_view text, const char* flag) {
   const bool percent = !text.empty() && text.back() == '%';
   const std::string_view digits = percent ? text.substr(0, text.size() - 1) : text;
@@ -133,18 +131,20 @@ double fraction(std::string_view text, const char* flag) {
 
 // --dump-after and --stop-after mean passes that run.
 void check_passes(const ConvertArguments& a) {
-  if (a.dump_after.empty()) return;
-  if (std::find(a.disabled.begin(), a.disabled.end(), a.dump_after) != a.disabled.end())
+  if (a.options.passes.dump_after.empty()) return;
+  if (std::find(a.options.passes.disabled.begin(), a.options.passes.disabled.end(),
+                a.options.passes.dump_after) != a.options.passes.disabled.end())
     throw UsageError(fmt::format("--dump-after {}: --disable-pass leaves this pass out; give one of the two",
-                                 a.dump_after));
+                                 a.options.passes.dump_after));
   int number = 0;
   for (const Pass& pass : all_passes())
-    if (++number > a.stop_after && a.stop_after >= 0 && a.dump_after == pass.name)
+    if (++number > a.options.passes.stop_after && a.options.passes.stop_after >= 0 &&
+        a.options.passes.dump_after == pass.name)
       throw UsageError(fmt::format("--dump-after {}: this is pass {}, and --stop-after {} stops before it",
-                                   a.dump_after, number, a.stop_after));
+                                   a.options.passes.dump_after, number, a.options.passes.stop_after));
 }
 
-// For messages: "a, b, c".
+// Returns "a, b, c", for messages.
 template <class List, class Name>
 std::string listed(const List& list, const Name& name) {
   std::string text;
@@ -158,10 +158,13 @@ void check_flags(const ConvertArguments& a) {
   const std::pair<bool, const char*> any[] = {{!a.calibrate.empty() && a.activations.empty(), "--calibrate"},
                                               {a.block != 0, "--block"}};
   const std::pair<bool, const char*> integers[] = {
-      {a.min_sqnr.has_value(), "--min-sqnr"},  {!a.max_drop.empty(), "--max-drop"},
-      {!a.keep_float.empty(), "--keep-float"}, {!a.disabled_techniques.empty(), "--disable-technique"},
-      {a.require_int8, "--require-int8"},      {a.adaptive_rounding, "--adaptive-rounding"},
-      {a.force_int8, "--force-int8"}};
+      {a.options.quantization.min_sqnr.has_value(), "--min-sqnr"},
+      {!a.max_drop.empty(), "--max-drop"},
+      {!a.options.quantization.keep_float.empty(), "--keep-float"},
+      {!a.options.quantization.disabled.empty(), "--disable-technique"},
+      {a.options.require_int8, "--require-int8"},
+      {a.options.quantization.adaptive_rounding, "--adaptive-rounding"},
+      {a.options.quantization.force_int8, "--force-int8"}};
   if (a.quantize.empty()) {
     std::vector<std::pair<bool, const char*>> all(std::begin(any), std::end(any));
     all.insert(all.end(), std::begin(integers), std::end(integers));
@@ -183,11 +186,11 @@ void check_flags(const ConvertArguments& a) {
                         "the option has no effect",
                         flag, a.quantize));
   }
-  if (!a.kv_cache.empty() && a.max_context == 0)
+  if (!a.kv_cache.empty() && a.options.lowering.max_context == 0)
     throw UsageError("--kv-cache is for --max-context: add --max-context N");
-  if (a.sequence > 0 && a.states.empty() && a.max_context == 0)
+  if (a.options.sequence > 0 && a.states.empty() && a.options.lowering.max_context == 0)
     throw UsageError("--sequence counts the samples between two resets of the state; add --state OUT=IN");
-  if (a.samples >= 0 && a.calibrate.empty())
+  if (a.options.samples >= 0 && a.calibrate.empty())
     throw UsageError("--samples limits the samples of --calibrate, which is missing; add --calibrate DATA");
 }
 
@@ -232,17 +235,9 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   options->quantize = a.quantize;
   options->round_activations = !a.activations.empty();
   if (a.quantize == "int8x16") options->quantization.activations = DType::kInt16;
-  options->require_int8 = a.require_int8;
   options->calibrate = a.calibrate;
-  options->samples = a.samples;
-  options->sequence = a.sequence;
   options->quantization.calibrator = *rule;
   options->quantization.runner.backends = options->backends;
-  options->quantization.min_sqnr = a.min_sqnr;
-  options->quantization.force_int8 = a.force_int8;
-  options->quantization.keep_float = a.keep_float;
-  options->quantization.disabled = a.disabled_techniques;
-  options->quantization.adaptive_rounding = a.adaptive_rounding;
   if (!a.max_drop.empty()) {
     if (a.evaluate_data.empty())
       throw UsageError("--max-drop needs --evaluate DATA --label NAME to measure the accuracy with");
@@ -250,7 +245,8 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
       throw UsageError(
           "--max-drop limits the loss of right answers, --metric sqnr measures noise: give --min-sqnr DB "
           "with it, or --max-drop with --evaluate DATA --label NAME --metric top1");
-    if (a.min_sqnr) throw UsageError("--max-drop and --min-sqnr both limit the loss; give one of them");
+    if (a.options.quantization.min_sqnr)
+      throw UsageError("--max-drop and --min-sqnr both limit the loss; give one of them");
     options->quantization.max_drop = fraction(a.max_drop, "--max-drop");
   }
 }
@@ -267,7 +263,7 @@ void check_metric(const ConvertArguments& a) {
   if (metric.kind == Metric::Kind::kProgram) {
     if (a.evaluate_data.empty())
       throw UsageError("--metric cmd:PROGRAM needs --evaluate DATA: samples whose outputs the program gets");
-    if (!a.label.empty() || !a.classes.empty())
+    if (!a.options.labels.name.empty() || !a.options.labels.classes.empty())
       throw UsageError(
           "--metric cmd:PROGRAM takes neither --label nor --classes: the program has its own right answers");
   }
@@ -278,13 +274,13 @@ void check_metric(const ConvertArguments& a) {
         "int8w, int4w); sinter compare compares any two models");
   if (a.evaluate_data.empty())
     throw UsageError("--metric sqnr needs --evaluate DATA: samples to measure the SQNR of the outputs with");
-  if (!a.label.empty())
+  if (!a.options.labels.name.empty())
     throw UsageError(
         "--metric sqnr compares outputs with those of the float model: remove --label, or give --metric top1 "
         "to count right answers");
 }
 
-// The targets and, of their backends, those to plan for.
+// Sets the targets, and those of their backends to plan for.
 void set_targets(const ConvertArguments& a, ConversionOptions* options) {
   options->targets.clear();
   std::vector<std::string> names;
@@ -310,8 +306,8 @@ void set_targets(const ConvertArguments& a, ConversionOptions* options) {
   if (!a.backends.empty()) options->plan_backends = a.backends;
 }
 
-// A plan for this machine is run by this program: what is asked for by name must be part of it. Other targets
-// are those of other builds.
+// A plan for this machine is run by this program, which must have the backends that are named. Other targets
+// are for other builds.
 void check_backends_here(const ConvertArguments& a, const ConversionOptions& options) {
   if (!options.native_target) return;
   const std::vector<std::string> here = host_backend_names();
@@ -345,11 +341,11 @@ std::vector<std::string> constant_files(const ConvertArguments& a) {
 
 void check_labels(const ConvertArguments& a) {
   const bool has_labels = parse_metric(a.metric).has_labels();
-  if (!a.classes.empty() && (a.evaluate_data.empty() || !has_labels))
+  if (!a.options.labels.classes.empty() && (a.evaluate_data.empty() || !has_labels))
     throw UsageError("--classes names the labels of --evaluate DATA, which is missing; add --evaluate DATA");
   if (a.evaluate_data.empty() || !has_labels || labels_itself(a.evaluate_data)) return;
   if (kind_of_file(a.evaluate_data) == FileKind::kJsonList) {
-    if (a.label.empty())
+    if (a.options.labels.name.empty())
       throw UsageError(
           "--evaluate needs --label NAME: the key of the right answers in the entries of the list");
     return;
@@ -362,29 +358,28 @@ void check_labels(const ConvertArguments& a) {
                     a.evaluate_data));
   const Arrays data = read_arrays(a.evaluate_data);
   const std::string names = listed(data, [](const auto& item) { return "'" + item.first + "'"; });
-  if (a.label.empty())
+  if (a.options.labels.name.empty())
     throw UsageError(
         fmt::format("--evaluate needs --label NAME: the array of right answers, one of {} in {}; without "
                     "labels, --metric sqnr measures the effect of --quantize on the outputs",
                     names, a.evaluate_data));
-  if (!find_array(data, a.label))
-    throw DataError(
-        fmt::format("--label {}: {} has no such array; it has {}", a.label, a.evaluate_data, names));
+  if (!find_array(data, a.options.labels.name))
+    throw DataError(fmt::format("--label {}: {} has no such array; it has {}", a.options.labels.name,
+                                a.evaluate_data, names));
 }
 
 ConversionOptions conversion_options(const ConvertArguments& a) {
-  if (a.evaluate_data.empty() && !a.label.empty())
+  if (a.evaluate_data.empty() && !a.options.labels.name.empty())
     throw UsageError("--label names an array of --evaluate DATA, which is missing; add --evaluate DATA");
   check_metric(a);
   check_passes(a);
-  ConversionOptions options;
+  ConversionOptions options = a.options;
   options.lowering = lowering_options(a);
   if (a.shape_sets) options.shape_sets = parse_shape_sets(*a.shape_sets);
   set_targets(a, &options);
   options.strict = a.strict;
   options.evaluate = a.evaluate_data, options.metric = parse_metric(a.metric);
   if (a.metric_seconds > 0) options.metric.seconds = a.metric_seconds;
-  options.labels = {a.label, a.classes};
   options.narrow_float64 = a.float64 == "narrow";
   options.prefer = preferred(a);
   options.backends = host_backends({});
@@ -392,18 +387,12 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   set_quantization(a, &options);
   options.winograd = !a.no_winograd;
   options.stored_weights = a.weights == "stored";
-  options.plan_seconds = a.plan_seconds;
-  if (a.max_arena) options.max_arena = static_cast<uint64_t>(*a.max_arena);
   options.details = !a.report.empty();
   options.preprocessing = a.data.preprocessing();
   options.public_types.inputs =
       set_byte_inputs(port_types("--input-type", a.input_types), &options.preprocessing, &options.lowering);
   options.public_types.outputs = port_types("--output-type", a.output_types);
   if (a.quantize != "int8") options.public_types.remedy = "quantize with --quantize int8";
-  options.emit.strip_names = a.strip;
-  options.passes.disabled = a.disabled;
-  options.passes.dump_after = a.dump_after;
-  options.passes.stop_after = a.stop_after;
   options.passes.dump = [](const std::string& text) { print_messages(text); };
   return options;
 }

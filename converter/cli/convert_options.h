@@ -1,4 +1,4 @@
-// What `sinter convert` is asked for, as the converter's options. All functions throw UsageError where flags
+// The command line of `sinter convert` as the converter's options. All functions throw UsageError where flags
 // contradict each other or would have no effect.
 #pragma once
 
@@ -11,12 +11,11 @@
 
 namespace sinter::convert {
 
-// All but progress, the check of the written file, and what concerns the files of the command. Reads the
-// arrays of
-// --const.
+// Returns all options but progress, the check of the written file, and what concerns the files of the
+// command. Reads the arrays of --const.
 ConversionOptions conversion_options(const ConvertArguments& a);
 
-// The files that --const names.
+// Returns the files that --const and --state-init name.
 std::vector<std::string> constant_files(const ConvertArguments& a);
 
 // Throws UsageError where --evaluate needs --label, DataError where a file of arrays lacks the array that it

@@ -277,14 +277,13 @@ void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) 
       row.accumulated = NoiseMeter(channels, value.params, value.rescaled);
       if (!passes_elements(op)) row.own = NoiseMeter(channels, value.params, value.rescaled);
     }
-    const TensorView x = as_view(x_, v), y = as_view(y_, v);
     if (!forcing_) {
-      row.accumulated.add(x, y);
+      row.accumulated.add(x_, y_);
       if (*judge_) (*judge_)(row, {x_, y_, v.dtype});
     } else {
       if (*own_) (*own_)(row, {x_, y_, v.dtype});
-      if (row.own) row.own->add(x, y);
-      // Values with other factors cannot be replaced; their readers get them unchanged.
+      if (row.own) row.own->add(x_, y_);
+      // Values held with other factors cannot be replaced; their readers get them unchanged.
       if (row.own && (row.own->result().scaled() || !row.accumulated.certain())) return;
     }
     if (forcing_) row.accumulated.rescale(x_);

@@ -22,7 +22,7 @@ struct Rates {
 };
 
 // Of Winograd's algorithm in float32: nanoseconds for a step, and for each of what WinogradCounts counts
-// (winograd_cost.h).
+// (winograd_cost()).
 struct WinogradRate {
   double step, product, input, output, filter;
   Provenance provenance = Provenance::kUnmeasured;

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "converter/cost/node_cost.h"
-#include "converter/cost/winograd_cost.h"
 #include "converter/ir/call_view.h"
 #include "converter/ir/narrow_weights.h"
+#include "converter/plan/candidates.h"
 #include "converter/plan/winograd_error.h"
 #include "runtime/backend/winograd.h"
 

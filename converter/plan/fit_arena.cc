@@ -7,6 +7,7 @@
 #include "converter/cost/work.h"
 #include "converter/ir/call_view.h"
 #include "converter/ir/deep_copy.h"
+#include "converter/plan/candidates.h"
 #include "converter/plan/covered.h"
 #include "converter/plan/stripes.h"
 #include "runtime/core/checked.h"

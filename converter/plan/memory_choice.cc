@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "converter/cost/node_cost.h"
-#include "converter/cost/threads.h"
 #include "converter/ir/call_view.h"
+#include "converter/plan/candidates.h"
 #include "converter/plan/elide.h"
 
 namespace sinter::convert {

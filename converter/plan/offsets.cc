@@ -10,8 +10,8 @@
 namespace sinter::convert {
 namespace {
 
-// Every order with every pick: cycles with orders as they are, of growing length, alternate with short ones
-// in which they are scattered.
+// Every order is tried with every pick: cycles with orders as they are, of growing length, alternate with
+// short ones in which they are scattered.
 constexpr Pick kPicks[] = {Pick::kLowest, Pick::kLowFailing, Pick::kPreferred, Pick::kCrowded,
                            Pick::kFailing};
 constexpr const char* kSearchOrders[] = {"tlaz", "alt", "laz", "tal"};
@@ -19,8 +19,8 @@ constexpr uint64_t kOrderCount = std::size(kSearchOrders);
 constexpr uint64_t kRunNodes = 1500;  // enough to place every block
 constexpr double kScatter = 0.3;
 constexpr int kRepairs = 20;  // of one order
-// Of more blocks only the first orders are tried (each takes quadratic time); no search (it recurses per
-// block).
+// With more blocks only the first orders are tried (each takes quadratic time), and nothing is searched (a
+// search recurses per block).
 constexpr size_t kSearchedBlocks = 2000, kManyBlocks = 5000, kOrdersOfMany = 2;
 
 class Solver {
@@ -33,22 +33,17 @@ class Solver {
   OffsetResult solve() {
     result_.lower_bound = memory_lower_bound(blocks_, options_.alignment);
     greedy();
-    if (result_.bytes > target() && options_.max_nodes > 0) {
+    if (result_.bytes > result_.lower_bound && options_.max_nodes > 0) {
       if (searchable())
         search();
       else if (blocks_.size() <= kManyBlocks)
         repair();
     }
-    if (options_.capacity == 0)
-      result_.proved = result_.bytes == result_.lower_bound;
-    else
-      result_.proved = result_.bytes <= options_.capacity || result_.lower_bound > options_.capacity;
+    result_.proved = result_.bytes == result_.lower_bound;
     return result_;
   }
 
  private:
-  uint64_t target() const { return std::max(result_.lower_bound, options_.capacity); }
-
   void greedy() {
     std::vector<MemoryBlock> trial = blocks_;
     result_.bytes = UINT64_MAX;
@@ -60,19 +55,19 @@ class Solver {
         result_.bytes = bytes;
         for (size_t i = 0; i < blocks_.size(); ++i) blocks_[i].offset = trial[i].offset;
       }
-      if (result_.bytes <= target()) return;
+      if (result_.bytes <= result_.lower_bound) return;
       if (blocks_.size() > kManyBlocks && ++tried == kOrdersOfMany) return;
     }
   }
 
-  // Where the search cannot help (pieces, many blocks): greedy again with what ended too high placed earlier.
-  // A block placed counts as a node.
+  // Arranges greedily again where the search cannot help (pieces, many blocks), with blocks that ended too
+  // high placed earlier. A block placed counts as a node.
   void repair() {
     std::vector<MemoryBlock> trial = blocks_;
-    for (uint64_t n = 0; result_.bytes > target() && !late(); ++n) {
+    for (uint64_t n = 0; result_.bytes > result_.lower_bound && !late(); ++n) {
       const GreedyOrder& start = kGreedyOrders[n % kGreedyOrders.size()];
       std::vector<size_t> order = preference(blocks_, start.keys, n, n < kGreedyOrders.size() ? 0 : kScatter);
-      for (int round = 0; round < kRepairs && result_.bytes > target() && !late(); ++round) {
+      for (int round = 0; round < kRepairs && result_.bytes > result_.lower_bound && !late(); ++round) {
         if (options_.max_nodes - result_.nodes < order.size()) return;
         result_.nodes += order.size();
         const uint64_t bytes = place_greedily(trial, options_.alignment, order, start.best_fit);
@@ -107,10 +102,6 @@ class Solver {
   }
 
   void search() {
-    if (options_.capacity > 0) {
-      attempt(options_.capacity / unit_, options_.max_nodes);
-      return;
-    }
     // At the bound first; where that stays open, halfway towards what is known to be possible.
     uint64_t aim = (result_.lower_bound + unit_ - 1) / unit_, share = 2;
     while (result_.bytes > result_.lower_bound && result_.nodes < options_.max_nodes && !late()) {
@@ -219,29 +210,6 @@ uint64_t memory_lower_bound(const std::vector<MemoryBlock>& blocks, uint64_t ali
     most = std::max(most, now.pieces > 0 ? now.exact : now.aligned);
   }
   return align_up(static_cast<uint64_t>(most), alignment);
-}
-
-bool offsets_valid(const std::vector<MemoryBlock>& blocks, uint64_t alignment) {
-  struct Taken {
-    int first, last;
-    uint64_t begin, end;
-  };
-  std::vector<std::vector<Taken>> taken;
-  for (const MemoryBlock& b : blocks) {
-    if (b.offset % alignment != 0) return false;
-    std::vector<Taken> own;
-    if (b.pieces.empty()) own.push_back({b.first, b.last, b.offset, b.offset + b.bytes});
-    for (const MemoryPiece& p : b.pieces) {
-      if (p.first < b.first || p.last > b.last || p.begin > p.end || p.end > b.bytes) return false;
-      own.push_back({p.first, p.last, b.offset + p.begin, b.offset + p.end});
-    }
-    for (const auto& other : taken)
-      for (const Taken& x : other)
-        for (const Taken& y : own)
-          if (x.first <= y.last && y.first <= x.last && x.begin < y.end && y.begin < x.end) return false;
-    taken.push_back(std::move(own));
-  }
-  return true;
 }
 
 }  // namespace sinter::convert

@@ -4,18 +4,23 @@
 #include <string>
 #include <vector>
 
-#include "converter/cost/kernel_order.h"
 #include "converter/plan/planned_model.h"
 #include "runtime/backend/platform.h"
 
 namespace sinter::convert {
+
+// What decides between two platforms before their times.
+enum class Preference {
+  kTime,    // memory decides where one keeps 4 MB or more and the other does not
+  kMemory,  // the one that keeps less is preferred
+};
 
 struct PlanOptions {
   // Workspaces serve sessions of up to target.cores threads, each step as many as fit (grow_workspaces.h).
   Target target;
   std::vector<const Platform*> platforms;  // best first, without the reference kernels
   bool stored_weights = true;              // widened when a session is created, else in the file
-  // Beyond this, more threads do not make the arena larger.
+  // More threads do not make the arena larger than this.
   uint64_t thread_arena = UINT64_MAX;
   // Results may be placed partly over the operand that they are made of, where only the reference kernels
   // compute a step; it then runs on one thread.
@@ -30,13 +35,6 @@ struct PlanOptions {
       false;          // keep steps in another memory even where moving their operands costs more than they do
   double effort = 1;  // of the budgets of these searches
 };
-
-// A platform that takes a call, as an index, with the workspace for `threads` of them.
-struct Accepted {
-  size_t platform = 0, workspace = 0;
-};
-// Best first.
-std::vector<Accepted> accepted_by(const PlanOptions& options, const OpCall& call, int threads);
 
 // The graph must be well formed (check()) and not planned yet; it becomes a part of the result, with its
 // bodies, which no other graph may share (deep_copy()). Throws std::logic_error for what only a bug can

@@ -19,25 +19,29 @@
 #include "converter/quantize/search/output_trials.h"
 #include "converter/quantize/search/quantization_plan.h"
 #include "converter/quantize/techniques.h"
+#include "converter/quantize/weights/weight_only.h"
 
 namespace sinter::convert {
 
-// SQNR of an output against the float graph, over the samples that were measured.
+// The SQNR of an output against the float graph, over the samples that were measured.
 struct OutputNoise {
   std::string name;
   double db = 0;                     // 999: no difference, or integers that nothing is chosen by
   std::optional<double> equal = {};  // of integers: the share of elements that are those of the float graph
-  // That samples of the same kind have with 95 % confidence; of other kinds it states nothing.
+  // The interval of samples of the same kind with 95 % confidence; it states nothing about other kinds.
   std::optional<Interval> interval = {};
 };
 
-// The same over all samples of --evaluate.
+// The noise over all samples of --evaluate.
 struct Evaluation {
   std::vector<OutputNoise> outputs;
   int64_t samples = 0;
 };
 
 struct QuantizeOptions {
+  // --quantize int4w and the like, --activations int8, or both: weights alone. All else here but `runner` and
+  // `evaluate` is of no effect then.
+  std::optional<WeightOnlyOptions> weights;
   DType activations = DType::kInt8;  // or kInt16 (int8x16): symmetric, beside weights of 8 bits
   CalibratorOptions calibrator;
   RunnerOptions runner;
@@ -58,7 +62,7 @@ struct QuantizeOptions {
   // it.
   std::optional<double> max_drop;
   std::function<double(const Graph& graph)> accuracy;
-  // Measures on data of its own; it is what min_sqnr is judged by, then.
+  // Measures on data of its own, by which min_sqnr is judged then.
   std::function<Evaluation(const Graph& exact, const Graph& rounded)> evaluate;
   PhaseProgress progress;
   std::function<double()> clock;  // seconds, for the time left; null: the system's
@@ -71,7 +75,7 @@ struct TechniqueGain {
   bool kept = false;
 };
 
-// A value or the weights of a layer: what the worst output would have if only this were rounded.
+// A value or the weights of a layer, and the SQNR that the worst output would have if only this were rounded.
 struct NoiseSource {
   std::string layer, op;  // that makes the value, or has the weights
   std::string value;      // empty: it has no name, or these are weights
@@ -97,15 +101,16 @@ struct Suggestion {
   std::optional<double> evaluated_db;  // of the worst output on the data of QuantizeOptions::evaluate
 };
 
-// " without FLAGS": what settings with other integers need besides; empty: nothing.
+// Returns " without FLAGS", which settings with other integers need besides; empty: they need nothing.
 std::string without_flags(const std::string& flags);
 
 struct QuantizeSummary {
   std::string mode = "int8";   // as --quantize takes it
   Cpu cpu = Cpu::kAvx512Vnni;  // that times are estimated for
-  int64_t samples = 0;         // that chose
-  int64_t refitted = 0;      // that the file is fitted to, `outputs` being of one without them; 0: `samples`
-  int64_t measured = 0;      // that `outputs` are of
+  int64_t samples = 0;         // the samples that chose
+  int64_t refitted =
+      0;  // the samples that the file is fitted to, `outputs` being of one without; 0: `samples`
+  int64_t measured = 0;      // the samples of `outputs`
   bool held_out = true;      // nothing was chosen by these; false: there are too few samples for that
   int rounded = 0;           // values
   int rounded_products = 0;  // --activations int8
@@ -127,29 +132,18 @@ struct QuantizeSummary {
   std::vector<Suggestion> remedies;  // the one to try first comes first
 };
 
-// With the names of the graph's outputs.
+// Returns the noise with the names of the graph's outputs.
 std::vector<OutputNoise> noise_by_output(const Graph& graph, const Noise& noise);
-// Both graphs on the same samples, some that are kept; `measured` is set to how many.
-std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
-                                       const QuantizeOptions& options, int64_t* measured);
-// The same on all of them, none of which is kept. Throws DataError where there is none.
+// Returns the noise of the outputs on all samples, none of which is kept. Throws DataError where there is
+// none.
 Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
                           const QuantizeOptions& options);
 
-// --quantize int4w and the like, --activations int8, or both.
-struct WeightQuantization {
-  std::string mode;  // one of kWeightOnlyModes (weights/weight_only.h); empty: weights stay
-  int64_t block = 32;
-  bool round_activations = false;
-};
-// Measures on `samples` and on `evaluated`, which may be null.
-QuantizeSummary quantize_weights(Graph& graph, const WeightQuantization& how, SampleSource* samples,
-                                 SampleSource* evaluated, const QuantizeOptions& options);
-
-// Throws DataError where samples do not fit or make a run fail, UsageError for names that are not there.
-// `others`: the same model in other shapes, which take over all decisions (search/plan_for_shapes.h);
-// UsageError where they cannot.
-QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options,
+// Quantizes the graph and measures that. `samples`: may be null with QuantizeOptions::weights, which are only
+// measured on them. `others`: the same model in other shapes, which take over all decisions
+// (search/plan_for_shapes.h); UsageError where they cannot. Throws DataError where samples do not fit or make
+// a run fail, UsageError for names that are not there.
+QuantizeSummary quantize_graph(Graph& graph, SampleSource* samples, const QuantizeOptions& options,
                                std::span<Graph* const> others = {});
 
 }  // namespace sinter::convert

@@ -1,5 +1,5 @@
-// How long a quantization will still take. What each phase has to do is counted in units of a few kinds,
-// whose seconds are measured as they are done; before the first unit of a kind they are guessed from those of
+// The time that a quantization will still take. The work of each phase is counted in units of a few kinds,
+// whose seconds are measured as they are done; before the first unit of a kind its seconds are guessed from
 // another kind, in the end from the time that observing a sample takes. The counts of later phases are
 // expectations, which each phase replaces when it begins and more is known.
 #pragma once
@@ -26,7 +26,7 @@ enum class Work : size_t {
 };
 inline constexpr size_t kWorkKinds = 8;
 inline constexpr double kTriedSamples = 8;
-// Units of a trial on this number of samples: making the session takes as long as some runs.
+// Returns the units of a trial on this number of samples: making the session takes as long as some runs.
 inline double trial_units(size_t samples) { return (4 + static_cast<double>(samples)) / (4 + kTriedSamples); }
 
 class WorkLeft {
@@ -35,20 +35,20 @@ class WorkLeft {
   // `changed` is called after every did(), with its kind.
   explicit WorkLeft(Clock clock, std::function<void(Work)> changed = {});
 
-  // Until one unit is measured, it takes as long as `units` of another kind, and `seconds`. Of kObserving
-  // nothing is guessed.
+  // Until one unit is measured, it takes as long as `units` of another kind, and `seconds`. Nothing is
+  // guessed for kObserving.
   void guess(Work kind, Work like, double units, double seconds);
   // From now on the phase has these units before it, if it is not over.
   void expect(const Phase& phase, Work kind, double units);
-  // What earlier phases were expected to do is done. Phases that are over, or are in no order, change
-  // nothing.
+  // Forgets the work that earlier phases were expected to do. Phases that are over, or are in no order,
+  // change nothing.
   void begin(const Phase& phase);
-  // Units done, in the time since the last call. 0: something that is not counted was done.
+  // Counts units done in the time since the last call. 0: something that is not counted was done.
   void did(Work kind, double units = 1);
-  // One more trial will be of kRounding: the first one is, too.
+  // Makes one more trial one of kRounding, as the first one is.
   void add_new_weights() { ++new_weights_; }
 
-  // Nothing before the first sample was observed, or before anything is expected.
+  // Returns nullopt before the first sample was observed, or before anything is expected.
   std::optional<TimeLeft> left() const;
 
  private:

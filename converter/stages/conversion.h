@@ -25,21 +25,21 @@ struct Conversion {
   const std::filesystem::path &onnx, &out;
   const ConversionOptions& options;
   Diagnostics& diagnostics;
-  // Each stage adds its part: of the model as it was read and of each entry's graph,
+  // Each stage adds its part: the model as it was read and each entry's graph,
   ConversionReport report = {};
   std::optional<ImportedModel> imported = {};
   std::vector<LoweringOptions> lowerings = {};  // of the entries
   std::vector<Entry> entries = {};
   std::optional<NodeFates::Picture> rewritten = {};  // of the first entry, after the passes
   std::optional<Graph> in_float = {};  // the same before quantization, if its layers are reported
-  // of the data to calibrate and to evaluate with, which is that of the first entry,
+  // the data to calibrate and to evaluate with, which is that of the first entry,
   std::vector<SampleInput> inputs = {};
   std::unique_ptr<SampleSource> samples = {}, evaluated = {};
   std::optional<LabelledSamples> labelled = {};
   bool scale_warned = false;  // that calibration data has another scale than the model expects
   // Whether samples have the scale of training is asked of the network's own inputs.
   std::optional<BuiltInScale> built_in = {};
-  // and of each target's plan.
+  // and each target's plan.
   std::vector<PlannedModel> plans = {};
 
   Graph& graph() { return entries.front().graph; }
@@ -60,7 +60,6 @@ bool rewrite(Conversion& c);
 bool check_data(Conversion& c);  // by what the float model gives for some of it
 bool compute_in_preferred_type(Conversion& c);
 bool keep_float_graph(Conversion& c);
-bool quantize_weights_only(Conversion& c);
 bool quantize(Conversion& c);
 bool publish_types(Conversion& c);  // --input-type, --output-type
 bool report_rounding(Conversion& c);

@@ -102,25 +102,13 @@ bool keep_float_graph(Conversion& c) {
   return true;
 }
 
-bool quantize_weights_only(Conversion& c) {
-  const ConversionOptions& options = c.options;
-  const WeightQuantization how{options.quantize, options.block, options.round_activations};
-  const bool by_noise = options.metric.kind == Metric::Kind::kSqnr;
-  c.report.quantized = quantize_weights(c.graph(), how, c.samples.get(),
-                                        by_noise ? c.evaluated.get() : nullptr, options.quantization);
-  if (options.round_activations && c.report.quantized->rounded_products == 0)
-    c.diagnostics.warn("", "",
-                       "--activations int8: no product of this model has weights that are integers of few "
-                       "bits; all activations stay in float",
-                       "add --quantize int4w (or int8w), or remove the option");
-  // Further entries have the same weights, and get the same integers.
-  for (Entry& other : c.further()) quantize_weights(other.graph, how, nullptr, nullptr, options.quantization);
-  return true;
-}
-
 bool quantize(Conversion& c) {
   const ConversionOptions& options = c.options;
   QuantizeOptions how = options.quantization;
+  if (c.rounds_weights())
+    how.weights = {.bits = weight_only_bits(options.quantize),
+                   .block = options.block,
+                   .round_activations = options.round_activations};
   how.require_int8 = options.require_int8;
   how.byte_flags = options.public_types.byte_flags();
   const Target& first = options.targets.front();
@@ -143,10 +131,17 @@ bool quantize(Conversion& c) {
     };
   std::vector<Graph*> others;
   for (Entry& other : c.further()) others.push_back(&other.graph);
-  how.integer_ports = mark_integer_ports(c.graph(), options.public_types);
-  for (Graph* other : others) mark_integer_ports(*other, options.public_types);
-  c.report.quantized = quantize_graph(c.graph(), *c.samples, how, others);
-  c.report.quantized->mode = options.quantize;
+  if (!how.weights) {
+    how.integer_ports = mark_integer_ports(c.graph(), options.public_types);
+    for (Graph* other : others) mark_integer_ports(*other, options.public_types);
+  }
+  c.report.quantized = quantize_graph(c.graph(), c.samples.get(), how, others);
+  if (!how.weights) c.report.quantized->mode = options.quantize;
+  if (options.round_activations && c.report.quantized->rounded_products == 0)
+    c.diagnostics.warn("", "",
+                       "--activations int8: no product of this model has weights that are integers of few "
+                       "bits; all activations stay in float",
+                       "add --quantize int4w (or int8w), or remove the option");
   c.report.withheld = short_of(*c.report.quantized, options);
   if (c.report.withheld.empty()) warn_without_integers(*c.report.quantized, options, c.diagnostics);
   return true;

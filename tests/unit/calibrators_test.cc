@@ -175,12 +175,6 @@ TEST(Calibrators, DegenerateTensorsHaveRanges) {
   EXPECT_LT(choose_range(Data{std::vector<float>(10, 3.0f)}.summary, {}).error.total(), 1e-12);
 }
 
-TEST(Calibrators, RangesAreCutByTheActivationBehind) {
-  EXPECT_EQ(intersect({-3, 9}, 0, 6), (Range{0, 6}));
-  EXPECT_EQ(intersect({-3, 2}, 0, 6), (Range{0, 2}));
-  EXPECT_EQ(intersect({-3, 2}, -1e30, 1e30), (Range{-3, 2}));
-}
-
 TEST(Calibrators, NamesAreRead) {
   EXPECT_EQ(parse_calibrator("best")->rule, Calibrator::kBest);
   EXPECT_EQ(parse_calibrator("moving-average")->rule, Calibrator::kMovingAverage);

@@ -5,12 +5,11 @@
 #include <map>
 #include <tuple>
 
-#include "converter/cost/kernel_order.h"
 #include "converter/cost/node_cost.h"
 #include "converter/cost/tables.h"
-#include "converter/cost/threads.h"
 #include "converter/cost/work.h"
 #include "converter/ir/call_view.h"
+#include "converter/plan/candidates.h"
 #include "platforms/platforms.h"
 #include "platforms/times/kernel_time.h"
 

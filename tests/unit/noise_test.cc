@@ -11,13 +11,9 @@ namespace {
 
 constexpr int64_t kRows = 2000;
 
-template <class T>
-TensorView view(std::vector<T>& data, DType dtype, int64_t channels) {
-  TensorView v;
-  v.dtype = dtype, v.data = reinterpret_cast<std::byte*>(data.data());
-  const int64_t dims[] = {static_cast<int64_t>(data.size()) / channels, channels};
-  v.set_shape(dims);
-  return v;
+// Returns the number that stands for x in integers of `p`.
+double represented(const QuantParams& p, double x) {
+  return static_cast<double>(p.quantize(x) - p.zero_point) * p.scale;
 }
 
 // Normal numbers, channel c times factors[c], rounded to int8 by these parameters.
@@ -25,16 +21,15 @@ ValueNoise rounded(const std::vector<double>& factors, const QuantParams& p, dou
                    double shift = 0) {
   std::mt19937 bits(5);
   std::normal_distribution<double> normal;
-  std::vector<float> x;
-  std::vector<int8_t> q;
+  std::vector<double> x, y;
   const auto channels = static_cast<int64_t>(factors.size());
   for (int64_t i = 0; i < kRows * channels; ++i) {
-    x.push_back(static_cast<float>(normal(bits) * factors[static_cast<size_t>(i % channels)]));
-    if (i == 7 && outlier > 0) x.back() = static_cast<float>(outlier);
-    q.push_back(static_cast<int8_t>(p.quantize(static_cast<double>(x.back()) + shift)));
+    x.push_back(normal(bits) * factors[static_cast<size_t>(i % channels)]);
+    if (i == 7 && outlier > 0) x.back() = outlier;
+    y.push_back(represented(p, x.back() + shift));
   }
   NoiseMeter meter(channels, p);
-  meter.add(view(x, DType::kFloat32, channels), view(q, DType::kInt8, channels));
+  meter.add(x, y);
   return meter.result();
 }
 
@@ -70,16 +65,15 @@ TEST(Noise, NamesClippingOutliersAndShifts) {
 }
 
 TEST(Noise, DistinguishesAFactorPerChannelFromAnError) {
-  std::vector<float> x, y;
+  std::vector<double> x, y;
   std::mt19937 bits(6);
   std::normal_distribution<double> normal;
   for (int i = 0; i < 4000; ++i) {
-    x.push_back(static_cast<float>(normal(bits)));
-    y.push_back(
-        static_cast<float>(static_cast<double>(x.back()) * (i % 2 ? 3 : 0.25) + 0.001 * normal(bits)));
+    x.push_back(normal(bits));
+    y.push_back(x.back() * (i % 2 ? 3 : 0.25) + 0.001 * normal(bits));
   }
   NoiseMeter meter(2);
-  meter.add(view(x, DType::kFloat32, 2), view(y, DType::kFloat32, 2));
+  meter.add(x, y);
   EXPECT_LT(meter.result().db(), 0);
   EXPECT_GT(meter.result().fitted_db(), 40);
   EXPECT_TRUE(meter.result().scaled());
@@ -90,15 +84,14 @@ TEST(Noise, OfARescaledValueIsItsDistanceFromTheBestLine) {
   std::normal_distribution<double> normal;
   const double factors[] = {4, 0.5}, shifts[] = {-1, 0.25};
   const QuantParams p{DType::kInt8, 1.0 / 6, 5};
-  std::vector<double> x;
-  std::vector<int8_t> q;
+  std::vector<double> x, y;
   for (int i = 0; i < 8000; ++i) {
     x.push_back(normal(bits));
-    q.push_back(static_cast<int8_t>(p.quantize(factors[i % 2] * x.back() + shifts[i % 2])));
+    y.push_back(represented(p, factors[i % 2] * x.back() + shifts[i % 2]));
   }
   NoiseMeter meter(2, p, true);
   EXPECT_FALSE(meter.certain());
-  meter.add(view(x, DType::kFloat64, 2), view(q, DType::kInt8, 2));
+  meter.add(x, y);
   ASSERT_TRUE(meter.certain());
   const ValueNoise n = meter.result();
   for (size_t c = 0; c < 2; ++c)
@@ -124,7 +117,7 @@ TEST(Noise, ListsNamesOfRoundedValues) {
 TEST(Noise, CountsWhatIsNotFiniteApart) {
   std::vector<double> x = {1, std::nan(""), INFINITY, 2}, y = {1, std::nan(""), 5, NAN};
   NoiseMeter meter(0);
-  meter.add(view(x, DType::kFloat64, 1), view(y, DType::kFloat64, 1));
+  meter.add(x, y);
   EXPECT_EQ(meter.result().all.not_finite, 2u);
   EXPECT_EQ(meter.result().all.elements, 1u);
   EXPECT_EQ(meter.result().all.appeared, 1u);
@@ -135,7 +128,7 @@ TEST(Noise, CountsWhatIsNotFiniteApart) {
   // Where the reference has no number, the other elements still count.
   NoiseMeter without(0);
   x.pop_back(), y.pop_back();
-  without.add(view(x, DType::kFloat64, 1), view(y, DType::kFloat64, 1));
+  without.add(x, y);
   EXPECT_EQ(without.result().db(), 999);
 }
 

@@ -81,7 +81,7 @@ std::string quantized(const Graph& exact, size_t most_resident) {
   options.runner.backends = {default_backends().begin(), default_backends().end()};
   options.runner.most_resident = most_resident;
   const ResidentLimit limit(most_resident);
-  quantize_graph(graph, list, options);
+  quantize_graph(graph, &list, options);
   const PlannedModel plan = plan_model(std::make_shared<Graph>(graph), {});
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / "sinter_resident_limit_test.sinter";

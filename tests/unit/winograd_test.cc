@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "converter/cost/node_cost.h"
-#include "converter/cost/winograd_cost.h"
 #include "converter/ir/builder.h"
 #include "converter/plan/choose_winograd.h"
 #include "converter/plan/winograd_error.h"

@@ -137,7 +137,7 @@ std::pair<double, double> quotients(const char* net) {
     if (left && measured) reports.emplace_back(now, left->seconds);
   };
   const double begin = now;
-  quantize_graph(*graph, list, options);
+  quantize_graph(*graph, &list, options);
   double largest = 0, smallest = HUGE_VAL;
   for (const auto& [when, left] : reports) {
     if (now - when < 0.1 * (now - begin)) continue;

@@ -283,11 +283,6 @@ std::string to_string(const CalibratorOptions& options) {
   return calibrator_name(options.rule);
 }
 
-Range intersect(const Range& range, double low, double high) {
-  return with_zero(std::clamp(range.low, std::min(low, high), high),
-                   std::clamp(range.high, std::min(low, high), high));
-}
-
 Range propose_range(const TensorSummary& s, Calibrator rule, double percentile, const Levels& levels) {
   switch (rule) {
     case Calibrator::kMovingAverage:

@@ -69,7 +69,4 @@ ChosenRange choose_range(const TensorSummary& summary, const CalibratorOptions& 
 // The range that one rule proposes (not kBest).
 Range propose_range(const TensorSummary& summary, Calibrator rule, double percentile, const Levels& levels);
 
-// The range as it would be if the value were cut to [low, high] (a fused activation behind it).
-Range intersect(const Range& range, double low, double high);
-
 }  // namespace sinter::convert

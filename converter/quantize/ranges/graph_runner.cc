@@ -265,4 +265,10 @@ void GraphRunner::clear_padding() const {
 
 TensorView GraphRunner::output(size_t index) const { return impl_->session.output(index); }
 
+ConstantPtr copy_of(const TensorView& view) {
+  const auto shape = view.shape();
+  return Constant::owned(view.dtype, Dims(shape.begin(), shape.end()),
+                         Bytes(view.data, view.data + view.dense_bytes()));
+}
+
 }  // namespace sinter::convert

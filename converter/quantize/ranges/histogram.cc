@@ -14,32 +14,8 @@
 namespace sinter::convert {
 namespace {
 
-#define SINTER_SCAN_NAME scan_portable
-#define SINTER_SCAN_TARGET
-#include "converter/quantize/ranges/scan-inl.h"
-#undef SINTER_SCAN_NAME
-#undef SINTER_SCAN_TARGET
-#if defined(__x86_64__)
-#define SINTER_SCAN_NAME scan_avx2
-#define SINTER_SCAN_TARGET __attribute__((target("avx2")))
-#include "converter/quantize/ranges/scan-inl.h"
-#undef SINTER_SCAN_NAME
-#undef SINTER_SCAN_TARGET
-#define SINTER_SCAN_NAME scan_avx512
-#define SINTER_SCAN_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw")))
-#include "converter/quantize/ranges/scan-inl.h"
-#undef SINTER_SCAN_NAME
-#undef SINTER_SCAN_TARGET
-#endif
-
-using Scan = void (*)(const float*, int64_t, int64_t, float*, float*, float*);
-Scan best_scan() {
-#if defined(__x86_64__)
-  if (cpu_tier() == CpuTier::kAvx512) return scan_avx512;
-  if (cpu_tier() == CpuTier::kAvx2) return scan_avx2;
-#endif
-  return scan_portable;
-}
+#define SINTER_LOOPS "converter/quantize/ranges/scan-inl.h"
+#include "converter/quantize/every_tier-inl.h"
 
 constexpr int kShift = 23 - std::bit_width(unsigned{kBinsPerOctave - 1});
 constexpr size_t kBins = size_t{1} << (32 - kShift);  // both signs
@@ -101,7 +77,7 @@ void TensorStatistics::add(std::span<const double> values) {
 }
 
 void TensorStatistics::scan(const float* values, int64_t n) {
-  static const Scan best = best_scan();
+  static const auto best = SINTER_BEST_LOOP(scan_blocks);
   const auto channels = static_cast<int64_t>(channels_.size());
   // A block is a whole number of vectors and of rows, or, of rows that do not allow that, one row.
   const int64_t period = std::lcm(channels, kLanes) / kLanes;

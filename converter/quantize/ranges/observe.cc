@@ -21,6 +21,8 @@ std::vector<ValueId> observable_values(const Graph& graph) {
 
 namespace {
 
+constexpr int64_t kMostChannels = 8192;  // of a value whose channels are observed one by one
+
 // A hundred thousand elements of every tensor suffice; counting more would cost more than a fifth of what
 // running the graph does.
 int64_t counted_of_each(int64_t samples) {
@@ -40,7 +42,7 @@ Observations observe(const Graph& graph, SampleSource& samples, std::span<const 
     if (v.constant || (v.dtype != DType::kFloat32 && v.dtype != DType::kFloat64)) continue;
     TensorStatistics::Options kept;
     kept.most_counted = options.most_counted > 0 ? options.most_counted : counted_of_each(samples.count());
-    if (options.channels && !v.dims.empty() && v.dims.back() >= 1 && v.dims.back() <= options.most_channels)
+    if (options.channels && !v.dims.empty() && v.dims.back() >= 1 && v.dims.back() <= kMostChannels)
       kept.channels = v.dims.back();
     statistics[static_cast<size_t>(id)] = std::make_unique<TensorStatistics>(kept);
   }

@@ -66,10 +66,12 @@ class GraphRunner {
   std::unique_ptr<Impl> impl_;
 };
 
+// Returns a copy of a dense tensor.
+ConstantPtr copy_of(const TensorView& view);
+
 struct ObserveOptions {
   RunnerOptions runner;
-  bool channels = true;  // numbers per channel (last axis), up to most_channels of them
-  int64_t most_channels = 8192;
+  bool channels = true;      // numbers per channel (last axis), unless there are too many
   int64_t most_counted = 0;  // see TensorStatistics; 0: by the number of samples
   // After every sample; total is -1 for a stream of unknown length.
   std::function<void(int64_t done, int64_t total)> progress;

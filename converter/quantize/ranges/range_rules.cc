@@ -16,10 +16,20 @@ QuantParams params_of(const Range& range, DType type) {
 
 }  // namespace
 
-QuantParams RangeRule::params(const TensorSummary& seen) const {
-  Range range = choose_range(seen, calibrator, type == DType::kInt16 ? kInt16Levels : kInt8Levels).range;
-  range.low *= 1 + margin, range.high *= 1 + margin;
-  return params_of(range, type);
+std::map<ValueId, QuantParams> RangeRule::params(const Graph& graph, const std::vector<ValueId>& values,
+                                                 const Observations& seen) const {
+  Observations useful;
+  for (const ValueId id : values)
+    if (const TensorSummary* tensor = seen.find(id)) useful.values.emplace(id, *tensor);
+  cut_to_useful(graph, cut, &useful);
+  std::map<ValueId, QuantParams> result;
+  for (const auto& [id, tensor] : useful.values) {
+    if (tensor.elements == 0 || tensor.not_finite > 0) continue;
+    Range range = choose_range(tensor, calibrator, type == DType::kInt16 ? kInt16Levels : kInt8Levels).range;
+    range.low *= 1 + margin, range.high *= 1 + margin;
+    result[id] = params_of(range, type);
+  }
+  return result;
 }
 
 std::vector<RangeRule> rules_to_try(const RangeRule& asked, bool several) {

@@ -1,6 +1,7 @@
-// How the range of a value is derived from its observations, and the rules that are tried.
+// Rules derive the range of a value from its observations; several are tried.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "converter/ir/quant_params.h"
@@ -16,10 +17,12 @@ struct RangeRule {
   double margin = 0;
   Cut cut = Cut::kFlat;
 
-  QuantParams params(const TensorSummary& seen) const;
+  // Returns the parameters of these values of the graph, without those that are not finite or never seen.
+  std::map<ValueId, QuantParams> params(const Graph& graph, const std::vector<ValueId>& values,
+                                        const Observations& seen) const;
 };
 
-// `asked` first, then, if `several` may be tried, all other rules with its type and cut.
+// Returns `asked` first, then, if `several` may be tried, all other rules with its type and cut.
 std::vector<RangeRule> rules_to_try(const RangeRule& asked, bool several);
 
 }  // namespace sinter::convert

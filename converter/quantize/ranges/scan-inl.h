@@ -1,9 +1,11 @@
-// The inner loop of TensorStatistics::scan, compiled once per instruction set (SINTER_SCAN_NAME,
-// SINTER_SCAN_TARGET). Lanes are added up in the same order on each, so that the results are the same bits.
+// The inner loop of TensorStatistics::scan for every tier. Lanes are added up in the same order on each, so
+// that the results are the same bits.
+
+namespace SINTER_TIER {
 
 // `values` are `blocks` blocks of `width` vectors. Folds element i of every block into lane i.
-SINTER_SCAN_TARGET void SINTER_SCAN_NAME(const float* values, int64_t blocks, int64_t width, float* lowest,
-                                         float* highest, float* sums) {
+SINTER_TIER_TARGET void scan_blocks(const float* values, int64_t blocks, int64_t width, float* lowest,
+                                    float* highest, float* sums) {
   typedef float Vector __attribute__((vector_size(64), aligned(4), may_alias));
 #define SINTER_FOLD(x, low, high, sum) low = (x) < low ? (x) : low, high = (x) > high ? (x) : high, sum += (x)
   // Four vectors of a block at a time, whose results stay in registers, down through all blocks.
@@ -40,3 +42,5 @@ SINTER_SCAN_TARGET void SINTER_SCAN_NAME(const float* values, int64_t blocks, in
   }
 #undef SINTER_FOLD
 }
+
+}  // namespace SINTER_TIER

@@ -114,15 +114,14 @@ std::vector<LayerReport> report_layers(const Graph& exact, const Graph& rounded,
     if (at == numbers.end()) return;
     std::vector<double>& x = at->second;
     read_numbers(v, p.params, &y);
-    const TensorView xs = as_view(x, v), ys = as_view(y, v);
     if (!forcing) {
-      p.noise.add(xs, ys);
+      p.noise.add(x, y);
       if (!p.rescaled || !p.noise.certain()) return;
       held = x;
       p.noise.rescale(held);
       p.statistics->add(std::span<const double>(held));
     } else if (!p.moved) {
-      p.own.add(xs, ys);
+      p.own.add(x, y);
       if (p.own.result().scaled() || !p.noise.certain()) return;
       held = x;
       p.noise.rescale(held);

@@ -96,18 +96,4 @@ std::vector<LowOutput> low_by_layers(const std::vector<OutputNoise>& outputs, co
   return result;
 }
 
-Suggestion& add_remedy(std::string flags, std::string what, std::vector<OutputNoise> outputs,
-                       QuantizeSummary* summary) {
-  const double before = worst_of(summary->outputs), after = worst_of(outputs);
-  return summary->remedies.emplace_back(
-      Suggestion{std::move(flags), std::move(what), before, after, std::move(outputs), {}, {}});
-}
-
-void rank_remedies(double wanted, std::vector<Suggestion>* remedies) {
-  std::stable_sort(remedies->begin(), remedies->end(), [&](const Suggestion& a, const Suggestion& b) {
-    const bool reaches_a = a.after_db >= wanted, reaches_b = b.after_db >= wanted;
-    return reaches_a != reaches_b ? reaches_a : !reaches_a && a.after_db > b.after_db;
-  });
-}
-
 }  // namespace sinter::convert

@@ -23,13 +23,6 @@ std::vector<LowOutput> low_by_layers(const std::vector<OutputNoise>& outputs, co
                                      const std::vector<LayerReport>& layers,
                                      const std::vector<LayerFate>& fates);
 
-// A remedy of the summary's result, by the noise of its outputs on the same samples.
-Suggestion& add_remedy(std::string flags, std::string what, std::vector<OutputNoise> outputs,
-                       QuantizeSummary* summary);
-
-// Settings that reach `wanted` come first, in the given order; then those that gain most.
-void rank_remedies(double wanted, std::vector<Suggestion>* remedies);
-
 double worst_of(const std::vector<OutputNoise>& outputs);
 
 }  // namespace sinter::convert

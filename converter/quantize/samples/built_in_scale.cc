@@ -21,12 +21,7 @@ class NumberSamples final : public SampleSource {
   bool next(Sample* sample) override {
     if (!source_->next(sample)) return false;
     runner_.run(*sample);
-    for (size_t i = 0; i < in_bytes_.size(); ++i) {
-      const TensorView view = runner_.output(i);
-      const auto shape = view.shape();
-      (*sample)[in_bytes_[i]] = Constant::owned(view.dtype, Dims(shape.begin(), shape.end()),
-                                                Bytes(view.data, view.data + view.dense_bytes()));
-    }
+    for (size_t i = 0; i < in_bytes_.size(); ++i) (*sample)[in_bytes_[i]] = copy_of(runner_.output(i));
     return true;
   }
 

@@ -117,13 +117,6 @@ double median(std::vector<double> x) {
   return *middle;
 }
 
-std::vector<double> numbers(const TensorView& view) {
-  const auto shape = view.shape();
-  return Constant::owned(view.dtype, Dims(shape.begin(), shape.end()),
-                         Bytes(view.data, view.data + view.dense_bytes()))
-      ->as_doubles();
-}
-
 // The gauge's reading as medians over channels: for a BatchNormalization the deviation as a multiple of that
 // in training, and the distance of the means; else the bias and the mean, in deviations.
 struct Reading {
@@ -208,7 +201,7 @@ class ScaleCheck {
       size_t inner = 1;
       for (size_t a = axis + 1; a < shape.size(); ++a) inner *= static_cast<size_t>(shape[a]);
       sum.resize(channels), squares.resize(channels);
-      const std::vector<double> y = numbers(view);
+      const std::vector<double> y = copy_of(view)->as_doubles();
       for (size_t i = 0; i < y.size(); ++i) {
         const size_t c = i / inner % channels;
         sum[c] += y[i], squares[c] += y[i] * y[i];

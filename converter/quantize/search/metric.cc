@@ -9,16 +9,6 @@
 #include "runtime/core/float_formats.h"
 
 namespace sinter::convert {
-namespace {
-
-std::vector<double> numbers(const TensorView& view) {
-  const auto shape = view.shape();
-  return Constant::owned(view.dtype, Dims(shape.begin(), shape.end()),
-                         Bytes(view.data, view.data + view.dense_bytes()))
-      ->as_doubles();
-}
-
-}  // namespace
 
 Metric parse_metric(const std::string& name) {
   if (name == "top1") return {};
@@ -74,7 +64,7 @@ GraphScores::GraphScores(const Graph& graph, const RunnerOptions& options, int64
 std::vector<double> GraphScores::operator()(const Sample& sample) {
   if (sequence_ > 0 && index_++ % sequence_ == 0) runner_.reset();
   runner_.run(sample);
-  return numbers(runner_.output(output_));
+  return copy_of(runner_.output(output_))->as_doubles();
 }
 
 double share_right(LabelledSamples& data, const Metric& metric, const Graph& graph,

@@ -132,11 +132,7 @@ double ProgramMetric::measure(SampleSource& samples, const Graph& graph, const R
     Arrays arrays;
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
       if (graph.state_written(graph.outputs[i]) != nullptr) continue;
-      const TensorView view = runner.output(i);
-      const auto shape = view.shape();
-      arrays.emplace_back(graph.value(graph.outputs[i]).name,
-                          Constant::owned(view.dtype, Dims(shape.begin(), shape.end()),
-                                          Bytes(view.data, view.data + view.dense_bytes())));
+      arrays.emplace_back(graph.value(graph.outputs[i]).name, copy_of(runner.output(i)));
     }
     return arrays;
   });

@@ -123,14 +123,6 @@ void write_numbers(const TensorView& v, const std::optional<QuantParams>& p, con
   });
 }
 
-TensorView as_view(std::vector<double>& numbers, const TensorView& shape) {
-  TensorView v = shape;
-  v.dtype = DType::kFloat64;
-  v.set_shape(shape.shape());
-  v.data = reinterpret_cast<std::byte*>(numbers.data());
-  return v;
-}
-
 std::string exact_name(const std::string& name, bool* rescaled) {
   static constexpr std::string_view kScaled = ".scaled";
   static constexpr std::string_view kEndings[] = {
@@ -245,8 +237,9 @@ NoiseMeter::NoiseMeter(int64_t channels, std::optional<QuantParams> params, bool
   if (channels > 0 && channels <= kMostChannels) noise_.channels.resize(static_cast<size_t>(channels));
 }
 
-template <class A, class B>
-void NoiseMeter::sum(const A* exact, const B* rounded, int64_t count, double scale, double zero) {
+void NoiseMeter::add(std::span<const double> exact, std::span<const double> rounded) {
+  if (rounded.size() != exact.size()) throw std::logic_error("noise of tensors that do not match");
+  if (!noise_.channels.empty() && exact.size() % noise_.channels.size() != 0) noise_.channels.clear();
   double least = -std::numeric_limits<double>::infinity(), most = -least;
   const bool rescaled = noise_.rescaled;
   if (noise_.params && !rescaled) {
@@ -255,13 +248,11 @@ void NoiseMeter::sum(const A* exact, const B* rounded, int64_t count, double sca
     least = (static_cast<double>(range.min - p.zero_point) - 0.5) * p.scale;
     most = (static_cast<double>(range.max - p.zero_point) + 0.5) * p.scale;
   }
-  const auto channels = static_cast<int64_t>(std::max<size_t>(noise_.channels.size(), 1));
+  const size_t channels = std::max<size_t>(noise_.channels.size(), 1);
   NoiseSums* const sums = noise_.channels.empty() ? &noise_.all : noise_.channels.data();
-  for (int64_t i = 0, c = 0; i < count; ++i, c = c + 1 == channels ? 0 : c + 1) {
+  for (size_t i = 0, c = 0; i < exact.size(); ++i, c = c + 1 == channels ? 0 : c + 1) {
     NoiseSums& s = sums[c];
-    const auto x = static_cast<double>(exact[i]);
-    const double y = (static_cast<double>(rounded[i]) - zero) * scale;
-    const double error = y - x;
+    const double x = exact[i], y = rounded[i], error = y - x;
     if (!std::isfinite(error)) {
       s.not_finite += !(x == y || (std::isnan(x) && std::isnan(y)));
       s.appeared += std::isfinite(x);
@@ -275,42 +266,6 @@ void NoiseMeter::sum(const A* exact, const B* rounded, int64_t count, double sca
     s.cross += x * y, s.rounded += y * y;
     if (x < least || x > most) ++s.clipped, s.clipped_noise += error * error;
   }
-}
-
-void NoiseMeter::add(const TensorView& exact, const TensorView& rounded) {
-  const int64_t count = exact.size();
-  if (rounded.size() != count || !exact.dense() || !rounded.dense())
-    throw std::logic_error("noise of tensors that do not match");
-  if (!noise_.channels.empty() &&
-      (exact.rank == 0 || exact.dims[exact.rank - 1] != static_cast<int64_t>(noise_.channels.size())))
-    noise_.channels.clear();
-  const auto with = [&](const TensorView& v, const auto& use) {
-    switch (v.dtype) {
-      case DType::kFloat32:
-        return use(v.as<float>());
-      case DType::kFloat64:
-        return use(v.as<double>());
-      case DType::kInt8:
-        return use(v.as<int8_t>());
-      case DType::kUint8:
-      case DType::kBool:
-        return use(v.as<uint8_t>());
-      case DType::kInt16:
-        return use(v.as<int16_t>());
-      case DType::kUint16:
-        return use(v.as<uint16_t>());
-      case DType::kInt32:
-        return use(v.as<int32_t>());
-      case DType::kInt64:
-        return use(v.as<int64_t>());
-      default:
-        throw std::logic_error("noise of a type that has none");
-    }
-  };
-  const bool integers = noise_.params && rounded.dtype == noise_.params->type;
-  const double scale = integers ? noise_.params->scale : 1;
-  const double zero = integers ? static_cast<double>(noise_.params->zero_point) : 0;
-  with(exact, [&](const auto* x) { with(rounded, [&](const auto* y) { sum(x, y, count, scale, zero); }); });
 }
 
 ValueNoise NoiseMeter::result() const {

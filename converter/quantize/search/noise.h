@@ -1,9 +1,10 @@
-// What rounding did to a value: its exact numbers against those that it represents after quantization, sample
-// by sample, in sums of a fixed size. And the cause in words.
+// The effect of rounding on a value: its exact numbers are compared with those that it represents after
+// quantization, sample by sample, in sums of a fixed size. The cause is given in words.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@
 
 namespace sinter::convert {
 
-// 999: no noise; -999: infinite noise, or noise and no signal.
+// Returns the SQNR; 999: no noise; -999: infinite noise, or noise and no signal.
 double decibels(double signal, double noise);
 
 // Sums over the elements of one channel (last axis), or of the whole value.
@@ -69,9 +70,8 @@ class NoiseMeter {
   explicit NoiseMeter(int64_t channels, std::optional<QuantParams> params = std::nullopt,
                       bool rescaled = false);
 
-  // Dense, of one shape. `exact`: float32, float64 (or integers: by value). `rounded`: likewise, or integers
-  // of `params`.
-  void add(const TensorView& exact, const TensorView& rounded);
+  // Adds the numbers of a sample, as many of each.
+  void add(std::span<const double> exact, std::span<const double> rounded);
   ValueNoise result() const;
   // Exact numbers as they would be held, as far as add() has seen.
   void rescale(std::vector<double>& exact) const;
@@ -79,8 +79,6 @@ class NoiseMeter {
   bool certain() const;
 
  private:
-  template <class A, class B>
-  void sum(const A* exact, const B* rounded, int64_t count, double scale, double zero);
   ValueNoise noise_;
 };
 
@@ -93,8 +91,6 @@ void read_numbers(const TensorView& view, const std::optional<QuantParams>& para
 // The other way round, rounded where the tensor holds integers of `params`.
 void write_numbers(const TensorView& view, const std::optional<QuantParams>& params,
                    const std::vector<double>& numbers);
-// Dense float64 of the same shape.
-TensorView as_view(std::vector<double>& numbers, const TensorView& shape);
 
 // The name of the value that a rounded one represents: without what quantizers, this one and others, append.
 // `rescaled` is set if the name shows it.

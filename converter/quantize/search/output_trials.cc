@@ -19,40 +19,9 @@ constexpr size_t kRunsOfHalves = 12;
 constexpr float kHalfEven = 12582912.0f;  // 1.5 * 2^23: adding it leaves no place for a fraction
 
 std::vector<float> floats(const TensorView& v) {
+  if (v.dtype == DType::kFloat32) return {v.as<float>(), v.as<float>() + v.size()};
   std::vector<float> result;
-  const auto n = static_cast<size_t>(v.size());
-  const auto copy = [&](const auto* p) {
-    for (size_t i = 0; i < n; ++i) result.push_back(static_cast<float>(p[i]));
-  };
-  switch (v.dtype) {
-    case DType::kFloat32:
-      result.assign(v.as<float>(), v.as<float>() + n);
-      break;
-    case DType::kFloat64:
-      copy(v.as<double>());
-      break;
-    case DType::kInt64:
-      copy(v.as<int64_t>());
-      break;
-    case DType::kInt32:
-      copy(v.as<int32_t>());
-      break;
-    case DType::kUint8:
-      copy(v.as<uint8_t>());
-      break;
-    case DType::kInt8:
-      copy(v.as<int8_t>());
-      break;
-    case DType::kBool:
-      copy(v.as<uint8_t>());
-      break;
-    default: {
-      const Bytes bytes(v.data, v.data + v.dense_bytes());
-      const auto wide =
-          Constant::owned(v.dtype, Dims(v.shape().begin(), v.shape().end()), bytes)->as_doubles();
-      for (const double x : wide) result.push_back(static_cast<float>(x));
-    }
-  }
+  for (const double x : copy_of(v)->as_doubles()) result.push_back(static_cast<float>(x));
   return result;
 }
 

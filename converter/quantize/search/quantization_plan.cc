@@ -99,8 +99,7 @@ IntegerGraph build(const QuantizationPlan& plan) {
   for (LayerFate& layer : result.layers)
     if (scales.contains(layer.output)) layer.integer = true, layer.left = {};
   // Other recurrent layers compute in float, with weights that the file holds in 8 bits.
-  WeightOnlyOptions recurrent;
-  recurrent.recurrent_only = true;
+  WeightOnlyOptions recurrent{.recurrent_only = true};
   for (const auto& [id, why] : plan.left) recurrent.skipped.insert(id);
   narrow_weights(result.graph, recurrent);
   rounded_integer_form(result.graph);

@@ -9,7 +9,10 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "converter/ir/builder.h"
+#include "converter/ir/large_bytes.h"
 #include "converter/quantize/cpu_tier.h"
+#include "runtime/core/bit_rows.h"
 
 namespace sinter::convert {
 namespace {
@@ -18,38 +21,16 @@ constexpr size_t kCodeLanes = 8;       // blocks that are searched together
 constexpr float kWhole = 0x1.8p23f;    // adding it leaves no place for a fraction
 constexpr size_t kExactSquares = 512;  // numbers up to 127 whose squares add up to less than 2^24
 
-#define SINTER_CODES_NAME portable
-#define SINTER_CODES_TARGET
-#include "converter/quantize/weights/codes-inl.h"
-#undef SINTER_CODES_NAME
-#undef SINTER_CODES_TARGET
-#if defined(__x86_64__)
-#define SINTER_CODES_NAME avx2
-#define SINTER_CODES_TARGET __attribute__((target("avx2")))
-#include "converter/quantize/weights/codes-inl.h"
-#undef SINTER_CODES_NAME
-#undef SINTER_CODES_TARGET
-#define SINTER_CODES_NAME avx512
-#define SINTER_CODES_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw")))
-#include "converter/quantize/weights/codes-inl.h"
-#undef SINTER_CODES_NAME
-#undef SINTER_CODES_TARGET
-#endif
+#define SINTER_LOOPS "converter/quantize/weights/codes-inl.h"
+#include "converter/quantize/every_tier-inl.h"
 
 struct CodeLoops {
-  decltype(&portable::sum_errors) sum_errors;
-  decltype(&portable::write_codes) write_codes;
-  decltype(&portable::find_ends) find_ends;
+  decltype(&portable::sum_errors) sum_errors = SINTER_BEST_LOOP(sum_errors);
+  decltype(&portable::write_codes) write_codes = SINTER_BEST_LOOP(write_codes);
+  decltype(&portable::find_ends) find_ends = SINTER_BEST_LOOP(find_ends);
 };
 const CodeLoops& code_loops() {
-  static const CodeLoops best = [] {
-#if defined(__x86_64__)
-    if (cpu_tier() == CpuTier::kAvx512)
-      return CodeLoops{avx512::sum_errors, avx512::write_codes, avx512::find_ends};
-    if (cpu_tier() == CpuTier::kAvx2) return CodeLoops{avx2::sum_errors, avx2::write_codes, avx2::find_ends};
-#endif
-    return CodeLoops{portable::sum_errors, portable::write_codes, portable::find_ends};
-  }();
+  static const CodeLoops best;
   return best;
 }
 
@@ -272,6 +253,78 @@ std::vector<int8_t> BlockCodes::integers(std::span<const float> w, int64_t first
                    result[first[lane] - begin + i] = static_cast<int8_t>(q[i * kCodeLanes + lane]);
              });
   return result;
+}
+
+namespace {
+
+// Calls use(first row, integers) for a few rows at a time.
+template <class Use>
+void for_integers(std::span<const float> rows, const BlockCodes& codes, const Use& use) {
+  constexpr int64_t kItems = 1 << 20;
+  const BlockShape& shape = codes.shape;
+  const int64_t step = std::max<int64_t>(1, kItems / std::max<int64_t>(1, shape.columns));
+  for (int64_t n = 0; n < shape.rows; n += step)
+    use(n, codes.integers(rows, n, std::min(step, shape.rows - n)));
+}
+
+// Writes integers of 4 or 8 bits, from the item `first` on.
+template <class T>
+void put_integers(DType type, size_t first, const std::vector<T>& items, std::span<std::byte> bytes) {
+  for (size_t i = 0; i < items.size(); ++i)
+    if (is_sub_byte(type))
+      bytes[(first + i) / 2] |= static_cast<std::byte>((items[i] & 15) << ((first + i) % 2 * 4));
+    else
+      bytes[first + i] = static_cast<std::byte>(items[i]);
+}
+
+template <class T>
+ConstantPtr as_constant(DType type, const Dims& dims, const std::vector<T>& items) {
+  Bytes bytes(dense_bytes(type, dims));
+  put_integers(type, 0, items, bytes);
+  return Constant::owned(type, dims, std::move(bytes));
+}
+
+}  // namespace
+
+ConstantPtr scales_constant(const Dims& dims, const std::vector<float>& scales) {
+  const ConstantPtr wide = Constant::of<float>(DType::kFloat32, dims, scales);
+  const bool half = std::all_of(scales.begin(), scales.end(),
+                                [](float s) { return (std::bit_cast<uint32_t>(s) & 0xffff) == 0; });
+  if (!half) return wide;
+  const ConstantPtr narrow = evaluated(CastAttrs{static_cast<int64_t>(DType::kBFloat16), 1}, {wide});
+  const ConstantPtr back =
+      narrow ? evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {narrow}) : nullptr;
+  return back ? back : wide;
+}
+
+ConstantPtr integers(DType type, const Dims& dims, const std::vector<int8_t>& items) {
+  return as_constant(type, dims, items);
+}
+ConstantPtr integers(DType type, const Dims& dims, const std::vector<uint8_t>& items) {
+  return as_constant(type, dims, items);
+}
+
+ConstantPtr integers(WeightFormat format, Dims dims, std::span<const float> rows, const BlockCodes& codes) {
+  const int64_t columns = codes.shape.columns, row = format.row_elements(columns);
+  if (format.in_planes()) dims.back() = row;
+  ResultBytes result(dense_bytes(format.type, dims));
+  for_integers(rows, codes, [&](int64_t first, const std::vector<int8_t>& items) {
+    if (!format.in_planes())
+      return put_integers(format.type, static_cast<size_t>(first * columns), items, result.span());
+    auto* const bytes = reinterpret_cast<uint8_t*>(result.span().data()) + first * row;
+    for (size_t i = 0; i < items.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      set_bit_row_item(bytes + at / columns * row, codes.bits, columns, at % columns,
+                       static_cast<uint8_t>(items[i]));
+    }
+  });
+  return Constant::held(format.type, dims, std::move(result).hold());
+}
+
+ConstantPtr nibbles(bool high) {
+  std::vector<int8_t> table;
+  for (int i = 0; i < 256; ++i) table.push_back(static_cast<int8_t>((((high ? i >> 4 : i) & 15) ^ 8) - 8));
+  return Constant::of<int8_t>(DType::kInt8, {256}, table);
 }
 
 }  // namespace sinter::convert

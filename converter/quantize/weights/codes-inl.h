@@ -1,8 +1,7 @@
-// The inner loops of block_codes.cc, compiled once per instruction set (SINTER_CODES_NAME, a namespace, and
-// SINTER_CODES_TARGET). Every lane is a block of its own and adds up in the order of its weights, so that the
-// results are the same bits on each.
+// The inner loops of block_codes.cc for every tier. Every lane is a block of its own and adds up in the order
+// of its weights, so that the results are the same bits on each.
 
-namespace SINTER_CODES_NAME {
+namespace SINTER_TIER {
 
 typedef float Floats __attribute__((vector_size(32), aligned(4), may_alias));
 typedef double Doubles __attribute__((vector_size(64), aligned(8), may_alias));
@@ -20,9 +19,9 @@ typedef int32_t Integers __attribute__((vector_size(32), aligned(4), may_alias))
 
 // `w` holds [n][kCodeLanes], and `wide` the same in double; `scales` and `zeros` one a lane. Squared errors,
 // and the sums of w * q and q * q, where q is the integer less its zero point.
-SINTER_CODES_TARGET void sum_errors(const float* w, const double* wide, size_t n, const float* scales,
-                                    const float* zeros, float low, float high, double* errors, double* wq,
-                                    double* qq) {
+SINTER_TIER_TARGET void sum_errors(const float* w, const double* wide, size_t n, const float* scales,
+                                   const float* zeros, float low, float high, double* errors, double* wq,
+                                   double* qq) {
   const Floats scale = SINTER_FLOATS(scales), least = low - SINTER_FLOATS(zeros),
                most = high - SINTER_FLOATS(zeros);
   const Doubles step = __builtin_convertvector(scale, Doubles);
@@ -45,8 +44,8 @@ SINTER_CODES_TARGET void sum_errors(const float* w, const double* wide, size_t n
 }
 
 // The integers, [n][kCodeLanes].
-SINTER_CODES_TARGET void write_codes(const float* w, size_t n, const float* scales, const float* zeros,
-                                     float low, float high, int32_t* codes) {
+SINTER_TIER_TARGET void write_codes(const float* w, size_t n, const float* scales, const float* zeros,
+                                    float low, float high, int32_t* codes) {
   const Floats scale = SINTER_FLOATS(scales), zero = SINTER_FLOATS(zeros), least = low - zero,
                most = high - zero;
   for (size_t i = 0; i < n; ++i) {
@@ -57,7 +56,7 @@ SINTER_CODES_TARGET void write_codes(const float* w, size_t n, const float* scal
 }
 
 // The smallest and the largest of each lane, 0 among them.
-SINTER_CODES_TARGET void find_ends(const float* w, size_t n, float* lows, float* highs) {
+SINTER_TIER_TARGET void find_ends(const float* w, size_t n, float* lows, float* highs) {
   Floats low = {}, high = {};
   for (size_t i = 0; i < n; ++i) {
     const Floats item = SINTER_FLOATS(w + i * kCodeLanes);
@@ -72,4 +71,4 @@ SINTER_CODES_TARGET void find_ends(const float* w, size_t n, float* lows, float*
 #undef SINTER_DOUBLES
 #undef SINTER_FLOATS
 
-}  // namespace SINTER_CODES_NAME
+}  // namespace SINTER_TIER

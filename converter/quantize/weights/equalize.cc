@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "converter/quantize/quantization.h"
 #include "converter/quantize/weights/channel_balance.h"
 
 namespace sinter::convert {
@@ -37,6 +38,17 @@ int scale_before_depthwise(Graph& graph, const Observations& seen) {
 
 int smooth(Graph& graph, const Observations& seen, double alpha) {
   return rescale(graph, seen, {alpha}, kInfinity, [](const auto&, const auto& b) { return b.connected > 0; });
+}
+
+std::optional<Proposal> propose_equalizing(Quantization& q) { return propose_rewriting(q, equalize); }
+
+std::optional<Proposal> propose_depthwise_scales(Quantization& q) {
+  return propose_rewriting(q, scale_before_depthwise);
+}
+
+std::optional<Proposal> propose_smoothing(Quantization& q) {
+  return propose_rewriting(q,
+                           [](Graph& graph, const Observations& seen) { return smooth(graph, seen, 0.5); });
 }
 
 }  // namespace sinter::convert

@@ -29,6 +29,6 @@ int scale_before_depthwise(Graph& graph, const Observations& seen);
 
 // Channels that fully connected layers read: outliers go from the activations into the weights, all of them
 // for alpha = 1, none for 0 (then columns of weights are made equal).
-int smooth(Graph& graph, const Observations& seen, double alpha = 0.5);
+int smooth(Graph& graph, const Observations& seen, double alpha);
 
 }  // namespace sinter::convert

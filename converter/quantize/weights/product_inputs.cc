@@ -11,32 +11,8 @@ namespace {
 constexpr int64_t kInputLanes = 16;
 constexpr int64_t kTogether = 32;  // patches that are gathered before they are multiplied
 
-#define SINTER_SQUARES_NAME squares_portable
-#define SINTER_SQUARES_TARGET
-#include "converter/quantize/weights/squares-inl.h"
-#undef SINTER_SQUARES_NAME
-#undef SINTER_SQUARES_TARGET
-#if defined(__x86_64__)
-#define SINTER_SQUARES_NAME squares_avx2
-#define SINTER_SQUARES_TARGET __attribute__((target("avx2")))
-#include "converter/quantize/weights/squares-inl.h"
-#undef SINTER_SQUARES_NAME
-#undef SINTER_SQUARES_TARGET
-#define SINTER_SQUARES_NAME squares_avx512
-#define SINTER_SQUARES_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw")))
-#include "converter/quantize/weights/squares-inl.h"
-#undef SINTER_SQUARES_NAME
-#undef SINTER_SQUARES_TARGET
-#endif
-
-using Squares = void (*)(const float*, int64_t, int64_t, float*);
-Squares best_squares() {
-#if defined(__x86_64__)
-  if (cpu_tier() == CpuTier::kAvx512) return squares_avx512;
-  if (cpu_tier() == CpuTier::kAvx2) return squares_avx2;
-#endif
-  return squares_portable;
-}
+#define SINTER_LOOPS "converter/quantize/weights/squares-inl.h"
+#include "converter/quantize/every_tier-inl.h"
 
 }  // namespace
 
@@ -141,7 +117,7 @@ void ProductInputs::add(const float* x) {
 }
 
 void ProductInputs::flush() {
-  static const Squares add_squares = best_squares();
+  static const auto best_add_squares = SINTER_BEST_LOOP(add_squares);
   const int64_t length = taps_ * product_.columns;
   for (Sums& s : sums_) {
     std::fill(s.rows.begin(), s.rows.end(), 0.0f);
@@ -151,7 +127,7 @@ void ProductInputs::flush() {
         s.rows[static_cast<size_t>(r * s.width) + i] = v;
         s.mean[i] += static_cast<double>(v);
       }
-    add_squares(s.rows.data(), kTogether, s.width, s.squares.data());
+    best_add_squares(s.rows.data(), kTogether, s.width, s.squares.data());
   }
   count_ += held_;
   held_ = 0;

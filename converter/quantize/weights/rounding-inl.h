@@ -1,8 +1,7 @@
-// The inner loops of weight_rounding.cc, compiled once per instruction set (SINTER_ROUNDING_NAME, a
-// namespace, and SINTER_ROUNDING_TARGET). Every lane is a row, a column or a step of its own and adds up in
-// the order that the formula has, so that the results are the same bits on each.
+// The inner loops of weight_rounding.cc for every tier. Every lane is a row, a column or a step of its own
+// and adds up in the order that the formula has, so that the results are the same bits on each.
 
-namespace SINTER_ROUNDING_NAME {
+namespace SINTER_TIER {
 
 typedef double Vector __attribute__((vector_size(64), aligned(8), may_alias));
 
@@ -17,8 +16,8 @@ typedef double Vector __attribute__((vector_size(64), aligned(8), may_alias));
 // kRows rows at once: `weights` [n][kRows] in the order of R, `steps` [kRows]. Gives the integers `q` that
 // make up for each other, what these leave of the weights, what rounding to nearest leaves (all [n][kRows]),
 // and of both the squared length of R's product with it.
-SINTER_ROUNDING_TARGET void round_rows(const double* r, size_t n, const double* weights, const double* steps,
-                                       double* q, double* left, double* plain, double* ours, double* theirs) {
+SINTER_TIER_TARGET void round_rows(const double* r, size_t n, const double* weights, const double* steps,
+                                   double* q, double* left, double* plain, double* ours, double* theirs) {
   const Vector step0 = SINTER_GET(steps, 0), step1 = SINTER_GET(steps, 1);
   Vector ours0 = {}, ours1 = {}, theirs0 = {}, theirs1 = {};
   for (size_t i = n; i-- > 0;) {
@@ -54,8 +53,8 @@ SINTER_ROUNDING_TARGET void round_rows(const double* r, size_t n, const double* 
 }
 
 // below[j] -= f[i] * rows[i * stride + j], for one i < kPanel after the other.
-SINTER_ROUNDING_TARGET void subtract_rows(double* below, const double* f, const double* rows, size_t stride,
-                                          size_t size) {
+SINTER_TIER_TARGET void subtract_rows(double* below, const double* f, const double* rows, size_t stride,
+                                      size_t size) {
   size_t j = 0;
   for (; j + kRoundingLanes <= size; j += kRoundingLanes) {
     Vector v = SINTER_GET(below + j, 0);
@@ -68,8 +67,8 @@ SINTER_ROUNDING_TARGET void subtract_rows(double* below, const double* f, const 
 }
 
 // The loss of each of kRoundingLanes steps.
-SINTER_ROUNDING_TARGET void sum_losses(const double* weights, const double* importance, size_t n,
-                                       const double* steps, double* losses) {
+SINTER_TIER_TARGET void sum_losses(const double* weights, const double* importance, size_t n,
+                                   const double* steps, double* losses) {
   const Vector step = SINTER_GET(steps, 0);
   Vector total = {};
   for (size_t i = 0; i < n; ++i) {
@@ -85,4 +84,4 @@ SINTER_ROUNDING_TARGET void sum_losses(const double* weights, const double* impo
 #undef SINTER_PUT
 #undef SINTER_GET
 
-}  // namespace SINTER_ROUNDING_NAME
+}  // namespace SINTER_TIER

@@ -1,8 +1,9 @@
-// The inner loop of ProductInputs::flush, compiled once per instruction set (SINTER_SQUARES_NAME,
-// SINTER_SQUARES_TARGET): the same sums in the same order on each.
+// The inner loop of ProductInputs::flush for every tier: the same sums in the same order on each.
+
+namespace SINTER_TIER {
 
 // h += x^T x for `rows` rows of a multiple of kInputLanes, its upper half.
-SINTER_SQUARES_TARGET void SINTER_SQUARES_NAME(const float* x, int64_t rows, int64_t width, float* h) {
+SINTER_TIER_TARGET void add_squares(const float* x, int64_t rows, int64_t width, float* h) {
   typedef float Vector __attribute__((vector_size(64), aligned(4), may_alias));
 #define SINTER_AT(p) (*reinterpret_cast<const Vector*>(p))
   for (int64_t first = 0; first + 4 <= rows; first += 4) {
@@ -18,3 +19,5 @@ SINTER_SQUARES_TARGET void SINTER_SQUARES_NAME(const float* x, int64_t rows, int
   }
 #undef SINTER_AT
 }
+
+}  // namespace SINTER_TIER

@@ -34,7 +34,7 @@ Coded WeightCoder::code_in(int bits, Weights rows, const BlockShape& shape, cons
     for (const Kept& k : kept_)
       if (digest && is_alike(k) && k.scheme == s && k.digest == *digest) return k.codes;
     BlockShape in_blocks = shape;
-    in_blocks.block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
+    in_blocks.block = s.block_of(shape.columns);
     BlockCodes codes = code_blocks(rows, in_blocks, s.bits, s.zeros);
     if (choices.kept) kept_.push_back({*digest, s, codes});
     return codes;

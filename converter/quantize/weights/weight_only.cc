@@ -3,84 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "converter/ir/builder.h"
-#include "converter/ir/large_bytes.h"
 #include "converter/ir/narrow_weights.h"
 #include "converter/ir/op_traits.h"
 #include "converter/ir/recipe.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
+#include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/weights/block_codes.h"
 #include "converter/quantize/weights/weight_coding.h"
-#include "converter/quantize/weights/weight_rows.h"
-#include "runtime/core/bit_rows.h"
 
 namespace sinter::convert {
 namespace {
 
 constexpr int64_t kSmall = 1024;  // weights; fewer are not worth it
-
-// Calls use(first row, integers) for a few rows at a time.
-template <class Use>
-void for_integers(Weights rows, const BlockCodes& codes, const Use& use) {
-  constexpr int64_t kItems = 1 << 20;
-  const BlockShape& shape = codes.shape;
-  const int64_t step = std::max<int64_t>(1, kItems / std::max<int64_t>(1, shape.columns));
-  for (int64_t n = 0; n < shape.rows; n += step)
-    use(n, codes.integers(rows, n, std::min(step, shape.rows - n)));
-}
-
-// As bfloat16 in the file, if they are such numbers.
-ConstantPtr scales_constant(const Dims& dims, const std::vector<float>& scales) {
-  const ConstantPtr wide = Constant::of<float>(DType::kFloat32, dims, scales);
-  const bool half = std::all_of(scales.begin(), scales.end(),
-                                [](float s) { return (std::bit_cast<uint32_t>(s) & 0xffff) == 0; });
-  if (!half) return wide;
-  const ConstantPtr narrow = evaluated(CastAttrs{static_cast<int64_t>(DType::kBFloat16), 1}, {wide});
-  const ConstantPtr back =
-      narrow ? evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {narrow}) : nullptr;
-  return back ? back : wide;
-}
-
-// From the item `first` on, of integers of 4 or 8 bits.
-template <class T>
-void put_integers(DType type, size_t first, const std::vector<T>& items, std::span<std::byte> bytes) {
-  for (size_t i = 0; i < items.size(); ++i)
-    if (is_sub_byte(type))
-      bytes[(first + i) / 2] |= static_cast<std::byte>((items[i] & 15) << ((first + i) % 2 * 4));
-    else
-      bytes[first + i] = static_cast<std::byte>(items[i]);
-}
-
-template <class T>
-ConstantPtr integers(DType type, const Dims& dims, const std::vector<T>& items) {
-  Bytes bytes(dense_bytes(type, dims));
-  put_integers(type, 0, items, bytes);
-  return Constant::owned(type, dims, std::move(bytes));
-}
-
-// The codes of the rows as a constant of shape `dims`, whose last axis holds bytes if they are in planes.
-ConstantPtr integers(WeightFormat format, Dims dims, Weights rows, const BlockCodes& codes) {
-  const int64_t columns = codes.shape.columns, row = format.row_elements(columns);
-  if (format.in_planes()) dims.back() = row;
-  ResultBytes result(dense_bytes(format.type, dims));
-  for_integers(rows, codes, [&](int64_t first, const std::vector<int8_t>& items) {
-    if (!format.in_planes())
-      return put_integers(format.type, static_cast<size_t>(first * columns), items, result.span());
-    auto* const bytes = reinterpret_cast<uint8_t*>(result.span().data()) + first * row;
-    for (size_t i = 0; i < items.size(); ++i) {
-      const auto at = static_cast<int64_t>(i);
-      set_bit_row_item(bytes + at / columns * row, codes.bits, columns, at % columns,
-                       static_cast<uint8_t>(items[i]));
-    }
-  });
-  return Constant::held(format.type, dims, std::move(result).hold());
-}
 
 uint64_t stored_bytes(const ConstantPtr& c) {
   return c->recipe() ? c->recipe()->stored_bytes : c->byte_size();
@@ -178,7 +118,7 @@ class Narrowing {
     }
   }
 
-  // FullyConnected and MatMul with a matrix.
+  // Narrows a FullyConnected, or a MatMul with a matrix.
   void row_product(int n, const ConstantPtr& c, Weights w) {
     const Node node = e_.node(n);
     const auto* connected = node.as<FullyConnectedAttrs>();
@@ -197,15 +137,9 @@ class Narrowing {
       p.how = describe(p.coded);
       p.packed = s.bits < 8 || s.block > 0 || c->size() >= fewest_in_8_bits_;
       if (p.packed) {
-        const BlockShape& shape = arranged.shape;
-        p.block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
-        const Dims dims{shape.rows, shape.columns},
-            blocks{shape.rows, (shape.columns + p.block - 1) / p.block};
-        const std::string name = e_.value(node.inputs[1]).name;
-        p.operands = {add(integers(s.format(), dims, rows, p.coded.codes), name, ""),
-                      add(scales_constant(blocks, p.coded.codes.scales), name, ".scales")};
-        if (s.zeros)
-          p.operands.push_back(add(integers(s.format().type, blocks, p.coded.codes.zeros), name, ".zeros"));
+        p.block = s.block_of(arranged.shape.columns);
+        p.operands =
+            pack({arranged.shape.rows, arranged.shape.columns}, rows, p.coded, e_.value(node.inputs[1]).name);
         p.coded.codes = {};
       }
     }
@@ -224,7 +158,7 @@ class Narrowing {
     e_.replace(n, attrs, inputs);
   }
 
-  // The rows of all experts, of floats of any type.
+  // Narrows the rows of all experts, which are floats of any type.
   void experts(int n) {
     const Node node = e_.node(n);
     if (!e_.graph().is_constant(node.inputs[2])) return file(n, false, "computed weights");
@@ -243,19 +177,15 @@ class Narrowing {
     const BlockShape shape = Arrangement(dims, {2, false}).shape;
     const Coded coded = coder_.code(w, shape, true, {.blocks = true, .zeros = true});
     const Scheme& s = coded.scheme;
-    const int64_t block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
-    const Dims blocks{dims[0], dims[1], (shape.columns + block - 1) / block};
-    const std::string name = e_.value(node.inputs[2]).name;
-    std::vector<ValueId> inputs{node.inputs[0], node.inputs[1],
-                                add(integers(s.format(), dims, w, coded.codes), name, ""),
-                                add(scales_constant(blocks, coded.codes.scales), name, ".scales")};
-    const ValueId bias = node.inputs.size() > 5 ? node.inputs[5] : kAbsent;
-    if (s.zeros || bias != kAbsent)
-      inputs.push_back(s.zeros ? add(integers(s.format().type, blocks, coded.codes.zeros), name, ".zeros")
-                               : kAbsent);
-    if (bias != kAbsent) inputs.push_back(bias);
+    std::vector<ValueId> inputs{node.inputs[0], node.inputs[1]};
+    const std::vector<ValueId> packed = pack(dims, w, coded, e_.value(node.inputs[2]).name);
+    inputs.insert(inputs.end(), packed.begin(), packed.end());
+    if (const ValueId bias = node.inputs.size() > 5 ? node.inputs[5] : kAbsent; bias != kAbsent) {
+      inputs.resize(5, kAbsent);
+      inputs.push_back(bias);
+    }
     done(n, 2, s.format().type, describe(coded));
-    e_.replace(n, ExpertFullyConnectedAttrs{block, 0}, inputs);
+    e_.replace(n, ExpertFullyConnectedAttrs{s.block_of(shape.columns), 0}, inputs);
   }
 
   // Rows are dequantized after they were looked up.
@@ -271,7 +201,7 @@ class Narrowing {
     BlockShape shape{rows, columns, columns};
     const Coded coded = coder_.code(w, shape, true, {.blocks = true, .kept = true});
     const Scheme& s = coded.scheme;
-    const int64_t block = s.block > 0 ? std::min(s.block, columns) : columns;
+    const int64_t block = s.block_of(columns);
     const std::string name = e_.value(node.inputs[0]).name;
     const Dims blocks{rows, (columns + block - 1) / block};
     const bool packed = s.bits == 4;
@@ -308,7 +238,7 @@ class Narrowing {
     e_.replace(n, ViewAttrs{list(y.dims), -1}, {numbers});
   }
 
-  // Everything else: as integers with scales in the file, widened when a session is created.
+  // Stores other weights as integers with scales in the file, which are widened when a session is created.
   void store(int n, size_t operand, const ConstantPtr& c, Weights w, const RowAxis& by, bool four,
              const Coded* known = nullptr) {
     const auto [at, fresh] = stored_.try_emplace({c.get(), by});
@@ -328,7 +258,7 @@ class Narrowing {
         dims = {dims[static_cast<size_t>(by.axis)]};
       } else {
         int64_t& length = dims[static_cast<size_t>(by.axis)];
-        attrs.block_size = scheme.block > 0 ? std::min(scheme.block, length) : length;
+        attrs.block_size = scheme.block_of(length);
         length = (length + attrs.block_size - 1) / attrs.block_size;
       }
       const std::vector<int8_t> q = coded.codes.integers(rows, 0, coded.codes.shape.rows);
@@ -358,15 +288,23 @@ class Narrowing {
     e_.graph().decide(e_.value(node.inputs[operand]), node, type, TypeRule::kQuantizeWeights,
                       TypeEffect::kRetyped, how);
   }
+  // Adds the codes and scales of the rows, and zero points if they have any, as constants. `name` is a copy:
+  // adding constants moves the values of the graph.
+  std::vector<ValueId> pack(const Dims& dims, Weights rows, const Coded& coded, std::string name) {
+    const Scheme& s = coded.scheme;
+    const int64_t block = s.block_of(dims.back());
+    Dims blocks = dims;
+    blocks.back() = (dims.back() + block - 1) / block;
+    std::vector<ValueId> operands{add(integers(s.format(), dims, rows, coded.codes), name, ""),
+                                  add(scales_constant(blocks, coded.codes.scales), name, ".scales")};
+    if (s.zeros)
+      operands.push_back(add(integers(s.format().type, blocks, coded.codes.zeros), name, ".zeros"));
+    return operands;
+  }
   ValueId add(const ConstantPtr& c, std::string name, const char* what) {
     return e_.graph().add_constant(c, name.empty() ? name : name + what);
   }
   static IntList list(const Dims& dims) { return IntList(std::span<const int64_t>(dims)); }
-  static ConstantPtr nibbles(bool high) {
-    std::vector<int8_t> table;
-    for (int i = 0; i < 256; ++i) table.push_back(static_cast<int8_t>((((high ? i >> 4 : i) & 15) ^ 8) - 8));
-    return Constant::of<int8_t>(DType::kInt8, {256}, table);
-  }
 
   struct Product {
     bool packed = false;
@@ -390,15 +328,41 @@ class Narrowing {
   std::map<std::pair<const Constant*, RowAxis>, Stored> stored_;
 };
 
+// Products with weights of few bits round their activations to int8, block by block, and sum products of
+// integers (attribute activation_bits of LowBitFullyConnected), in bodies too. Returns how many do; those
+// with weights that are floats or indices into a table stay as they are.
+int round_activations(Graph& graph) {
+  int rounded = 0;
+  for (Node& node : graph.nodes) {
+    for (const auto& body : node.bodies) rounded += round_activations(*body);
+    const auto* attrs = node.as<LowBitFullyConnectedAttrs>();
+    if (attrs == nullptr || is_float(graph.value(node.inputs[1]).dtype)) continue;
+    if (node.inputs.size() > 5 && node.inputs[5] != kAbsent) continue;  // numbers of a table
+    LowBitFullyConnectedAttrs changed = *attrs;
+    changed.activation_bits = 8;
+    node.attrs = changed;
+    const Value& x = graph.value(node.inputs[0]);
+    graph.decide(
+        x, node, DType::kInt8, TypeRule::kQuantizeValues, TypeEffect::kQuantized,
+        fmt::format("rounded by the product, {} to a scale", std::min(attrs->block_size, x.dims.back())));
+    ++rounded;
+  }
+  return rounded;
+}
+
 }  // namespace
 
 WeightOnlySummary narrow_weights(Graph& graph, const WeightOnlyOptions& options) {
   require_stage(graph, Stage::kRewritten, "narrowing weights");
   WeightOnlySummary summary;
-  summary.bytes_before = constant_bytes(graph);
-  Narrowing(graph, options, &summary).run();
-  for (const char* pass : {"common-subexpressions-last", "dead-code-last"}) run_pass(graph, pass);
-  summary.bytes_after = constant_bytes(graph);
+  if (options.bits != 0) {
+    summary.bytes_before = constant_bytes(graph);
+    Narrowing(graph, options, &summary).run();
+    for (const char* pass : {"common-subexpressions-last", "dead-code-last"}) run_pass(graph, pass);
+    summary.bytes_after = constant_bytes(graph);
+  }
+  if (!options.recurrent_only) file_left_float(graph, summary.layers, graph.ledger.get());
+  if (options.round_activations) summary.rounded_products = round_activations(graph);
   return summary;
 }
 

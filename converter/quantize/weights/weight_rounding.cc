@@ -17,38 +17,16 @@ constexpr size_t kRoundingLanes = 8;                  // of a vector
 constexpr size_t kRows = 2 * kRoundingLanes;          // that are rounded together
 constexpr size_t kPanel = 8;                          // rows that are subtracted together
 
-#define SINTER_ROUNDING_NAME portable
-#define SINTER_ROUNDING_TARGET
-#include "converter/quantize/weights/rounding-inl.h"
-#undef SINTER_ROUNDING_NAME
-#undef SINTER_ROUNDING_TARGET
-#if defined(__x86_64__)
-#define SINTER_ROUNDING_NAME avx2
-#define SINTER_ROUNDING_TARGET __attribute__((target("avx2")))
-#include "converter/quantize/weights/rounding-inl.h"
-#undef SINTER_ROUNDING_NAME
-#undef SINTER_ROUNDING_TARGET
-#define SINTER_ROUNDING_NAME avx512
-#define SINTER_ROUNDING_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw")))
-#include "converter/quantize/weights/rounding-inl.h"
-#undef SINTER_ROUNDING_NAME
-#undef SINTER_ROUNDING_TARGET
-#endif
+#define SINTER_LOOPS "converter/quantize/weights/rounding-inl.h"
+#include "converter/quantize/every_tier-inl.h"
 
 struct Loops {
-  decltype(&portable::round_rows) round_rows;
-  decltype(&portable::subtract_rows) subtract_rows;
-  decltype(&portable::sum_losses) sum_losses;
+  decltype(&portable::round_rows) round_rows = SINTER_BEST_LOOP(round_rows);
+  decltype(&portable::subtract_rows) subtract_rows = SINTER_BEST_LOOP(subtract_rows);
+  decltype(&portable::sum_losses) sum_losses = SINTER_BEST_LOOP(sum_losses);
 };
 const Loops& loops() {
-  static const Loops best = [] {
-#if defined(__x86_64__)
-    if (cpu_tier() == CpuTier::kAvx512)
-      return Loops{avx512::round_rows, avx512::subtract_rows, avx512::sum_losses};
-    if (cpu_tier() == CpuTier::kAvx2) return Loops{avx2::round_rows, avx2::subtract_rows, avx2::sum_losses};
-#endif
-    return Loops{portable::round_rows, portable::subtract_rows, portable::sum_losses};
-  }();
+  static const Loops best;
   return best;
 }
 
@@ -107,18 +85,6 @@ std::vector<int> WeightRounding::round(std::span<const double> weights, std::spa
     }
   }
   return result;
-}
-
-double WeightRounding::error(std::span<const double> weights, double step, std::span<const int> q) const {
-  std::vector<double> e(n_);
-  for (size_t i = 0; i < n_; ++i) e[i] = weights[order_[i]] - q[order_[i]] * step;
-  double total = 0;
-  for (size_t i = 0; i < n_; ++i) {
-    double sum = 0;
-    for (size_t k = i; k < n_; ++k) sum += r_[i * n_ + k] * e[k];
-    total += sum * sum;
-  }
-  return total;
 }
 
 double best_step(std::span<const double> weights, std::span<const double> importance) {

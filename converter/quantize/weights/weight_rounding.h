@@ -18,12 +18,6 @@ class WeightRounding {
   // The integers within [-127, 127] of as many rows [n] as there are steps; never worse than rounding to
   // nearest. Rows whose step is 0 get zeros.
   std::vector<int> round(std::span<const double> weights, std::span<const double> steps) const;
-  // Of one row.
-  std::vector<int> round(std::span<const double> weights, double step) const {
-    return round(weights, std::span(&step, 1));
-  }
-  // Of integers for these weights.
-  double error(std::span<const double> weights, double step, std::span<const int> q) const;
 
  private:
   size_t n_;
