@@ -217,6 +217,9 @@ class GraphLowering {
 // Gives the model's outputs their declared types, or corrects the declarations (rule output.declared).
 void settle_output_types(const ImportedGraph& source, GraphLowering& lowering);
 
+// Every value from which `value` is computed, itself included.
+std::set<ValueId> ancestors(const Graph& graph, ValueId value);
+
 // Makes every output of the graph a value of its own, by copies: not an input, a constant or another output.
 void separate_outputs(Graph& graph);
 

@@ -53,7 +53,7 @@ struct TypeDecision {
   TypeRule rule{};
   std::string reason;  // one sentence
   TypeEffect effect = TypeEffect::kCast;
-  std::vector<TypeRequest> requests;  // competing ones, where there are several
+  std::vector<TypeRequest> requests = {};  // competing ones, where there are several
   // The meaning of integers: (q - zero_point) * scale. Scales from the smallest to the largest, where there
   // are several; 0: none.
   double least_scale = 0, largest_scale = 0;
