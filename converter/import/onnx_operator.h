@@ -40,6 +40,10 @@ enum OnnxTrait : uint32_t {
   kInt32Sums = 256,          // OperandRules::int32_sums
   kFractions = 512,          // OperandRules::fractions
   kCarriesSequences = 1024,  // the same of all operands from 2 on: what a loop carries
+  // Operands that a node may not leave out: the first one without any of these.
+  kNoInput = 2048,
+  kTwoInputs = 4096,
+  kThreeInputs = 8192,
 };
 
 // Emits operations for a node. Returns false if it refused (or met an unknown operand).
@@ -60,6 +64,7 @@ struct OnnxOperator {
   bool takes_bounded(size_t operand) const {
     return has(kTakesBounded) || (operand < 32 && (bounded_operands >> operand & 1) != 0);
   }
+  size_t least_inputs() const { return has(kThreeInputs) ? 3 : has(kTwoInputs) ? 2 : has(kNoInput) ? 0 : 1; }
   bool has(OnnxTrait trait) const { return (traits & trait) != 0; }
   bool takes_sequence(size_t operand) const {
     return (operand == 0 && has(kTakesSequence)) || (operand >= 2 && has(kCarriesSequences));

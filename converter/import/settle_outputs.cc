@@ -120,15 +120,9 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
     if (byte_width(declared) == 0) {
       if (is_sub_byte(declared) && is_integer(computed))
         lowering.ledger().add(
-            {name,
-             "",
-             "",
-             declared,
-             computed,
-             TypeRule::kOutputDeclared,
+            {name, "", "", declared, computed, TypeRule::kOutputDeclared,
              "values of less than a byte do not exist at run time; the numbers are the same",
-             TypeEffect::kDeclared,
-             {}});
+             TypeEffect::kDeclared});
       continue;
     }
     const bool whole = (declared == DType::kBool || is_integer(declared)) && !is_float(computed);
@@ -153,15 +147,8 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
             .ok()) {
       graph.value(cast[0]).bounded_dims = graph.value(graph.outputs[i]).bounded_dims;
       graph.outputs[i] = cast[0];
-      lowering.ledger().add({name,
-                             name,
-                             "output",
-                             computed,
-                             declared,
-                             TypeRule::kOutputDeclared,
-                             "the model's output keeps its declared type",
-                             TypeEffect::kCast,
-                             {}});
+      lowering.ledger().add({name, name, "output", computed, declared, TypeRule::kOutputDeclared,
+                             "the model's output keeps its declared type", TypeEffect::kCast});
       if (silent) continue;
       lowering.diagnostics().warn(
           "", "",
@@ -174,15 +161,9 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
           fmt::format("declare it {} if such values can occur", dtype_name(computed)));
       continue;
     }
-    lowering.ledger().add({name,
-                           "",
-                           "",
-                           declared,
-                           computed,
-                           TypeRule::kOutputDeclared,
+    lowering.ledger().add({name, "", "", declared, computed, TypeRule::kOutputDeclared,
                            "the computed type cannot be the declared one without losing values",
-                           TypeEffect::kDeclared,
-                           {}});
+                           TypeEffect::kDeclared});
     lowering.diagnostics().warn(
         "", "",
         fmt::format("output '{}' is declared {} but is {}; the declaration is corrected", name,

@@ -117,7 +117,6 @@ std::string unsupported_advice(int64_t number) {
 
 bool cast_to(NodeLowering& n, DType to) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   const int64_t saturate = n.attr_int("saturate", 1);
   // Matters for float8e8m0 alone, which rounds up by default.
   const std::string mode = n.attr_string("round_mode", "up");
@@ -156,15 +155,11 @@ bool lower_cast(NodeLowering& n) {
   return cast_to(n, dtype);
 }
 
-bool lower_cast_like(NodeLowering& n) {
-  if (!n.has_input(1)) return n.refuse("needs two inputs");
-  return cast_to(n, n.dtype(n.input(1)));
-}
+bool lower_cast_like(NodeLowering& n) { return cast_to(n, n.dtype(n.input(1))); }
 
 // The same bits under another type of the same width.
 bool lower_bit_cast(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   const int64_t number = n.attr_int("to", 0);
   const DType to = dtype_from_onnx(number);
   if (to == DType::kNone || bit_width(to) != bit_width(n.dtype(x)))
@@ -178,7 +173,7 @@ bool lower_bit_cast(NodeLowering& n) {
 std::span<const OnnxOperator> cast_rules() {
   static constexpr OnnxOperator kRules[] = {
       {"Cast", 1, lower_cast, "", kTakesBounded},
-      {"CastLike", 15, lower_cast_like, "", kTakesBounded},
+      {"CastLike", 15, lower_cast_like, "", kTakesBounded | kTwoInputs},
       {"BitCast", 26, lower_bit_cast, "", kNoTraits},
   };
   return kRules;

@@ -73,7 +73,7 @@ bool read_lengths(NodeLowering& n, GroupQuery* g, std::optional<int64_t> total) 
   if (g->first_prompt) {
     g->past = n.broadcast(n.reshape(n.scalar(DType::kInt64, 0), {1}), {batch});
   } else {
-    const ValueId less = n.scalar(DType::kInt64, static_cast<double>(1 - queries));
+    const ValueId less = n.int64(1 - queries);
     g->past = n.emit(MaxAttrs{}, {n.add(last, less), n.scalar(DType::kInt64, 0)});
   }
   return g->past >= 0;
@@ -145,11 +145,10 @@ ValueId cached(NodeLowering& n, const GroupQuery& g, ValueId now, ValueId cache,
   if (cache != kAbsent) {
     const Dims c = n.dims(cache);
     if (c.size() != 4 || c[0] != d[0] || c[1] != d[1] || c[3] != d[3])
-      return n.refuse_shapes("a cache of {} does not fit {}", to_string(c), to_string(d)), kUnknown;
+      return n.refuse_shapes("a cache of {} does not fit {}", to_string(c), to_string(d));
     if (n.dtype(cache) != n.dtype(now))
       return n.refuse("a cache of {} for {} is not supported", dtype_name(n.dtype(cache)),
-                      dtype_name(n.dtype(now))),
-             kUnknown;
+                      dtype_name(n.dtype(now)));
     room = c[2];
   }
   const ContextValues& context = n.parent().context();
@@ -173,7 +172,7 @@ ValueId checked_columns(NodeLowering& n, ValueId bias, ValueId keys) {
   Lengths& lengths = n.parent().lengths();
   for (int64_t axis = 0; axis + 1 < n.rank(bias); ++axis)
     if (!lengths.known(lengths.of_axis(bias, axis)))
-      return n.refuse("dimension {} of the bias {} is bounded", axis, to_string(n.dims(bias))), kUnknown;
+      return n.refuse("dimension {} of the bias {} is bounded", axis, to_string(n.dims(bias)));
   const ValueId next = n.parent().context().next;
   const auto so_far = next >= 0 ? lengths.items(next) : std::nullopt;
   const LengthId columns = lengths.of_axis(bias, n.rank(bias) - 1),
@@ -250,7 +249,7 @@ bool lower_group_query_attention(NodeLowering& n) {
   if (!causal)
     form.lengths = n.add(n.reshape(n.cast(n.input(5), DType::kInt64), {d[0]}), n.scalar(DType::kInt64, 1));
   else if (!g.first_prompt)
-    form.lengths = n.add(g.past, n.scalar(DType::kInt64, static_cast<double>(queries)));
+    form.lengths = n.add(g.past, n.int64(queries));
   if (n.has_input(10)) {
     ValueId given = n.input(10);
     const int64_t count = n.dims(keys)[2], columns = n.rank(given) > 0 ? n.dims(given).back() : 1;

@@ -89,16 +89,9 @@ bool lower_matmul_bnb4(NodeLowering& n) {
   Value& named = n.parent().graph().value(weights);
   if (named.name.empty()) named.name = n.parent().graph().value(n.input(1)).name;
   if (named.dtype != DType::kUint4) return n.output(0, n.emit(FullyConnectedAttrs{}, {n.input(0), weights}));
-  n.parent().ledger().add(
-      {named.name,
-       n.node().name,
-       n.node().op_type,
-       w.codes->dtype(),
-       named.dtype,
-       TypeRule::kUnpackLowbit,
-       fmt::format("the weights stay packed in 4 bits, {} to a scale, indices into a table", w.block),
-       TypeEffect::kRetyped,
-       {}});
+  n.record(named.name, w.codes->dtype(), named.dtype, TypeRule::kUnpackLowbit,
+           fmt::format("the weights stay packed in 4 bits, {} to a scale, indices into a table", w.block),
+           TypeEffect::kRetyped);
   const ValueId scales = n.reshape(w.most, {w.columns, w.k / w.block});
   return n.output(0, n.emit(LowBitFullyConnectedAttrs{.block_size = w.block},
                             {n.input(0), weights, scales, kAbsent, kAbsent, w.table}));

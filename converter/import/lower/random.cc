@@ -68,7 +68,6 @@ bool lower_random(NodeLowering& n) {
   return random_constant(n, shape, DType::kFloat32);
 }
 bool lower_random_like(NodeLowering& n) {
-  if (!n.has_input(0)) return n.refuse("has no input");
   return random_constant(n, n.dims(n.input(0)), n.dtype(n.input(0)));
 }
 
@@ -76,8 +75,8 @@ bool lower_random_like(NodeLowering& n) {
 
 std::span<const OnnxOperator> random_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"RandomNormal", 1, lower_random, "", kNoTraits},
-      {"RandomUniform", 1, lower_random, "", kNoTraits},
+      {"RandomNormal", 1, lower_random, "", kNoInput},
+      {"RandomUniform", 1, lower_random, "", kNoInput},
       {"RandomNormalLike", 1, lower_random_like, "", kNoTraits},
       {"RandomUniformLike", 1, lower_random_like, "", kNoTraits},
   };
