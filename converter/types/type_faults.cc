@@ -1,4 +1,4 @@
-#include "converter/types/check_types.h"
+#include "converter/types/type_faults.h"
 
 #include <fmt/format.h>
 
@@ -74,7 +74,7 @@ std::string narrow_computation(const Graph& graph) {
 
 }  // namespace
 
-std::string check_types(const Graph& graph) {
+std::string type_fault(const Graph& graph) {
   if (std::string fault = check(graph); !fault.empty()) return fault;
   if (std::string fault = unexplained(graph, Explained(*graph.ledger)); !fault.empty()) return fault;
   return narrow_computation(graph);
