@@ -206,7 +206,7 @@ bool NodeLowering::lower_by(const OnnxOperator& rule) {
   } catch (const std::out_of_range&) {  // of Dims
     return refuse_shapes("an operand has fewer dimensions than it needs");
   } catch (const std::bad_alloc&) {
-    // Where not even this is left, it is the machine's fault and not the model's: this throws again.
+    // This throws again where not even so much is left: that is the machine's fault and not the model's.
     ::operator delete(::operator new (size_t{64} << 20));
     return refuse_advising("convert it on a machine with more memory",
                            "its constants do not fit into memory");

@@ -66,7 +66,7 @@ void define_given(const ImportedGraph& source, const LoweringOptions& options, G
   }
 }
 
-// Whether the input is the beginning of a state that --state names.
+// Returns whether the input is the beginning of a state that --state names.
 bool is_state(const std::string& input, const LoweringOptions& options) {
   return std::any_of(options.states.begin(), options.states.end(),
                      [&](const auto& state) { return state.second == input; });

@@ -42,7 +42,7 @@ constexpr bool is_sequence(ValueId v) { return v < kUnknown; }
 
 class GraphLowering;  // converter/import/lower.h: the graph around the node
 
-// What a function returns that refuses its node: false, or no value.
+// The result of a function that refuses its node: false, or no value.
 struct Refusal {
   operator bool() const { return false; }        // NOLINT(google-explicit-constructor)
   operator ValueId() const { return kUnknown; }  // NOLINT(google-explicit-constructor)
@@ -92,8 +92,8 @@ class NodeLowering {
   std::vector<std::string> attr_strings(std::string_view name);
   ConstantPtr attr_tensor(std::string_view name);  // null if absent
   const ImportedGraph* attr_graph(std::string_view name);
-  // What an attribute's text stands for in a list of choices; nullopt: refused, for none of them has the
-  // name.
+  // Returns what an attribute's text stands for in a list of choices; nullopt: refused, for none of them has
+  // the name.
   template <class T>
   std::optional<T> attr_choice(std::string_view name, std::string_view fallback,
                                std::initializer_list<std::pair<std::string_view, T>> choices) {
@@ -113,7 +113,7 @@ class NodeLowering {
   std::vector<ValueId> emit_padded(OpAttrs attrs, std::vector<ValueId> inputs,
                                    const std::vector<bool>& wanted);
   ValueId add_constant(ConstantPtr constant);
-  // Of type kNone (that of an operand that is missing or refused): kUnknown.
+  // Gives kUnknown for type kNone, which an operand has that is missing or refused.
   ValueId scalar(DType dtype, double value);
   ValueId int64(int64_t value) { return add_constant(Constant::scalar_int(DType::kInt64, value)); }
   ValueId int64s(std::span<const int64_t> items) { return add_constant(Constant::int64s(items)); }
@@ -167,7 +167,7 @@ class NodeLowering {
   Refusal refuse(fmt::format_string<Args...> format, Args&&... args) {
     return refuse_text(fmt::format(format, std::forward<Args>(args)...));
   }
-  // With advice: what the user can do about it.
+  // The same with advice, which states what the user can do about it.
   template <class... Args>
   Refusal refuse_advising(std::string advice, fmt::format_string<Args...> format, Args&&... args) {
     return refuse_text(fmt::format(format, std::forward<Args>(args)...), std::move(advice));
@@ -206,8 +206,8 @@ class NodeLowering {
 
  private:
   friend class GraphLowering;
-  // Whether the node's operator can take these operands; refused otherwise. Fixes the lengths of operands
-  // that may not be bounded.
+  // Returns whether the node's operator can take these operands; refused otherwise. Fixes the lengths of
+  // operands that may not be bounded.
   bool operands_fit(const OnnxOperator& rule);
   // Lowers the node; refuses attributes and operands that its operator does not have. False: refused.
   bool lower_by(const OnnxOperator& rule);

@@ -28,9 +28,10 @@ enum OnnxTrait : uint32_t {
   kSumsProducts = 2,  // OperandRules::sums
   kDivides = 4,       // OperandRules::divides
   kGrows = 8,         // OperandRules::grows
-  // Its results are sums, multiples or copies of its operands: the angle of a sine may be computed by it.
+  // The operator's results are sums, multiples or copies of its operands: the angle of a sine may be computed
+  // by it.
   kLinear = 16,
-  // Its result is of no operand's type: truths, positions.
+  // The operator's result has no operand's type: truths, positions.
   kOwnType = 32,
   // It accepts unknown operands or handles refused inputs itself (control flow); otherwise it is not lowered
   // when any given operand is unknown.

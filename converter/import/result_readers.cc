@@ -12,7 +12,7 @@
 namespace sinter::convert {
 namespace {
 
-// Its result has operand i's elements, moved.
+// Returns whether the operator's result has the elements of this operand, moved.
 bool moves(const OnnxOperator& op, size_t operand) {
   const char word = operand_word(op.operand_rules(), operand);
   return op.has(kLinear) && word != 'i' && (op.operands.empty() || word == '*' || word == 'A');

@@ -77,7 +77,7 @@ bool bounded(const Graph& graph, ValueId id) {
       return fn == TrigFn::kSin || fn == TrigFn::kCos || fn == TrigFn::kAtan || fn == TrigFn::kAsin ||
              fn == TrigFn::kAcos;
     }
-    // From float32 or narrower, or from a small integer.
+    // A cast loses nothing from float32 or narrower, or from a small integer.
     const DType from = node->inputs.empty() ? DType::kNone : graph.value(node->inputs[0]).dtype;
     return node->as<CastAttrs>() != nullptr && from != DType::kFloat64 &&
            (is_float(from) || exact_in_float(graph, node->inputs[0]));

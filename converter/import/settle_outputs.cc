@@ -14,7 +14,7 @@
 namespace sinter::convert {
 namespace {
 
-// What a narrower floating-point type loses of an output: numbers of the model itself, and integers, which
+// The losses of an output in a narrower floating-point type: numbers of the model itself, and integers, which
 // reach the output by movement and choices alone. Computed numbers may be rounded.
 class OutputLoss {
  public:
@@ -29,7 +29,7 @@ class OutputLoss {
   double number = 0;
   bool rounds = false;  // an integer may have more bits than the type
 
-  // Numbers below or above 0 count if `low` or `high`; integers, unless they are only padded.
+  // Numbers below or above 0 count if `low` or `high`, and integers if they are not only padded.
   void find(ValueId id, int depth = kDepth, bool low = true, bool high = true, bool integers = true) {
     const Node* node = id < 0 ? nullptr : producer_[static_cast<size_t>(id)];
     if (node == nullptr || depth == 0) return;

@@ -24,7 +24,7 @@ struct Explained {
   }
 };
 
-// Whether integers or truth values of type from are also values of type to.
+// Returns whether integers or truth values of type from are also values of type to.
 bool holds_all(DType from, DType to) {
   const auto range = range_of_type(from);
   return range && is_integer(to) && holds_range(to, *range);

@@ -81,7 +81,7 @@ void Context::define_inputs(GraphLowering& lowering,
   }
 }
 
-// Whether an input that is computed has a size that one can compute.
+// Returns whether an input that is computed has a size that one can compute.
 bool Context::checked_elements(const ImportedValueInfo& input, const Dims& dims) const {
   constexpr int64_t kMostElements = int64_t{1} << 28;
   int64_t count = 1;

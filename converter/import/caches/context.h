@@ -14,7 +14,7 @@ class Context {
   Context(const ImportedModel& model, const ContextRoles& roles, Diagnostics& diagnostics)
       : graph_(model.graph), roles_(roles), diagnostics_(diagnostics) {}
 
-  // Whether the input's value follows from the position, so that the caller does not give it.
+  // Returns whether the input's value follows from the position, so that the caller does not give it.
   bool computes(const ImportedValueInfo& input) const;
   // Adds the position to the graph, and defines the inputs that follow from it. `shape_of` gives an input's
   // dims. Call it when the inputs that the caller gives are defined.

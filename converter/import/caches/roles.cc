@@ -173,7 +173,7 @@ void ContextRoles::find_caches() {
   }
 }
 
-// Whether the model writes rows into the room that the cache has: its output is declared as long.
+// Returns whether the model writes rows into the room that the cache has: its output is declared as long.
 bool ContextRoles::has_fixed_rows(const ImportedValueInfo& input, const Pair& pair) {
   return pair.carry != Carry::kJoined && pair.output->dims.size() > kLengthAxis &&
          same_size(input.dims[kLengthAxis], pair.output->dims[kLengthAxis]);

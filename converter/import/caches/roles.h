@@ -38,7 +38,7 @@ class ContextRoles {
   const std::vector<std::string>& presents() const { return presents_; }
   // Inputs that count the tokens in a cache of a fixed size, and the outputs that they become.
   const std::vector<std::pair<std::string, std::string>>& counts() const { return counts_; }
-  // Whether only operators read the cache that take one with room for more rows than it holds.
+  // Returns whether only operators read the cache that take one with room for more rows than it holds.
   bool has_room_for_more(const std::string& cache) const;
   // The type that an input has here: of a cache whose output is wider, that of the output. A caller of the
   // model would round the rows that the next run reads.

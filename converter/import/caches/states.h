@@ -23,8 +23,8 @@ StatePairs propose_states(const Graph& graph, StatePairs* unrelated = nullptr);
 
 // The words of a name in lower case: "pastKey_0" has three.
 std::vector<std::string> words_of_name(const std::string& name);
-// What remains of the words of an input's or output's name without those by which exporters tell a state's
-// two ends apart.
+// Returns the words of an input's or output's name without those by which exporters tell a state's two ends
+// apart.
 std::vector<std::string> state_stem(const std::string& name, bool input);
 
 }  // namespace sinter::convert

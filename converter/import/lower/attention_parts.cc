@@ -143,7 +143,8 @@ ValueId attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const Attent
   AttentionScores s{};
   s.scaled = s.capped = n.reshape(n.emit(MatMulAttrs{0, 1}, {q, k}), {batch, heads, queries, keys});
   if (form.softcap > 0) {
-    // Where the scores over the cap would be denormals, or the type cannot hold the cap: in float64.
+    // The scores over the cap are computed in float64 where they would be denormals, or the type cannot hold
+    // the cap.
     const DType wide = form.softcap > (t == DType::kFloat16 ? 6e4 : 1e15) ? DType::kFloat64 : t;
     const ValueId cap = n.scalar(wide, form.softcap);
     s.capped = n.cast(n.mul(n.emit(TanhAttrs{}, {n.div(n.cast(s.scaled, wide), cap)}), cap), t);

@@ -14,7 +14,7 @@ namespace {
 // Large weights are not scanned: infinities in them are not intended.
 constexpr int64_t kMostLookedAt = int64_t{1} << 22;
 
-// Where numbers stop growing in types that saturate; infinity: the type does not.
+// Returns the number at which a type saturates; infinity: it does not.
 double saturated_at(DType t) {
   switch (t) {
     case DType::kFloat8E4M3FN:
@@ -46,7 +46,8 @@ std::string beyond(int64_t v, DType from, DType type) {
   return held ? std::string() : huge ? fmt::format("{}", static_cast<uint64_t>(v)) : fmt::format("{}", v);
 }
 
-// Numbers that an integer type does not hold. Integers whose bits alone are read may lose the upper ones.
+// Warns of numbers that an integer type does not hold. Integers whose bits alone are read may lose the upper
+// ones.
 void report_integers(NodeLowering& n, const Constant& from, const Constant& to) {
   const DType type = to.dtype();
   const bool whole = !is_float(from.dtype());

@@ -35,7 +35,7 @@ bool lower_constant_of_shape(NodeLowering& n) {
   return n.output(0, b.with_lengths(n.broadcast(n.add_constant(value), dims), *shape));
 }
 
-// From start by delta, in a number that depends on data.
+// Gives the numbers from start by delta, as many as data decides.
 bool range_bounded(NodeLowering& n, LengthId start, LengthId limit, int64_t delta, DType t) {
   Bounded b(n);
   Lengths& lengths = b.lengths();
@@ -49,7 +49,7 @@ bool range_bounded(NodeLowering& n, LengthId start, LengthId limit, int64_t delt
   return n.output(0, b.with_lengths(at, {*count}));
 }
 
-// In the type's own arithmetic; 16-bit floats in float32 (stash_type).
+// A range is computed in its type's own arithmetic, that of 16-bit floats in float32 (stash_type).
 bool lower_range(NodeLowering& n) {
   constexpr double kMost = 1 << 28;
   n.ignore_attr("stash_type");

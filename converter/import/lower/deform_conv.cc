@@ -34,7 +34,7 @@ bool lower_deform_conv(NodeLowering& n) {
       (cells * rows > 0 && columns > kMostPlaces / (cells * rows)))
     return n.refuse_shapes("{} x {} places of {} cells are too many", rows, columns, cells);
   const DType t = n.dtype(x);
-  // Where each cell samples without offset: [cells * rows, columns] for y and x.
+  // The places that each cell samples without an offset: [cells * rows, columns] for y and x.
   std::vector<double> places[2];
   for (int64_t cell = 0; cell < cells; ++cell)
     for (int64_t i = 0; i < rows; ++i)

@@ -25,7 +25,7 @@ class Gate {
         limit_(n.attr_float("swiglu_limit", kInfinity)) {}
 
   bool gated() const { return name_ == "swiglu" || name_ == "geglu"; }
-  // Whether fc1 has the rows of both.
+  // Set: fc1 has the rows of both.
   bool fused() const { return gated() && fusion_ != 0; }
 
   bool check() {

@@ -1,7 +1,7 @@
 // com.microsoft's GroupQueryAttention: heads that share keys and values, behind a cache whose number of valid
 // rows each run gives.
 //
-// Of batch entry b, total[b] = seqlens_k[b] + 1 keys are valid after this call, and past[b] = total[b] - S
+// For batch entry b, total[b] = seqlens_k[b] + 1 keys are valid after this call, and past[b] = total[b] - S
 // before it (0 where the first prompt is padded behind its end). Query i has position past[b] + i and
 // attends to the keys up to it. The result's cache has max(P, total_sequence_length) rows, P of them given;
 // rows that are not valid keep what the given cache has there, as they do where both are one buffer. Where a
@@ -107,7 +107,7 @@ struct PresentRows {
   std::optional<LengthId> length;
 };
 
-// Whether the result's caches take the place of the given ones, which have room for what is added.
+// Returns whether the result's caches take the place of the given ones, which have room for what is added.
 bool share_buffer(NodeLowering& n) {
   const LoweringOptions& options = n.parent().options();
   if (!options.states.empty() || options.all_states || options.max_context > 0) return true;
@@ -159,7 +159,7 @@ ValueId cached(NodeLowering& n, const GroupQuery& g, ValueId now, ValueId cache,
     cache = cache == kAbsent ? fresh : n.emit(ConcatAttrs{2}, {cache, fresh});
   }
   if (!kept && !rows.length) return written_to_cache(n, cache, now, g.past, 2);
-  // What the model computes from the number of rows follows the run.
+  // The values that the model computes from the number of rows follow the run.
   const ValueId length = kept ? context.next : n.parent().lengths().value(*rows.length);
   const ValueId present = n.emit_padded(CacheUpdateAttrs{2, 0}, {cache, now, g.past}, {true})[0];
   if (present >= 0) n.parent().graph().value(present).bounded_dims = {{2, length}};
@@ -217,7 +217,7 @@ bool lower_group_query_attention(NodeLowering& n) {
   std::optional<int64_t> total;
   if (const ConstantPtr known = n.constant(n.input(6)); known && known->size() == 1)
     total = known->as_int64s()[0];
-  // Without a cache all keys are of this call.
+  // Without a cache, all keys belong to this call.
   if (room == 0 && !total) total = queries;
   if (total && (*total < queries || *total > room + queries || (room == 0 && *total != queries)))
     return n.refuse_shapes("total_sequence_length is {}, for {} queries after a cache of {} rows", *total,

@@ -112,7 +112,7 @@ class Branches {
   }
 
   LoweredBody& body(size_t k) { return *bodies_[k]; }
-  // Of the results: names in the enclosing graph, and whether they are stacks of sequences.
+  // The name of a result in the enclosing graph, and whether it is a stack of sequences.
   const std::string& name(size_t i) const {
     static const std::string kNone;
     const std::vector<std::string>& all = moved() ? readers_.results : n_.node().outputs;

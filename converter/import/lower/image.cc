@@ -83,7 +83,7 @@ bool lower_roi_align(NodeLowering& n) {
                   n.to_channels_first(n.emit(a, {n.to_channels_last(n.input(0)), n.input(1), n.input(2)})));
 }
 
-// Which positions of an axis each bin of each region covers: [regions, bins, length] of bool.
+// Returns which positions of an axis each bin of each region covers: [regions, bins, length] of bool.
 ValueId bin_members(NodeLowering& n, ValueId rois, double scale, int64_t column, int64_t bins,
                     int64_t length) {
   const DType t = n.dtype(rois);

@@ -22,7 +22,7 @@ uint8_t integer_at(std::span<const std::byte> bytes, int64_t bits, int64_t k) {
   return static_cast<uint8_t>(window >> (bit % 8) & ((1u << bits) - 1));
 }
 
-// Those of widths without an element type, as uint8.
+// Returns integers of a width without an element type as uint8.
 ConstantPtr as_bytes(const ConstantPtr& packed, int64_t bits, Dims dims) {
   return Constant::lazy(DType::kUint8, dims, [packed, bits, dims] {
     const LoadedBytes loaded = packed->load();

@@ -131,7 +131,7 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
     ValueId mask = n.emit(
         WhereAttrs{},
         {keep, n.scalar(t, 0), n.scalar(t, std::isinf(filter) ? filter : std::max(filter, lowest(t)))});
-    // Where all keys are masked, a filter that the scores survive only costs them digits.
+    // A filter that the scores survive only costs them digits where all keys are masked.
     if (!swallows && std::isfinite(filter))
       mask = n.sub(mask, n.reduce(ReduceFn::kMax, IntList{3}, 1, {mask}));
     // Two lowest numbers are one again.
@@ -148,7 +148,7 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
   if (bias != kAbsent || lengths != kAbsent)
     operands.push_back(bias == kAbsent ? kAbsent : n.cast(bias, t == DType::kFloat64 ? t : DType::kFloat32));
   if (lengths != kAbsent) operands.push_back(lengths);
-  // Of caches with room for more, `lengths` leaves the rest out.
+  // `lengths` leaves out the room of a cache beyond its rows.
   const AttentionAttrs attrs{scale, causal, static_cast<int64_t>(rule)};
   const ValueId y = lengths == kAbsent ? n.emit(attrs, operands) : n.emit_padded(attrs, operands, {true})[0];
   return heads_together(n, n.cast(y, result));
@@ -235,7 +235,7 @@ bool lower_q_attention(NodeLowering& n) {
   return self_attention(n, {x, w, n.input(2), n.input(5), n.input(8), kAbsent});
 }
 
-// Where MultiHeadAttention and its form for one token have their operands.
+// The places of operands in MultiHeadAttention and in its form for one token.
 struct MultiHeadInputs {
   size_t bias, mask, attention_bias, past, past_length;
 };

@@ -66,7 +66,7 @@ class ForestEmitter {
     return n_.sub(at, n_.int64(forest_.branches.size()));
   }
 
-  // What the leaves give for each target, over all trees: [N,targets].
+  // Returns what the leaves give for each target, over all trees: [N,targets].
   ValueId aggregated(ValueId leaves, int64_t targets, Aggregate how) {
     const auto count = static_cast<size_t>(targets);
     if (count > kMostWeights / std::max<size_t>(forest_.leaves.size(), 1))

@@ -121,11 +121,11 @@ std::optional<int64_t> scatter_reduction(NodeLowering& n) {
                                 {{"none", 0}, {"add", 1}, {"mul", 2}, {"max", 3}, {"min", 4}});
 }
 
-// Where the operand is constant, or repeats one; else null.
+// Returns the operand where it is constant, or repeats a constant; else null.
 ConstantPtr repeated_constant(NodeLowering& n, ValueId v) {
   if (const ConstantPtr c = n.constant(v)) return c;
   const Node* node = n.parent().lengths().producer(v);
-  // Where there is but one number, its place does not matter.
+  // A single number has the same place everywhere.
   const Node* turned = node != nullptr && node->as<TransposeAttrs>() != nullptr
                            ? n.parent().lengths().producer(node->inputs[0])
                            : nullptr;

@@ -181,7 +181,7 @@ bool lower_lrn(NodeLowering& n) {
   return n.output(0, n.to_channels_first(n.emit(a, {n.to_channels_last(n.input(0))})));
 }
 
-// Where the norm is 0 the result is 0.
+// The result is 0 where the norm is 0.
 bool lower_lp_norm(NodeLowering& n) {
   const ValueId x = n.input(0);
   int64_t axis = n.attr_int("axis", -1);
@@ -254,7 +254,7 @@ bool lower_microsoft_group_norm(NodeLowering& n) {
   return n.output(0, last ? y : n.to_channels_first(y));
 }
 
-// What an RmsNorm multiplies a row with, but for the scale; in float32.
+// Returns the factor of a row in an RmsNorm, without the scale, in float32.
 ValueId reciprocal_root(NodeLowering& n, ValueId x, int64_t axis, double epsilon) {
   const DType wide = n.dtype(x) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   const ValueId v = n.cast(x, wide);

@@ -53,7 +53,7 @@ bool lower_pad(NodeLowering& n) {
     pads = n.attr_ints(n.has_attr("paddings") ? "paddings" : "pads");
     const double fill = n.attr_float("value", 0);
     if (fill != 0 && x >= 0) {
-      // As for an operand: what the data's type cannot hold makes it a wider one.
+      // A fill that the data's type cannot hold makes it a wider one, as it does where it is an operand.
       const ConstantPtr literal = Constant::scalar(DType::kFloat32, fill);
       if (!survives(*literal, n.dtype(x), false))
         x = n.cast(x,

@@ -140,7 +140,7 @@ ValueId scaled(NodeLowering& n, ValueId sum, ValueId a_scale, ValueId b_scale) {
   const ValueId b = n.cast(n.size(b_scale) == 1 ? n.reshape(b_scale, {}) : b_scale, DType::kFloat32);
   return n.mul(n.cast(sum, DType::kFloat32), n.mul(n.cast(n.reshape(a_scale, {}), DType::kFloat32), b));
 }
-// Back to integers; the type is the zero point's, else `fallback`.
+// Returns x in integers of the zero point's type, else of `fallback`.
 ValueId store(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, DType fallback) {
   return quantize(n, x, scale, zero_point, 0, 0,
                   zero_point == kAbsent ? fallback : result_type(n, zero_point), 1);

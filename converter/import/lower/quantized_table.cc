@@ -154,7 +154,7 @@ bool lower_gather_block_quantized(NodeLowering& n) {
     return n.refuse("{} data of {} bits, {} scales and block_size {} do not fit", dtype_name(given), bits,
                     dtype_name(t.scale->dtype()), block);
   const auto stored = [&](CodeKind kind) { return weight_format(static_cast<int>(bits), kind).type; };
-  // Numbers packed in bytes as what they are.
+  // Numbers that are packed in bytes become packed elements.
   Dims dims = t.data->dims();
   if (packed) {
     dims.back() *= 8 / bits;

@@ -16,7 +16,7 @@ constexpr int64_t kMostDrawn = int64_t{1} << 24;
 class Uniform {
  public:
   explicit Uniform(double seed) : state_(std::bit_cast<uint32_t>(static_cast<float>(seed))) {}
-  // In [0, 1), a multiple of 2^-53.
+  // Returns a number in [0, 1), a multiple of 2^-53.
   double operator()() {
     state_ += 0x9E3779B97F4A7C15;
     uint64_t z = state_;

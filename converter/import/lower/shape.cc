@@ -40,7 +40,7 @@ bool lower_size(NodeLowering& n) {
 
 bool lower_identity(NodeLowering& n) { return n.output(0, n.input(0)); }
 
-// Whether nothing is proven of an item: a run gives it, the model does not compute it from lengths.
+// Returns whether nothing is proven of an item: a run gives it, the model does not compute it from lengths.
 bool is_given(const Lengths& lengths, LengthId item) {
   return lengths.range(item).low <= std::numeric_limits<int32_t>::min();
 }
@@ -291,7 +291,7 @@ bool lower_expand(NodeLowering& n) {
   return n.output(0, b.with_lengths(y, out));
 }
 
-// At inference nothing is dropped; since opset 12 the mask is all ones then.
+// An inference drops nothing; since opset 12 its mask is all ones.
 bool lower_dropout(NodeLowering& n) {
   ignore_legacy(n);
   for (const char* a : {"ratio", "is_test", "seed"}) n.ignore_attr(a);

@@ -11,7 +11,7 @@
 namespace sinter::convert {
 namespace {
 
-// Where the axis or a size depends on data; nullopt: neither does.
+// Splits where the axis or a size depends on data; nullopt: neither does.
 std::optional<bool> split_bounded(NodeLowering& n, ValueId x, int64_t axis, int64_t parts) {
   Bounded b(n);
   Lengths& lengths = b.lengths();
@@ -90,7 +90,7 @@ bool lower_split(NodeLowering& n) {
   return true;
 }
 
-// Where an axis, a start or an end depends on data.
+// Slices where an axis, a start or an end depends on data.
 bool slice_bounded(NodeLowering& n, ValueId x, const std::vector<int64_t>& starts,
                    const std::vector<int64_t>& ends, std::vector<int64_t> axes, std::vector<int64_t> steps) {
   Bounded b(n);
@@ -202,7 +202,7 @@ bool lower_slice(NodeLowering& n) {
   return n.output(0, n.emit(a, {x}));
 }
 
-// Where an axis or a number of repeats depends on data: element i comes from i modulo the length.
+// Repeats where an axis or a number of repeats depends on data: element i comes from i modulo the length.
 bool tile_bounded(NodeLowering& n, ValueId x) {
   Bounded b(n);
   Lengths& lengths = b.lengths();

@@ -11,8 +11,8 @@
 namespace sinter::convert {
 namespace {
 
-// Where the position points at among `count`, or `end` where it is absent; held within 0 to `most`. nullopt:
-// refused.
+// Returns the place that the position points at among `count`, or `end` where it is absent; held within 0 to
+// `most`. nullopt: refused.
 std::optional<LengthId> place(NodeLowering& n, ValueId position, LengthId count, LengthId end,
                               LengthId most) {
   if (position == kAbsent) return end;
@@ -80,7 +80,7 @@ void to_stack(NodeLowering& n, ValueId* result, const Dims& like) {
     *result = empty_stack(n, {DType::kFloat32, {like.begin() + 1, like.end()}});
 }
 
-// Those that start empty take the shape that the tensors of the first trip have.
+// Sequences that start empty take the shape that the tensors of the first trip have.
 bool stack_carried(NodeLowering& n, const ImportedGraph& source, PlannedLoop* loop) {
   const size_t count = loop->carried.size();
   std::vector<bool> empty(count);
