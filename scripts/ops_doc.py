@@ -105,7 +105,8 @@ INTEGERS = {"None": "", "Same": "itself", "Table": "a table"}
 # Operations that only arrange operands for the others.
 PLUMBING = ["View", "Cast", "Transpose", "Broadcast", "Copy"]
 SHORT_FORMS = {"reshape": "View", "unsqueeze": "View", "transpose": "Transpose", "cast": "Cast", "slice": "Slice",
-               "broadcast": "Broadcast", "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}
+               "broadcast": "Broadcast", "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "compare": "Compare",
+               "where": "Where", "bitwise": "Bitwise", "reduce": "Reduce", "round": "Round"}
 
 
 # ---- the device's operations

@@ -5,8 +5,8 @@
 #include "converter/cli/file_view.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/temporary_folder.h"
-#include "converter/import/caches/context.h"
 #include "converter/import/caches/narrow_caches.h"
+#include "converter/import/caches/roles.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/deep_copy.h"
 #include "converter/ir/quant_params.h"
@@ -29,15 +29,16 @@ void take_states(const Model& model, LoweringOptions* lowering) {
   const fb::Program& program = view.entry_program();
   bool context = false;
   for (uint32_t i = 0; i < model.state_count(); ++i)
-    context |= model.state(i).input == std::string_view(Context::kPosition);
+    context |= model.state(i).input == std::string_view(ContextRoles::kPosition);
   const auto is_scales = [](std::string_view name) { return name.ends_with(kCacheScales); };
   for (uint32_t i = 0; i < model.state_count(); ++i) {
     const StateInfo state = model.state(i);
     const Dims dims(state.dims.begin(), state.dims.end());
     // The states that --max-context added are added again.
-    if (context && (state.input == std::string_view(Context::kPosition) || is_scales(state.input))) continue;
+    if (context && (state.input == std::string_view(ContextRoles::kPosition) || is_scales(state.input)))
+      continue;
     if (context && dims.size() == 4 && lowering->max_context == 0)
-      lowering->max_context = dims[Context::kLengthAxis];
+      lowering->max_context = dims[ContextRoles::kLengthAxis];
     lowering->states.emplace_back(state.output, state.input);
     lowering->shapes[state.input] = dims;
     if (state.starts_at_zero) continue;

@@ -106,15 +106,8 @@ ValueId add_byte_input(const DataInput& input, const Preprocessing& how, GraphLo
     v = emit(GatherAttrs{axis}, {v, emit.constant(Constant::int64s(reversed))});
   }
   v = emit(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {v});
-  lowering.ledger().add({input.name,
-                         input.name,
-                         "",
-                         DType::kUint8,
-                         input.dtype,
-                         TypeRule::kInputBytes,
-                         "--input-type: the preprocessing is built into the model",
-                         TypeEffect::kCast,
-                         {}});
+  lowering.ledger().add({input.name, input.name, "", DType::kUint8, input.dtype, TypeRule::kInputBytes,
+                         "--input-type: the preprocessing is built into the model", TypeEffect::kCast});
   const std::vector<float> mean = mean_of_channels(how, axes.channels),
                            scale = scale_of_channels(how, axes.channels);
   const auto numbers = [&](const std::vector<float>& list) {

@@ -18,7 +18,7 @@ namespace sinter::convert {
 // The origin of the nodes of the preprocessing, which have the input's name.
 inline constexpr const char* kByteInputOrigin = "--input-type";
 
-// Whether --input-type applies to an input of this type and shape: a float that takes one picture.
+// Returns whether --input-type applies to an input of this type and shape: a float that takes one picture.
 bool takes_bytes(const ByteInputs& bytes, const DataInput& input);
 
 // Adds the uint8 input to the graph, in the layout that `how` gives (else the model's), and returns the value

@@ -36,7 +36,7 @@ NameList value_names(const ImportedModel& model) {
   return names;
 }
 
-// Of every node, or of those of one ONNX operator.
+// Returns the names of all nodes, or of those of one ONNX operator.
 NameList node_names(const ImportedModel& model, std::string_view op_type = {}) {
   NameList names;
   each_graph(model.graph, [&](const ImportedGraph& graph) {

@@ -166,7 +166,7 @@ bool lower_custom(NodeLowering& n) {
   return !n.refused();
 }
 
-constexpr OnnxOperator kCustom = {"Custom", 1, lower_custom, "", kNoTraits};
+constexpr OnnxOperator kCustom = {"Custom", 1, lower_custom, "", kNoInput};
 
 }  // namespace
 

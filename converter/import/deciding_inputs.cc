@@ -16,19 +16,21 @@ bool can_be_fixed(const Value& input) {
 
 }  // namespace
 
+std::set<ValueId> ancestors(const Graph& graph, ValueId value) {
+  std::set<ValueId> found{value};
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node& node = graph.nodes[i];
+    if (std::any_of(node.outputs.begin(), node.outputs.end(),
+                    [&](ValueId id) { return found.count(id) != 0; }))
+      found.insert(node.inputs.begin(), node.inputs.end());
+    found.erase(kAbsent);
+  }
+  return found;
+}
+
 void GraphLowering::find_deciders(ValueId value, std::vector<const Value*>* inputs, bool* carried) const {
   if (value < 0) return;
-  std::set<ValueId> wanted{value};
-  const auto want = [&](const std::vector<ValueId>& ids) {
-    for (const ValueId id : ids)
-      if (id >= 0) wanted.insert(id);
-  };
-  for (size_t i = graph_.nodes.size(); i-- > 0;) {
-    const Node& node = graph_.nodes[i];
-    if (std::any_of(node.outputs.begin(), node.outputs.end(),
-                    [&](ValueId id) { return wanted.count(id) != 0; }))
-      want(node.inputs);
-  }
+  const std::set<ValueId> wanted = ancestors(graph_, value);
   const size_t own = graph_.inputs.size() - captures_.size();
   for (size_t i = 0; i < graph_.inputs.size(); ++i) {
     if (wanted.count(graph_.inputs[i]) == 0) continue;

@@ -74,52 +74,6 @@ ValueId GraphLowering::lookup(const std::string& name) {
   return inside;
 }
 
-ValueId GraphLowering::capture(ValueId outside, const std::string& name) {
-  for (size_t i = 0; i < captures_.size(); ++i)
-    if (captures_[i] == outside) return graph_.inputs[graph_.inputs.size() - captures_.size() + i];
-  const Value value = outer_->graph().value(outside);
-  if (value.constant) return graph_.add_constant(value.constant, name);
-  const ValueId inside = graph_.add_value(name, value.dtype, value.dims);
-  graph_.inputs.push_back(inside);
-  captures_.push_back(outside);
-  Lengths& outer = outer_->lengths();
-  for (const auto& [axis, count] : std::vector(value.bounded_dims)) {
-    const ValueId own = capture(count, {});
-    const LengthId length = outer.of_axis(outside, axis), symbol = lengths_.symbol(own, outer.range(length));
-    if (const auto size = outer.expected(length)) lengths_.expect_size(symbol, *size);
-    lengths_.inherit_names(symbol, outer.given_names(length));
-    graph_.value(inside).bounded_dims.push_back({axis, own});
-  }
-  return inside;
-}
-
-bool GraphLowering::captures_computed(ValueId inside) {
-  const size_t first = graph_.inputs.size() - captures_.size();
-  for (size_t i = 0; i < captures_.size(); ++i)
-    if (graph_.inputs[first + i] == inside) return outer_->lengths().computed(captures_[i]);
-  return false;
-}
-
-std::optional<std::vector<LengthId>> GraphLowering::captured_items(ValueId inside) {
-  const size_t first = graph_.inputs.size() - captures_.size();
-  for (size_t i = 0; i < captures_.size(); ++i) {
-    if (graph_.inputs[first + i] != inside) continue;
-    Lengths& outer = outer_->lengths();
-    const auto items = outer.items(captures_[i]);
-    if (!items) return std::nullopt;
-    std::vector<LengthId> own;
-    for (const LengthId id : *items) {
-      const auto number = outer.known(id);
-      own.push_back(number ? lengths_.constant(*number)
-                           : lengths_.symbol(capture(outer.value(id), {}), outer.range(id)));
-      if (const auto size = outer.expected(id); size && !number) lengths_.expect_size(own.back(), *size);
-      if (!number) lengths_.inherit_names(own.back(), outer.given_names(id));
-    }
-    return own;
-  }
-  return std::nullopt;
-}
-
 void GraphLowering::define(const std::string& name, ValueId value) {
   if (name.empty()) return;
   scopes_.back()[name] = value;
@@ -148,24 +102,6 @@ void GraphLowering::lower_nodes(const ImportedGraph& source) {
     if (done_.back().count(&node) == 0) lower_node(node);
   done_.pop_back();
   sources_.pop_back();
-}
-
-std::vector<ValueId> GraphLowering::lower_behind(const std::map<std::string, ValueId>& given,
-                                                 const std::vector<const ImportedNode*>& nodes,
-                                                 const std::vector<std::string>& wanted) {
-  // The body's own names mean nothing to them.
-  std::vector<std::unordered_map<std::string, ValueId>> own(1);
-  own[0].insert(given.begin(), given.end());
-  std::swap(scopes_, own);
-  sources_.push_back(&outer_->source());
-  behind_ = true;
-  for (const ImportedNode* node : nodes) lower_node(*node);
-  std::vector<ValueId> results;
-  for (const std::string& name : wanted) results.push_back(lookup(name));
-  behind_ = false;
-  sources_.pop_back();
-  std::swap(scopes_, own);
-  return results;
 }
 
 void GraphLowering::lower_early(const ImportedNode& node) {
@@ -224,22 +160,12 @@ ValueId GraphLowering::kept(const std::string& name, ValueId value) {
     return kUnknown;
   }
   graph_.value(cast[0]).bounded_dims = graph_.value(value).bounded_dims;
-  ledger().add({name,
-                "",
-                "",
-                before,
-                it->second,
-                TypeRule::kKeep,
-                "requested on the command line",
-                TypeEffect::kCast,
-                {}});
+  ledger().add({name, "", "", before, it->second, TypeRule::kKeep, "requested on the command line",
+                TypeEffect::kCast});
   return cast[0];
 }
 
 namespace {
-
-// The limits of the loader (schemas/FORMAT.md).
-constexpr int kMostNesting = 8;
 
 std::string unknown_operator_advice(std::string_view domain) {
   // Layouts for the machine at hand, which only onnxruntime's highest levels of optimization write.
@@ -250,6 +176,52 @@ std::string unknown_operator_advice(std::string_view domain) {
 }
 
 }  // namespace
+
+bool NodeLowering::operands_fit(const OnnxOperator& rule) {
+  for (size_t i = 0; i < rule.least_inputs(); ++i)
+    if (i >= inputs_.size() || inputs_[i] == kAbsent)
+      return refuse("needs {} input{}", rule.least_inputs(), rule.least_inputs() == 1 ? "" : "s");
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (is_sequence(inputs_[i]) && !rule.takes_sequence(i))
+      return refuse("operand '{}' is a sequence, where {} takes tensors", node_.inputs[i], node_.op_type);
+  const Graph& graph = parent_.graph();
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    ValueId& v = inputs_[i];
+    if (v < 0 || graph.value(v).bounded_dims.empty() || rule.takes_bounded(i)) continue;
+    v = Bounded(*this).fixed(v);
+    if (v < 0 || graph.value(v).bounded_dims.empty()) continue;
+    const int axis = graph.value(v).bounded_dims[0].axis;
+    return refuse_advising(parent_.lengths().fixing_advice(parent_.lengths().of_axis(v, axis)),
+                           "dimension {} of operand '{}' is bounded (at most {}), which {} does not support",
+                           axis, node_.inputs[i], dims(v)[static_cast<size_t>(axis)], node_.op_type);
+  }
+  return true;
+}
+
+bool NodeLowering::lower_by(const OnnxOperator& rule) {
+  try {
+    if (!settle_operands() || !rule.lower(*this) || refused_) return false;
+  } catch (const std::length_error& e) {
+    return refuse("{}", e.what());
+  } catch (const std::out_of_range&) {  // of Dims
+    return refuse_shapes("an operand has fewer dimensions than it needs");
+  } catch (const std::bad_alloc&) {
+    // This throws again where not even so much is left: that is the machine's fault and not the model's.
+    ::operator delete(::operator new (size_t{64} << 20));
+    return refuse_advising("convert it on a machine with more memory",
+                           "its constants do not fit into memory");
+  }
+  for (size_t i = 0; i < node_.attributes.size(); ++i)
+    if (!attr_read_[i])
+      return refuse_advising("remove the attribute, or export the model with the opset that has it",
+                             "attribute '{}' is not an attribute of {}", node_.attributes[i].name,
+                             node_.op_type);
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (!input_read_[i] && inputs_[i] != kAbsent)
+      return refuse_advising("remove the operand, or export the model with the opset that has it",
+                             "input {} ('{}') is not an input of {}", i, node_.inputs[i], node_.op_type);
+  return true;
+}
 
 void GraphLowering::lower_node(const ImportedNode& given) {
   if (++cost_.operations > options_.most_operations || !cost_.refusal.empty()) {  // lower_model() refuses
@@ -272,22 +244,6 @@ void GraphLowering::lower_node(const ImportedNode& given) {
   for (const std::string& name : node.inputs)
     if (const Unusable* problem = lookup(name) == kUnknown ? unusable(name) : nullptr)
       lowering.refuse_advising(type_advice(problem->type), "operand '{}': {}", name, problem->why);
-  bool misplaced = false;
-  for (size_t i = 0; i < lowering.inputs_.size() && rule != nullptr; ++i)
-    if (is_sequence(lowering.inputs_[i]) && !rule->takes_sequence(i))
-      misplaced = !lowering.refuse("operand '{}' is a sequence, where {} takes tensors", node.inputs[i],
-                                   node.op_type);
-  for (size_t i = 0; i < lowering.inputs_.size() && rule != nullptr && !misplaced; ++i) {
-    ValueId& v = lowering.inputs_[i];
-    if (v < 0 || graph_.value(v).bounded_dims.empty() || rule->takes_bounded(i)) continue;
-    v = Bounded(lowering).fixed(v);
-    if (v < 0 || graph_.value(v).bounded_dims.empty()) continue;
-    const int axis = graph_.value(v).bounded_dims[0].axis;
-    misplaced = !lowering.refuse_advising(
-        lengths_.fixing_advice(lengths_.of_axis(v, axis)),
-        "dimension {} of operand '{}' is bounded (at most {}), which {} does not support", axis,
-        node.inputs[i], graph_.value(v).dims[static_cast<size_t>(axis)], node.op_type);
-  }
   bool done = false;
   if (early && rule != nullptr)
     lowering.warn("{} was introduced with opset {}, but the model imports {}; it is read as in opset {}",
@@ -306,31 +262,9 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     lowering.refuse_advising(fmt::format("export the model with version {} or older", kNewestOpset),
                              "version {} of operator set '{}' is newer than {}, the newest supported version",
                              node.opset, node.domain, kNewestOpset);
-  } else if (!misplaced && (!unknown_operand || rule->has(kTakesUnknown))) {
-    try {
-      done = lowering.settle_operands() && rule->lower(lowering) && !lowering.refused();
-    } catch (const std::length_error& e) {
-      done = lowering.refuse("{}", e.what());
-    } catch (const std::out_of_range&) {  // of Dims
-      done = lowering.refuse_shapes("an operand has fewer dimensions than it needs");
-    } catch (const std::bad_alloc&) {
-      // Where not even this is left, it is the machine's fault and not the model's: this throws again.
-      ::operator delete(::operator new (size_t{64} << 20));
-      done = lowering.refuse_advising("convert it on a machine with more memory",
-                                      "its constants do not fit into memory");
-    }
-    for (size_t i = 0; i < node.attributes.size() && done; ++i) {
-      if (lowering.attr_read_[i]) continue;
-      done = lowering.refuse_advising("remove the attribute, or export the model with the opset that has it",
-                                      "attribute '{}' is not an attribute of {}", node.attributes[i].name,
-                                      node.op_type);
-    }
+  } else if (lowering.operands_fit(*rule) && (!unknown_operand || rule->has(kTakesUnknown))) {
+    done = lowering.lower_by(*rule);
   }
-  for (size_t i = 0; i < lowering.inputs_.size() && done; ++i)
-    if (!lowering.input_read_[i] && lowering.inputs_[i] != kAbsent)
-      done =
-          lowering.refuse_advising("remove the operand, or export the model with the opset that has it",
-                                   "input {} ('{}') is not an input of {}", i, node.inputs[i], node.op_type);
   for (size_t i = 0; i < node.outputs.size(); ++i)
     define(node.outputs[i], done ? kept(node.outputs[i], lowering.outputs_[i]) : kUnknown);
   check_folding(node);
@@ -370,57 +304,6 @@ void GraphLowering::enter_fate(const ImportedNode& node, const std::vector<Value
     if (fate.kind == NodeFate::Kind::kValue) fate.into = graph_.value(id).name;
   }
   fates_->add(std::move(fate));
-}
-
-std::optional<LoweredBody> GraphLowering::lower_body(const ImportedGraph& source,
-                                                     const std::vector<Parameter>& parameters,
-                                                     Diagnostics& diagnostics, const Prologue& prologue,
-                                                     const Epilogue& epilogue) {
-  int nesting = 0;
-  for (const GraphLowering* g = this; g != nullptr; g = g->outer_) ++nesting;
-  if (nesting > kMostNesting) {
-    diagnostics.refuse("", "",
-                       fmt::format("branches and loop bodies are nested more than {} deep", kMostNesting),
-                       "give conditions and trip counts with --const, so that they are unrolled");
-    return std::nullopt;
-  }
-  LoweredBody body;
-  body.graph = std::make_shared<Graph>();
-  body.graph->name = source.name;
-  body.graph->ledger = graph_.ledger;
-  GraphLowering inner(*body.graph, model_, options_, diagnostics, this);
-  const size_t refusals = diagnostics.count(Severity::kRefusal);
-  for (const Parameter& p : parameters) {
-    const ValueId id = body.graph->add_value(p.name, p.fact.dtype, p.fact.dims);
-    body.graph->inputs.push_back(id);
-    inner.define(p.name, id);
-  }
-  if (prologue) prologue(inner);
-  inner.lower_nodes(source);
-  std::vector<ValueId>& results = body.graph->outputs;
-  for (const ImportedValueInfo& out : source.outputs) results.push_back(inner.lookup(out.name));
-  if (epilogue) epilogue(inner);
-  bool known = true;
-  for (size_t i = 0; i < results.size(); ++i) {
-    // The epilogue may have replaced them by others.
-    inner.refuse_sequence(i < source.outputs.size() ? source.outputs[i].name : source.name, results[i]);
-    known &= results[i] >= 0;
-  }
-  if (!known || diagnostics.count(Severity::kRefusal) != refusals) return std::nullopt;
-  body.captures = inner.captures_;
-  return body;
-}
-
-std::vector<ValueId> GraphLowering::inline_body(const ImportedGraph& source,
-                                                const std::vector<ValueId>& parameters) {
-  scopes_.emplace_back();
-  for (size_t i = 0; i < source.inputs.size() && i < parameters.size(); ++i)
-    scopes_.back()[source.inputs[i].name] = parameters[i];
-  lower_nodes(source);
-  std::vector<ValueId> results;
-  for (const ImportedValueInfo& out : source.outputs) results.push_back(lookup(out.name));
-  scopes_.pop_back();
-  return results;
 }
 
 }  // namespace sinter::convert

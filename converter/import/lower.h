@@ -70,9 +70,9 @@ struct LoweringOptions {
   // Above 0: a trial that only collects further refusals takes this for every open dimension, for trip
   // counts without a bound and for what grows in a loop.
   int64_t assumed = 0;
-  // What one model may cost: every node, loops unrolled and bodies tried again included. Loops in loops
-  // multiply; no real model comes near. Functions may expand to twice as many nodes. What folding may compute
-  // and keep grows with this and with the model's own constants (FoldingLimits in lower.cc).
+  // The operations that one model may cost: every node, loops unrolled and bodies tried again included. Loops
+  // in loops multiply; no real model comes near. Functions may expand to twice as many nodes. What folding
+  // may compute and keep grows with this and with the model's own constants (FoldingLimits in lower.cc).
   size_t most_operations = 250'000;
 };
 
@@ -152,7 +152,7 @@ class GraphLowering {
   ValueId capture(ValueId outside, const std::string& name);
   // The elements of a captured value, where the enclosing graph follows them; nullopt otherwise.
   std::optional<std::vector<LengthId>> captured_items(ValueId inside);
-  // Whether `inside` is captured, and constant or computed where it comes from.
+  // Returns whether `inside` is captured, and constant or computed where it comes from.
   bool captures_computed(ValueId inside);
   // Lowers `source` right here, in this graph: If with a known condition, Scan and Loop unrolled. Parameters
   // are this graph's values. Results are the source's outputs (kUnknown where refused).
@@ -162,7 +162,8 @@ class GraphLowering {
   std::vector<ValueId> lower_behind(const std::map<std::string, ValueId>& given,
                                     const std::vector<const ImportedNode*>& nodes,
                                     const std::vector<std::string>& wanted);
-  // Whether nodes behind the one that is being lowered may be lowered elsewhere: not in lower_behind().
+  // Returns whether nodes behind the one that is being lowered may be lowered elsewhere: not in
+  // lower_behind().
   bool may_move() const { return !behind_; }
   // Lowers a node of source() before its turn.
   void lower_early(const ImportedNode& node);
@@ -176,10 +177,10 @@ class GraphLowering {
     std::string refusal, node, op;  // what exceeds one of these, and where; empty: nothing does
   };
   const Cost& cost() const { return cost_; }
-  // Of the model's main graph; no caches elsewhere.
+  // The context of the model's main graph; other graphs have no caches.
   const ContextValues& context() const { return context_; }
   void set_context(ContextValues context) { context_ = std::move(context); }
-  // Where to enter what nodes become; bodies enter it there, too.
+  // Enters what nodes become, those of bodies too, into `fates`.
   void set_fates(NodeFates* fates) { fates_ = fates; }
 
  private:
@@ -216,6 +217,9 @@ class GraphLowering {
 
 // Gives the model's outputs their declared types, or corrects the declarations (rule output.declared).
 void settle_output_types(const ImportedGraph& source, GraphLowering& lowering);
+
+// Every value from which `value` is computed, itself included.
+std::set<ValueId> ancestors(const Graph& graph, ValueId value);
 
 // Makes every output of the graph a value of its own, by copies: not an input, a constant or another output.
 void separate_outputs(Graph& graph);

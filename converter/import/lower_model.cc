@@ -33,15 +33,9 @@ void check_claims(const ImportedGraph& source, GraphLowering& lowering) {
     if (id < 0) continue;
     const Value& value = graph.value(id);
     if (claim.dtype != DType::kNone && claim.dtype != value.dtype) {
-      lowering.ledger().add({claim.name,
-                             "",
-                             "",
-                             claim.dtype,
-                             value.dtype,
-                             TypeRule::kClaimMetadata,
+      lowering.ledger().add({claim.name, "", "", claim.dtype, value.dtype, TypeRule::kClaimMetadata,
                              "the file's value_info declares a type other than the operators give",
-                             TypeEffect::kDeclared,
-                             {}});
+                             TypeEffect::kDeclared});
       ++types;
     }
     if (!claim.has_shape) continue;
@@ -72,7 +66,7 @@ void define_given(const ImportedGraph& source, const LoweringOptions& options, G
   }
 }
 
-// Whether the input is the beginning of a state that --state names.
+// Returns whether the input is the beginning of a state that --state names.
 bool is_state(const std::string& input, const LoweringOptions& options) {
   return std::any_of(options.states.begin(), options.states.end(),
                      [&](const auto& state) { return state.second == input; });
@@ -123,14 +117,15 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
                                 Diagnostics& diagnostics, NodeFates* fates, std::vector<SettledDim>* settled,
                                 bool* any_open) {
   check_options(model, given, diagnostics);
-  Context context(model, given, diagnostics);
-  const LoweringOptions& options = context.options();
+  const ContextRoles roles(model, given, diagnostics);
+  Context context(model, roles, diagnostics);
+  const LoweringOptions& options = roles.options();
   Graph graph;
   graph.name = model.graph.name;
   GraphLowering lowering(graph, model, options, diagnostics);
   lowering.set_fates(fates);
   check_port_names(model.graph, diagnostics);
-  InputShapes shapes(model.graph, options, context.batches(), diagnostics);
+  InputShapes shapes(model.graph, options, roles.batches(), diagnostics);
   GivenLengths lengths(options, lowering);
   define_given(model.graph, options, lowering);
   std::set<std::string> initialized;
@@ -179,7 +174,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
       id = add_byte_input(port, options.bytes->how, lowering);
       byte_inputs.push_back(input.name);
     } else {
-      id = graph.add_value(input.name, context.type_of(input), *dims);
+      id = graph.add_value(input.name, roles.type_of(input), *dims);
       graph.inputs.push_back(id);
       lengths.bound(input, id);
     }
@@ -243,17 +238,17 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   separate_outputs(graph);
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     graph.value(graph.outputs[i]).name =
-        i < model.graph.outputs.size() ? model.graph.outputs[i].name : Context::kNextPosition;
+        i < model.graph.outputs.size() ? model.graph.outputs[i].name : ContextRoles::kNextPosition;
   std::vector<ValueId> ports = graph.outputs;
   ports.insert(ports.end(), graph.inputs.begin(), graph.inputs.end());
   forget_inner_lengths(graph, ports);
   context.forget_lengths(graph);
   if (options.assumed == 0 && !add_states(model.graph, options, graph, diagnostics)) return std::nullopt;
   if (options.assumed == 0 && options.kv_cache != DType::kNone &&
-      !narrow_caches(context.caches(), options.kv_cache, graph, diagnostics))
+      !narrow_caches(roles.grown(), options.kv_cache, graph, diagnostics))
     return std::nullopt;
   if (options.assumed == 0)
-    for (const auto& [type, caches] : context.wider())
+    for (const auto& [type, caches] : roles.wider())
       if (!round_caches(caches, type, graph, diagnostics)) return std::nullopt;
   if (fates != nullptr) enter_constants(model.graph, options, fates);
   return graph;

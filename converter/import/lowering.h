@@ -42,6 +42,12 @@ constexpr bool is_sequence(ValueId v) { return v < kUnknown; }
 
 class GraphLowering;  // converter/import/lower.h: the graph around the node
 
+// The result of a function that refuses its node: false, or no value.
+struct Refusal {
+  operator bool() const { return false; }        // NOLINT(google-explicit-constructor)
+  operator ValueId() const { return kUnknown; }  // NOLINT(google-explicit-constructor)
+};
+
 class NodeLowering {
  public:
   NodeLowering(GraphLowering& parent, const ImportedNode& node);
@@ -86,6 +92,17 @@ class NodeLowering {
   std::vector<std::string> attr_strings(std::string_view name);
   ConstantPtr attr_tensor(std::string_view name);  // null if absent
   const ImportedGraph* attr_graph(std::string_view name);
+  // Returns what an attribute's text stands for in a list of choices; nullopt: refused, for none of them has
+  // the name.
+  template <class T>
+  std::optional<T> attr_choice(std::string_view name, std::string_view fallback,
+                               std::initializer_list<std::pair<std::string_view, T>> choices) {
+    const std::string text = attr_string(name, fallback);
+    for (const auto& [known, choice] : choices)
+      if (known == text) return choice;
+    refuse("{} '{}' is not known", name, text);
+    return std::nullopt;
+  }
   void ignore_attr(std::string_view name);  // understood, has no effect here
 
   // ---- building
@@ -96,8 +113,9 @@ class NodeLowering {
   std::vector<ValueId> emit_padded(OpAttrs attrs, std::vector<ValueId> inputs,
                                    const std::vector<bool>& wanted);
   ValueId add_constant(ConstantPtr constant);
-  // Of type kNone (that of an operand that is missing or refused): kUnknown.
+  // Gives kUnknown for type kNone, which an operand has that is missing or refused.
   ValueId scalar(DType dtype, double value);
+  ValueId int64(int64_t value) { return add_constant(Constant::scalar_int(DType::kInt64, value)); }
   ValueId int64s(std::span<const int64_t> items) { return add_constant(Constant::int64s(items)); }
   // Common short forms; each gives its argument back where nothing would change.
   ValueId reshape(ValueId v, Dims dims);
@@ -113,6 +131,19 @@ class NodeLowering {
   ValueId sub(ValueId a, ValueId b) { return emit(SubAttrs{}, {a, b}); }
   ValueId mul(ValueId a, ValueId b) { return emit(MulAttrs{}, {a, b}); }
   ValueId div(ValueId a, ValueId b) { return emit(DivAttrs{}, {a, b}); }
+  ValueId compare(CompareFn fn, std::vector<ValueId> inputs) {
+    return emit(CompareAttrs{static_cast<int64_t>(fn)}, std::move(inputs));
+  }
+  ValueId bitwise(BitwiseFn fn, std::vector<ValueId> inputs) {
+    return emit(BitwiseAttrs{static_cast<int64_t>(fn)}, std::move(inputs));
+  }
+  ValueId reduce(ReduceFn fn, const IntList& axes, int64_t keepdims, std::vector<ValueId> inputs) {
+    return emit(ReduceAttrs{static_cast<int64_t>(fn), axes, keepdims}, std::move(inputs));
+  }
+  ValueId round(RoundFn fn, std::vector<ValueId> inputs) {
+    return emit(RoundAttrs{static_cast<int64_t>(fn)}, std::move(inputs));
+  }
+  ValueId where(std::vector<ValueId> inputs) { return emit(WhereAttrs{}, std::move(inputs)); }
   // [N, C, spatial...] <-> [N, spatial..., C]; values of rank < 3 come back unchanged.
   ValueId to_channels_last(ValueId v);
   ValueId to_channels_first(ValueId v);
@@ -131,19 +162,19 @@ class NodeLowering {
   const std::vector<ValueId>* sequence(size_t i) const;
   bool output_sequence(size_t i, std::vector<ValueId> items);
 
-  // Files a refusal with node and op; returns false so that a rule can `return n.refuse(...)`.
+  // Files a refusal with node and op, so that a rule can `return n.refuse(...)`.
   template <class... Args>
-  bool refuse(fmt::format_string<Args...> format, Args&&... args) {
+  Refusal refuse(fmt::format_string<Args...> format, Args&&... args) {
     return refuse_text(fmt::format(format, std::forward<Args>(args)...));
   }
-  // With advice: what the user can do about it.
+  // The same with advice, which states what the user can do about it.
   template <class... Args>
-  bool refuse_advising(std::string advice, fmt::format_string<Args...> format, Args&&... args) {
+  Refusal refuse_advising(std::string advice, fmt::format_string<Args...> format, Args&&... args) {
     return refuse_text(fmt::format(format, std::forward<Args>(args)...), std::move(advice));
   }
   // Shapes, counts or indices disagree.
   template <class... Args>
-  bool refuse_shapes(fmt::format_string<Args...> format, Args&&... args) {
+  Refusal refuse_shapes(fmt::format_string<Args...> format, Args&&... args) {
     return refuse_text(fmt::format(format, std::forward<Args>(args)...), shape_advice());
   }
   template <class... Args>
@@ -155,6 +186,9 @@ class NodeLowering {
     warn_text(fmt::format(format, std::forward<Args>(args)...), std::move(advice));
   }
   bool refused() const { return refused_; }
+  // Files a decision about a type for this node in the ledger.
+  void record(std::string value, DType before, DType after, TypeRule rule, std::string reason,
+              TypeEffect effect, std::vector<TypeRequest> requests = {});
 
   // Gives the operands the types that the operator's row (onnx_operator.h) requires, and
   // files it in the ledger. False: refused. Called once, before the operator is lowered.
@@ -172,8 +206,13 @@ class NodeLowering {
 
  private:
   friend class GraphLowering;
-  bool refuse_text(std::string message, std::string advice = {});
-  bool refuse_status(const Status& status, Op op);
+  // Returns whether the node's operator can take these operands; refused otherwise. Fixes the lengths of
+  // operands that may not be bounded.
+  bool operands_fit(const OnnxOperator& rule);
+  // Lowers the node; refuses attributes and operands that its operator does not have. False: refused.
+  bool lower_by(const OnnxOperator& rule);
+  Refusal refuse_text(std::string message, std::string advice = {});
+  Refusal refuse_status(const Status& status, Op op);
   std::string shape_advice() const;
   std::string operands_text();
   std::string sequence_text(ValueId v) const;
@@ -188,6 +227,9 @@ class NodeLowering {
              const std::vector<std::string>& names, std::vector<ValueId>* values);
   bool read_as_fractions(const std::string& name, std::set<std::string>& seen);
   const ImportedAttribute* find(std::string_view name, bool mark);
+  const ImportedAttribute* find_of(std::string_view name, ImportedAttribute::Kind kind, const char* what);
+  template <class T>
+  std::optional<T> sole(size_t i, const std::optional<std::vector<T>>& items);
 
   GraphLowering& parent_;
   const ImportedNode& node_;

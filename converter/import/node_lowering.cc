@@ -9,6 +9,8 @@
 namespace sinter::convert {
 namespace {
 
+using Kind = ImportedAttribute::Kind;
+
 const Dims kNoDims;
 constexpr const char* kAttributeAdvice = "correct the attribute in the model";
 
@@ -82,25 +84,15 @@ std::optional<std::vector<double>> NodeLowering::constant_doubles(size_t i) {
   return c->as_doubles();
 }
 
-std::optional<int64_t> NodeLowering::constant_int(size_t i) {
-  const auto items = constant_ints(i);
+template <class T>
+std::optional<T> NodeLowering::sole(size_t i, const std::optional<std::vector<T>>& items) {
   if (!items) return std::nullopt;
-  if (items->size() != 1) {
-    refuse("input {} ('{}') must have one element but has {}", i, node_.inputs[i], items->size());
-    return std::nullopt;
-  }
-  return items->front();
+  if (items->size() == 1) return items->front();
+  refuse("input {} ('{}') must have one element but has {}", i, node_.inputs[i], items->size());
+  return std::nullopt;
 }
-
-std::optional<double> NodeLowering::constant_double(size_t i) {
-  const auto items = constant_doubles(i);
-  if (!items) return std::nullopt;
-  if (items->size() != 1) {
-    refuse("input {} ('{}') must have one element but has {}", i, node_.inputs[i], items->size());
-    return std::nullopt;
-  }
-  return items->front();
-}
+std::optional<int64_t> NodeLowering::constant_int(size_t i) { return sole(i, constant_ints(i)); }
+std::optional<double> NodeLowering::constant_double(size_t i) { return sole(i, constant_doubles(i)); }
 
 // ---- attributes
 
@@ -118,69 +110,54 @@ bool NodeLowering::has_attr(std::string_view name) const {
 }
 void NodeLowering::ignore_attr(std::string_view name) { find(name, true); }
 
-int64_t NodeLowering::attr_int(std::string_view name, int64_t fallback) {
+// The attribute, where it is given; null where it is not, or refused because it is of another kind.
+const ImportedAttribute* NodeLowering::find_of(std::string_view name, ImportedAttribute::Kind kind,
+                                               const char* what) {
   const ImportedAttribute* a = find(name, true);
-  if (a == nullptr) return fallback;
-  if (a->kind != ImportedAttribute::Kind::kInt)
-    return refuse_advising(kAttributeAdvice, "attribute {} must be an integer", name), fallback;
-  return a->i;
+  if (a == nullptr || a->kind == kind) return a;
+  refuse_advising(kAttributeAdvice, "attribute {} must be {}", name, what);
+  return nullptr;
+}
+int64_t NodeLowering::attr_int(std::string_view name, int64_t fallback) {
+  const ImportedAttribute* a = find_of(name, Kind::kInt, "an integer");
+  return a == nullptr ? fallback : a->i;
 }
 double NodeLowering::attr_float(std::string_view name, double fallback) {
-  const ImportedAttribute* a = find(name, true);
-  if (a == nullptr) return fallback;
-  if (a->kind != ImportedAttribute::Kind::kFloat)
-    return refuse_advising(kAttributeAdvice, "attribute {} must be a number", name), fallback;
-  return static_cast<double>(a->f);
+  const ImportedAttribute* a = find_of(name, Kind::kFloat, "a number");
+  return a == nullptr ? fallback : static_cast<double>(a->f);
 }
 std::string NodeLowering::attr_string(std::string_view name, std::string_view fallback) {
-  const ImportedAttribute* a = find(name, true);
-  if (a == nullptr) return std::string(fallback);
-  if (a->kind != ImportedAttribute::Kind::kString)
-    return refuse_advising(kAttributeAdvice, "attribute {} must be a string", name), std::string(fallback);
-  return a->s;
+  const ImportedAttribute* a = find_of(name, Kind::kString, "a string");
+  return a == nullptr ? std::string(fallback) : a->s;
 }
 std::vector<int64_t> NodeLowering::attr_ints(std::string_view name, std::vector<int64_t> fallback) {
-  const ImportedAttribute* a = find(name, true);
-  if (a == nullptr) return fallback;
-  if (a->kind == ImportedAttribute::Kind::kInt) return {a->i};
-  if (a->kind != ImportedAttribute::Kind::kInts)
-    return refuse_advising(kAttributeAdvice, "attribute {} must be a list of integers", name), fallback;
-  return a->ints;
+  if (const ImportedAttribute* one = find(name, true); one != nullptr && one->kind == Kind::kInt)
+    return {one->i};
+  const ImportedAttribute* a = find_of(name, Kind::kInts, "a list of integers");
+  return a == nullptr ? fallback : a->ints;
 }
 std::vector<double> NodeLowering::attr_floats(std::string_view name, std::vector<double> fallback) {
-  const ImportedAttribute* a = find(name, true);
-  if (a == nullptr) return fallback;
-  if (a->kind == ImportedAttribute::Kind::kFloat) return {static_cast<double>(a->f)};
-  if (a->kind != ImportedAttribute::Kind::kFloats)
-    return refuse_advising(kAttributeAdvice, "attribute {} must be a list of numbers", name), fallback;
-  return std::vector<double>(a->floats.begin(), a->floats.end());
+  if (const ImportedAttribute* one = find(name, true); one != nullptr && one->kind == Kind::kFloat)
+    return {static_cast<double>(one->f)};
+  const ImportedAttribute* a = find_of(name, Kind::kFloats, "a list of numbers");
+  return a == nullptr ? fallback : std::vector<double>(a->floats.begin(), a->floats.end());
 }
 std::vector<std::string> NodeLowering::attr_strings(std::string_view name) {
-  const ImportedAttribute* a = find(name, true);
-  if (a == nullptr) return {};
-  if (a->kind != ImportedAttribute::Kind::kStrings)
-    return refuse_advising(kAttributeAdvice, "attribute {} must be a list of strings", name),
-           std::vector<std::string>{};
-  return a->strings;
+  const ImportedAttribute* a = find_of(name, Kind::kStrings, "a list of strings");
+  return a == nullptr ? std::vector<std::string>() : a->strings;
 }
 ConstantPtr NodeLowering::attr_tensor(std::string_view name) {
-  const ImportedAttribute* a = find(name, true);
+  const ImportedAttribute* a = find_of(name, Kind::kTensor, "a tensor");
   if (a == nullptr) return nullptr;
-  if (a->kind != ImportedAttribute::Kind::kTensor || a->tensors.empty())
-    return refuse_advising(kAttributeAdvice, "attribute {} must be a tensor", name), nullptr;
   const ImportedTensor& t = a->tensors.front();
   if (!t.data)
-    return refuse_advising(kAttributeAdvice, "attribute {}: {}", name,
-                           t.problem.empty() ? "strings are not supported" : t.problem),
-           nullptr;
+    refuse_advising(kAttributeAdvice, "attribute {}: {}", name,
+                    t.problem.empty() ? "strings are not supported" : t.problem);
   return t.data;
 }
 const ImportedGraph* NodeLowering::attr_graph(std::string_view name) {
-  const ImportedAttribute* a = find(name, true);
-  if (a == nullptr) return nullptr;
-  if (a->kind != ImportedAttribute::Kind::kGraph || a->graphs.empty())
-    return refuse_advising(kAttributeAdvice, "attribute {} must be a graph", name), nullptr;
-  return a->graphs.front().get();
+  const ImportedAttribute* a = find_of(name, Kind::kGraph, "a graph");
+  return a == nullptr ? nullptr : a->graphs.front().get();
 }
 
 // ---- building
@@ -204,15 +181,8 @@ bool NodeLowering::widen_sub_bytes(std::vector<ValueId>* inputs, const std::vect
     const DType to = computable(from);
     const std::string name = parent_.graph().value(v).name;
     v = emit(CastAttrs{static_cast<int64_t>(to), 1}, {v});
-    parent_.ledger().add({name,
-                          node_.name,
-                          node_.op_type,
-                          from,
-                          to,
-                          TypeRule::kConstRetype,
-                          "values of less than a byte do not exist at run time",
-                          TypeEffect::kRetyped,
-                          {}});
+    record(name, from, to, TypeRule::kConstRetype, "values of less than a byte do not exist at run time",
+           TypeEffect::kRetyped);
   }
   return true;
 }
@@ -283,15 +253,7 @@ ValueId NodeLowering::cast(ValueId v, DType to, TypeRule rule, std::string reaso
   if (v < 0 || dtype(v) == to) return v;
   const ValueId result = emit(CastAttrs{static_cast<int64_t>(to), 1}, {v});
   if (result >= 0 && !constant(result))
-    parent_.ledger().add({parent_.graph().value(v).name,
-                          node_.name,
-                          node_.op_type,
-                          dtype(v),
-                          to,
-                          rule,
-                          std::move(reason),
-                          TypeEffect::kCast,
-                          {}});
+    record(parent_.graph().value(v).name, dtype(v), to, rule, std::move(reason), TypeEffect::kCast);
   return result;
 }
 
@@ -391,7 +353,7 @@ std::string NodeLowering::operands_text() {
 }
 
 // The faults that inference of the device's operation finds in its operands.
-bool NodeLowering::refuse_status(const Status& status, Op op) {
+Refusal NodeLowering::refuse_status(const Status& status, Op op) {
   return refuse_text(
       fmt::format("{} ({})", status_text(status), op_name(op)),
       status.code == Code::kUnsupported
@@ -408,8 +370,8 @@ std::string NodeLowering::shape_advice() const {
          (computed ? ", or give its inputs other shapes with --shape INPUT=D1,D2,..." : "");
 }
 
-bool NodeLowering::refuse_text(std::string message, std::string advice) {
-  if (refused_) return false;
+Refusal NodeLowering::refuse_text(std::string message, std::string advice) {
+  if (refused_) return {};
   if (advice.empty())
     advice = fmt::format(
         "correct this node in the model or export it in another form; docs/ops.md lists what {} takes",
@@ -418,7 +380,13 @@ bool NodeLowering::refuse_text(std::string message, std::string advice) {
   parent_.diagnostics().add({Severity::kRefusal, node_.name, node_.op_type, std::move(message),
                              std::move(advice), operands_text(), shapes});
   refused_ = true;
-  return false;
+  return {};
+}
+
+void NodeLowering::record(std::string value, DType before, DType after, TypeRule rule, std::string reason,
+                          TypeEffect effect, std::vector<TypeRequest> requests) {
+  parent_.ledger().add({std::move(value), node_.name, node_.op_type, before, after, rule, std::move(reason),
+                        effect, std::move(requests)});
 }
 
 void NodeLowering::warn_text(std::string message, std::string advice) {

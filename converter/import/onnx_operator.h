@@ -28,9 +28,10 @@ enum OnnxTrait : uint32_t {
   kSumsProducts = 2,  // OperandRules::sums
   kDivides = 4,       // OperandRules::divides
   kGrows = 8,         // OperandRules::grows
-  // Its results are sums, multiples or copies of its operands: the angle of a sine may be computed by it.
+  // The operator's results are sums, multiples or copies of its operands: the angle of a sine may be computed
+  // by it.
   kLinear = 16,
-  // Its result is of no operand's type: truths, positions.
+  // The operator's result has no operand's type: truths, positions.
   kOwnType = 32,
   // It accepts unknown operands or handles refused inputs itself (control flow); otherwise it is not lowered
   // when any given operand is unknown.
@@ -40,6 +41,10 @@ enum OnnxTrait : uint32_t {
   kInt32Sums = 256,          // OperandRules::int32_sums
   kFractions = 512,          // OperandRules::fractions
   kCarriesSequences = 1024,  // the same of all operands from 2 on: what a loop carries
+  // Operands that a node may not leave out: the first one without any of these.
+  kNoInput = 2048,
+  kTwoInputs = 4096,
+  kThreeInputs = 8192,
 };
 
 // Emits operations for a node. Returns false if it refused (or met an unknown operand).
@@ -60,6 +65,7 @@ struct OnnxOperator {
   bool takes_bounded(size_t operand) const {
     return has(kTakesBounded) || (operand < 32 && (bounded_operands >> operand & 1) != 0);
   }
+  size_t least_inputs() const { return has(kThreeInputs) ? 3 : has(kTwoInputs) ? 2 : has(kNoInput) ? 0 : 1; }
   bool has(OnnxTrait trait) const { return (traits & trait) != 0; }
   bool takes_sequence(size_t operand) const {
     return (operand == 0 && has(kTakesSequence)) || (operand >= 2 && has(kCarriesSequences));

@@ -6,64 +6,30 @@
 #include <optional>
 #include <set>
 
+#include "converter/import/dataflow.h"
 #include "converter/import/onnx_operator.h"
 
 namespace sinter::convert {
 namespace {
 
-// Its result has operand i's elements, moved.
+// Returns whether the operator's result has the elements of this operand, moved.
 bool moves(const OnnxOperator& op, size_t operand) {
   const char word = operand_word(op.operand_rules(), operand);
   return op.has(kLinear) && word != 'i' && (op.operands.empty() || word == '*' || word == 'A');
 }
 
-class IndexReader {
- public:
-  explicit IndexReader(const ImportedGraph& source) : source_(source) {}
-
-  std::string of(const std::string& value) {
-    if (value.empty() || !seen_.insert(value).second) return {};
-    std::string found;
-    each_reader(source_, value, [&](const ImportedNode& reader, size_t operand) {
-      const OnnxOperator* op = found.empty() ? find_operator(reader.domain, reader.op_type) : nullptr;
-      if (op == nullptr) return;
-      const char word = operand_word(op->operand_rules(), operand);
-      if (word == 'i') {
-        found = fmt::format("node '{}' ({})", reader.name, reader.op_type);
-      } else if (moves(*op, operand) || (!op->has(kOwnType) && (word == 'A' || word == 'N'))) {
-        for (const std::string& out : reader.outputs)
-          if (found.empty()) found = of(out);
-      }
-    });
-    if (found.empty()) found = behind_bodies(source_, value);
-    return found;
-  }
-
- private:
-  // What a body of an If or a Loop gives is a result of that node, and what a Loop carries a value of its
-  // body.
-  std::string behind_bodies(const ImportedGraph& graph, const std::string& value) {
-    std::string found;
-    for (const ImportedNode& node : graph.nodes) {
-      const bool loop = node.op_type == "Loop";
-      for (const ImportedAttribute& a : node.attributes)
-        for (const auto& body : a.graphs) {
-          for (size_t i = loop ? 1 : 0; i < body->outputs.size() && found.empty(); ++i) {
-            const size_t result = loop ? i - 1 : i;
-            if (body->outputs[i].name == value && result < node.outputs.size())
-              found = of(node.outputs[result]);
-          }
-          for (size_t i = 2; loop && i < node.inputs.size() && i < body->inputs.size() && found.empty(); ++i)
-            if (node.inputs[i] == value) found = of(body->inputs[i].name);
-          if (found.empty()) found = behind_bodies(*body, value);
-        }
-    }
-    return found;
-  }
-
-  const ImportedGraph& source_;
-  std::set<std::string> seen_;
-};
+std::string index_reader_here(const ImportedGraph& source, const std::string& value) {
+  std::string found;
+  Dataflow(source).follow(value, [&](const Dataflow::Reader& reader) {
+    const ImportedNode& node = *reader.node;
+    const OnnxOperator* op = found.empty() ? find_operator(node.domain, node.op_type) : nullptr;
+    if (op == nullptr) return false;
+    const char word = operand_word(op->operand_rules(), reader.operand);
+    if (word == 'i') found = fmt::format("node '{}' ({})", node.name, node.op_type);
+    return moves(*op, reader.operand) || (!op->has(kOwnType) && (word == 'A' || word == 'N'));
+  });
+  return found;
+}
 
 struct Owner {
   const ImportedGraph* graph;
@@ -80,45 +46,32 @@ std::optional<Owner> owner_of(const ImportedGraph& graph, const ImportedGraph& w
   return std::nullopt;
 }
 
-// Does a body of a node of the graph give the value as one of its results?
-bool is_body_result(const ImportedGraph& graph, const std::string& value) {
-  for (const ImportedNode& node : graph.nodes)
-    for (const ImportedAttribute& a : node.attributes)
-      for (const auto& body : a.graphs) {
-        for (const ImportedValueInfo& output : body->outputs)
-          if (output.name == value) return true;
-        if (is_body_result(*body, value)) return true;
-      }
-  return false;
-}
-
 using Takes = std::function<bool(const ImportedNode&, size_t operand, char word)>;
 
 // Does every reader take the value, or move its elements to readers that do? A result of the graph may only
 // be declared as `leaves`, and is none where that is kNone.
-bool all_take(const ImportedGraph& source, const std::string& value, const Takes& takes, DType leaves,
-              std::set<std::string>* seen) {
-  if (!seen->insert(value).second) return true;
-  for (const ImportedValueInfo& output : source.outputs)
-    if (output.name == value && (leaves == DType::kNone || output.dtype != leaves)) return false;
+bool all_take(const ImportedGraph& source, const std::string& value, const Takes& takes, DType leaves) {
+  const Dataflow flow(source);
   bool good = true;
-  each_reader(source, value, [&](const ImportedNode& reader, size_t operand) {
-    const OnnxOperator* op = good ? find_operator(reader.domain, reader.op_type) : nullptr;
-    if (op == nullptr) {
-      good = false;
-    } else if (!takes(reader, operand, operand_word(op->operand_rules(), operand))) {
-      good = moves(*op, operand);
-      for (const std::string& out : reader.outputs)
-        good = good && (out.empty() || all_take(source, out, takes, leaves, seen));
-    }
+  const std::set<std::string> reached = flow.follow(value, [&](const Dataflow::Reader& reader) {
+    const ImportedNode& node = *reader.node;
+    const OnnxOperator* op = find_operator(node.domain, node.op_type);
+    const bool takes_it =
+        op != nullptr && takes(node, reader.operand, operand_word(op->operand_rules(), reader.operand));
+    const bool passes = op != nullptr && !takes_it && moves(*op, reader.operand);
+    good &= takes_it || passes;
+    return passes && good;
   });
-  return good && !is_body_result(source, value);
+  for (const std::string& name : reached) good &= flow.becomes(name).empty();
+  for (const ImportedValueInfo& output : source.outputs)
+    if (reached.count(output.name) != 0) good &= leaves != DType::kNone && output.dtype == leaves;
+  return good;
 }
 
 }  // namespace
 
 std::string index_reader(const ImportedGraph& model, const ImportedGraph& source, const std::string& value) {
-  std::string found = IndexReader(source).of(value);
+  std::string found = index_reader_here(source, value);
   const auto owner = found.empty() ? owner_of(model, source) : std::nullopt;
   for (size_t i = 0; owner && i < source.outputs.size() && found.empty(); ++i) {
     const size_t result = owner->node->op_type == "Loop" ? i - 1 : i;  // a Loop's condition is no result
@@ -129,7 +82,6 @@ std::string index_reader(const ImportedGraph& model, const ImportedGraph& source
 }
 
 bool read_as_truth(const ImportedGraph& source, const std::string& value) {
-  std::set<std::string> seen;
   return all_take(
       source, value,
       [](const ImportedNode& reader, size_t operand, char word) {
@@ -138,13 +90,12 @@ bool read_as_truth(const ImportedGraph& source, const std::string& value) {
         const ImportedAttribute* to = reader.op_type == "Cast" ? reader.find("to") : nullptr;
         return word == 'b' || (to != nullptr && dtype_from_onnx(to->i) == DType::kBool);
       },
-      DType::kBool, &seen);
+      DType::kBool);
 }
 
 bool read_as_bits(const ImportedGraph& source, const std::string& value) {
-  std::set<std::string> seen;
   return all_take(
-      source, value, [](const ImportedNode&, size_t, char word) { return word == 'I'; }, DType::kNone, &seen);
+      source, value, [](const ImportedNode&, size_t, char word) { return word == 'I'; }, DType::kNone);
 }
 
 }  // namespace sinter::convert

@@ -77,7 +77,7 @@ bool bounded(const Graph& graph, ValueId id) {
       return fn == TrigFn::kSin || fn == TrigFn::kCos || fn == TrigFn::kAtan || fn == TrigFn::kAsin ||
              fn == TrigFn::kAcos;
     }
-    // From float32 or narrower, or from a small integer.
+    // A cast loses nothing from float32 or narrower, or from a small integer.
     const DType from = node->inputs.empty() ? DType::kNone : graph.value(node->inputs[0]).dtype;
     return node->as<CastAttrs>() != nullptr && from != DType::kFloat64 &&
            (is_float(from) || exact_in_float(graph, node->inputs[0]));
@@ -130,15 +130,8 @@ void NodeLowering::drop_needless_bounds() {
     const bool needless =
         i == 1 ? v <= static_cast<double>(range->low) : v >= static_cast<double>(range->high);
     if (!needless) continue;
-    parent_.ledger().add({node_.inputs[i],
-                          node_.name,
-                          node_.op_type,
-                          c->dtype(),
-                          c->dtype(),
-                          TypeRule::kInputTable,
-                          fmt::format("no {} is beyond this bound", dtype_name(dtype(inputs_[0]))),
-                          TypeEffect::kKept,
-                          {}});
+    record(node_.inputs[i], c->dtype(), c->dtype(), TypeRule::kInputTable,
+           fmt::format("no {} is beyond this bound", dtype_name(dtype(inputs_[0]))), TypeEffect::kKept);
     inputs_[i] = kAbsent;
   }
 }
@@ -214,8 +207,8 @@ bool NodeLowering::apply(const Settlement& settled, const std::vector<OperandFac
     const bool retyped = facts[i].constant != nullptr;
     (*values)[i] = emit(CastAttrs{static_cast<int64_t>(s.type), 1}, {(*values)[i]});
     if (refused_) return false;
-    parent_.ledger().add({names[i], node_.name, node_.op_type, facts[i].dtype, s.type, s.rule, s.reason,
-                          retyped ? TypeEffect::kRetyped : TypeEffect::kCast, requests});
+    record(names[i], facts[i].dtype, s.type, s.rule, s.reason,
+           retyped ? TypeEffect::kRetyped : TypeEffect::kCast, requests);
     if (!s.advice.empty()) warn_text(s.reason, s.advice);
   }
   return true;

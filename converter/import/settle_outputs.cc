@@ -14,7 +14,7 @@
 namespace sinter::convert {
 namespace {
 
-// What a narrower floating-point type loses of an output: numbers of the model itself, and integers, which
+// The losses of an output in a narrower floating-point type: numbers of the model itself, and integers, which
 // reach the output by movement and choices alone. Computed numbers may be rounded.
 class OutputLoss {
  public:
@@ -29,7 +29,7 @@ class OutputLoss {
   double number = 0;
   bool rounds = false;  // an integer may have more bits than the type
 
-  // Numbers below or above 0 count if `low` or `high`; integers, unless they are only padded.
+  // Numbers below or above 0 count if `low` or `high`, and integers if they are not only padded.
   void find(ValueId id, int depth = kDepth, bool low = true, bool high = true, bool integers = true) {
     const Node* node = id < 0 ? nullptr : producer_[static_cast<size_t>(id)];
     if (node == nullptr || depth == 0) return;
@@ -120,15 +120,9 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
     if (byte_width(declared) == 0) {
       if (is_sub_byte(declared) && is_integer(computed))
         lowering.ledger().add(
-            {name,
-             "",
-             "",
-             declared,
-             computed,
-             TypeRule::kOutputDeclared,
+            {name, "", "", declared, computed, TypeRule::kOutputDeclared,
              "values of less than a byte do not exist at run time; the numbers are the same",
-             TypeEffect::kDeclared,
-             {}});
+             TypeEffect::kDeclared});
       continue;
     }
     const bool whole = (declared == DType::kBool || is_integer(declared)) && !is_float(computed);
@@ -153,15 +147,8 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
             .ok()) {
       graph.value(cast[0]).bounded_dims = graph.value(graph.outputs[i]).bounded_dims;
       graph.outputs[i] = cast[0];
-      lowering.ledger().add({name,
-                             name,
-                             "output",
-                             computed,
-                             declared,
-                             TypeRule::kOutputDeclared,
-                             "the model's output keeps its declared type",
-                             TypeEffect::kCast,
-                             {}});
+      lowering.ledger().add({name, name, "output", computed, declared, TypeRule::kOutputDeclared,
+                             "the model's output keeps its declared type", TypeEffect::kCast});
       if (silent) continue;
       lowering.diagnostics().warn(
           "", "",
@@ -174,15 +161,9 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
           fmt::format("declare it {} if such values can occur", dtype_name(computed)));
       continue;
     }
-    lowering.ledger().add({name,
-                           "",
-                           "",
-                           declared,
-                           computed,
-                           TypeRule::kOutputDeclared,
+    lowering.ledger().add({name, "", "", declared, computed, TypeRule::kOutputDeclared,
                            "the computed type cannot be the declared one without losing values",
-                           TypeEffect::kDeclared,
-                           {}});
+                           TypeEffect::kDeclared});
     lowering.diagnostics().warn(
         "", "",
         fmt::format("output '{}' is declared {} but is {}; the declaration is corrected", name,

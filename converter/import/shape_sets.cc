@@ -72,7 +72,7 @@ ShapeSet parse_set(const Piece& set) {
   return result;
 }
 
-// What --shapes may name.
+// The names that --shapes may hold.
 struct ModelNames {
   std::vector<std::string> symbols, inputs;
 

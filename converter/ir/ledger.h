@@ -53,7 +53,7 @@ struct TypeDecision {
   TypeRule rule{};
   std::string reason;  // one sentence
   TypeEffect effect = TypeEffect::kCast;
-  std::vector<TypeRequest> requests;  // the competing requests, if there are several
+  std::vector<TypeRequest> requests = {};  // the competing requests, if there are several
   // The smallest and the largest scale of integers that mean (q - zero_point) * scale; 0: none.
   double least_scale = 0, largest_scale = 0;
   int64_t zero_point = 0;

@@ -11,7 +11,7 @@
 #include "converter/quantize/search/metric_program.h"
 #include "converter/quantize/weights/weight_only.h"
 #include "converter/stages/conversion.h"
-#include "converter/types/check_types.h"
+#include "converter/types/type_faults.h"
 #include "runtime/backend/cpu.h"
 
 namespace sinter::convert {
@@ -167,7 +167,7 @@ bool report_rounding(Conversion& c) {
 
 bool check_all_types(Conversion& c) {
   for (const Entry& entry : c.entries)
-    if (std::string fault = check_types(entry.graph); !fault.empty()) throw std::logic_error(fault);
+    if (std::string fault = type_fault(entry.graph); !fault.empty()) throw std::logic_error(fault);
   return true;
 }
 

@@ -1,4 +1,4 @@
-// What is worth a warning about a node whose operands meet in one type.
+// Warnings about a node whose operands meet in one type.
 #pragma once
 
 #include <optional>

@@ -10,7 +10,7 @@
 namespace sinter::convert {
 namespace {
 
-// Whole numbers from 0 on: every integer has an integer power of these.
+// Returns whether the exponent is whole and not negative: every integer has an integer power of it.
 bool whole_and_not_negative(const ConstantPtr& exponent) {
   if (!exponent) return false;
   const std::vector<double> items = exponent->as_doubles();

@@ -12,13 +12,13 @@
 namespace sinter::convert {
 namespace {
 
-// From here on not every whole number is a float32.
+// The magnitude from which on not every whole number is a float32.
 constexpr double kExactFloat32 = 16777216.0;
 
-// Up to here every whole number is one of the type's; 0: not known here.
+// The magnitude up to which every whole number is one of the type's; 0: not listed.
 int64_t exact_integers(DType t) { return t == DType::kFloat16 ? 2048 : t == DType::kBFloat16 ? 256 : 0; }
 
-// What is left of `values` in a type that is not computed with.
+// Returns `values` as they are once rounded to a type that nothing computes in.
 std::vector<double> rounded(std::span<const double> values, DType to) {
   const ConstantPtr wide =
       Constant::of<double>(DType::kFloat64, {static_cast<int64_t>(values.size())}, values);
@@ -55,7 +55,7 @@ bool survives_in_float(const Constant& constant, DType to, bool exact) {
   return true;
 }
 
-// Whether an integer type holds all of them.
+// Returns whether an integer type holds all numbers from `low` to `high`.
 bool holds(DType to, int64_t low, int64_t high) {
   return Constant::scalar_int(to, low)->as_int64s()[0] == low &&
          Constant::scalar_int(to, high)->as_int64s()[0] == high;

@@ -244,7 +244,7 @@ class Solver {
            "round it in the model, or cast the other operands to a floating-point type");
   }
 
-  // The first value that is lost.
+  // Returns the first value that is lost.
   static double stray(const Constant& c, DType to) {
     for (const double v : c.as_doubles())
       if (!survives(*Constant::scalar(c.dtype(), v), to, true)) return v;

@@ -21,6 +21,7 @@ import decoder_models as models  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+from onnx import TensorProto  # noqa: E402
 from program_case import ProgramCase, run_cases  # noqa: E402
 
 BOUND = 16
@@ -229,6 +230,107 @@ class Decoders(ProgramCase):
                 port.name = names.get(port.name, port.name)
             else:
                 port[:] = [names.get(name, name) for name in port]
+
+    def renamed(self, model, names):
+        """The model with other names of inputs and outputs."""
+        model = onnx.ModelProto.FromString(model.SerializeToString())
+        for ports in (model.graph.input, model.graph.output, *((n.input, n.output) for n in model.graph.node)):
+            self.rename(ports, names)
+        return model
+
+    def notes_of(self, model, *flags):
+        report = self.path("notes.json")
+        file = self.convert(model, "--report", report, *flags, sets="sequence_length=1")
+        with open(report) as f:
+            return file, f.read()
+
+    def expect_answers(self, file, model, output="logits", **given):
+        """Tokens one by one, against the model as it is; `given` are the inputs that remain, constant but for the tokens."""
+        tokens = np.concatenate(RUNS)
+        name = next(iter(given))
+        inputs = [i["name"] for i in json.loads(self.call("inspect", file, "--json").out)["inputs"]]
+        self.assertEqual(set(inputs), set(given))
+        arrays = {n: np.stack([a] * len(tokens)) for n, a in given.items() if n != name}
+        data, out = self.path("given.npz"), self.path("answers.npz")
+        cli.save_npz(data, {name: tokens.reshape(-1, 1, 1), **arrays})
+        self.call("run", file, "--inputs", data, "--outputs", out, "--each", "--stateful")
+        with np.load(out) as arrays:
+            self.expect_near(arrays[output].reshape(len(tokens), -1), self.answers(model, room=BOUND if model is self.room else 0), 1e-3)
+
+    room = models.with_concat(room="ScatterND")
+
+    def test_roles_do_not_need_names(self):
+        shape = dataclasses.replace(models.SMALL, groups=models.SMALL.heads)
+        for model in (models.with_concat(), models.with_concat(operator="keys"), models.with_group_query(), builder_models.multi_head(shape=shape, masked=True),
+                      builder_models.grouped(rank_3=True), self.room):
+            with self.subTest(first=model.graph.node[0].name, inputs=len(model.graph.input)):
+                names = {p.name: f"{'xy'[k]}{i}" for k, ports in enumerate((model.graph.input, model.graph.output)) for i, p in enumerate(ports)}
+                if any(len(p.type.tensor_type.shape.dim) == 3 and p.name == "position_ids" for p in model.graph.input):
+                    names.pop("position_ids")  # positions of rank 3 may be of pictures: the name decides
+                file, notes = self.notes_of(self.renamed(model, names))
+                self.expect_answers(file, model, names["logits"], **{names["input_ids"]: None})
+                # The bytes are those of the model with names, but for the names.
+                with open(file, "rb") as a, open(self.convert(model, name="named", sets="sequence_length=1"), "rb") as b:
+                    self.assertLess(abs(len(a.read()) - len(b.read())), 2048)
+
+    def test_names_that_mislead(self):
+        model = models.with_concat()
+        swapped = self.renamed(model, {"attention_mask": "position_ids", "position_ids": "attention_mask"})
+        file, notes = self.notes_of(swapped)
+        self.expect_answers(file, model, input_ids=None)
+        self.assertIn("input 'attention_mask' is computed as positions, in spite of its name", notes)
+        self.assertIn("--shape attention_mask=D1,D2,... keeps it an input", notes)
+        # Past keys that become nothing, and integers that mask and place nothing.
+        for name, kind in (("pixel_mask", TensorProto.INT64), ("pos", TensorProto.INT64), ("window_mask", TensorProto.BOOL)):
+            with self.subTest(name):
+                other = onnx.ModelProto.FromString(model.SerializeToString())
+                graph = other.graph
+                next(n for n in graph.node if n.output[0] == "logits").output[0] = "own"
+                graph.initializer.append(onnx.numpy_helper.from_array(np.ones((2, 1), np.float32), "weights"))
+                graph.node.extend([onnx.helper.make_node("Cast", [name], ["numbers"], to=TensorProto.FLOAT),
+                                   onnx.helper.make_node("MatMul", ["numbers", "weights"], ["product"]),
+                                   onnx.helper.make_node("ReduceSum", ["product"], ["sum"], keepdims=0),
+                                   onnx.helper.make_node("Sub", ["sum", "sum"], ["nothing"]),
+                                   onnx.helper.make_node("Add", ["own", "nothing"], ["logits"])])
+                graph.input.append(models.value(name, kind, ["batch_size", 2]))
+                file, notes = self.notes_of(other)
+                self.expect_answers(file, model, input_ids=None, **{name: np.ones((1, 2), bool if kind == TensorProto.BOOL else np.int64)})
+                self.assertIn(f"input '{name}' stays one: its name says", notes)
+                self.assertIn(f"--const {name}=FILE.npy", notes)
+
+    def test_names_decide_where_the_graph_does_not(self):
+        file, notes = self.notes_of(models.with_group_query(by_cache=True))  # no result follows from the mask
+        self.assertIn("input 'attention_mask' is a mask because of its name", notes)
+        self.assertIn("--shape attention_mask=D1,D2,... keeps it an input", notes)
+        # With --shape it stays, whatever the graph shows.
+        file = self.convert(models.with_group_query(), "--shape", f"attention_mask=1,{BOUND}", sets="sequence_length=1")
+        facts = json.loads(self.call("inspect", file, "--json").out)
+        self.assertEqual({i["name"] for i in facts["inputs"]}, {"input_ids", "attention_mask"})
+
+    def test_states_that_only_names_propose(self):
+        g = models.Graph(1, np.float32)
+        g.add("Relu", "h_in", name="y")
+        g.add("MatMul", "x", g.weight(8, 8), name="h_out")
+        ports = [models.value(n, TensorProto.FLOAT, [1, 8]) for n in ("x", "h_in", "y", "h_out")]
+        onnx.save(g.model(ports[:2], ports[2:]), self.path("apart.onnx"))
+        out, report = self.path("apart.sinter"), self.path("apart.json")
+        said = self.call("convert", self.path("apart.onnx"), "-o", out).out
+        self.assertNotIn("--state", said)
+        self.call("convert", self.path("apart.onnx"), "-o", out, "--state", "auto", "--report", report)
+        with open(report) as f:
+            self.assertIn("input 'h_in' does not become output 'h_out', in spite of their names", f.read())
+        self.assertEqual(json.loads(self.call("inspect", out, "--json").out).get("states", []), [])
+
+    def test_pictures_with_names_of_decoders(self):
+        for names in (("mask", "pos"), ("first", "second")):
+            g = models.Graph(1, np.float32)
+            g.add("Add", g.add("Conv", "pixels", g.weight(4, 3, 3, 3)), g.add("Add", *(g.add("Cast", n, to=TensorProto.FLOAT) for n in names)), name="y")
+            inputs = [models.value("pixels", TensorProto.FLOAT, [1, 3, 8, 8]), *(models.value(n, TensorProto.INT64, [1, 6]) for n in names)]
+            onnx.save(g.model(inputs, [models.value("y", TensorProto.FLOAT, [1, 4, 6, 6])]), self.path("picture.onnx"))
+            self.call("convert", self.path("picture.onnx"), "-o", self.path("picture.sinter"))
+            facts = json.loads(self.call("inspect", self.path("picture.sinter"), "--json").out)
+            self.assertEqual([i["name"] for i in facts["inputs"]], ["pixels", *names])
+            self.call("convert", self.path("picture.onnx"), "-o", self.path("picture.sinter"), "--max-context", "6", code=3, words=("no input of rank 4",))
 
     def test_caches_of_a_fixed_size(self):
         for room in ("ScatterND", "TensorScatter"):

@@ -34,16 +34,10 @@ class NarrowCaches {
     graph_.value(past).dtype = graph_.value(present).dtype = type_;
     graph_.value(past).model_dtype = graph_.value(present).model_dtype = model;
     const Node origin = graph_.nodes[*update];
-    graph_.ledger->add({state->output_name,
-                        origin.name,
-                        origin.origin,
-                        model,
-                        type_,
-                        TypeRule::kKeep,
+    graph_.ledger->add({state->output_name, origin.name, origin.origin, model, type_, TypeRule::kKeep,
                         requested_ ? "--kv-cache: keys and values are kept in this type"
                                    : "past keys and values have this type in the model",
-                        TypeEffect::kNarrowed,
-                        {}});
+                        TypeEffect::kNarrowed});
     const auto add = [&](OpAttrs attrs, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
       fresh.push_back(
           {std::move(attrs), std::move(inputs), std::move(outputs), origin.name, origin.origin, {}});

@@ -10,7 +10,7 @@
 
 namespace sinter::convert {
 
-// What the name of a cache's state of scales ends with.
+// The end of the name of a cache's state of scales.
 inline constexpr std::string_view kCacheScales = ".scales";
 
 // Retypes the states of the caches (names of inputs), whose new rows enter by CacheUpdate: rows are cast, or

@@ -27,13 +27,8 @@ class AddingStates {
       : model_(model), options_(options), graph_(graph), diagnostics_(diagnostics) {}
 
   bool run() {
-    std::vector<std::pair<std::string, std::string>> pairs = options_.states;
-    if (options_.all_states)
-      for (const auto& found : propose_states(graph_))
-        if (std::none_of(pairs.begin(), pairs.end(), [&](const auto& given) {
-              return given.first == found.first || given.second == found.second;
-            }))
-          pairs.push_back(found);
+    StatePairs pairs = options_.states;
+    if (options_.all_states) add_proposed(&pairs);
     for (const auto& [output, input] : pairs) add(output, input);
     // The file lists states in the order of their inputs.
     std::sort(graph_.states.begin(), graph_.states.end(),
@@ -48,6 +43,27 @@ class AddingStates {
   void refuse(const std::string& what, std::string why, std::string remedy) {
     diagnostics_.refuse("", "", fmt::format("{}: {}", what, why), std::move(remedy));
     fine_ = false;
+  }
+
+  void add_proposed(StatePairs* pairs) {
+    const auto note = [&](std::string message, std::string remedy) {
+      diagnostics_.add({Severity::kNote, "", "", "--state auto: " + std::move(message), std::move(remedy)});
+    };
+    StatePairs unrelated;
+    for (const auto& found : propose_states(graph_, &unrelated)) {
+      if (std::any_of(pairs->begin(), pairs->end(), [&](const auto& given) {
+            return given.first == found.first || given.second == found.second;
+          }))
+        continue;
+      pairs->push_back(found);
+      note(fmt::format("input '{}' becomes output '{}' because of their names", found.second, found.first),
+           "--state OUT=IN, once for each state, names them instead");
+    }
+    for (const auto& [output, input] : unrelated)
+      note(fmt::format("input '{}' does not become output '{}', in spite of their names: the output does not "
+                       "follow from it",
+                       input, output),
+           fmt::format("--state {}={} keeps it all the same", output, input));
   }
 
   void add(const std::string& output, const std::string& input) {
@@ -186,7 +202,7 @@ bool add_states(const ImportedGraph& model, const LoweringOptions& options, Grap
   return AddingStates(model, options, graph, diagnostics).run();
 }
 
-std::vector<std::pair<std::string, std::string>> propose_states(const Graph& graph) {
+StatePairs propose_states(const Graph& graph, StatePairs* unrelated) {
   std::map<std::vector<std::string>, std::vector<size_t>> inputs, outputs;  // by stem
   for (size_t i = 0; i < graph.inputs.size(); ++i)
     if (graph.state_read(graph.inputs[i]) == nullptr && graph.given_length(graph.inputs[i]) == nullptr)
@@ -194,15 +210,17 @@ std::vector<std::pair<std::string, std::string>> propose_states(const Graph& gra
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     if (graph.state_written(graph.outputs[i]) == nullptr)
       outputs[state_stem(graph.value(graph.outputs[i]).name, false)].push_back(i);
-  std::vector<std::pair<std::string, std::string>> pairs;
+  StatePairs pairs;
   for (const auto& [words, in] : inputs) {
     const auto out = outputs.find(words);
     if (words.empty() || out == outputs.end() || in.size() != 1 || out->second.size() != 1) continue;
-    const Value& begin = graph.value(graph.inputs[in[0]]);
-    const Value& end = graph.value(graph.outputs[out->second[0]]);
-    if (begin.dtype == end.dtype && begin.dims == end.dims && begin.bounded_dims.empty() &&
-        end.bounded_dims.empty() && !is_sub_byte(begin.dtype))
-      pairs.emplace_back(end.name, begin.name);
+    const ValueId from = graph.inputs[in[0]], to = graph.outputs[out->second[0]];
+    const Value &begin = graph.value(from), &end = graph.value(to);
+    if (begin.dtype != end.dtype || begin.dims != end.dims || !begin.bounded_dims.empty() ||
+        !end.bounded_dims.empty() || is_sub_byte(begin.dtype))
+      continue;
+    const bool related = ancestors(graph, to).count(from) != 0;
+    if (related || unrelated != nullptr) (related ? pairs : *unrelated).emplace_back(end.name, begin.name);
   }
   return pairs;
 }

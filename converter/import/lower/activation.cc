@@ -25,7 +25,6 @@ bool lower_relu(NodeLowering& n) {
 bool lower_clip(NodeLowering& n) {
   ignore_legacy(n);
   ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   if (n.opset() < 11 && n.input_count() == 1) {
     constexpr double kLargest = std::numeric_limits<float>::max();
     ClampAttrs a{n.attr_float("min", -kInfinity), n.attr_float("max", kInfinity)};
@@ -110,7 +109,6 @@ bool lower_prelu(NodeLowering& n) {
   ignore_legacy(n);
   const ValueId x = n.input(0);
   ValueId slope = n.input(1);
-  if (x == kAbsent || slope == kAbsent) return n.refuse("needs two inputs");
   const int64_t rank = n.rank(x);
   // Before opset 7 a slope of one dim went along the channels.
   if (n.opset() < 7 && n.rank(slope) == 1 && n.size(slope) > 1 && rank >= 2)
@@ -128,8 +126,8 @@ ValueId where_compare(NodeLowering& n, CompareFn fn, ValueId x, double bound, Va
   // A bound that 16 bits would move is met in float32.
   const bool exact = x < 0 || survives(*Constant::scalar(DType::kFloat64, bound), n.dtype(x), true);
   const ValueId seen = exact || is_wide_float(n.dtype(x)) ? x : n.cast(x, DType::kFloat32);
-  const ValueId test = n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {seen, n.scalar(n.dtype(seen), bound)});
-  return n.emit(WhereAttrs{}, {test, yes, no});
+  const ValueId test = n.compare(fn, {seen, n.scalar(n.dtype(seen), bound)});
+  return n.where({test, yes, no});
 }
 bool lower_shrink(NodeLowering& n) {
   const double bias = n.attr_float("bias", 0), lambda = n.attr_float("lambd", 0.5);
@@ -208,7 +206,7 @@ std::span<const OnnxOperator> activation_rules() {
       {"Selu", 1, lower_selu, "F", kTakesBounded},
       {"Celu", 12, lower_celu, "F", kTakesBounded},
       {"LeakyRelu", 1, lower_leaky_relu, "F", kTakesBounded},
-      {"PRelu", 1, lower_prelu, "N N", kTakesBounded},
+      {"PRelu", 1, lower_prelu, "N N", kTakesBounded | kTwoInputs},
       {"Softsign", 1, lower_softsign, "F", kTakesBounded},
       {"Shrink", 9, lower_shrink, "N", kTakesBounded},
       {"ThresholdedRelu", 1, lower_thresholded_relu, "F", kTakesBounded},

@@ -26,7 +26,7 @@ ValueId bounded_rows(NodeLowering& n, ValueId v) {
 ValueId bounded_keys(NodeLowering& n, ValueId k, ValueId v, ValueId mask) {
   Lengths& lengths = n.parent().lengths();
   LengthId count = lengths.of_axis(k, 2);
-  const auto meet = [&](ValueId id, int64_t along) {
+  const auto meet = [&](ValueId id, int64_t along) -> bool {
     for (int64_t axis = 0; axis < n.rank(id); ++axis) {
       const LengthId length = lengths.of_axis(id, axis);
       if (axis == along && n.dims(id)[static_cast<size_t>(axis)] != 1)
@@ -94,8 +94,7 @@ bool lower_attention(NodeLowering& n) {
   else if (past_key != kAbsent)
     bias.set_offset(n.dims(past_key)[2]);
   else if (valid != kAbsent)
-    bias.set_offset(
-        n.sub(n.cast(valid, DType::kInt64), n.scalar(DType::kInt64, static_cast<double>(queries))));
+    bias.set_offset(n.sub(n.cast(valid, DType::kInt64), n.int64(queries)));
   else
     bias.set_offset(int64_t{0});
   if (mask != kAbsent && n.dtype(mask) == DType::kBool) bias.allow(mask);

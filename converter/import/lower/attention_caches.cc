@@ -14,8 +14,7 @@ ValueId appended_to_cache(NodeLowering& n, ValueId cache, ValueId rows) {
   const Dims c = n.dims(cache), r = n.dims(rows);
   if (r.size() != 4 || r[0] != c[0] || r[1] != c[1] || r[2] != context.tokens || r[3] != c[3])
     return n.refuse_shapes("appends {} to a cache of {}, where a run has {} tokens", to_string(r),
-                           to_string(c), context.tokens),
-           kUnknown;
+                           to_string(c), context.tokens);
   const ValueId at = n.broadcast(n.reshape(context.position, {1}), {c[0]});
   const ValueId present = n.emit_padded(CacheUpdateAttrs{2, 0}, {cache, rows, at}, {true})[0];
   if (present >= 0) n.parent().graph().value(present).bounded_dims = {{2, context.next}};
@@ -29,8 +28,7 @@ ValueId written_to_cache(NodeLowering& n, ValueId cache, ValueId rows, ValueId a
                   count = n.dims(rows)[static_cast<size_t>(axis)];
     for (const int64_t first : known->as_int64s())
       if (first < 0 || first > room - count)
-        return n.refuse_shapes("caches of {} rows have no room for {} after {}", room, count, first),
-               kUnknown;
+        return n.refuse_shapes("caches of {} rows have no room for {} after {}", room, count, first);
   }
   return n.emit(CacheUpdateAttrs{axis, 0}, {cache, rows, at});
 }
@@ -92,7 +90,7 @@ void rotate_by_position(NodeLowering& n, MicrosoftAttention& h, const Caches& pa
   if (count != kAbsent)
     positions = n.add(positions, n.reshape(n.cast(count, DType::kInt64), {1, 1}));
   else
-    positions = n.add(positions, n.add_constant(Constant::scalar_int(DType::kInt64, room)));
+    positions = n.add(positions, n.int64(room));
   const auto table = [&](TrigFn fn) {
     return n.cast(n.emit(TrigAttrs{static_cast<int64_t>(fn)}, {turns}), n.dtype(h.q));
   };

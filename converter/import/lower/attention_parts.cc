@@ -13,7 +13,7 @@ ValueId heads_apart(NodeLowering& n, ValueId v, int64_t heads) {
   if (v < 0) return v;
   const Dims d = n.dims(v);
   if (d.size() != 3 || heads < 1 || d[2] % heads != 0)
-    return n.refuse_shapes("{} cannot be split into {} heads", to_string(d), heads), kUnknown;
+    return n.refuse_shapes("{} cannot be split into {} heads", to_string(d), heads);
   return n.transpose(n.reshape(v, {d[0], d[1], heads, d[2] / heads}), {0, 2, 1, 3});
 }
 
@@ -32,8 +32,7 @@ ValueId rotated(NodeLowering& n, ValueId x, ValueId cos, ValueId sin, ValueId po
   if (x < 0 || cos < 0 || sin < 0) return kUnknown;
   if (n.rank(cos) != 3 || n.rank(sin) != 3)
     return n.refuse_shapes("the tables of cosines and sines have rank {}, not {}",
-                           n.rank(cos) - (positions != kAbsent), positions != kAbsent ? 2 : 3),
-           kUnknown;
+                           n.rank(cos) - (positions != kAbsent), positions != kAbsent ? 2 : 3);
   RopeAttrs a;
   a.interleaved = interleaved;
   if (const int64_t pairs = n.dims(cos)[2]; 2 * pairs != n.dims(x)[3]) a.rotary_dim = 2 * pairs;
@@ -54,21 +53,17 @@ void AttentionBias::set_offset(ValueId per_entry) { offset_ = n_.reshape(per_ent
 void AttentionBias::limit(bool has_left, int64_t left, bool has_right, int64_t right) {
   const ValueId position = n_.add(range(queries_, {1, 1, queries_, 1}), offset_);
   const ValueId distance = n_.sub(range(keys_, {1, 1, 1, keys_}), position);
-  if (has_right)
-    allow(n_.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLessOrEqual)},
-                  {distance, n_.scalar(DType::kInt64, static_cast<double>(right))}));
-  if (has_left)
-    allow(n_.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kGreaterOrEqual)},
-                  {distance, n_.scalar(DType::kInt64, static_cast<double>(-left))}));
+  if (has_right) allow(n_.compare(CompareFn::kLessOrEqual, {distance, n_.int64(right)}));
+  if (has_left) allow(n_.compare(CompareFn::kGreaterOrEqual, {distance, n_.int64(-left)}));
 }
 
 void AttentionBias::limit_to_valid(ValueId valid_keys) {
-  allow(n_.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)},
-                {range(keys_, {1, 1, 1, keys_}), n_.reshape(valid_keys, {batch_, 1, 1, 1})}));
+  allow(n_.compare(CompareFn::kLess,
+                   {range(keys_, {1, 1, 1, keys_}), n_.reshape(valid_keys, {batch_, 1, 1, 1})}));
 }
 
 void AttentionBias::allow(ValueId mask) {
-  add(n_.emit(WhereAttrs{}, {padded(mask), n_.scalar(type_, 0), n_.scalar(type_, -kInfinity)}));
+  add(n_.where({padded(mask), n_.scalar(type_, 0), n_.scalar(type_, -kInfinity)}));
 }
 
 void AttentionBias::add(ValueId bias) {
@@ -148,7 +143,8 @@ ValueId attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const Attent
   AttentionScores s{};
   s.scaled = s.capped = n.reshape(n.emit(MatMulAttrs{0, 1}, {q, k}), {batch, heads, queries, keys});
   if (form.softcap > 0) {
-    // Where the scores over the cap would be denormals, or the type cannot hold the cap: in float64.
+    // The scores over the cap are computed in float64 where they would be denormals, or the type cannot hold
+    // the cap.
     const DType wide = form.softcap > (t == DType::kFloat16 ? 6e4 : 1e15) ? DType::kFloat64 : t;
     const ValueId cap = n.scalar(wide, form.softcap);
     s.capped = n.cast(n.mul(n.emit(TanhAttrs{}, {n.div(n.cast(s.scaled, wide), cap)}), cap), t);
@@ -168,14 +164,13 @@ ValueId attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const Attent
     ReduceAttrs best;
     best.fn = static_cast<int64_t>(ReduceFn::kMax);
     best.axes.push(n.rank(form.bias) - 1);
-    const ValueId blind = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)},
-                                 {n.emit(best, {form.bias}), n.scalar(t, -kInfinity)});
+    const ValueId blind = n.compare(CompareFn::kEqual, {n.emit(best, {form.bias}), n.scalar(t, -kInfinity)});
     bool any = true;
     if (const ConstantPtr known = n.constant(blind)) {
       const std::vector<int64_t> items = known->as_int64s();
       any = std::any_of(items.begin(), items.end(), [](int64_t b) { return b != 0; });
     }
-    if (any) weights = n.emit(WhereAttrs{}, {blind, n.scalar(t, 0), weights});
+    if (any) weights = n.where({blind, n.scalar(t, 0), weights});
   }
   s.weights = weights;
   if (scores != nullptr) *scores = s;

@@ -1,4 +1,4 @@
-// What the attention operators of ONNX and com.microsoft share: heads, rotation by position, masks, and
+// The parts of the attention operators of ONNX and com.microsoft: heads, rotation by position, masks, and
 // attention in one pass, or written as products and a softmax where its scores are results too.
 //
 // B: batch, H: heads of queries, G: heads of keys and values (H a multiple of G), S: queries, T: keys, past
@@ -58,7 +58,7 @@ struct AttentionForm {
   ValueId sink = kAbsent;
   bool in_float64 = false;  // the softmax
 };
-// As the operation Attention (schemas/ops.def) has it, which computes attention in one pass.
+// Attention as the operation of this name (schemas/ops.def) computes it, in one pass.
 struct OnePassForm : AttentionForm {
   // Query i attends to the keys j <= i + (length - S), and of these the last `window` where that is above 0.
   bool causal = false;
@@ -68,7 +68,7 @@ struct OnePassForm : AttentionForm {
 // q [B, H, S, D], k [B, G, T, D], v [B, G, T, E] -> [B, H, S, E]. A query that sees no key gives zeros.
 ValueId attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const AttentionForm& form,
                   AttentionScores* scores = nullptr);
-// Whether one pass gives the softmax and the cap as the form has them.
+// Returns whether one pass gives the softmax and the cap as the form has them.
 bool fits_one_pass(const AttentionForm& form);
 // The same in one pass; the form fits it. k and v may be of the narrow types of
 // runtime/core/attention_rows.h, numbers as they are.

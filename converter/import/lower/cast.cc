@@ -14,7 +14,7 @@ namespace {
 // Large weights are not scanned: infinities in them are not intended.
 constexpr int64_t kMostLookedAt = int64_t{1} << 22;
 
-// Where numbers stop growing in types that saturate; infinity: the type does not.
+// Returns the number at which a type saturates; infinity: it does not.
 double saturated_at(DType t) {
   switch (t) {
     case DType::kFloat8E4M3FN:
@@ -46,7 +46,8 @@ std::string beyond(int64_t v, DType from, DType type) {
   return held ? std::string() : huge ? fmt::format("{}", static_cast<uint64_t>(v)) : fmt::format("{}", v);
 }
 
-// Numbers that an integer type does not hold. Integers whose bits alone are read may lose the upper ones.
+// Warns of numbers that an integer type does not hold. Integers whose bits alone are read may lose the upper
+// ones.
 void report_integers(NodeLowering& n, const Constant& from, const Constant& to) {
   const DType type = to.dtype();
   const bool whole = !is_float(from.dtype());
@@ -117,7 +118,6 @@ std::string unsupported_advice(int64_t number) {
 
 bool cast_to(NodeLowering& n, DType to) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   const int64_t saturate = n.attr_int("saturate", 1);
   // Matters for float8e8m0 alone, which rounds up by default.
   const std::string mode = n.attr_string("round_mode", "up");
@@ -156,15 +156,11 @@ bool lower_cast(NodeLowering& n) {
   return cast_to(n, dtype);
 }
 
-bool lower_cast_like(NodeLowering& n) {
-  if (!n.has_input(1)) return n.refuse("needs two inputs");
-  return cast_to(n, n.dtype(n.input(1)));
-}
+bool lower_cast_like(NodeLowering& n) { return cast_to(n, n.dtype(n.input(1))); }
 
 // The same bits under another type of the same width.
 bool lower_bit_cast(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   const int64_t number = n.attr_int("to", 0);
   const DType to = dtype_from_onnx(number);
   if (to == DType::kNone || bit_width(to) != bit_width(n.dtype(x)))
@@ -178,7 +174,7 @@ bool lower_bit_cast(NodeLowering& n) {
 std::span<const OnnxOperator> cast_rules() {
   static constexpr OnnxOperator kRules[] = {
       {"Cast", 1, lower_cast, "", kTakesBounded},
-      {"CastLike", 15, lower_cast_like, "", kTakesBounded},
+      {"CastLike", 15, lower_cast_like, "", kTakesBounded | kTwoInputs},
       {"BitCast", 26, lower_bit_cast, "", kNoTraits},
   };
   return kRules;

@@ -93,7 +93,7 @@ bool lower_causal_conv(NodeLowering& n) {
                       n.attr_int("dilation", 1), n.attr_string("activation", "none")});
   if (r.y < 0) return false;
   if (n.wants_output(1)) {
-    // What the last taps read after the first `count` positions.
+    // Returns what the last taps read after the first `count` positions.
     const auto after = [&](int64_t count) { return as_given(n.slice(r.all, 1, count, r.state)); };
     ValueId present = kUnknown;
     if (window == 0) {

@@ -72,8 +72,7 @@ ValueId along_axis(NodeLowering& n, ValueId v, int64_t axis, int64_t rank) {
 ValueId index_row(NodeLowering& n, int64_t length) {
   if (length > kLongestAxis)
     return n.refuse_shapes("an axis of {} elements is too long; at most {} can be planned", length,
-                           kLongestAxis),
-           kUnknown;
+                           kLongestAxis);
   std::vector<int64_t> row(static_cast<size_t>(std::max<int64_t>(length, 0)));
   for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<int64_t>(i);
   return n.int64s(row);

@@ -1,4 +1,4 @@
-// What several families of rules share.
+// Functions that several families of rules share.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace sinter::convert {
 
-// Inputs 0 and 1, the second put where opset < 7's broadcast and axis attributes want it.
+// Gives inputs 0 and 1, the second put where opset < 7's broadcast and axis attributes want it.
 bool binary_operands(NodeLowering& n, ValueId* a, ValueId* b);
 // Integers and booleans become float32, everything else stays.
 ValueId as_float(NodeLowering& n, ValueId v);
@@ -20,7 +20,7 @@ inline IntList int_list(std::span<const int64_t> items) { return IntList(items);
 ValueId flatten_to_2d(NodeLowering& n, ValueId x, int64_t axis);
 // A value of `channels` elements as [channels, 1, ...] so that it meets axis 1 of a value of this rank.
 ValueId along_axis(NodeLowering& n, ValueId v, int64_t axis, int64_t rank);
-// Of an axis along which positions are computed at run time.
+// The most elements of an axis along which positions are computed at run time.
 inline constexpr int64_t kLongestAxis = int64_t{1} << 28;
 // The most slots of a window of states (state_window).
 inline constexpr int64_t kMostStateSlots = 8;

@@ -46,7 +46,7 @@ bool lower_constant(NodeLowering& n) {
 
 std::span<const OnnxOperator> constant_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"Constant", 1, lower_constant, "", kNoTraits},
+      {"Constant", 1, lower_constant, "", kNoInput},
   };
   return kRules;
 }

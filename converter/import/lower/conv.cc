@@ -18,7 +18,7 @@ ValueId crop_negative_pads(NodeLowering& n, ValueId x, std::vector<int64_t>* pad
     if (before + after == 0) continue;
     const auto axis = static_cast<int64_t>(i) + 1;
     const int64_t left = n.dims(x)[i + 1] - before - after;
-    if (left < 0) return n.refuse_shapes("negative pads crop more than the input has"), kUnknown;
+    if (left < 0) return n.refuse_shapes("negative pads crop more than the input has");
     x = n.slice(x, axis, before, left);
     (*pads)[i] = std::max<int64_t>(0, (*pads)[i]),
     (*pads)[axes + i] = std::max<int64_t>(0, (*pads)[axes + i]);
@@ -29,23 +29,19 @@ ValueId crop_negative_pads(NodeLowering& n, ValueId x, std::vector<int64_t>* pad
 }  // namespace
 
 ValueId convolution(NodeLowering& n, ValueId x, ValueId w, ValueId bias) {
-  if (x == kAbsent || w == kAbsent) return n.refuse("needs two inputs"), kUnknown;
   const Dims weights = n.dims(w);
   if (n.rank(x) < 3 || weights.size() != n.dims(x).size())
     return n.refuse_shapes("X {} and W {} must have the same rank, 3 or more", to_string(n.dims(x)),
-                           to_string(weights)),
-           kUnknown;
+                           to_string(weights));
   SpatialAttrs s;
   if (!read_spatial(n, spatial_dims(n.dims(x)), spatial_dims(weights), &s)) return kUnknown;
   const int64_t group = n.attr_int("group", 1), channels = n.dims(x)[1], outputs = weights[0];
   if (group < 1 || channels % group != 0 || outputs % group != 0 || weights[1] != channels / group)
     return n.refuse_shapes("group {} does not fit X {} and W {}", group, to_string(n.dims(x)),
-                           to_string(weights)),
-           kUnknown;
+                           to_string(weights));
   if (bias != kAbsent && bias >= 0 && n.dims(bias) != Dims{outputs})
     return n.refuse_shapes("the bias is {} but there are {} output channels", to_string(n.dims(bias)),
-                           outputs),
-           kUnknown;
+                           outputs);
   x = crop_negative_pads(n, n.to_channels_last(x), &s.pads);
   const auto rank = static_cast<int64_t>(weights.size());
   std::vector<ValueId> operands;
@@ -110,7 +106,6 @@ bool lower_nhwc_conv(NodeLowering& n) {
 bool lower_conv_transpose(NodeLowering& n) {
   const ValueId x = n.input(0), bias = n.input(2);
   ValueId w = n.input(1);
-  if (x == kAbsent || w == kAbsent) return n.refuse("needs two inputs");
   const Dims weights = n.dims(w);  // [C, O / group, spatial...]
   if (n.rank(x) < 3 || weights.size() != n.dims(x).size())
     return n.refuse_shapes("X {} and W {} must have the same rank, 3 or more", to_string(n.dims(x)),
@@ -178,11 +173,11 @@ bool lower_conv_transpose(NodeLowering& n) {
 
 std::span<const OnnxOperator> conv_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"Conv", 1, lower_conv, "F F F", kTakesBounded | kSumsProducts},
-      {"ConvTranspose", 1, lower_conv_transpose, "F F F", kTakesBounded | kSumsProducts},
-      {"FusedConv", 1, lower_fused_conv, "F F F F", kTakesBounded | kSumsProducts, kMicrosoft},
-      {"NhwcConv", 1, lower_nhwc_conv, "F F F", kSumsProducts, kMicrosoft},
-      {"NhwcFusedConv", 1, lower_nhwc_conv, "F F F F", kSumsProducts, kMicrosoft},
+      {"Conv", 1, lower_conv, "F F F", kTakesBounded | kSumsProducts | kTwoInputs},
+      {"ConvTranspose", 1, lower_conv_transpose, "F F F", kTakesBounded | kSumsProducts | kTwoInputs},
+      {"FusedConv", 1, lower_fused_conv, "F F F F", kTakesBounded | kSumsProducts | kTwoInputs, kMicrosoft},
+      {"NhwcConv", 1, lower_nhwc_conv, "F F F", kSumsProducts | kTwoInputs, kMicrosoft},
+      {"NhwcFusedConv", 1, lower_nhwc_conv, "F F F F", kSumsProducts | kTwoInputs, kMicrosoft},
   };
   return kRules;
 }

@@ -13,7 +13,6 @@ namespace {
 bool lower_gated_rms_norm(NodeLowering& n) {
   const double epsilon = n.attr_float("epsilon", static_cast<double>(1e-5f));
   const std::string activation = n.attr_string("activation", "silu");
-  if (!n.has_input(2)) return n.refuse("needs X, scale and gate");
   const Dims d = n.dims(n.input(0)), sd = n.dims(n.input(1));
   if (d.empty() || sd.size() != 1 || sd[0] < 1 || d.back() % sd[0] != 0 || n.dims(n.input(2)) != d)
     return n.refuse_shapes("X {}, scale {} and gate {} do not fit", to_string(d), to_string(sd),
@@ -119,7 +118,6 @@ bool lower_m_rotary(NodeLowering& n) {
 bool lower_gated_add(NodeLowering& n) {
   const ValueId x = n.input(0), y = n.input(1), weights = n.input(3);
   ValueId gate = n.input(2);
-  if (x == kAbsent || y == kAbsent || gate == kAbsent) return n.refuse("needs X, Y and gate");
   const Dims d = n.dims(x), g = n.dims(gate), w = n.dims(weights);
   const int64_t width = g.empty() ? 0 : g.back();
   if (d.empty() || n.dims(y) != d || g.size() != d.size() || !std::equal(d.begin(), d.end() - 1, g.begin()) ||
@@ -134,8 +132,8 @@ bool lower_gated_add(NodeLowering& n) {
 
 std::span<const OnnxOperator> decoder_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"GatedAdd", 1, lower_gated_add, "F F F F", kNoTraits, kMicrosoft},
-      {"GatedRMSNorm", 1, lower_gated_rms_norm, "F F F", kNoTraits, kMicrosoft},
+      {"GatedAdd", 1, lower_gated_add, "F F F F", kThreeInputs, kMicrosoft},
+      {"GatedRMSNorm", 1, lower_gated_rms_norm, "F F F", kThreeInputs, kMicrosoft},
       {"GemmaRotaryEmbedding", 1, lower_gemma_rotary, "* F F F F", kNoTraits, kMicrosoft},
       {"MRotaryEmbedding", 1, lower_m_rotary, "F i F F", kNoTraits, kMicrosoft},
   };

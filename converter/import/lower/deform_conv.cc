@@ -12,7 +12,6 @@ namespace {
 // DeformConv-19, 2-D: every kernel cell samples the input at its offset; the samples are multiplied with the
 // weights in a 1 x 1 convolution.
 bool lower_deform_conv(NodeLowering& n) {
-  if (!n.has_input(2)) return n.refuse("needs three inputs");
   const ValueId x = n.input(0), w = n.input(1);
   const Dims d = n.dims(x), wd = n.dims(w), od = n.dims(n.input(2));
   if (d.size() != 4 || wd.size() != 4 || od.size() != 4) return n.refuse("only 2-D images are supported");
@@ -35,7 +34,7 @@ bool lower_deform_conv(NodeLowering& n) {
       (cells * rows > 0 && columns > kMostPlaces / (cells * rows)))
     return n.refuse_shapes("{} x {} places of {} cells are too many", rows, columns, cells);
   const DType t = n.dtype(x);
-  // Where each cell samples without offset: [cells * rows, columns] for y and x.
+  // The places that each cell samples without an offset: [cells * rows, columns] for y and x.
   std::vector<double> places[2];
   for (int64_t cell = 0; cell < cells; ++cell)
     for (int64_t i = 0; i < rows; ++i)
@@ -84,7 +83,7 @@ bool lower_deform_conv(NodeLowering& n) {
 
 std::span<const OnnxOperator> deform_conv_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"DeformConv", 19, lower_deform_conv, "F F F F F", kSumsProducts},
+      {"DeformConv", 19, lower_deform_conv, "F F F F F", kSumsProducts | kThreeInputs},
   };
   return kRules;
 }

@@ -30,7 +30,7 @@ bool lower_round(NodeLowering& n) {
   ignore_legacy(n);
   const ValueId x = n.input(0);
   if (x >= 0 && !is_float(n.dtype(x))) return n.output(0, x);
-  return n.output(0, n.emit(RoundAttrs{static_cast<int64_t>(Fn)}, {x}));
+  return n.output(0, n.round(Fn, {x}));
 }
 bool lower_reciprocal(NodeLowering& n) {
   ignore_legacy(n);
@@ -71,21 +71,18 @@ bool lower_mod(NodeLowering& n) {
   if (fmod == 1 || !is_float(n.dtype(a))) return n.output(0, n.emit(ModAttrs{fmod}, {a, b}));
   const ValueId zero = n.scalar(n.dtype(a), 0);
   const ValueId r = n.emit(ModAttrs{1}, {a, b});
-  const auto compare = [&](CompareFn fn, ValueId x) {
-    return n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {x, zero});
-  };
-  const ValueId differs = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kNotEqual)},
-                                 {compare(CompareFn::kLess, r), compare(CompareFn::kLess, b)});
-  const ValueId wrong = n.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)},
-                               {compare(CompareFn::kNotEqual, r), differs});
-  return n.output(0, n.emit(WhereAttrs{}, {wrong, n.add(r, b), r}));
+  const auto compare = [&](CompareFn fn, ValueId x) { return n.compare(fn, {x, zero}); };
+  const ValueId differs =
+      n.compare(CompareFn::kNotEqual, {compare(CompareFn::kLess, r), compare(CompareFn::kLess, b)});
+  const ValueId wrong = n.bitwise(BitwiseFn::kAnd, {compare(CompareFn::kNotEqual, r), differs});
+  return n.output(0, n.where({wrong, n.add(r, b), r}));
 }
 
 template <CompareFn Fn>
 bool lower_compare(NodeLowering& n) {
   ValueId a, b;
   if (!binary_operands(n, &a, &b)) return false;
-  return n.output(0, n.emit(CompareAttrs{static_cast<int64_t>(Fn)}, {a, b}));
+  return n.output(0, n.compare(Fn, {a, b}));
 }
 
 // And with a constant false, Or with a constant true: known although the other side is not.
@@ -93,7 +90,7 @@ template <BitwiseFn Fn>
 bool lower_logic(NodeLowering& n) {
   ValueId a, b;
   if (!binary_operands(n, &a, &b)) return false;
-  const ValueId y = n.emit(BitwiseAttrs{static_cast<int64_t>(Fn)}, {a, b});
+  const ValueId y = n.bitwise(Fn, {a, b});
   if (y < 0 || n.constant(y) || Fn == BitwiseFn::kXor) return n.output(0, y);
   for (const ValueId side : {a, b}) {
     const ConstantPtr c = n.constant(side);
@@ -106,7 +103,7 @@ template <BitwiseFn Fn>
 bool lower_bitwise(NodeLowering& n) {
   ValueId a, b;
   if (!binary_operands(n, &a, &b)) return false;
-  return n.output(0, n.emit(BitwiseAttrs{static_cast<int64_t>(Fn)}, {a, b}));
+  return n.output(0, n.bitwise(Fn, {a, b}));
 }
 bool lower_bit_shift(NodeLowering& n) {
   ValueId a, b;
@@ -115,13 +112,10 @@ bool lower_bit_shift(NodeLowering& n) {
   if (direction != "LEFT" && direction != "RIGHT")
     return n.refuse("direction is '{}', not LEFT or RIGHT", direction);
   const BitwiseFn fn = direction == "LEFT" ? BitwiseFn::kShiftLeft : BitwiseFn::kShiftRight;
-  return n.output(0, n.emit(BitwiseAttrs{static_cast<int64_t>(fn)}, {a, b}));
+  return n.output(0, n.bitwise(fn, {a, b}));
 }
 
-bool lower_where(NodeLowering& n) {
-  if (!n.has_input(0) || !n.has_input(1) || !n.has_input(2)) return n.refuse("needs three inputs");
-  return n.output(0, n.emit(WhereAttrs{}, {n.input(0), n.input(1), n.input(2)}));
-}
+bool lower_where(NodeLowering& n) { return n.output(0, n.where({n.input(0), n.input(1), n.input(2)})); }
 
 // ---- any number of inputs
 
@@ -129,9 +123,8 @@ template <class Attrs>
 ValueId chain(NodeLowering& n) {
   ignore_legacy(n);
   ValueId result = n.input(0);
-  if (result == kAbsent) return n.refuse("has no input"), kUnknown;
   for (size_t i = 1; i < n.input_count(); ++i) {
-    if (!n.has_input(i)) return n.refuse("an operand is missing"), kUnknown;
+    if (!n.has_input(i)) return n.refuse("an operand is missing");
     result = n.emit(Attrs{}, {result, n.input(i)});
   }
   return result;
@@ -194,7 +187,7 @@ std::span<const OnnxOperator> elementwise_rules() {
       {"BitwiseOr", 18, lower_bitwise<BitwiseFn::kOr>, "I I", kTakesBounded},
       {"BitwiseXor", 18, lower_bitwise<BitwiseFn::kXor>, "I I", kTakesBounded},
       {"BitShift", 11, lower_bit_shift, "I n", kTakesBounded},
-      {"Where", 9, lower_where, "b A A", kTakesBounded},
+      {"Where", 9, lower_where, "b A A", kTakesBounded | kThreeInputs},
       {"Min", 1, lower_chain<MinAttrs>, "N+", kTakesBounded},
       {"Max", 1, lower_chain<MaxAttrs>, "N+", kTakesBounded},
       {"Sum", 1, lower_chain<AddAttrs>, "N+", kTakesBounded},

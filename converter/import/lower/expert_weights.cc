@@ -28,8 +28,8 @@ void name_after(NodeLowering& n, ValueId weights, ValueId operand) {
 
 // ---- integers
 
-// Numbers of `bits` bits, low bits first, of rows that begin at whole bytes, without the gaps between the
-// rows.
+// Returns numbers of `bits` bits, low bits first, of rows that begin at whole bytes, without the gaps between
+// the rows.
 Bytes without_gaps(std::span<const std::byte> bytes, int64_t rows, int64_t count, int64_t bits) {
   const int64_t row_bytes = (count * bits + 7) / 8;
   Bytes result(static_cast<size_t>((rows * count * bits + 7) / 8));

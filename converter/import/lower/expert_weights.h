@@ -19,7 +19,7 @@ struct ExpertProjection {
 // Projection `which` (1, 2 or 3) of rows of `inputs` numbers; not present where the node lacks it. False:
 // refused.
 bool read_moe_projection(NodeLowering& n, int which, int64_t inputs, ExpertProjection* p);
-// Of QMoE: by quant_type, which is one of those that is_expert_quant_type has.
+// The same of QMoE, by quant_type, which is one of those that is_expert_quant_type has.
 bool read_qmoe_projection(NodeLowering& n, int which, int64_t inputs, ExpertProjection* p);
 bool is_expert_quant_type(std::string_view type);
 

@@ -25,7 +25,7 @@ class Gate {
         limit_(n.attr_float("swiglu_limit", kInfinity)) {}
 
   bool gated() const { return name_ == "swiglu" || name_ == "geglu"; }
-  // Whether fc1 has the rows of both.
+  // Set: fc1 has the rows of both.
   bool fused() const { return gated() && fusion_ != 0; }
 
   bool check() {
@@ -86,9 +86,7 @@ Routes route(NodeLowering& n, ValueId logits, ValueId weights, int64_t k, bool n
   if (weights == kAbsent && normalized) return {top[1], n.emit(SoftmaxAttrs{1, 0}, {top[0]})};
   const ValueId all = weights == kAbsent ? n.emit(SoftmaxAttrs{1, 0}, {logits}) : weights;
   ValueId chosen = n.emit(GatherElementsAttrs{1}, {all, top[1]});
-  if (normalized)
-    chosen =
-        n.div(chosen, n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kSum), IntList{1}, 1}, {chosen}));
+  if (normalized) chosen = n.div(chosen, n.reduce(ReduceFn::kSum, IntList{1}, 1, {chosen}));
   return {top[1], chosen};
 }
 
@@ -99,9 +97,8 @@ Routes nearest_route(NodeLowering& n, ValueId scores, ValueId all) {
   const DType t = n.dtype(scores);
   const std::vector<ValueId> top = n.emit_many(TopKAttrs{1, 1, 1, 1}, {scores}, 2);
   const ValueId apart = n.div(n.sub(top[0], all), n.emit(MaxAttrs{}, {n.emit(AbsAttrs{}, {all}), top[0]}));
-  const ValueId far =
-      n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kGreater)}, {apart, n.scalar(t, kReach)});
-  const ValueId near = n.emit(WhereAttrs{}, {far, n.scalar(t, -kInfinity), scores});
+  const ValueId far = n.compare(CompareFn::kGreater, {apart, n.scalar(t, kReach)});
+  const ValueId near = n.where({far, n.scalar(t, -kInfinity), scores});
   return {top[1], n.emit(GatherElementsAttrs{1}, {n.emit(SoftmaxAttrs{1, 0}, {near}), top[1]})};
 }
 
@@ -110,9 +107,9 @@ Routes nearest_route(NodeLowering& n, ValueId scores, ValueId all) {
 Routes sparse_routes(NodeLowering& n, ValueId logits, int64_t experts) {
   if (logits < 0) return {};
   const Routes first = nearest_route(n, logits, logits);
-  const ValueId taken = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)},
-                               {n.reshape(index_row(n, experts), {1, experts}), first.expert});
-  const ValueId rest = n.emit(WhereAttrs{}, {taken, n.scalar(n.dtype(logits), -kInfinity), logits});
+  const ValueId taken =
+      n.compare(CompareFn::kEqual, {n.reshape(index_row(n, experts), {1, experts}), first.expert});
+  const ValueId rest = n.where({taken, n.scalar(n.dtype(logits), -kInfinity), logits});
   const Routes second = nearest_route(n, rest, logits);
   return {n.emit(ConcatAttrs{1}, {first.expert, second.expert}),
           n.emit(ConcatAttrs{1}, {first.weight, second.weight})};
@@ -124,7 +121,6 @@ using ReadProjection = bool (*)(NodeLowering&, int which, int64_t inputs, Expert
 bool mixture(NodeLowering& n, ValueId router_weights, bool normalized, ReadProjection read) {
   const ValueId x = n.input(0);
   const int64_t k = n.attr_int("k", 1);
-  if (!n.has_input(0) || !n.has_input(1)) return n.refuse("needs an input and router_probs");
   Gate gate(n);
   if (!gate.check()) return false;
   const bool sparse = n.attr_int("use_sparse_mixer", 0) != 0;
@@ -172,7 +168,7 @@ bool mixture(NodeLowering& n, ValueId router_weights, bool normalized, ReadProje
   const ValueId active = gate.apply(project(n, rows, expert, first), extra);
   const ValueId results = n.reshape(project(n, active, expert, second), {tokens, k, hidden});
   ValueId y = n.mul(results, n.reshape(routes.weight, {tokens, k, 1}));
-  if (k > 1) y = n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kSum), IntList{1}, 0}, {y});
+  if (k > 1) y = n.reduce(ReduceFn::kSum, IntList{1}, 0, {y});
   return n.output(0, n.reshape(y, given));
 }
 
@@ -219,9 +215,9 @@ bool lower_qmoe(NodeLowering& n) {
 
 std::span<const OnnxOperator> experts_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"MoE", 1, lower_moe, "F F f f f f f f", kTakesBounded | kSumsProducts, kMicrosoft},
-      {"QMoE", 1, lower_qmoe, "F F * * f * * f * * f * * * F * * * * * *", kTakesBounded | kSumsProducts,
-       kMicrosoft},
+      {"MoE", 1, lower_moe, "F F f f f f f f", kTakesBounded | kSumsProducts | kTwoInputs, kMicrosoft},
+      {"QMoE", 1, lower_qmoe, "F F * * f * * f * * f * * * F * * * * * *",
+       kTakesBounded | kSumsProducts | kTwoInputs, kMicrosoft},
   };
   return kRules;
 }

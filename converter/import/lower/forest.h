@@ -38,14 +38,14 @@ struct Forest {
   static size_t leaf_number(int64_t at) { return static_cast<size_t>(-1 - at); }
 };
 
-// Of TreeEnsembleRegressor and TreeEnsembleClassifier, whose leaf weights have attributes that begin with
-// `leaves`
+// Returns the trees of a TreeEnsembleRegressor or TreeEnsembleClassifier, whose leaf weights have attributes
+// that begin with `leaves`
 // ("target", "class"). `wide`: x is float64, else float32. nullopt: refused.
 std::optional<Forest> read_forest(NodeLowering& n, std::string_view leaves, bool wide);
-// Of TreeEnsemble (ai.onnx.ml 5).
+// Returns the trees of a TreeEnsemble (ai.onnx.ml 5).
 std::optional<Forest> read_ensemble(NodeLowering& n, bool wide);
 
-// Numbers of attribute `name`, a list of floats, or of `name`_as_tensor. Empty: neither is given.
+// Returns the numbers of attribute `name`, a list of floats, or of `name`_as_tensor. Empty: neither is given.
 std::vector<double> floats_or_tensor(NodeLowering& n, std::string_view name);
 
 }  // namespace sinter::convert

@@ -13,7 +13,7 @@ ValueId activated(NodeLowering& n, ValueId y, std::string_view name, std::option
   if (name == "LeakyRelu") return n.emit(LeakyReluAttrs{alpha.value_or(0.01)}, {y});
   if (name == "Elu") return n.emit(EluAttrs{alpha.value_or(1), 1, 1}, {y});
   if (name == "HardSigmoid") return n.emit(HardSigmoidAttrs{alpha.value_or(0.2), beta.value_or(0.5)}, {y});
-  return n.refuse("activation '{}' is not supported", name), kUnknown;
+  return n.refuse("activation '{}' is not supported", name);
 }
 
 ValueId activated_by_attributes(NodeLowering& n, ValueId y, std::string_view name) {

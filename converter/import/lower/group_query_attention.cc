@@ -1,7 +1,7 @@
 // com.microsoft's GroupQueryAttention: heads that share keys and values, behind a cache whose number of valid
 // rows each run gives.
 //
-// Of batch entry b, total[b] = seqlens_k[b] + 1 keys are valid after this call, and past[b] = total[b] - S
+// For batch entry b, total[b] = seqlens_k[b] + 1 keys are valid after this call, and past[b] = total[b] - S
 // before it (0 where the first prompt is padded behind its end). Query i has position past[b] + i and
 // attends to the keys up to it. The result's cache has max(P, total_sequence_length) rows, P of them given;
 // rows that are not valid keep what the given cache has there, as they do where both are one buffer. Where a
@@ -73,7 +73,7 @@ bool read_lengths(NodeLowering& n, GroupQuery* g, std::optional<int64_t> total) 
   if (g->first_prompt) {
     g->past = n.broadcast(n.reshape(n.scalar(DType::kInt64, 0), {1}), {batch});
   } else {
-    const ValueId less = n.scalar(DType::kInt64, static_cast<double>(1 - queries));
+    const ValueId less = n.int64(1 - queries);
     g->past = n.emit(MaxAttrs{}, {n.add(last, less), n.scalar(DType::kInt64, 0)});
   }
   return g->past >= 0;
@@ -107,7 +107,7 @@ struct PresentRows {
   std::optional<LengthId> length;
 };
 
-// Whether the result's caches take the place of the given ones, which have room for what is added.
+// Returns whether the result's caches take the place of the given ones, which have room for what is added.
 bool share_buffer(NodeLowering& n) {
   const LoweringOptions& options = n.parent().options();
   if (!options.states.empty() || options.all_states || options.max_context > 0) return true;
@@ -145,11 +145,10 @@ ValueId cached(NodeLowering& n, const GroupQuery& g, ValueId now, ValueId cache,
   if (cache != kAbsent) {
     const Dims c = n.dims(cache);
     if (c.size() != 4 || c[0] != d[0] || c[1] != d[1] || c[3] != d[3])
-      return n.refuse_shapes("a cache of {} does not fit {}", to_string(c), to_string(d)), kUnknown;
+      return n.refuse_shapes("a cache of {} does not fit {}", to_string(c), to_string(d));
     if (n.dtype(cache) != n.dtype(now))
       return n.refuse("a cache of {} for {} is not supported", dtype_name(n.dtype(cache)),
-                      dtype_name(n.dtype(now))),
-             kUnknown;
+                      dtype_name(n.dtype(now)));
     room = c[2];
   }
   const ContextValues& context = n.parent().context();
@@ -160,7 +159,7 @@ ValueId cached(NodeLowering& n, const GroupQuery& g, ValueId now, ValueId cache,
     cache = cache == kAbsent ? fresh : n.emit(ConcatAttrs{2}, {cache, fresh});
   }
   if (!kept && !rows.length) return written_to_cache(n, cache, now, g.past, 2);
-  // What the model computes from the number of rows follows the run.
+  // The values that the model computes from the number of rows follow the run.
   const ValueId length = kept ? context.next : n.parent().lengths().value(*rows.length);
   const ValueId present = n.emit_padded(CacheUpdateAttrs{2, 0}, {cache, now, g.past}, {true})[0];
   if (present >= 0) n.parent().graph().value(present).bounded_dims = {{2, length}};
@@ -173,7 +172,7 @@ ValueId checked_columns(NodeLowering& n, ValueId bias, ValueId keys) {
   Lengths& lengths = n.parent().lengths();
   for (int64_t axis = 0; axis + 1 < n.rank(bias); ++axis)
     if (!lengths.known(lengths.of_axis(bias, axis)))
-      return n.refuse("dimension {} of the bias {} is bounded", axis, to_string(n.dims(bias))), kUnknown;
+      return n.refuse("dimension {} of the bias {} is bounded", axis, to_string(n.dims(bias)));
   const ValueId next = n.parent().context().next;
   const auto so_far = next >= 0 ? lengths.items(next) : std::nullopt;
   const LengthId columns = lengths.of_axis(bias, n.rank(bias) - 1),
@@ -218,7 +217,7 @@ bool lower_group_query_attention(NodeLowering& n) {
   std::optional<int64_t> total;
   if (const ConstantPtr known = n.constant(n.input(6)); known && known->size() == 1)
     total = known->as_int64s()[0];
-  // Without a cache all keys are of this call.
+  // Without a cache, all keys belong to this call.
   if (room == 0 && !total) total = queries;
   if (total && (*total < queries || *total > room + queries || (room == 0 && *total != queries)))
     return n.refuse_shapes("total_sequence_length is {}, for {} queries after a cache of {} rows", *total,
@@ -250,7 +249,7 @@ bool lower_group_query_attention(NodeLowering& n) {
   if (!causal)
     form.lengths = n.add(n.reshape(n.cast(n.input(5), DType::kInt64), {d[0]}), n.scalar(DType::kInt64, 1));
   else if (!g.first_prompt)
-    form.lengths = n.add(g.past, n.scalar(DType::kInt64, static_cast<double>(queries)));
+    form.lengths = n.add(g.past, n.int64(queries));
   if (n.has_input(10)) {
     ValueId given = n.input(10);
     const int64_t count = n.dims(keys)[2], columns = n.rank(given) > 0 ? n.dims(given).back() : 1;

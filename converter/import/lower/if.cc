@@ -112,7 +112,7 @@ class Branches {
   }
 
   LoweredBody& body(size_t k) { return *bodies_[k]; }
-  // Of the results: names in the enclosing graph, and whether they are stacks of sequences.
+  // The name of a result in the enclosing graph, and whether it is a stack of sequences.
   const std::string& name(size_t i) const {
     static const std::string kNone;
     const std::vector<std::string>& all = moved() ? readers_.results : n_.node().outputs;
@@ -304,15 +304,8 @@ bool lower_if(NodeLowering& n) {
       std::vector<ValueId> cast;
       if (!builder.emit(CastAttrs{static_cast<int64_t>(*common), 1}, {g->outputs[i]}, 1, &cast).ok())
         return n.refuse("result {} cannot be cast to {}", i, dtype_name(*common));
-      n.parent().ledger().add({g->value(g->outputs[i]).name,
-                               n.node().name,
-                               "If",
-                               g->value(g->outputs[i]).dtype,
-                               *common,
-                               TypeRule::kBranchEdge,
-                               "the branches give different types",
-                               TypeEffect::kCast,
-                               {}});
+      n.record(g->value(g->outputs[i]).name, g->value(g->outputs[i]).dtype, *common, TypeRule::kBranchEdge,
+               "the branches give different types", TypeEffect::kCast);
       g->value(cast[0]).bounded_dims = g->value(g->outputs[i]).bounded_dims;
       g->outputs[i] = cast[0];
     }

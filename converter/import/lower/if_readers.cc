@@ -4,21 +4,17 @@
 #include <map>
 #include <vector>
 
-#include "converter/import/check_options.h"
+#include "converter/import/dataflow.h"
 #include "converter/import/lower.h"
 
 namespace sinter::convert {
 namespace {
 
 // Names that the node, or a node of its bodies, reads.
-std::set<std::string> names_read(const ImportedNode& node) {
+std::set<std::string> names_read_by(const ImportedNode& node) {
   std::set<std::string> names(node.inputs.begin(), node.inputs.end());
   for (const ImportedAttribute& a : node.attributes)
-    for (const auto& body : a.graphs)
-      each_graph(*body, [&](const ImportedGraph& graph) {
-        for (const ImportedNode& inner : graph.nodes) names.insert(inner.inputs.begin(), inner.inputs.end());
-        for (const ImportedValueInfo& out : graph.outputs) names.insert(out.name);
-      });
+    for (const auto& body : a.graphs) names.merge(names_read(*body));
   names.erase("");
   return names;
 }
@@ -34,7 +30,7 @@ class Behind {
     std::set<std::string> made(node.outputs.begin(), node.outputs.end());
     made.erase("");
     for (size_t i = first_; i < graph.nodes.size(); ++i) {
-      read_.push_back(names_read(graph.nodes[i]));
+      read_.push_back(names_read_by(graph.nodes[i]));
       depends_.push_back(any(read_.back(), made));
       for (const std::string& name : graph.nodes[i].outputs) {
         if (name.empty()) continue;

@@ -13,24 +13,19 @@ namespace {
 
 // GridSample-16 to 22.
 bool lower_grid_sample(NodeLowering& n) {
-  const std::string mode = n.attr_string("mode", "linear"), padding = n.attr_string("padding_mode", "zeros");
+  const auto mode = n.attr_choice<SampleMode>("mode", "linear",
+                                              {{"linear", SampleMode::kLinear},
+                                               {"bilinear", SampleMode::kLinear},
+                                               {"nearest", SampleMode::kNearest},
+                                               {"cubic", SampleMode::kCubic},
+                                               {"bicubic", SampleMode::kCubic}});
+  const auto padding = n.attr_choice<SamplePadding>("padding_mode", "zeros",
+                                                    {{"zeros", SamplePadding::kZeros},
+                                                     {"border", SamplePadding::kBorder},
+                                                     {"reflection", SamplePadding::kReflection}});
+  if (!mode || !padding) return false;
   GridSampleAttrs a;
-  if (mode == "linear" || mode == "bilinear")
-    a.mode = static_cast<int64_t>(SampleMode::kLinear);
-  else if (mode == "nearest")
-    a.mode = static_cast<int64_t>(SampleMode::kNearest);
-  else if (mode == "cubic" || mode == "bicubic")
-    a.mode = static_cast<int64_t>(SampleMode::kCubic);
-  else
-    return n.refuse("mode '{}' is not known", mode);
-  if (padding == "zeros")
-    a.padding_mode = static_cast<int64_t>(SamplePadding::kZeros);
-  else if (padding == "border")
-    a.padding_mode = static_cast<int64_t>(SamplePadding::kBorder);
-  else if (padding == "reflection")
-    a.padding_mode = static_cast<int64_t>(SamplePadding::kReflection);
-  else
-    return n.refuse("padding_mode '{}' is not known", padding);
+  a.mode = static_cast<int64_t>(*mode), a.padding_mode = static_cast<int64_t>(*padding);
   a.align_corners = n.attr_int("align_corners", 0);
   return n.output(0, n.to_channels_first(n.emit(a, {n.to_channels_last(n.input(0)), n.input(1)})));
 }
@@ -73,9 +68,10 @@ bool lower_affine_grid(NodeLowering& n) {
 // RoiAlign-10 to 22.
 bool lower_roi_align(NodeLowering& n) {
   RoiAlignAttrs a;
-  const std::string mode = n.attr_string("mode", "avg");
-  if (mode != "avg" && mode != "max") return n.refuse("mode '{}' is not known", mode);
-  a.mode = static_cast<int64_t>(mode == "max" ? RoiAlignMode::kMax : RoiAlignMode::kAverage);
+  const auto mode = n.attr_choice<RoiAlignMode>(
+      "mode", "avg", {{"avg", RoiAlignMode::kAverage}, {"max", RoiAlignMode::kMax}});
+  if (!mode) return false;
+  a.mode = static_cast<int64_t>(*mode);
   a.out_height = n.attr_int("output_height", 1);
   a.out_width = n.attr_int("output_width", 1);
   a.sampling_ratio = n.attr_int("sampling_ratio", 0);
@@ -87,28 +83,27 @@ bool lower_roi_align(NodeLowering& n) {
                   n.to_channels_first(n.emit(a, {n.to_channels_last(n.input(0)), n.input(1), n.input(2)})));
 }
 
-// Which positions of an axis each bin of each region covers: [regions, bins, length] of bool.
+// Returns which positions of an axis each bin of each region covers: [regions, bins, length] of bool.
 ValueId bin_members(NodeLowering& n, ValueId rois, double scale, int64_t column, int64_t bins,
                     int64_t length) {
   const DType t = n.dtype(rois);
   const auto edge = [&](int64_t c) {
     const ValueId v = n.mul(n.slice(rois, 1, c, 1), n.scalar(t, scale));
-    return n.emit(RoundAttrs{static_cast<int64_t>(RoundFn::kFloor)}, {n.add(v, n.scalar(t, 0.5))});
+    return n.round(RoundFn::kFloor, {n.add(v, n.scalar(t, 0.5))});
   };
   const ValueId start = edge(column), end = edge(column + 2);
   const ValueId extent = n.emit(ClampAttrs{1, kInfinity}, {n.add(n.sub(end, start), n.scalar(t, 1))});
   const ValueId width = n.div(extent, n.scalar(t, static_cast<double>(bins)));
   const ValueId index = n.reshape(n.cast(index_row(n, bins), t), {1, bins});
   const auto border = [&](ValueId at, RoundFn round) {
-    const ValueId v = n.add(n.emit(RoundAttrs{static_cast<int64_t>(round)}, {n.mul(at, width)}), start);
+    const ValueId v = n.add(n.round(round, {n.mul(at, width)}), start);
     return n.unsqueeze(n.emit(ClampAttrs{0, static_cast<double>(length)}, {v}), 2);
   };
   const ValueId low = border(index, RoundFn::kFloor),
                 high = border(n.add(index, n.scalar(t, 1)), RoundFn::kCeil);
   const ValueId position = n.reshape(n.cast(index_row(n, length), t), {1, 1, length});
-  return n.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)},
-                {n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kGreaterOrEqual)}, {position, low}),
-                 n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {position, high})});
+  return n.bitwise(BitwiseFn::kAnd, {n.compare(CompareFn::kGreaterOrEqual, {position, low}),
+                                     n.compare(CompareFn::kLess, {position, high})});
 }
 
 // MaxRoiPool-1: the largest element of each bin, first along rows, then along columns; an empty bin gives 0.
@@ -124,15 +119,15 @@ bool lower_max_roi_pool(NodeLowering& n) {
   const ValueId batch = n.reshape(n.cast(n.slice(rois, 1, 0, 1), DType::kInt64), {regions});
   const ValueId lowest = n.scalar(n.dtype(x), -kInfinity);
   const auto most = [&](ValueId v, ValueId members, const Dims& shape, int64_t axis) {
-    const ValueId kept = n.emit(WhereAttrs{}, {n.reshape(members, shape), v, lowest});
-    return n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMax), IntList{axis}, 0}, {kept});
+    const ValueId kept = n.where({n.reshape(members, shape), v, lowest});
+    return n.reduce(ReduceFn::kMax, IntList{axis}, 0, {kept});
   };
   ValueId y = n.unsqueeze(n.emit(GatherAttrs{0}, {x, batch}), 2);
   y = most(y, bin_members(n, rois, scale, 2, pooled[0], d[2]), {regions, 1, pooled[0], d[2], 1}, 3);
   y = most(n.unsqueeze(y, 3), bin_members(n, rois, scale, 1, pooled[1], d[3]),
            {regions, 1, 1, pooled[1], d[3]}, 4);
-  const ValueId empty = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)}, {y, lowest});
-  return n.output(0, n.emit(WhereAttrs{}, {empty, n.scalar(n.dtype(x), 0), y}));
+  const ValueId empty = n.compare(CompareFn::kEqual, {y, lowest});
+  return n.output(0, n.where({empty, n.scalar(n.dtype(x), 0), y}));
 }
 
 // DepthToSpace-1 to 13, SpaceToDepth-1 to 28.
@@ -298,17 +293,15 @@ bool lower_crop_and_resize(NodeLowering& n) {
     const ValueId begin = n.slice(rois, 1, axis, 1), end = n.slice(rois, 1, axis + 2, 1);
     const ValueId place = n.mul(n.add(begin, n.mul(n.sub(end, begin), share)), n.scalar(t, last));
     Axis& a = axes[axis];
-    a.inside = n.emit(
-        BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)},
-        {n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kGreaterOrEqual)}, {place, n.scalar(t, 0)}),
-         n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLessOrEqual)}, {place, n.scalar(t, last)})});
-    const ValueId within = n.emit(WhereAttrs{}, {a.inside, place, n.scalar(t, 0)});
-    const auto position = [&](RoundFn fn) { return n.emit(RoundAttrs{static_cast<int64_t>(fn)}, {within}); };
+    a.inside = n.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)},
+                      {n.compare(CompareFn::kGreaterOrEqual, {place, n.scalar(t, 0)}),
+                       n.compare(CompareFn::kLessOrEqual, {place, n.scalar(t, last)})});
+    const ValueId within = n.where({a.inside, place, n.scalar(t, 0)});
+    const auto position = [&](RoundFn fn) { return n.round(fn, {within}); };
     if (mode == "nearest") {
       // Halves are rounded up.
       a.low = a.high =
-          n.cast(n.emit(ClampAttrs{0, last}, {n.emit(RoundAttrs{static_cast<int64_t>(RoundFn::kFloor)},
-                                                     {n.add(within, n.scalar(t, 0.5))})}),
+          n.cast(n.emit(ClampAttrs{0, last}, {n.round(RoundFn::kFloor, {n.add(within, n.scalar(t, 0.5))})}),
                  DType::kInt64);
     } else {
       const ValueId low = position(RoundFn::kFloor);
@@ -338,9 +331,8 @@ bool lower_crop_and_resize(NodeLowering& n) {
                 between(pixels(axes[0].high, axes[1].low), pixels(axes[0].high, axes[1].high), share),
                 rows(axes[0].share));
   }
-  const ValueId inside = n.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)},
-                                {rows(axes[0].inside), columns(axes[1].inside)});
-  return n.output(0, n.to_channels_first(n.emit(WhereAttrs{}, {inside, y, n.scalar(n.dtype(x), outside)})));
+  const ValueId inside = n.bitwise(BitwiseFn::kAnd, {rows(axes[0].inside), columns(axes[1].inside)});
+  return n.output(0, n.to_channels_first(n.where({inside, y, n.scalar(n.dtype(x), outside)})));
 }
 
 }  // namespace

@@ -5,9 +5,8 @@ namespace sinter::convert {
 
 // A product with NumPy's rules for 1-D operands; constant 2-D B becomes a FullyConnected.
 ValueId matrix_product(NodeLowering& n, ValueId a, ValueId b) {
-  if (a == kAbsent || b == kAbsent) return n.refuse("needs two inputs"), kUnknown;
   const int64_t rank_a = n.rank(a), rank_b = n.rank(b);
-  if (rank_a == 0 || rank_b == 0) return n.refuse_shapes("MatMul of a scalar"), kUnknown;
+  if (rank_a == 0 || rank_b == 0) return n.refuse_shapes("MatMul of a scalar");
   if (rank_a == 1) a = n.unsqueeze(a, 0);
   if (rank_b == 1) b = n.unsqueeze(b, 1);
   ValueId y = n.rank(b) == 2 && n.constant(b) && rank_a > 1 && rank_b > 1
@@ -30,9 +29,8 @@ ValueId gemm(NodeLowering& n) {
   const bool trans_a = n.attr_int("transA", 0) != 0, trans_b = n.attr_int("transB", 0) != 0;
   n.ignore_attr("broadcast");
   ValueId a = n.input(0), b = n.input(1), c = n.input(2);
-  if (a == kAbsent || b == kAbsent) return n.refuse("needs two inputs"), kUnknown;
   if (n.rank(a) != 2 || n.rank(b) != 2)
-    return n.refuse_shapes("A and B must be matrices, not of rank {} and {}", n.rank(a), n.rank(b)), kUnknown;
+    return n.refuse_shapes("A and B must be matrices, not of rank {} and {}", n.rank(a), n.rank(b));
   const DType t = n.dtype(a);
   if (trans_a) a = n.transpose(a, {1, 0});
   const int64_t outputs = n.dims(b)[trans_b ? 0 : 1];
@@ -69,9 +67,9 @@ bool lower_fused_gemm(NodeLowering& n) {
 
 std::span<const OnnxOperator> linear_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"MatMul", 1, lower_matmul, "N N", kTakesBounded | kSumsProducts | kInt32Sums},
-      {"Gemm", 1, lower_gemm, "N N N", kTakesBounded | kSumsProducts | kInt32Sums},
-      {"FusedGemm", 1, lower_fused_gemm, "F F F", kTakesBounded | kSumsProducts, kMicrosoft},
+      {"MatMul", 1, lower_matmul, "N N", kTakesBounded | kSumsProducts | kInt32Sums | kTwoInputs},
+      {"Gemm", 1, lower_gemm, "N N N", kTakesBounded | kSumsProducts | kInt32Sums | kTwoInputs},
+      {"FusedGemm", 1, lower_fused_gemm, "F F F", kTakesBounded | kSumsProducts | kTwoInputs, kMicrosoft},
   };
   return kRules;
 }

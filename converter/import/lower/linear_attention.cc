@@ -17,13 +17,11 @@ struct Rule {
   bool decays = false, corrects = false;
 };
 std::optional<Rule> rule_of(NodeLowering& n) {
-  const std::string name = n.attr_string("update_rule", "gated_delta");
-  if (name == "linear") return Rule{};
-  if (name == "gated") return Rule{LinearAttentionRule::kGated, true, false};
-  if (name == "delta") return Rule{LinearAttentionRule::kDelta, false, true};
-  if (name == "gated_delta") return Rule{LinearAttentionRule::kGatedDelta, true, true};
-  n.refuse("update_rule '{}' is not known", name);
-  return std::nullopt;
+  return n.attr_choice<Rule>("update_rule", "gated_delta",
+                             {{"linear", {}},
+                              {"gated", {LinearAttentionRule::kGated, true, false}},
+                              {"delta", {LinearAttentionRule::kDelta, false, true}},
+                              {"gated_delta", {LinearAttentionRule::kGatedDelta, true, true}}});
 }
 
 // Operands of the row: q, k, v [batch, tokens, heads, size], state [batch, heads, key size, value size].
@@ -61,7 +59,6 @@ bool lower_linear_attention(NodeLowering& n) {
   if (!rule) return false;
   if (window < 0 || window > kMostStateSlots)
     return n.refuse("state_window is {}, not 0 to {}", window, kMostStateSlots);
-  if (!n.has_input(2)) return n.refuse("needs query, key and value");
   const Dims qd = n.dims(n.input(0)), kd = n.dims(n.input(1)), vd = n.dims(n.input(2));
   const bool split = qd.size() == 3 && kd.size() == 3 && vd.size() == 3 && heads >= 1 && q_heads >= 1 &&
                      qd[2] >= q_heads && qd[2] % q_heads == 0 && vd[2] % heads == 0;
@@ -116,7 +113,6 @@ bool lower_linear_attention(NodeLowering& n) {
 
 // decay = decay_scale * softplus(a + dt_bias), beta = sigmoid(b); all in the type of the widest operand.
 bool lower_linear_attention_gate(NodeLowering& n) {
-  if (!n.has_input(2)) return n.refuse("needs a, dt_bias and decay_scale");
   const DType inner = n.inner_type(), t = n.dtype(n.input(0));
   const auto wide = [&](size_t i) { return n.cast(n.input(i), inner); };
   const ValueId y = n.mul(n.emit(SoftplusAttrs{}, {n.add(wide(0), wide(1))}), wide(2));
@@ -129,6 +125,107 @@ bool lower_linear_attention_gate(NodeLowering& n) {
     (void)n.has_input(3);
   }
   return n.output(0, n.cast(y, t));
+}
+
+// The sizes of a GatedDeltaNet's operands.
+struct DeltaNet {
+  Dims query;
+  size_t lead = 0;  // axes of the query before its heads, or before all of the row
+  int64_t batch = 0, heads = 0, v_size = 0, k_size = 0;
+  int64_t all = 0, tokens = 0;  // of all sequences, and of each
+};
+
+std::optional<DeltaNet> delta_net(NodeLowering& n) {
+  const Dims state = n.dims(n.input(6));
+  DeltaNet net;
+  net.query = n.dims(n.input(0));
+  const size_t own = n.has_input(1) ? 2 : 1;  // axes of a token
+  if (state.size() != 4) {
+    n.refuse_shapes("initial_state {} needs four axes", to_string(state));
+  } else if (n.has_input(1) != n.has_input(2)) {
+    n.refuse("key and value belong together");
+  } else if (net.query.size() < own + 1 || net.query.size() > own + 2) {
+    n.refuse_shapes("query {} does not fit", to_string(net.query));
+  } else {
+    net.lead = net.query.size() - own;
+    net.batch = state[0], net.heads = state[1], net.v_size = state[2], net.k_size = state[3];
+    net.all = element_count({net.query.begin(), net.query.begin() + static_cast<int64_t>(net.lead)});
+    if (const auto tokens = uniform_length(n, 3, net.batch, net.all)) return net.tokens = *tokens, net;
+  }
+  return std::nullopt;
+}
+
+// Queries, keys and values, all of them in one row of the query, or apart.
+bool read_delta_rows(NodeLowering& n, const DeltaNet& net, Recurrence* r) {
+  const Dims& qd = net.query;
+  if (!n.has_input(1)) {
+    const int64_t rest = qd.back() - net.heads * net.v_size;
+    const int64_t q_heads = net.k_size > 0 ? rest / (2 * net.k_size) : 0;
+    if (rest <= 0 || q_heads < 1 || rest != 2 * q_heads * net.k_size)
+      return n.refuse_shapes("query {} does not hold queries, keys and values for initial_state {}",
+                             to_string(qd), to_string(n.dims(n.input(6))));
+    const ValueId rows = n.reshape(n.input(0), {net.batch, net.tokens, qd.back()});
+    const auto part = [&](int64_t start, int64_t count, int64_t size) {
+      return n.reshape(n.slice(rows, 2, start, count * size), {net.batch, net.tokens, count, size});
+    };
+    r->q = part(0, q_heads, net.k_size), r->k = part(q_heads * net.k_size, q_heads, net.k_size);
+    r->v = part(2 * q_heads * net.k_size, net.heads, net.v_size);
+  } else {
+    const auto rows = [&](size_t i) -> ValueId {
+      const Dims d = n.dims(n.input(i));
+      if (d.size() != qd.size() || !std::equal(d.begin(), d.end() - 2, qd.begin()))
+        return n.refuse_shapes("query {} and operand {} {} differ in tokens", to_string(qd), i, to_string(d));
+      return n.reshape(n.input(i), {net.batch, net.tokens, d[net.lead], d[net.lead + 1]});
+    };
+    r->q = rows(0), r->k = rows(1), r->v = rows(2);
+    if (r->k < 0 || r->v < 0) return false;
+  }
+  const int64_t q_heads = n.dims(r->q)[2];
+  if (q_heads < 1 || net.heads % q_heads != 0 || n.dims(r->k)[2] != q_heads || n.dims(r->v)[2] != net.heads)
+    return n.refuse_shapes("{} query heads, key {} and value {} do not fit {} heads", q_heads,
+                           to_string(n.dims(r->k)), to_string(n.dims(r->v)), net.heads);
+  r->k = repeated_heads(n, r->k, net.heads);
+  return true;
+}
+
+// The decay of the state and the rate of its correction.
+bool read_delta_rates(NodeLowering& n, const DeltaNet& net, const Rule& rule, Recurrence* r) {
+  const DType t = n.dtype(n.input(0));
+  const auto rate = [&](size_t i) -> ValueId {
+    const int64_t count = n.size(n.input(i)), per_head = net.all * net.heads;
+    const int64_t each = per_head > 0 ? count / per_head : 1;
+    if (count != per_head * each || (each != 1 && (i != 4 || each != net.k_size)))
+      return n.refuse_shapes("{} {} does not fit {} tokens and {} heads", i == 4 ? "decay" : "beta",
+                             to_string(n.dims(n.input(i))), net.all, net.heads);
+    return n.reshape(n.input(i), {net.batch, net.tokens, net.heads, each});
+  };
+  const std::string gate = n.attr_string("gate_activation", "none"),
+                    pace = n.attr_string("beta_activation", "none");
+  if ((gate != "none" && gate != "qwen") || (pace != "none" && pace != "sigmoid"))
+    return n.refuse("gate_activation '{}' or beta_activation '{}' is not known", gate, pace);
+  if ((gate == "qwen") != n.has_input(7) || (gate == "qwen") != n.has_input(8))
+    return n.refuse("a_log and dt_bias belong to gate_activation 'qwen'");
+  const bool has_decay = n.has_input(4), has_beta = n.has_input(5);
+  if (rule.decays && !has_decay) return n.refuse("decay is missing");
+  if (rule.corrects && !has_beta) return n.refuse("beta is missing");
+  if (rule.decays) {
+    r->decay = rate(4);
+    if (gate == "qwen") {
+      const DType inner = state_type(t);
+      const auto by_head = [&](size_t i) {
+        return n.reshape(n.cast(n.input(i), inner), {1, 1, n.size(n.input(i)), 1});
+      };
+      const ValueId amount = n.emit(NegAttrs{}, {n.emit(ExpAttrs{}, {by_head(7)})});
+      r->decay = n.mul(n.emit(SoftplusAttrs{}, {n.add(n.cast(r->decay, inner), by_head(8))}), amount);
+    }
+    r->decay = n.cast(r->decay, t);
+  }
+  if (rule.corrects) {
+    r->beta = rate(5);
+    if (pace == "sigmoid") r->beta = n.emit(SigmoidAttrs{}, {r->beta});
+    r->beta = n.reshape(n.cast(r->beta, t), {net.batch, net.tokens, net.heads});
+  }
+  return true;
 }
 
 // query, key?, value? [tokens, heads, size] or [batch, tokens, heads, size], or all of them as one row a
@@ -144,95 +241,18 @@ bool lower_gated_delta_net(NodeLowering& n) {
     return n.refuse_advising(
         "normalize queries and keys by operators of their own",
         "qk_l2_norm is not supported, as the operator does not define what is added to a length");
-  if (!n.has_input(0) || !n.has_input(6)) return n.refuse("needs a query and initial_state");
-  const Dims sd = n.dims(n.input(6)), qd = n.dims(n.input(0));
-  if (sd.size() != 4) return n.refuse_shapes("initial_state {} needs four axes", to_string(sd));
-  const int64_t batch = sd[0], heads = sd[1], v_size = sd[2], k_size = sd[3];
-  const bool packed = !n.has_input(1);
-  if (packed != !n.has_input(2)) return n.refuse("key and value belong together");
-  const size_t lead = qd.size() >= (packed ? 2U : 3U) ? qd.size() - (packed ? 1 : 2) : 0;
-  if (lead < 1 || lead > 2) return n.refuse_shapes("query {} does not fit", to_string(qd));
-  const int64_t all = element_count({qd.begin(), qd.begin() + static_cast<int64_t>(lead)});
-  const auto tokens = uniform_length(n, 3, batch, all);
-  if (!tokens) return false;
+  if (!n.has_input(6)) return n.refuse("needs a query and initial_state");
+  const auto net = delta_net(n);
   Recurrence r;
-  int64_t q_heads = 0;
-  if (packed) {
-    const int64_t rest = qd.back() - heads * v_size;
-    q_heads = k_size > 0 ? rest / (2 * k_size) : 0;
-    if (rest <= 0 || q_heads < 1 || rest != 2 * q_heads * k_size)
-      return n.refuse_shapes("query {} does not hold queries, keys and values for initial_state {}",
-                             to_string(qd), to_string(sd));
-    const ValueId rows = n.reshape(n.input(0), {batch, *tokens, qd.back()});
-    const auto part = [&](int64_t start, int64_t count, int64_t size) {
-      return n.reshape(n.slice(rows, 2, start, count * size), {batch, *tokens, count, size});
-    };
-    r.q = part(0, q_heads, k_size), r.k = part(q_heads * k_size, q_heads, k_size);
-    r.v = part(2 * q_heads * k_size, heads, v_size);
-  } else {
-    q_heads = qd[lead];
-    const auto rows = [&](size_t i) {
-      const Dims d = n.dims(n.input(i));
-      const bool same =
-          d.size() == lead + 2 && std::equal(d.begin(), d.begin() + static_cast<int64_t>(lead), qd.begin());
-      if (!same)
-        return n.refuse_shapes("query {} and operand {} {} differ in tokens", to_string(qd), i, to_string(d)),
-               kUnknown;
-      return n.reshape(n.input(i), {batch, *tokens, d[lead], d[lead + 1]});
-    };
-    r.q = rows(0), r.k = rows(1), r.v = rows(2);
-    if (r.k < 0 || r.v < 0) return false;
-  }
-  if (q_heads < 1 || heads % q_heads != 0 || n.dims(r.k)[2] != q_heads || n.dims(r.v)[2] != heads)
-    return n.refuse_shapes("{} query heads, key {} and value {} do not fit {} heads", q_heads,
-                           to_string(n.dims(r.k)), to_string(n.dims(r.v)), heads);
-  r.k = repeated_heads(n, r.k, heads);
-  const DType t = n.dtype(n.input(0)), kept = n.dtype(n.input(6));
-  const auto rate = [&](size_t i) -> ValueId {
-    const int64_t count = n.size(n.input(i)), per_head = all * heads;
-    const int64_t each = per_head > 0 ? count / per_head : 1;
-    if (count != per_head * each || (each != 1 && (i != 4 || each != k_size)))
-      return n.refuse_shapes("{} {} does not fit {} tokens and {} heads", i == 4 ? "decay" : "beta",
-                             to_string(n.dims(n.input(i))), all, heads),
-             kUnknown;
-    return n.reshape(n.input(i), {batch, *tokens, heads, each});
-  };
-  const std::string gate = n.attr_string("gate_activation", "none"),
-                    pace = n.attr_string("beta_activation", "none");
-  if ((gate != "none" && gate != "qwen") || (pace != "none" && pace != "sigmoid"))
-    return n.refuse("gate_activation '{}' or beta_activation '{}' is not known", gate, pace);
-  if ((gate == "qwen") != n.has_input(7) || (gate == "qwen") != n.has_input(8))
-    return n.refuse("a_log and dt_bias belong to gate_activation 'qwen'");
-  if (rule->decays) {
-    if (!n.has_input(4)) return n.refuse("decay is missing");
-    r.decay = rate(4);
-    if (gate == "qwen") {
-      const DType inner = state_type(t);
-      const auto by_head = [&](size_t i) {
-        return n.reshape(n.cast(n.input(i), inner), {1, 1, n.size(n.input(i)), 1});
-      };
-      const ValueId amount = n.emit(NegAttrs{}, {n.emit(ExpAttrs{}, {by_head(7)})});
-      r.decay = n.mul(n.emit(SoftplusAttrs{}, {n.add(n.cast(r.decay, inner), by_head(8))}), amount);
-    }
-    r.decay = n.cast(r.decay, t);
-  } else {
-    (void)n.has_input(4);
-  }
-  if (rule->corrects) {
-    if (!n.has_input(5)) return n.refuse("beta is missing");
-    r.beta = rate(5);
-    if (pace == "sigmoid") r.beta = n.emit(SigmoidAttrs{}, {r.beta});
-    r.beta = n.reshape(n.cast(r.beta, t), {batch, *tokens, heads});
-  } else {
-    (void)n.has_input(5);
-  }
-  r.state = n.transpose(n.cast(n.input(6), state_type(t)), {0, 1, 3, 2});
+  if (!net || !read_delta_rows(n, *net, &r) || !read_delta_rates(n, *net, *rule, &r)) return false;
+  const DType kept = n.dtype(n.input(6));
+  r.state = n.transpose(n.cast(n.input(6), state_type(n.dtype(n.input(0)))), {0, 1, 3, 2});
   r.scale = n.attr_float("scale", 0);
   const std::vector<ValueId> results = recur(n, r, *rule);
   if (results[0] < 0) return false;
   if (n.wants_output(1) && !n.output(1, n.cast(n.transpose(results[1], {0, 1, 3, 2}), kept))) return false;
-  Dims d(qd.begin(), qd.begin() + static_cast<int64_t>(lead));
-  d.insert(d.end(), {heads, v_size});
+  Dims d(net->query.begin(), net->query.begin() + static_cast<int64_t>(net->lead));
+  d.insert(d.end(), {net->heads, net->v_size});
   return n.output(0, n.reshape(results[0], d));
 }
 
@@ -240,9 +260,9 @@ bool lower_gated_delta_net(NodeLowering& n) {
 
 std::span<const OnnxOperator> linear_attention_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"LinearAttention", 27, lower_linear_attention, "F F F * F F", kSumsProducts},
-      {"LinearAttention", 1, lower_linear_attention, "F F F * F F", kSumsProducts, kMicrosoft},
-      {"LinearAttentionGate", 1, lower_linear_attention_gate, "F p p F", kNoTraits, kMicrosoft},
+      {"LinearAttention", 27, lower_linear_attention, "F F F * F F", kSumsProducts | kThreeInputs},
+      {"LinearAttention", 1, lower_linear_attention, "F F F * F F", kSumsProducts | kThreeInputs, kMicrosoft},
+      {"LinearAttentionGate", 1, lower_linear_attention_gate, "F p p F", kThreeInputs, kMicrosoft},
       {"GatedDeltaNet", 1, lower_gated_delta_net, "F F F i * * * * * i i", kSumsProducts, kMicrosoft},
   };
   return kRules;

@@ -22,8 +22,7 @@ std::optional<std::vector<ValueId>> unrolled_loop(NodeLowering& n, const Importe
   std::vector<std::vector<ValueId>> scanned(scans);
   bool go = condition.value_or(true);
   for (int64_t i = 0; i < trips && go; ++i) {
-    std::vector<ValueId> parameters{n.add_constant(Constant::scalar_int(DType::kInt64, i)),
-                                    n.add_constant(Constant::scalar_int(DType::kBool, 1))};
+    std::vector<ValueId> parameters{n.int64(i), n.add_constant(Constant::scalar_int(DType::kBool, 1))};
     parameters.insert(parameters.end(), carried.begin(), carried.end());
     const std::vector<ValueId> results = n.parent().inline_body(source, parameters);
     if (std::find(results.begin(), results.end(), kUnknown) != results.end()) return std::vector<ValueId>{};
@@ -89,7 +88,7 @@ std::optional<std::vector<ValueId>> planned(NodeLowering& n, const ImportedGraph
   loop.max_trips = trips.number ? *trips.number : trips.most.value_or(n.parent().options().assumed);
   loop.may_grow |= !(trips.number && *trips.number <= kMostUnrolled && trips.condition);
   if (trips.number)
-    loop.trips = n.add_constant(Constant::scalar_int(DType::kInt64, *trips.number));
+    loop.trips = n.int64(*trips.number);
   else
     loop.trips = n.has_input(0) ? n.reshape(n.cast(n.input(0), DType::kInt64), {}) : kAbsent;
   if (n.has_input(1) && !trips.condition) {
@@ -174,7 +173,7 @@ bool lower_loop(NodeLowering& n) {
 
 std::span<const OnnxOperator> loop_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"Loop", 1, lower_loop, "", kTakesBounded | kTakesUnknown | kCarriesSequences},
+      {"Loop", 1, lower_loop, "", kTakesBounded | kTakesUnknown | kCarriesSequences | kNoInput},
   };
   return kRules;
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr float kFp4[] = {
     0.0f,  0.00520833349f,  0.666666687f,  1.0f,  0.333333343f,  0.5f,  0.166666672f,  0.25f,
     -0.0f, -0.00520833349f, -0.666666687f, -1.0f, -0.333333343f, -0.5f, -0.166666672f, -0.25f};
-// Where a normal distribution has the same part of its numbers between two neighbours.
+// The numbers between which a normal distribution has equal parts.
 constexpr float kNf4[] = {-1.0f,         -0.6961928f,  -0.525073051f,  -0.394917488f,
                           -0.284441382f, -0.18477343f, -0.0910500363f, 0.0f,
                           0.0795802996f, 0.160930201f, 0.246112302f,   0.337915242f,
@@ -57,8 +57,8 @@ ValueId widened(NodeLowering& n, const Bnb4& w) {
   return n.cast(n.reshape(all, {w.columns, w.k}), n.dtype(n.input(0)));
 }
 
-// Whether a product reads them as they are: blocks are parts of rows, and begin at whole bytes.
-// recognise-low-bit finds what it can of others.
+// Returns whether a product reads the weights as they are: blocks are parts of rows, and begin at whole
+// bytes. recognise-low-bit finds what it can of others.
 bool packed(NodeLowering& n, const Bnb4& w) {
   const DType scale = n.dtype(w.most), x = n.dtype(n.input(0));
   return w.k % w.block == 0 && w.block % 2 == 0 && n.constant(w.most) != nullptr &&
@@ -89,16 +89,9 @@ bool lower_matmul_bnb4(NodeLowering& n) {
   Value& named = n.parent().graph().value(weights);
   if (named.name.empty()) named.name = n.parent().graph().value(n.input(1)).name;
   if (named.dtype != DType::kUint4) return n.output(0, n.emit(FullyConnectedAttrs{}, {n.input(0), weights}));
-  n.parent().ledger().add(
-      {named.name,
-       n.node().name,
-       n.node().op_type,
-       w.codes->dtype(),
-       named.dtype,
-       TypeRule::kUnpackLowbit,
-       fmt::format("the weights stay packed in 4 bits, {} to a scale, indices into a table", w.block),
-       TypeEffect::kRetyped,
-       {}});
+  n.record(named.name, w.codes->dtype(), named.dtype, TypeRule::kUnpackLowbit,
+           fmt::format("the weights stay packed in 4 bits, {} to a scale, indices into a table", w.block),
+           TypeEffect::kRetyped);
   const ValueId scales = n.reshape(w.most, {w.columns, w.k / w.block});
   return n.output(0, n.emit(LowBitFullyConnectedAttrs{.block_size = w.block},
                             {n.input(0), weights, scales, kAbsent, kAbsent, w.table}));

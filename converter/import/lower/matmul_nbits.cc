@@ -22,7 +22,7 @@ uint8_t integer_at(std::span<const std::byte> bytes, int64_t bits, int64_t k) {
   return static_cast<uint8_t>(window >> (bit % 8) & ((1u << bits) - 1));
 }
 
-// Those of widths without an element type, as uint8.
+// Returns integers of a width without an element type as uint8.
 ConstantPtr as_bytes(const ConstantPtr& packed, int64_t bits, Dims dims) {
   return Constant::lazy(DType::kUint8, dims, [packed, bits, dims] {
     const LoadedBytes loaded = packed->load();
@@ -42,17 +42,15 @@ ValueId packed_product(NodeLowering& n, ValueId x, const PackedProduct& p) {
   constexpr int64_t kMost = int64_t{1} << 28;
   if (bits < 2 || bits > 8 || k < 1 || k > kMost || columns < 1 || columns > kMost || block < 1 ||
       block > kMost || block % 8 * bits % 8 != 0 || !n.has_input(p.scales))
-    return n.refuse_shapes("bits {}, K {}, N {} and block_size {} do not fit", bits, k, columns, block),
-           kUnknown;
+    return n.refuse_shapes("bits {}, K {}, N {} and block_size {} do not fit", bits, k, columns, block);
   const WeightFormat format = weight_format(static_cast<int>(bits), CodeKind::kUnsigned);
   const DType packed = format.type;
   const int64_t blocks = (k + block - 1) / block, padded = blocks * block;
   const ConstantPtr b = n.constant(n.input(p.weights));
-  if (!b) return n.refuse("its weights must be constant"), kUnknown;
+  if (!b) return n.refuse("its weights must be constant");
   if (static_cast<int64_t>(b->byte_size()) != columns * padded * bits / 8)
     return n.refuse_shapes("weights {} do not fit N {} and {} blocks of {}", to_string(b->dims()), columns,
-                           blocks, block),
-           kUnknown;
+                           blocks, block);
   const LoadedBytes loaded = b->load();
   const ValueId weights = n.add_constant(
       format.in_planes() ? as_bytes(b, bits, {columns, padded})
@@ -66,14 +64,13 @@ ValueId packed_product(NodeLowering& n, ValueId x, const PackedProduct& p) {
   const bool float_zeros = n.has_input(p.zeros) && is_float(n.dtype(n.input(p.zeros)));
   if (float_zeros && n.size(n.input(p.zeros)) != columns * blocks)
     return n.refuse_shapes("its zero points {} do not fit N {} and {} blocks",
-                           to_string(n.dims(n.input(p.zeros))), columns, blocks),
-           kUnknown;
+                           to_string(n.dims(n.input(p.zeros))), columns, blocks);
   if (n.has_input(p.group) && (!n.constant(n.input(p.group)) || n.size(n.input(p.group)) < k))
-    return n.refuse("its group index must be constant and have K elements"), kUnknown;
+    return n.refuse("its group index must be constant and have K elements");
   if (n.has_input(p.zeros) && !float_zeros) {
     const ConstantPtr z = n.constant(n.input(p.zeros));
     if (!z || z->dtype() != DType::kUint8 || z->size() != columns * row_bytes)
-      return n.refuse("its zero points must be constant and packed"), kUnknown;
+      return n.refuse("its zero points must be constant and packed");
     const LoadedBytes zero_bytes = z->load();
     for (int64_t row = 0; row < columns; ++row)
       for (int64_t i = 0; i < blocks; ++i)
@@ -134,14 +131,13 @@ ValueId normalized(NodeLowering& n, size_t sum) {
   ValueId x = n.input(0);
   const double epsilon = n.attr_float("epsilon", static_cast<double>(1e-5f));
   const bool skips = n.has_input(1);
-  if (skips && !n.has_input(2)) return n.refuse("a skip needs norm_scale"), kUnknown;
-  if (n.wants_output(sum) && !skips) return n.refuse("input_skip_bias_sum needs a skip"), kUnknown;
+  if (skips && !n.has_input(2)) return n.refuse("a skip needs norm_scale");
+  if (n.wants_output(sum) && !skips) return n.refuse("input_skip_bias_sum needs a skip");
   if (skips) x = n.add(x, n.input(1));
   if (x < 0) return kUnknown;
   if (n.dims(x) != n.dims(n.input(0)))
     return n.refuse_shapes("skip {} does not fit A {}", to_string(n.dims(n.input(1))),
-                           to_string(n.dims(n.input(0)))),
-           kUnknown;
+                           to_string(n.dims(n.input(0))));
   if (n.wants_output(sum) && !n.output(sum, x)) return kUnknown;
   return n.has_input(2) ? n.emit(RmsNormAttrs{n.rank(x) - 1, epsilon}, {x, n.input(2)}) : x;
 }

@@ -133,7 +133,7 @@ bool lower_inverse(NodeLowering& n) {
   // Row 0 of x times column 0 of its adjugate.
   const ValueId terms = n.mul(n.slice(n.reshape(flat, {batch, size, size}), 1, 0, 1),
                               n.transpose(n.slice(adjugate, 2, 0, 1), {0, 2, 1}));
-  const ValueId whole = n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kSum), IntList{2}, 1}, {terms});
+  const ValueId whole = n.reduce(ReduceFn::kSum, IntList{2}, 1, {terms});
   return n.output(0, n.cast(n.reshape(n.div(adjugate, whole), d), t));
 }
 
@@ -142,13 +142,12 @@ bool lower_cdist(NodeLowering& n) {
   const std::string metric = n.attr_string("metric", "sqeuclidean");
   if (metric != "sqeuclidean" && metric != "euclidean")
     return n.refuse("metric '{}' is not supported", metric);
-  if (!n.has_input(1)) return n.refuse("needs two inputs");
   const ValueId a = n.input(0), b = n.input(1);
   if (n.rank(a) != 2 || n.rank(b) != 2 || n.dims(a)[1] != n.dims(b)[1])
     return n.refuse_shapes("A {} and B {} must be matrices of rows of one length", to_string(n.dims(a)),
                            to_string(n.dims(b)));
   const auto squares = [&](ValueId v, int64_t axis) {
-    return n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kSumSquare), IntList{axis}, 0}, {v});
+    return n.reduce(ReduceFn::kSumSquare, IntList{axis}, 0, {v});
   };
   // The differences themselves, up to a size: the expanded square cancels where rows are near each other.
   constexpr int64_t kMostDifferences = int64_t{1} << 20;
@@ -170,7 +169,7 @@ std::span<const OnnxOperator> matrix_rules() {
   static constexpr OnnxOperator kRules[] = {
       {"Det", 11, lower_det, "F", kNoTraits},
       {"Inverse", 1, lower_inverse, "F", kNoTraits, kMicrosoft},
-      {"CDist", 1, lower_cdist, "F F", kNoTraits, kMicrosoft},
+      {"CDist", 1, lower_cdist, "F F", kTwoInputs, kMicrosoft},
   };
   return kRules;
 }

@@ -33,7 +33,6 @@ ValueId fused_product(NodeLowering& n) {
   const double alpha = n.attr_float("alpha", 1);
   const bool trans_a = n.attr_int("transA", 0) != 0, trans_b = n.attr_int("transB", 0) != 0;
   const bool batch_a = n.attr_int("transBatchA", 0) != 0, batch_b = n.attr_int("transBatchB", 0) != 0;
-  if (!n.has_input(1)) return n.refuse("needs two inputs"), kUnknown;
   const ValueId y =
       matrix_product(n, arranged(n, n.input(0), trans_a, batch_a), arranged(n, n.input(1), trans_b, batch_b));
   return alpha != 1 ? n.mul(y, n.scalar(n.dtype(y), alpha)) : y;
@@ -66,8 +65,7 @@ bool lower_embed_layer_norm(NodeLowering& n) {
   if (n.wants_output(2)) n.output(2, sum);
   if (n.wants_output(1)) {
     const ValueId lengths = n.has_input(7)
-                                ? n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kSum), IntList{1}, 0},
-                                         {n.cast(n.input(7), DType::kInt32)})
+                                ? n.reduce(ReduceFn::kSum, IntList{1}, 0, {n.cast(n.input(7), DType::kInt32)})
                                 : n.broadcast(n.reshape(n.scalar(DType::kInt32, 0), {1}), {batch});
     if (!n.output(1, lengths)) return false;
   } else {
@@ -80,10 +78,11 @@ bool lower_embed_layer_norm(NodeLowering& n) {
 
 std::span<const OnnxOperator> microsoft_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"FusedMatMul", 1, lower_fused_matmul, "F F", kTakesBounded | kSumsProducts, kMicrosoft},
-      {"FusedMatMulActivation", 1, lower_fused_matmul_activation, "F F", kTakesBounded | kSumsProducts,
+      {"FusedMatMul", 1, lower_fused_matmul, "F F", kTakesBounded | kSumsProducts | kTwoInputs, kMicrosoft},
+      {"FusedMatMulActivation", 1, lower_fused_matmul_activation, "F F",
+       kTakesBounded | kSumsProducts | kTwoInputs, kMicrosoft},
+      {"TransposeMatMul", 1, lower_fused_matmul, "F F", kTakesBounded | kSumsProducts | kTwoInputs,
        kMicrosoft},
-      {"TransposeMatMul", 1, lower_fused_matmul, "F F", kTakesBounded | kSumsProducts, kMicrosoft},
       {"EmbedLayerNormalization", 1, lower_embed_layer_norm, "i i F F F F F * i", kSumsProducts, kMicrosoft},
   };
   return kRules;

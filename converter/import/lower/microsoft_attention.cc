@@ -19,12 +19,8 @@ namespace {
 constexpr double kSwallows = -1e30;
 
 ValueId both(NodeLowering& n, ValueId a, ValueId b) {
-  return a == kAbsent ? b : n.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)}, {a, b});
+  return a == kAbsent ? b : n.bitwise(BitwiseFn::kAnd, {a, b});
 }
-ValueId compared(NodeLowering& n, CompareFn fn, ValueId a, ValueId b) {
-  return n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {a, b});
-}
-
 struct KeyCounts {
   int64_t batch, queries, past, keys;  // keys: past ones included
 };
@@ -39,16 +35,15 @@ ValueId kept_keys(NodeLowering& n, ValueId mask, const KeyCounts& l) {
   const DType t = n.dtype(mask);
   if (is_float(t))
     return n.refuse_advising("give the mask as integers or truth values, or as the attention bias",
-                             "a mask of {}", to_string(t, d)),
-           kUnknown;
+                             "a mask of {}", to_string(t, d));
   if (d.size() == 1 && (d[0] == l.batch || d[0] == 2 * l.batch || d[0] == 3 * l.batch + 2)) {
     const ValueId position = n.reshape(index_row(n, l.keys), {1, 1, 1, l.keys});
     const auto edge = [&](int64_t first) {
       return n.reshape(n.slice(n.cast(mask, DType::kInt64), 0, first, l.batch), {l.batch, 1, 1, 1});
     };
-    ValueId keep = compared(n, CompareFn::kLess, position, edge(0));
+    ValueId keep = n.compare(CompareFn::kLess, {position, edge(0)});
     if (d[0] == 2 * l.batch)
-      keep = both(n, keep, compared(n, CompareFn::kGreaterOrEqual, position, edge(l.batch)));
+      keep = both(n, keep, n.compare(CompareFn::kGreaterOrEqual, {position, edge(l.batch)}));
     return keep;
   }
   ValueId v = mask;
@@ -60,23 +55,19 @@ ValueId kept_keys(NodeLowering& n, ValueId mask, const KeyCounts& l) {
     v = n.slice(n.slice(v, 2, l.past, l.queries), 3, 0, l.keys);
   } else if (d.size() != 4 || d[3] != l.keys) {
     return n.refuse_shapes("a mask of {} does not fit {} sequences of {} queries and {} keys", to_string(d),
-                           l.batch, l.queries, l.keys),
-           kUnknown;
+                           l.batch, l.queries, l.keys);
   }
-  return t == DType::kBool ? v : compared(n, CompareFn::kGreater, v, n.scalar(t, 0));
+  return t == DType::kBool ? v : n.compare(CompareFn::kGreater, {v, n.scalar(t, 0)});
 }
 
 // Query i attends to key j if j <= past + i; the last query attends to all of them. Constant, [1, 1, S, T].
 ValueId causal_keys(NodeLowering& n, const KeyCounts& l) {
-  ValueId last = n.add(n.reshape(index_row(n, l.queries), {1, 1, l.queries, 1}),
-                       n.add_constant(Constant::scalar_int(DType::kInt64, l.past)));
+  ValueId last = n.add(n.reshape(index_row(n, l.queries), {1, 1, l.queries, 1}), n.int64(l.past));
   if (l.past + l.queries < l.keys) {
     const ValueId before = n.slice(last, 2, 0, l.queries - 1);
-    last = n.emit(
-        ConcatAttrs{2},
-        {before, n.reshape(n.add_constant(Constant::scalar_int(DType::kInt64, l.keys)), {1, 1, 1, 1})});
+    last = n.emit(ConcatAttrs{2}, {before, n.reshape(n.int64(l.keys), {1, 1, 1, 1})});
   }
-  return compared(n, CompareFn::kLessOrEqual, n.reshape(index_row(n, l.keys), {1, 1, 1, l.keys}), last);
+  return n.compare(CompareFn::kLessOrEqual, {n.reshape(index_row(n, l.keys), {1, 1, 1, l.keys}), last});
 }
 
 double lowest(DType t) {
@@ -109,20 +100,17 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
   if (h.q < 0 || h.k < 0 || h.v < 0) return kUnknown;
   if (n.rank(h.q) != 4 || n.rank(h.k) != 4)
     return n.refuse_shapes("queries {} and keys {} do not fit", to_string(n.dims(h.q)),
-                           to_string(n.dims(h.k))),
-           kUnknown;
+                           to_string(n.dims(h.k)));
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(n.dims(h.q)[3]));
-  if (std::isnan(filter)) return n.refuse("mask_filter_value is not a number"), kUnknown;
+  if (std::isnan(filter)) return n.refuse("mask_filter_value is not a number");
   const KeyCounts l{n.dims(h.q)[0], n.dims(h.q)[2], h.past, n.dims(h.k)[2]};
   const DType result = n.dtype(h.q);
   DType t = result;
   ValueId lengths = kAbsent;
   if (h.past_rows != kAbsent) {
     h.mask = up_to_room(n, h.mask, l.keys), h.bias = up_to_room(n, h.bias, l.keys);
-    lengths = n.broadcast(n.reshape(n.add(n.cast(h.past_rows, DType::kInt64),
-                                          n.scalar(DType::kInt64, static_cast<double>(l.queries))),
-                                    {1}),
-                          {l.batch});
+    lengths =
+        n.broadcast(n.reshape(n.add(n.cast(h.past_rows, DType::kInt64), n.int64(l.queries)), {1}), {l.batch});
   }
   auto rule = AttentionRule::kHides;
   ValueId bias = h.bias, keep = h.mask == kAbsent ? kAbsent : kept_keys(n, h.mask, l);
@@ -143,16 +131,16 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
     ValueId mask = n.emit(
         WhereAttrs{},
         {keep, n.scalar(t, 0), n.scalar(t, std::isinf(filter) ? filter : std::max(filter, lowest(t)))});
-    // Where all keys are masked, a filter that the scores survive only costs them digits.
+    // A filter that the scores survive only costs them digits where all keys are masked.
     if (!swallows && std::isfinite(filter))
-      mask = n.sub(mask, n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMax), IntList{3}, 1}, {mask}));
+      mask = n.sub(mask, n.reduce(ReduceFn::kMax, IntList{3}, 1, {mask}));
     // Two lowest numbers are one again.
     bias = bias == kAbsent ? mask
                            : n.emit(AddAttrs{std::isinf(filter) ? -kInfinity : lowest(t), kInfinity},
                                     {n.cast(bias, t), mask});
   }
   if (allowed != kAbsent) {
-    bias = n.emit(WhereAttrs{}, {allowed, bias == kAbsent ? n.scalar(t, 0) : bias, n.scalar(t, -kInfinity)});
+    bias = n.where({allowed, bias == kAbsent ? n.scalar(t, 0) : bias, n.scalar(t, -kInfinity)});
     rule = AttentionRule::kHides;
   }
   std::vector<ValueId> operands{n.cast(h.q, t), n.cast(h.k, t), n.cast(h.v, t)};
@@ -160,7 +148,7 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
   if (bias != kAbsent || lengths != kAbsent)
     operands.push_back(bias == kAbsent ? kAbsent : n.cast(bias, t == DType::kFloat64 ? t : DType::kFloat32));
   if (lengths != kAbsent) operands.push_back(lengths);
-  // Of caches with room for more, `lengths` leaves the rest out.
+  // `lengths` leaves out the room of a cache beyond its rows.
   const AttentionAttrs attrs{scale, causal, static_cast<int64_t>(rule)};
   const ValueId y = lengths == kAbsent ? n.emit(attrs, operands) : n.emit_padded(attrs, operands, {true})[0];
   return heads_together(n, n.cast(y, result));
@@ -215,7 +203,6 @@ bool self_attention(NodeLowering& n, const SelfAttention& in) {
 
 // Attention: x [B, S, C], weights [C, q + k + v], bias, mask?, past?, attention bias?, length of the past?
 bool lower_microsoft_attention(NodeLowering& n) {
-  if (!n.has_input(1)) return n.refuse("needs an input and weights");
   return self_attention(n,
                         {n.input(0), n.input(1), n.input(2), n.input(3), n.input(4), n.input(5), n.input(6)});
 }
@@ -248,7 +235,7 @@ bool lower_q_attention(NodeLowering& n) {
   return self_attention(n, {x, w, n.input(2), n.input(5), n.input(8), kAbsent});
 }
 
-// Where MultiHeadAttention and its form for one token have their operands.
+// The places of operands in MultiHeadAttention and in its form for one token.
 struct MultiHeadInputs {
   size_t bias, mask, attention_bias, past, past_length;
 };
@@ -317,7 +304,6 @@ bool lower_multi_head_attention(NodeLowering& n) {
 // length of the past?, beams?, indirection?, bias?. Without key and value the query holds all three, [B, 1, q
 // + k + v].
 bool lower_decoder_multi_head_attention(NodeLowering& n) {
-  if (!n.has_input(0)) return n.refuse("needs a query");
   const bool share = n.attr_int("past_present_share_buffer", 0) != 0;
   if (share != n.has_input(7) && n.has_input(5))
     return n.refuse("past_present_share_buffer and past_sequence_length belong together");
@@ -339,7 +325,7 @@ std::span<const OnnxOperator> microsoft_attention_rules() {
   // Mask, bias, past keys and values: bounded where --max-context keeps the caches.
   static constexpr uint32_t kOfContext = 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7;
   static constexpr OnnxOperator kRules[] = {
-      {"Attention", 1, lower_microsoft_attention, "F F F * F F", kSumsProducts, kMicrosoft},
+      {"Attention", 1, lower_microsoft_attention, "F F F * F F", kSumsProducts | kTwoInputs, kMicrosoft},
       {"QAttention", 1, lower_q_attention, "* * F F F * * * F", kSumsProducts, kMicrosoft},
       {"MultiHeadAttention", 1, lower_multi_head_attention, "F F F F * F F F", kSumsProducts, kMicrosoft,
        kOfContext},

@@ -7,8 +7,8 @@ namespace sinter::convert {
 
 struct MicrosoftAttention {
   ValueId q, k, v;  // [B, H, S, D], of this call
-  // As the operators take them: which keys are kept (kept_keys in microsoft_attention.cc lists the forms),
-  // and what is added to the scores.
+  // Mask and bias as the operators take them: which keys are kept (kept_keys in microsoft_attention.cc lists
+  // the forms), and what is added to the scores.
   ValueId mask = kAbsent, bias = kAbsent;
   int64_t past = 0;  // keys before the first query
   ValueId past_rows =

@@ -15,7 +15,6 @@ ConstantPtr row_of(const std::vector<double>& numbers) {
 bool lower_scaler(NodeLowering& n) {
   const std::vector<double> offset = n.attr_floats("offset"), scale = n.attr_floats("scale");
   ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("needs an input");
   if (x < 0) return false;
   const int64_t features = n.rank(x) == 0 ? 1 : n.dims(x).back();
   for (const auto& [name, list] : {std::pair("offset", &offset), std::pair("scale", &scale)})
@@ -31,16 +30,13 @@ bool lower_scaler(NodeLowering& n) {
 bool lower_normalizer(NodeLowering& n) {
   const std::string norm = n.attr_string("norm", "MAX");
   ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("needs an input");
   if (x < 0) return false;
   const int64_t rank = n.rank(x);
   if (rank != 1 && rank != 2)
     return n.refuse_shapes("the input must be [N,C] or [C], not {}", to_string(n.dims(x)));
   x = n.cast(x, kFloat);
   const IntList axes{rank - 1};
-  const auto reduced = [&](ReduceFn fn) {
-    return n.emit(ReduceAttrs{static_cast<int64_t>(fn), axes, 1}, {x});
-  };
+  const auto reduced = [&](ReduceFn fn) { return n.reduce(fn, axes, 1, {x}); };
   ValueId size = kUnknown;
   if (norm == "MAX")
     size = reduced(ReduceFn::kMax);
@@ -50,9 +46,8 @@ bool lower_normalizer(NodeLowering& n) {
     size = n.emit(SqrtAttrs{}, {reduced(ReduceFn::kSumSquare)});
   else
     return n.refuse("norm '{}' is not one of MAX, L1 and L2", norm);
-  const ValueId zero =
-      n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)}, {size, n.scalar(kFloat, 0)});
-  return n.output(0, n.div(x, n.emit(WhereAttrs{}, {zero, n.scalar(kFloat, 1), size})));
+  const ValueId zero = n.compare(CompareFn::kEqual, {size, n.scalar(kFloat, 0)});
+  return n.output(0, n.div(x, n.where({zero, n.scalar(kFloat, 1), size})));
 }
 
 // x * coefficients' + intercepts, with one row of coefficients for each target. kUnknown: refused.
@@ -64,9 +59,9 @@ ValueId linear_scores(NodeLowering& n, std::optional<int64_t> targets) {
   const int64_t features = n.dims(x)[1], count = static_cast<int64_t>(coefficients.size());
   const int64_t rows = targets ? *targets : features > 0 ? count / features : 0;
   if (rows < 1 || features < 1 || rows > count || count % rows != 0 || count / rows != features)
-    return n.refuse_shapes("{} coefficients do not make rows of {} features", count, features), kUnknown;
+    return n.refuse_shapes("{} coefficients do not make rows of {} features", count, features);
   if (!intercepts.empty() && static_cast<int64_t>(intercepts.size()) != rows)
-    return n.refuse_shapes("{} intercepts for {} rows of coefficients", intercepts.size(), rows), kUnknown;
+    return n.refuse_shapes("{} intercepts for {} rows of coefficients", intercepts.size(), rows);
   std::vector<ValueId> operands{x, n.reshape(n.add_constant(row_of(coefficients)), {rows, features})};
   if (!intercepts.empty()) operands.push_back(n.add_constant(row_of(intercepts)));
   return n.emit(FullyConnectedAttrs{}, operands);
@@ -75,7 +70,6 @@ ValueId linear_scores(NodeLowering& n, std::optional<int64_t> targets) {
 bool lower_linear_regressor(NodeLowering& n) {
   const auto transform = named_post_transform(n);
   const int64_t targets = n.attr_int("targets", 1);
-  if (n.input(0) == kAbsent) return n.refuse("needs an input");
   if (!transform) return false;
   return n.output(0, post_transformed(n, linear_scores(n, targets), *transform));
 }
@@ -85,7 +79,6 @@ bool lower_linear_classifier(NodeLowering& n) {
   n.ignore_attr("multi_class");
   const auto transform = named_post_transform(n);
   const auto labels = class_labels(n, "classlabels_ints", "classlabels_strings");
-  if (n.input(0) == kAbsent) return n.refuse("needs an input");
   const ValueId scores = linear_scores(n, std::nullopt);
   if (!transform || !labels || scores < 0) return false;
   const int64_t rows = n.dims(scores)[1];
@@ -112,7 +105,6 @@ bool lower_linear_classifier(NodeLowering& n) {
 // Columns of the last axis; of a vector as one row.
 bool lower_array_feature_extractor(NodeLowering& n) {
   ValueId x = n.input(0);
-  if (x == kAbsent || n.input(1) == kAbsent) return n.refuse("needs two inputs");
   const ValueId y = n.input(1);
   if (x < 0 || y < 0) return false;
   if (n.rank(x) == 0) return n.refuse_shapes("the input is a scalar, which has no columns");
@@ -129,7 +121,6 @@ bool lower_zip_map(NodeLowering& n) {
   const std::vector<int64_t> integers = n.attr_ints("classlabels_int64s");
   const std::vector<std::string> strings = n.attr_strings("classlabels_strings");
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("needs an input");
   if (x < 0) return false;
   const size_t labels = std::max(integers.size(), strings.size());
   if (n.rank(x) < 1 || n.rank(x) > 2 || n.dims(x).back() != static_cast<int64_t>(labels))
@@ -156,7 +147,7 @@ std::span<const OnnxOperator> ml_linear_rules() {
       {"Normalizer", 1, lower_normalizer, "F", kOwnType, kMachineLearning},
       {"LinearRegressor", 1, lower_linear_regressor, "F", kOwnType, kMachineLearning},
       {"LinearClassifier", 1, lower_linear_classifier, "F", kOwnType, kMachineLearning},
-      {"ArrayFeatureExtractor", 1, lower_array_feature_extractor, "A i", kNoTraits, kMachineLearning},
+      {"ArrayFeatureExtractor", 1, lower_array_feature_extractor, "A i", kTwoInputs, kMachineLearning},
       {"ZipMap", 1, lower_zip_map, "F", kNoTraits, kMachineLearning},
   };
   return kRules;

@@ -8,24 +8,17 @@ namespace {
 
 constexpr DType kScore = DType::kFloat32;
 
-ValueId score_reduced(NodeLowering& n, ValueId v, ReduceFn fn) {
-  return n.emit(ReduceAttrs{static_cast<int64_t>(fn), IntList{1}, 1}, {v});
-}
-
-ValueId score_compared(NodeLowering& n, CompareFn fn, ValueId a, ValueId b) {
-  return n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {a, b});
-}
+ValueId score_reduced(NodeLowering& n, ValueId v, ReduceFn fn) { return n.reduce(fn, IntList{1}, 1, {v}); }
 
 // Softmax in which scores of about 0 stay about 0, and are not part of the sum.
 ValueId softmax_zero(NodeLowering& n, ValueId scores) {
   const ValueId highest = score_reduced(n, scores, ReduceFn::kMax);
   const ValueId magnitude = n.emit(AbsAttrs{}, {scores});
-  const ValueId zero = score_compared(n, CompareFn::kLessOrEqual, magnitude, n.scalar(kScore, 1e-7));
+  const ValueId zero = n.compare(CompareFn::kLessOrEqual, {magnitude, n.scalar(kScore, 1e-7)});
   const ValueId exps = n.emit(ExpAttrs{}, {n.sub(scores, highest)});
-  const ValueId sum =
-      score_reduced(n, n.emit(WhereAttrs{}, {zero, n.scalar(kScore, 0), exps}), ReduceFn::kSum);
+  const ValueId sum = score_reduced(n, n.where({zero, n.scalar(kScore, 0), exps}), ReduceFn::kSum);
   const ValueId small = n.mul(scores, n.emit(ExpAttrs{}, {n.emit(NegAttrs{}, {highest})}));
-  return n.div(n.emit(WhereAttrs{}, {zero, small, exps}), sum);
+  return n.div(n.where({zero, small, exps}), sum);
 }
 
 // sqrt(2) * erfinv(2 p - 1), by the approximation of ONNX's reference: with x = 2 p - 1, l = ln(1 - x^2) and
@@ -38,8 +31,8 @@ ValueId probit(NodeLowering& n, ValueId p) {
   const ValueId v = n.add(n.mul(log, number(0.5)), number(2 / (kPi * kA)));
   const ValueId root = n.emit(SqrtAttrs{}, {n.sub(n.mul(v, v), n.mul(log, number(1 / kA)))});
   const ValueId size = n.emit(SqrtAttrs{}, {n.sub(root, v)});
-  const ValueId negative = score_compared(n, CompareFn::kLess, x, number(0));
-  const ValueId inverse = n.emit(WhereAttrs{}, {negative, n.emit(NegAttrs{}, {size}), size});
+  const ValueId negative = n.compare(CompareFn::kLess, {x, number(0)});
+  const ValueId inverse = n.where({negative, n.emit(NegAttrs{}, {size}), size});
   return n.mul(inverse, number(1.41421356));
 }
 
@@ -62,8 +55,7 @@ ValueId post_transformed(NodeLowering& n, ValueId scores, PostTransform transfor
   if (n.dims(scores).back() == 1)
     return n.refuse_advising("remove post_transform, and apply the function by an operator of its own",
                              "a post_transform of a single score is applied by ONNX's definition, but not by "
-                             "onnxruntime"),
-           kUnknown;
+                             "onnxruntime");
   if (transform == PostTransform::kLogistic) return n.emit(SigmoidAttrs{}, {scores});
   return transform == PostTransform::kSoftmax ? n.emit(SoftmaxAttrs{1, 0}, {scores})
                                               : softmax_zero(n, scores);
@@ -72,8 +64,7 @@ ValueId post_transformed(NodeLowering& n, ValueId scores, PostTransform transfor
 ValueId feature_rows(NodeLowering& n, ValueId x) {
   if (x < 0) return x;
   if (n.rank(x) == 1) x = n.unsqueeze(x, 0);
-  if (n.rank(x) != 2)
-    return n.refuse_shapes("the input must be [N,F] or [F], not {}", to_string(n.dims(x))), kUnknown;
+  if (n.rank(x) != 2) return n.refuse_shapes("the input must be [N,F] or [F], not {}", to_string(n.dims(x)));
   return n.cast(x, kScore);
 }
 
@@ -115,7 +106,7 @@ ValueId labels_at(NodeLowering& n, const ClassLabels& labels, ValueId index) {
 
 ValueId binary_label(NodeLowering& n, const ClassLabels& labels, ValueId score, double threshold) {
   if (score < 0) return score;
-  const ValueId positive = score_compared(n, CompareFn::kGreater, score, n.scalar(kScore, threshold));
+  const ValueId positive = n.compare(CompareFn::kGreater, {score, n.scalar(kScore, threshold)});
   return labels_at(n, labels, n.reshape(n.cast(positive, DType::kInt64), {n.dims(score)[0]}));
 }
 

@@ -13,8 +13,8 @@ inline constexpr std::string_view kMachineLearning = "ai.onnx.ml";  // a domain
 enum class PostTransform { kNone, kSoftmax, kLogistic, kSoftmaxZero, kProbit };
 // Attribute post_transform by its name. nullopt: refused.
 std::optional<PostTransform> named_post_transform(NodeLowering& n);
-// Of float32 scores [N,C]; softmax along C. A single score with a softmax or a logistic function is refused:
-// ONNX applies it, onnxruntime does not.
+// Returns the transformed float32 scores [N,C]; softmax along C. A single score with a softmax or a logistic
+// function is refused: ONNX applies it, onnxruntime does not.
 ValueId post_transformed(NodeLowering& n, ValueId scores, PostTransform transform);
 
 // x as float32 [N,F]; a vector is one row.
@@ -25,7 +25,7 @@ struct ClassLabels {
   int64_t count = 0;
   std::vector<int64_t> numbers;
 };
-// From the attributes of these names. nullopt: refused.
+// Returns the labels that the attributes of these names give. nullopt: refused.
 std::optional<ClassLabels> class_labels(NodeLowering& n, std::string_view integers, std::string_view strings);
 // The label for each class number of int64 [N].
 ValueId labels_at(NodeLowering& n, const ClassLabels& labels, ValueId index);

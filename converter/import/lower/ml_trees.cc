@@ -25,8 +25,7 @@ class ForestEmitter {
   ValueId leaves(ValueId x) {
     const int64_t rows = n_.dims(x)[0], trees = static_cast<int64_t>(forest_.roots.size());
     if (forest_.features > n_.dims(x)[1])
-      return n_.refuse_shapes("a branch reads feature {} of {}", forest_.features - 1, n_.dims(x)[1]),
-             kUnknown;
+      return n_.refuse_shapes("a branch reads feature {} of {}", forest_.features - 1, n_.dims(x)[1]);
     const auto of_branches = [&](auto field, double of_leaf) {
       std::vector<double> list;
       for (const TreeBranch& b : forest_.branches) list.push_back(static_cast<double>(field(b)));
@@ -54,26 +53,24 @@ class ForestEmitter {
     for (int64_t level = 0; level < forest_.depth && at >= 0; ++level) {
       const ValueId seen = n_.emit(GatherElementsAttrs{1}, {x, looked_up(features, at)});
       const ValueId value = looked_up(values, at);
-      ValueId goes = compared(all_equal ? CompareFn::kEqual : CompareFn::kLessOrEqual, seen, value);
-      if (mixed)
-        goes = n_.emit(WhereAttrs{}, {looked_up(equal, at), compared(CompareFn::kEqual, seen, value), goes});
+      ValueId goes = n_.compare(all_equal ? CompareFn::kEqual : CompareFn::kLessOrEqual, {seen, value});
+      if (mixed) goes = n_.where({looked_up(equal, at), n_.compare(CompareFn::kEqual, {seen, value}), goes});
       if (nan) {
         const ValueId is_nan = n_.emit(ClassifyAttrs{kClassifyNan}, {seen});
-        const ValueId both =
-            n_.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)}, {is_nan, looked_up(nan_yes, at)});
-        goes = n_.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kOr)}, {goes, both});
+        const ValueId both = n_.bitwise(BitwiseFn::kAnd, {is_nan, looked_up(nan_yes, at)});
+        goes = n_.bitwise(BitwiseFn::kOr, {goes, both});
       }
-      at = n_.emit(WhereAttrs{}, {goes, looked_up(yes, at), looked_up(no, at)});
+      at = n_.where({goes, looked_up(yes, at), looked_up(no, at)});
     }
     if (forest_.branches.empty()) return at;
-    return n_.sub(at, n_.scalar(DType::kInt64, static_cast<double>(forest_.branches.size())));
+    return n_.sub(at, n_.int64(forest_.branches.size()));
   }
 
-  // What the leaves give for each target, over all trees: [N,targets].
+  // Returns what the leaves give for each target, over all trees: [N,targets].
   ValueId aggregated(ValueId leaves, int64_t targets, Aggregate how) {
     const auto count = static_cast<size_t>(targets);
     if (count > kMostWeights / std::max<size_t>(forest_.leaves.size(), 1))
-      return n_.refuse("{} leaves with {} targets are too many", forest_.leaves.size(), targets), kUnknown;
+      return n_.refuse("{} leaves with {} targets are too many", forest_.leaves.size(), targets);
     const bool extreme = how == Aggregate::kMin || how == Aggregate::kMax;
     const double nothing = how == Aggregate::kMin ? kInf : how == Aggregate::kMax ? -kInf : 0;
     std::vector<double> weights(forest_.leaves.size() * count, nothing);
@@ -81,8 +78,7 @@ class ForestEmitter {
     for (size_t leaf = 0; leaf < forest_.leaves.size(); ++leaf)
       for (const LeafWeight& w : forest_.leaves[leaf]) {
         if (w.target < 0 || w.target >= targets)
-          return n_.refuse("a leaf has a weight for {}, but the numbers are 0 to {}", w.target, targets - 1),
-                 kUnknown;
+          return n_.refuse("a leaf has a weight for {}, but the numbers are 0 to {}", w.target, targets - 1);
         double& sum = weights[leaf * count + static_cast<size_t>(w.target)];
         finite &= std::isfinite(w.weight);
         if (!extreme)
@@ -91,20 +87,19 @@ class ForestEmitter {
           sum = how == Aggregate::kMin ? std::min(sum, w.weight) : std::max(sum, w.weight);
       }
     const bool whole = std::find(weights.begin(), weights.end(), nothing) == weights.end();
-    if (extreme && !finite) return n_.refuse("the weights of its leaves are not finite"), kUnknown;
+    if (extreme && !finite) return n_.refuse("the weights of its leaves are not finite");
     const ValueId rows =
         n_.reshape(table(type_, weights), {static_cast<int64_t>(forest_.leaves.size()), targets});
     const ValueId given = n_.emit(GatherAttrs{0}, {rows, leaves});
     const ReduceFn fn = how == Aggregate::kMin   ? ReduceFn::kMin
                         : how == Aggregate::kMax ? ReduceFn::kMax
                                                  : ReduceFn::kSum;
-    ValueId y = n_.emit(ReduceAttrs{static_cast<int64_t>(fn), IntList{1}, 0}, {given});
+    ValueId y = n_.reduce(fn, IntList{1}, 0, {given});
     if (how == Aggregate::kAverage)
       y = n_.div(y, n_.scalar(type_, static_cast<double>(forest_.roots.size())));
     // A target to which no tree gave a weight is 0.
     if (extreme && !whole)
-      y = n_.emit(WhereAttrs{},
-                  {compared(CompareFn::kEqual, y, n_.scalar(type_, nothing)), n_.scalar(type_, 0), y});
+      y = n_.where({n_.compare(CompareFn::kEqual, {y, n_.scalar(type_, nothing)}), n_.scalar(type_, 0), y});
     return y;
   }
 
@@ -125,13 +120,10 @@ class ForestEmitter {
     std::vector<ConstantPtr> cast{wide};
     if (type != DType::kFloat64 &&
         !evaluate(CastAttrs{static_cast<int64_t>(type), 1}, {wide}, 1, &cast, false).ok())
-      return n_.refuse("its numbers cannot be converted to {}", dtype_name(type)), kUnknown;
+      return n_.refuse("its numbers cannot be converted to {}", dtype_name(type));
     return n_.add_constant(cast[0]);
   }
   ValueId looked_up(ValueId table, ValueId at) { return n_.emit(GatherAttrs{0}, {table, at}); }
-  ValueId compared(CompareFn fn, ValueId a, ValueId b) {
-    return n_.emit(CompareAttrs{static_cast<int64_t>(fn)}, {a, b});
-  }
 
   NodeLowering& n_;
   const Forest& forest_;
@@ -141,11 +133,10 @@ class ForestEmitter {
 // x as [N,F] in the type that trees compute in. kUnknown: refused.
 ValueId tree_rows(NodeLowering& n, DType* type) {
   ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("needs an input"), kUnknown;
   if (x < 0) return kUnknown;
   if (n.rank(x) == 1) x = n.unsqueeze(x, 0);
   if (n.rank(x) != 2 || n.dims(x)[1] < 1)
-    return n.refuse_shapes("the input must be [N,F] or [F], not {}", to_string(n.dims(x))), kUnknown;
+    return n.refuse_shapes("the input must be [N,F] or [F], not {}", to_string(n.dims(x)));
   *type = n.dtype(x) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   return n.cast(x, *type);
 }

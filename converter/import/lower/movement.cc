@@ -18,7 +18,6 @@ namespace {
 
 bool lower_transpose(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   const int64_t rank = n.rank(x);
   std::vector<int64_t> perm;
   for (int64_t i = rank; i-- > 0;) perm.push_back(i);
@@ -42,7 +41,6 @@ bool lower_concat(NodeLowering& n) {
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < n.input_count(); ++i)
     if (n.has_input(i)) inputs.push_back(n.input(i));
-  if (inputs.empty()) return n.refuse("has no input");
   if (!n.has_attr("axis") && n.opset() >= 4) return n.refuse("has no attribute axis");
   // Shape arithmetic of some exporters joins scalars with vectors: a scalar is a vector of one.
   bool vectors = false;
@@ -71,19 +69,17 @@ constexpr int64_t kAnyLength = std::numeric_limits<int64_t>::max();  // whoever 
 ValueId indices_for(NodeLowering& n, ValueId indices, int64_t length) {
   if (indices < 0) return indices;
   const DType t = n.dtype(indices);
-  if (!is_integer(t)) return n.refuse("indices of type {}", dtype_name(t)), kUnknown;
+  if (!is_integer(t)) return n.refuse("indices of type {}", dtype_name(t));
   const ConstantPtr c = length != kAnyLength ? n.constant(indices) : nullptr;
   const auto range = c ? integer_range(*c) : std::nullopt;
   if (c && !(range && range->low >= -length && range->high < length))
     for (const int64_t i : c->as_int64s())
-      if (i < -length || i >= length)
-        return n.refuse_shapes("index {} is outside an axis of {}", i, length), kUnknown;
+      if (i < -length || i >= length) return n.refuse_shapes("index {} is outside an axis of {}", i, length);
   return t == DType::kInt32 || t == DType::kInt64 ? indices : n.cast(indices, DType::kInt64);
 }
 
 bool lower_gather(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
   int64_t axis = n.attr_int("axis", 0);
   if (!n.normalize_axis(&axis, n.rank(x))) return false;
   const ValueId indices = indices_for(n, n.input(1), n.dims(x)[static_cast<size_t>(axis)]);
@@ -109,7 +105,6 @@ bool lower_gather(NodeLowering& n) {
 
 bool lower_gather_elements(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
   int64_t axis = n.attr_int("axis", 0);
   if (!n.normalize_axis(&axis, n.rank(x))) return false;
   return n.output(0, n.emit(GatherElementsAttrs{axis},
@@ -117,25 +112,20 @@ bool lower_gather_elements(NodeLowering& n) {
 }
 
 bool lower_gather_nd(NodeLowering& n) {
-  if (!n.has_input(1)) return n.refuse("needs two inputs");
   const int64_t batch = n.attr_int("batch_dims", 0);
   return n.output(0, n.emit(GatherNdAttrs{batch}, {n.input(0), indices_for(n, n.input(1), kAnyLength)}));
 }
 
 std::optional<int64_t> scatter_reduction(NodeLowering& n) {
-  const std::string name = n.attr_string("reduction", "none");
-  constexpr std::string_view kNames[] = {"none", "add", "mul", "max", "min"};
-  for (size_t i = 0; i < std::size(kNames); ++i)
-    if (name == kNames[i]) return static_cast<int64_t>(i);
-  n.refuse("reduction '{}' is not known", name);
-  return std::nullopt;
+  return n.attr_choice<int64_t>("reduction", "none",
+                                {{"none", 0}, {"add", 1}, {"mul", 2}, {"max", 3}, {"min", 4}});
 }
 
-// Where the operand is constant, or repeats one; else null.
+// Returns the operand where it is constant, or repeats a constant; else null.
 ConstantPtr repeated_constant(NodeLowering& n, ValueId v) {
   if (const ConstantPtr c = n.constant(v)) return c;
   const Node* node = n.parent().lengths().producer(v);
-  // Where there is but one number, its place does not matter.
+  // A single number has the same place everywhere.
   const Node* turned = node != nullptr && node->as<TransposeAttrs>() != nullptr
                            ? n.parent().lengths().producer(node->inputs[0])
                            : nullptr;
@@ -157,7 +147,6 @@ ValueId written_rows(NodeLowering& n, ValueId x, ValueId indices, ValueId update
 
 bool lower_scatter_elements(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent || !n.has_input(2)) return n.refuse("needs three inputs");
   int64_t axis = n.attr_int("axis", 0);
   if (!n.normalize_axis(&axis, n.rank(x))) return false;
   const auto reduction = scatter_reduction(n);
@@ -171,7 +160,6 @@ bool lower_scatter_elements(NodeLowering& n) {
 
 bool lower_scatter_nd(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent || !n.has_input(2)) return n.refuse("needs three inputs");
   const auto reduction = scatter_reduction(n);
   if (!reduction) return false;
   if (*reduction == 0)
@@ -182,7 +170,6 @@ bool lower_scatter_nd(NodeLowering& n) {
 
 bool lower_tensor_scatter(NodeLowering& n) {
   const ValueId past = n.input(0);
-  if (past == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
   int64_t axis = n.attr_int("axis", -2);
   if (!n.normalize_axis(&axis, n.rank(past))) return false;
   const std::string mode = n.attr_string("mode", "linear");
@@ -209,7 +196,6 @@ bool lower_non_zero(NodeLowering& n) {
 
 bool lower_compress(NodeLowering& n) {
   ValueId x = n.input(0), condition = n.input(1);
-  if (x == kAbsent || condition == kAbsent) return n.refuse("needs two inputs");
   int64_t axis = 0;
   if (n.has_attr("axis")) {
     axis = n.attr_int("axis", 0);
@@ -273,17 +259,17 @@ std::span<const OnnxOperator> movement_rules() {
   static constexpr OnnxOperator kRules[] = {
       {"Transpose", 1, lower_transpose, "", kTakesBounded | kLinear},
       {"Concat", 1, lower_concat, "A+", kTakesBounded | kLinear},
-      {"Gather", 1, lower_gather, "* i", kTakesBounded | kLinear},
-      {"GatherElements", 11, lower_gather_elements, "* i", kTakesBounded},
-      {"GatherND", 11, lower_gather_nd, "* i", kTakesBounded},
-      {"GatherND", 1, lower_gather_nd, "* i", kTakesBounded, kMicrosoft},
-      {"Scatter", 9, lower_scatter_elements, "A i A", kTakesBounded},
-      {"ScatterElements", 11, lower_scatter_elements, "A i A", kTakesBounded},
-      {"ScatterND", 11, lower_scatter_nd, "A i A", kTakesBounded},
-      {"TensorScatter", 24, lower_tensor_scatter, "A a i", kNoTraits},
+      {"Gather", 1, lower_gather, "* i", kTakesBounded | kLinear | kTwoInputs},
+      {"GatherElements", 11, lower_gather_elements, "* i", kTakesBounded | kTwoInputs},
+      {"GatherND", 11, lower_gather_nd, "* i", kTakesBounded | kTwoInputs},
+      {"GatherND", 1, lower_gather_nd, "* i", kTakesBounded | kTwoInputs, kMicrosoft},
+      {"Scatter", 9, lower_scatter_elements, "A i A", kTakesBounded | kThreeInputs},
+      {"ScatterElements", 11, lower_scatter_elements, "A i A", kTakesBounded | kThreeInputs},
+      {"ScatterND", 11, lower_scatter_nd, "A i A", kTakesBounded | kThreeInputs},
+      {"TensorScatter", 24, lower_tensor_scatter, "A a i", kTwoInputs},
       {"ReverseSequence", 10, lower_reverse_sequence, "* i", kNoTraits},
       {"NonZero", 9, lower_non_zero, "", kTakesBounded},
-      {"Compress", 9, lower_compress, "* b", kTakesBounded},
+      {"Compress", 9, lower_compress, "* b", kTakesBounded | kTwoInputs},
       {"Unique", 11, lower_unique, "", kTakesBounded},
       {"Unique", 1, lower_microsoft_unique, "", kTakesBounded, kMicrosoft},
   };

@@ -30,7 +30,6 @@ ValueId layer_norm(NodeLowering& n, ValueId x, ValueId scale, ValueId bias, int6
 
 bool lower_layer_norm(NodeLowering& n) {
   n.ignore_attr("stash_type");
-  if (!n.has_input(1)) return n.refuse("needs two inputs");
   int64_t axis = n.attr_int("axis", -1);
   if (!n.normalize_axis(&axis, n.rank(n.input(0)))) return false;
   return n.output(
@@ -43,7 +42,6 @@ ValueId rms_norm(NodeLowering& n, ValueId x, ValueId scale, int64_t axis, double
 }
 bool lower_rms_norm(NodeLowering& n) {
   n.ignore_attr("stash_type");
-  if (!n.has_input(1)) return n.refuse("needs two inputs");
   int64_t axis = n.attr_int("axis", -1);
   if (!n.normalize_axis(&axis, n.rank(n.input(0)))) return false;
   return n.output(0, rms_norm(n, n.input(0), n.input(1), axis, n.attr_float("epsilon", kEpsilon)));
@@ -51,8 +49,7 @@ bool lower_rms_norm(NodeLowering& n) {
 
 // [N, C, ...] normalised in groups of channels.
 ValueId group_norm(NodeLowering& n, ValueId x, ValueId scale, ValueId bias, int64_t groups, double epsilon) {
-  if (n.rank(x) < 2)
-    return n.refuse_shapes("its input must have rank 2 or more, not {}", n.rank(x)), kUnknown;
+  if (n.rank(x) < 2) return n.refuse_shapes("its input must have rank 2 or more, not {}", n.rank(x));
   const DType inner = n.inner_type();
   const ValueId y = n.emit(GroupNormAttrs{groups, epsilon},
                            {n.to_channels_last(n.cast(x, inner)), n.cast(scale, inner), n.cast(bias, inner)});
@@ -112,9 +109,7 @@ bool batch_statistics(NodeLowering& n, BatchNorm* b) {
   for (int64_t i = 0; i < n.rank(b->x); ++i)
     if (i != 1) axes.push_back(i);
   const ValueId x = n.cast(b->x, inner);
-  const auto mean = [&](ValueId v) {
-    return n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMean), int_list(axes), 1}, {v});
-  };
+  const auto mean = [&](ValueId v) { return n.reduce(ReduceFn::kMean, int_list(axes), 1, {v}); };
   const ValueId centre = mean(x), apart = n.sub(x, centre), spread = mean(n.mul(apart, apart));
   const ValueId statistics[2] = {centre, spread};
   for (size_t i = 0; i < 2; ++i) {
@@ -186,7 +181,7 @@ bool lower_lrn(NodeLowering& n) {
   return n.output(0, n.to_channels_first(n.emit(a, {n.to_channels_last(n.input(0))})));
 }
 
-// Where the norm is 0 the result is 0.
+// The result is 0 where the norm is 0.
 bool lower_lp_norm(NodeLowering& n) {
   const ValueId x = n.input(0);
   int64_t axis = n.attr_int("axis", -1);
@@ -194,11 +189,11 @@ bool lower_lp_norm(NodeLowering& n) {
   if (p != 1 && p != 2) return n.refuse("p is {}, not 1 or 2", p);
   if (!n.normalize_axis(&axis, n.rank(x))) return false;
   const ReduceFn fn = p == 1 ? ReduceFn::kL1 : ReduceFn::kSumSquare;
-  ValueId norm = n.emit(ReduceAttrs{static_cast<int64_t>(fn), IntList{axis}, 1}, {x});
+  ValueId norm = n.reduce(fn, IntList{axis}, 1, {x});
   if (p == 2) norm = n.emit(SqrtAttrs{}, {norm});
   const DType t = n.dtype(x);
-  const ValueId zero = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)}, {norm, n.scalar(t, 0)});
-  return n.output(0, n.div(x, n.emit(WhereAttrs{}, {zero, n.scalar(t, 1), norm})));
+  const ValueId zero = n.compare(CompareFn::kEqual, {norm, n.scalar(t, 0)});
+  return n.output(0, n.div(x, n.where({zero, n.scalar(t, 1), norm})));
 }
 
 bool lower_mean_variance_norm(NodeLowering& n) {
@@ -213,9 +208,7 @@ bool lower_mean_variance_norm(NodeLowering& n) {
     axes = n.attr_ints("axes", {0, 2, 3});
   }
   if (!n.normalize_axes(&axes, n.rank(x))) return false;
-  const auto mean = [&](ValueId v) {
-    return n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMean), int_list(axes), 1}, {v});
-  };
+  const auto mean = [&](ValueId v) { return n.reduce(ReduceFn::kMean, int_list(axes), 1, {v}); };
   const ValueId centred = n.sub(x, mean(x));
   if (!scale) return n.output(0, centred);
   const ValueId deviation = n.emit(SqrtAttrs{}, {mean(n.mul(centred, centred))});
@@ -261,20 +254,17 @@ bool lower_microsoft_group_norm(NodeLowering& n) {
   return n.output(0, last ? y : n.to_channels_first(y));
 }
 
-// What an RmsNorm multiplies a row with, but for the scale; in float32.
+// Returns the factor of a row in an RmsNorm, without the scale, in float32.
 ValueId reciprocal_root(NodeLowering& n, ValueId x, int64_t axis, double epsilon) {
   const DType wide = n.dtype(x) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   const ValueId v = n.cast(x, wide);
-  const ValueId squares =
-      n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMean), IntList{axis}, 1}, {n.mul(v, v)});
+  const ValueId squares = n.reduce(ReduceFn::kMean, IntList{axis}, 1, {n.mul(v, v)});
   return n.emit(RsqrtAttrs{}, {n.add(squares, n.scalar(wide, epsilon))});
 }
 
 // (input, skip, gamma, beta?, bias?) -> output, mean, 1/deviation, the sum
 bool lower_skip_norm(NodeLowering& n, bool simplified) {
   const double epsilon = n.attr_float("epsilon", 1e-12);
-  for (size_t i = 0; i < 3; ++i)
-    if (!n.has_input(i)) return n.refuse("needs three inputs");
   ValueId sum = n.add(n.input(0), n.input(1));
   const ValueId bias = n.input(simplified ? 3 : 4);
   if (bias != kAbsent) sum = n.add(sum, bias);
@@ -302,15 +292,15 @@ bool lower_skip_rms_norm(NodeLowering& n) { return lower_skip_norm(n, true); }
 
 std::span<const OnnxOperator> normalize_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"LayerNormalization", 1, lower_layer_norm, "F p p", kTakesBounded},
-      {"RMSNormalization", 23, lower_rms_norm, "F p", kTakesBounded},
-      {"SimplifiedLayerNormalization", 1, lower_rms_norm, "F p", kNoTraits},
-      {"SimplifiedLayerNormalization", 1, lower_rms_norm, "F p", kTakesBounded, kMicrosoft},
-      {"LayerNormalization", 1, lower_layer_norm, "F p p", kTakesBounded, kMicrosoft},
-      {"SkipLayerNormalization", 1, lower_skip_layer_norm, "F F F F F", kTakesBounded | kSumsProducts,
-       kMicrosoft},
-      {"SkipSimplifiedLayerNormalization", 1, lower_skip_rms_norm, "F F F F", kTakesBounded | kSumsProducts,
-       kMicrosoft},
+      {"LayerNormalization", 1, lower_layer_norm, "F p p", kTakesBounded | kTwoInputs},
+      {"RMSNormalization", 23, lower_rms_norm, "F p", kTakesBounded | kTwoInputs},
+      {"SimplifiedLayerNormalization", 1, lower_rms_norm, "F p", kTwoInputs},
+      {"SimplifiedLayerNormalization", 1, lower_rms_norm, "F p", kTakesBounded | kTwoInputs, kMicrosoft},
+      {"LayerNormalization", 1, lower_layer_norm, "F p p", kTakesBounded | kTwoInputs, kMicrosoft},
+      {"SkipLayerNormalization", 1, lower_skip_layer_norm, "F F F F F",
+       kTakesBounded | kSumsProducts | kThreeInputs, kMicrosoft},
+      {"SkipSimplifiedLayerNormalization", 1, lower_skip_rms_norm, "F F F F",
+       kTakesBounded | kSumsProducts | kThreeInputs, kMicrosoft},
       {"GroupNormalization", 18, lower_group_norm, "F p p", kNoTraits},
       {"GroupNorm", 1, lower_microsoft_group_norm, "F p p", kNoTraits, kMicrosoft},
       {"SkipGroupNorm", 1, lower_microsoft_group_norm, "F p p F F", kNoTraits, kMicrosoft},

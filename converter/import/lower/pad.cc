@@ -15,7 +15,7 @@ ValueId padded(NodeLowering& n, ValueId x, std::vector<int64_t> pads, ValueId va
     const int64_t before = std::max<int64_t>(0, -pads[axis]),
                   after = std::max<int64_t>(0, -pads[rank + axis]);
     if (before + after > n.dims(x)[axis])
-      return n.refuse_shapes("negative pads crop more than axis {} has", axis), kUnknown;
+      return n.refuse_shapes("negative pads crop more than axis {} has", axis);
     x = n.slice(x, static_cast<int64_t>(axis), before, n.dims(x)[axis] - before - after);
     pads[axis] = std::max<int64_t>(0, pads[axis]),
     pads[rank + axis] = std::max<int64_t>(0, pads[rank + axis]);
@@ -41,21 +41,19 @@ void warn_of_fill(NodeLowering& n, double fill, DType result) {
 bool lower_pad(NodeLowering& n) {
   ValueId x = n.input(0);
   const auto rank = static_cast<size_t>(n.rank(x));
-  const std::string name = n.attr_string("mode", "constant");
-  const std::pair<std::string_view, PadMode> modes[] = {{"constant", PadMode::kConstant},
-                                                        {"reflect", PadMode::kReflect},
-                                                        {"edge", PadMode::kEdge},
-                                                        {"wrap", PadMode::kWrap}};
-  const auto mode =
-      std::find_if(std::begin(modes), std::end(modes), [&](const auto& m) { return m.first == name; });
-  if (mode == std::end(modes)) return n.refuse("mode '{}' is not known", name);
+  const auto mode = n.attr_choice<PadMode>("mode", "constant",
+                                           {{"constant", PadMode::kConstant},
+                                            {"reflect", PadMode::kReflect},
+                                            {"edge", PadMode::kEdge},
+                                            {"wrap", PadMode::kWrap}});
+  if (!mode) return false;
   std::vector<int64_t> pads;
   ValueId value = kAbsent;
   if (n.opset() < 11) {
     pads = n.attr_ints(n.has_attr("paddings") ? "paddings" : "pads");
     const double fill = n.attr_float("value", 0);
     if (fill != 0 && x >= 0) {
-      // As for an operand: what the data's type cannot hold makes it a wider one.
+      // A fill that the data's type cannot hold makes it a wider one, as it does where it is an operand.
       const ConstantPtr literal = Constant::scalar(DType::kFloat32, fill);
       if (!survives(*literal, n.dtype(x), false))
         x = n.cast(x,
@@ -81,10 +79,10 @@ bool lower_pad(NodeLowering& n) {
     }
   }
   if (pads.size() != 2 * rank) return n.refuse_shapes("{} pads for X {}", pads.size(), to_string(n.dims(x)));
-  if (mode->second != PadMode::kConstant) value = kAbsent;
+  if (*mode != PadMode::kConstant) value = kAbsent;
   if (const ConstantPtr fill = n.constant(value); fill && fill->size() == 1)
     warn_of_fill(n, fill->as_doubles()[0], n.dtype(x));
-  return n.output(0, padded(n, x, pads, value, mode->second));
+  return n.output(0, padded(n, x, pads, value, *mode));
 }
 
 // CenterCropPad-18.

@@ -227,15 +227,8 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
     std::vector<ValueId> cast;
     if (!builder.emit(CastAttrs{static_cast<int64_t>(n.dtype(loop.carried[i])), 1}, {result}, 1, &cast).ok())
       return std::nullopt;
-    n.parent().ledger().add({graph.value(result).name,
-                             n.node().name,
-                             n.node().op_type,
-                             graph.value(result).dtype,
-                             n.dtype(loop.carried[i]),
-                             TypeRule::kBranchEdge,
-                             "a carried value keeps the type that it starts with",
-                             TypeEffect::kCast,
-                             {}});
+    n.record(graph.value(result).name, graph.value(result).dtype, n.dtype(loop.carried[i]),
+             TypeRule::kBranchEdge, "a carried value keeps the type that it starts with", TypeEffect::kCast);
     graph.value(cast[0]).bounded_dims = graph.value(result).bounded_dims;
     result = cast[0];
   }
@@ -254,15 +247,8 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
     std::vector<ValueId> truth;
     const DType before = graph.value(graph.outputs[0]).dtype;
     if (builder.emit(CastAttrs{static_cast<int64_t>(DType::kBool), 1}, {graph.outputs[0]}, 1, &truth).ok()) {
-      n.parent().ledger().add({graph.value(graph.outputs[0]).name,
-                               n.node().name,
-                               n.node().op_type,
-                               before,
-                               DType::kBool,
-                               TypeRule::kInputTable,
-                               "a truth value is required: every number but zero is true",
-                               TypeEffect::kCast,
-                               {}});
+      n.record(graph.value(graph.outputs[0]).name, before, DType::kBool, TypeRule::kInputTable,
+               "a truth value is required: every number but zero is true", TypeEffect::kCast);
       graph.outputs[0] = truth[0];
     }
   }
@@ -308,7 +294,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
   for (size_t i = 0; i < carried; ++i)
     for (const int axis : shapes[i].open)
       operands.push_back(b.lengths().value(b.lengths().of_axis(loop.carried[i], axis)));
-  operands.insert(operands.end(), growing, n.add_constant(Constant::scalar_int(DType::kInt64, 0)));
+  operands.insert(operands.end(), growing, n.int64(0));
   std::vector<ValueId> results = add_control(n, LoopAttrs{loop.max_trips, static_cast<int64_t>(held)},
                                              operands, body->captures, {body->graph}, facts);
   const ValueId taken = results.back();

@@ -22,15 +22,9 @@ std::pair<double, double> quantized_range(DType t) {
 
 void note_quant(NodeLowering& n, ValueId v, DType to, TypeRule rule, const char* reason) {
   const DType given = n.dtype(v);
-  n.parent().ledger().add({n.parent().graph().value(v).name,
-                           n.node().name,
-                           n.node().op_type,
-                           given,
-                           to,
-                           rule,
-                           reason,
-                           n.constant(v) ? TypeEffect::kRetyped : TypeEffect::kCast,
-                           {{"operand", given, n.constant(v) != nullptr}}});
+  n.record(n.parent().graph().value(v).name, given, to, rule, reason,
+           n.constant(v) ? TypeEffect::kRetyped : TypeEffect::kCast,
+           {{"operand", given, n.constant(v) != nullptr}});
 }
 
 // The formula subtracts it, but most runtimes take float8 data to have none.
@@ -56,18 +50,11 @@ bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* a
   if (given == data) return report_float8_zero(n, data, *zero_point), true;
   const std::string name = n.parent().graph().value(*zero_point).name;
   const auto decide = [&](const char* reason, DType to) {
-    n.parent().ledger().add(
-        {name,
-         n.node().name,
-         n.node().op_type,
-         given,
-         to,
-         TypeRule::kQuantZero,
-         reason,
-         given == to               ? TypeEffect::kKept
-         : n.constant(*zero_point) ? TypeEffect::kRetyped
-                                   : TypeEffect::kCast,
-         {{"data", data, false}, {"zero point", given, n.constant(*zero_point) != nullptr}}});
+    n.record(name, given, to, TypeRule::kQuantZero, reason,
+             given == to               ? TypeEffect::kKept
+             : n.constant(*zero_point) ? TypeEffect::kRetyped
+                                       : TypeEffect::kCast,
+             {{"data", data, false}, {"zero point", given, n.constant(*zero_point) != nullptr}});
   };
   const ConstantPtr c = n.constant(*zero_point);
   if (!c) {
@@ -156,13 +143,12 @@ ValueId repeated(NodeLowering& n, ValueId v, int64_t axis, int64_t block_size, c
   Dims dims = n.dims(v);
   if (dims.size() != full.size())
     return n.refuse("scales or zero points in blocks of {} have rank {}, but the data has rank {}",
-                    block_size, dims.size(), full.size()),
-           kUnknown;
+                    block_size, dims.size(), full.size());
   const auto at = static_cast<size_t>(axis);
   const int64_t blocks = dims[at], length = full[at];
   int64_t all_blocks = 0;
   if (!checked_mul(blocks, block_size, &all_blocks) || all_blocks != length)
-    return n.refuse("{} blocks of {} for {} elements", blocks, block_size, length), kUnknown;
+    return n.refuse("{} blocks of {} for {} elements", blocks, block_size, length);
   dims.insert(dims.begin() + axis + 1, 1);
   const ValueId split = n.reshape(v, dims);
   dims[at + 1] = block_size;

@@ -1,4 +1,4 @@
-// What quantization's operands may be: scale, zero point, input and output types are four facts (rules
+// The operands of quantization: scale, zero point, input and output types are four facts (rules
 // quant.types, quant.zero), and each may come as one number or as many.
 #pragma once
 

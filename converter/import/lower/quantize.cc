@@ -13,7 +13,7 @@ namespace sinter::convert {
 
 ValueId dequantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, int64_t axis,
                    int64_t block_size, DType to) {
-  if (x < 0 || scale < 0) return n.refuse("an operand is missing"), kUnknown;
+  if (x < 0 || scale < 0) return n.refuse("an operand is missing");
   scale = real_scale(n, scale);
   // Integers that no Dequantize takes, and data that are floating-point already, are numbers too.
   const DType data = n.dtype(x);
@@ -42,7 +42,7 @@ ValueId dequantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point
 
 ValueId quantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, int64_t axis,
                  int64_t block_size, DType to, int64_t saturate) {
-  if (x < 0 || scale < 0) return n.refuse("an operand is missing"), kUnknown;
+  if (x < 0 || scale < 0) return n.refuse("an operand is missing");
   scale = real_scale(n, scale);
   if (!settle_zero_point_of_result(n, to, &zero_point)) return kUnknown;
   if (!same_shape(n, &scale, &zero_point, &axis, block_size)) return kUnknown;
@@ -54,15 +54,8 @@ ValueId quantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, 
   if (zero_point != kAbsent) inputs.push_back(n.cast(zero_point, stored));
   const ValueId q = n.emit(QuantizeAttrs{axis, block_size, static_cast<int64_t>(stored), saturate}, inputs);
   if (!bits || q < 0) return q;
-  n.parent().ledger().add({n.node().outputs[0],
-                           n.node().name,
-                           n.node().op_type,
-                           to,
-                           stored,
-                           TypeRule::kQuantTypes,
-                           "values of less than a byte do not exist at run time",
-                           TypeEffect::kWidened,
-                           {}});
+  n.record(n.node().outputs[0], to, stored, TypeRule::kQuantTypes,
+           "values of less than a byte do not exist at run time", TypeEffect::kWidened);
   const double steps = std::ldexp(1.0, bit_width(to));
   return n.emit(ClampAttrs{is_signed ? -steps / 2 : 0, (is_signed ? steps / 2 : steps) - 1}, {q});
 }
@@ -90,7 +83,6 @@ bool scale_axis(NodeLowering& n, int64_t* axis, int64_t* block_size) {
 }
 
 bool lower_quantize(NodeLowering& n) {
-  if (!n.has_input(1)) return n.refuse("needs two inputs");
   int64_t axis, block_size;
   if (!scale_axis(n, &axis, &block_size)) return false;
   n.ignore_attr("precision");
@@ -114,7 +106,6 @@ bool lower_quantize(NodeLowering& n) {
 }
 
 bool lower_dequantize(NodeLowering& n) {
-  if (!n.has_input(1)) return n.refuse("needs two inputs");
   int64_t axis, block_size;
   if (!scale_axis(n, &axis, &block_size)) return false;
   const int64_t number = n.attr_int("output_dtype", 0);
@@ -134,7 +125,7 @@ bool lower_dynamic_quantize(NodeLowering& n) {
 
 // Per tensor, along `axis`, or of x's rank: float32 of a quantized operand.
 ValueId real(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, int64_t axis) {
-  if (x < 0 || scale < 0) return n.refuse("an operand is missing"), kUnknown;
+  if (x < 0 || scale < 0) return n.refuse("an operand is missing");
   if (n.size(scale) == 1 || n.rank(scale) == 1) {
     const bool several = n.size(scale) > 1 || (zero_point >= 0 && n.size(zero_point) > 1);
     if (several && !n.normalize_axis(&axis, n.rank(x))) return kUnknown;
@@ -149,14 +140,14 @@ ValueId scaled(NodeLowering& n, ValueId sum, ValueId a_scale, ValueId b_scale) {
   const ValueId b = n.cast(n.size(b_scale) == 1 ? n.reshape(b_scale, {}) : b_scale, DType::kFloat32);
   return n.mul(n.cast(sum, DType::kFloat32), n.mul(n.cast(n.reshape(a_scale, {}), DType::kFloat32), b));
 }
-// Back to integers; the type is the zero point's, else `fallback`.
+// Returns x in integers of the zero point's type, else of `fallback`.
 ValueId store(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, DType fallback) {
   return quantize(n, x, scale, zero_point, 0, 0,
                   zero_point == kAbsent ? fallback : result_type(n, zero_point), 1);
 }
 // x - zero point, exactly, in int32. A zero point of several elements is along `axis`.
 ValueId integer(NodeLowering& n, ValueId x, ValueId zero_point, int64_t axis) {
-  if (x < 0) return n.refuse("an operand is missing"), kUnknown;
+  if (x < 0) return n.refuse("an operand is missing");
   const ValueId v = n.cast(x, DType::kInt32);
   if (zero_point == kAbsent) return v;
   bool ignored = false;
@@ -177,7 +168,6 @@ bool lower_qlinear_matmul(NodeLowering& n) {
 }
 bool lower_matmul_integer(NodeLowering& n) {
   const ValueId a = n.input(0), b = n.input(1);
-  if (a == kAbsent || b == kAbsent) return n.refuse("needs two inputs");
   const int64_t row_axis = std::max<int64_t>(n.rank(a) - 2, 0),
                 column_axis = std::max<int64_t>(n.rank(b) - 1, 0);
   return n.output(
@@ -235,7 +225,7 @@ bool lower_qlinear_global_average_pool(NodeLowering& n) {
   return qlinear_unary(n, [&](ValueId x) {
     std::vector<int64_t> axes;
     for (int64_t i = 1; i + 1 < n.rank(x); ++i) axes.push_back(last ? i : i + 1);
-    return n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMean), int_list(axes), 1}, {x});
+    return n.reduce(ReduceFn::kMean, int_list(axes), 1, {x});
   });
 }
 bool lower_qlinear_average_pool(NodeLowering& n) {
@@ -250,9 +240,7 @@ bool lower_qlinear_reduce_mean(NodeLowering& n) {
     if (!n.normalize_axes(&axes, n.rank(x))) return kUnknown;
     if (axes.empty())
       for (int64_t i = 0; i < n.rank(x); ++i) axes.push_back(i);
-    return n.emit(
-        ReduceAttrs{static_cast<int64_t>(ReduceFn::kMean), int_list(axes), n.attr_int("keepdims", 1) != 0},
-        {x});
+    return n.reduce(ReduceFn::kMean, int_list(axes), n.attr_int("keepdims", 1) != 0, {x});
   });
 }
 bool lower_qlinear_softmax(NodeLowering& n) {
@@ -280,8 +268,7 @@ bool lower_qlinear_where(NodeLowering& n) {
   if (!n.has_input(7)) return n.refuse("needs nine inputs");
   const ValueId a = real(n, n.input(1), n.input(2), n.input(3), 0),
                 b = real(n, n.input(4), n.input(5), n.input(6), 0);
-  return n.output(
-      0, store(n, n.emit(WhereAttrs{}, {n.input(0), a, b}), n.input(7), n.input(8), n.dtype(n.input(1))));
+  return n.output(0, store(n, n.where({n.input(0), a, b}), n.input(7), n.input(8), n.dtype(n.input(1))));
 }
 
 // A, a_scale, a_zero_point, B, b_scale, b_zero_point, C? (int32), y_scale?, y_zero_point?
@@ -311,7 +298,6 @@ ValueId scaled_product(NodeLowering& n, ValueId a, ValueId a_scale, ValueId a_ze
   return bias == kAbsent ? y : n.add(y, n.cast(bias, DType::kFloat32));
 }
 bool lower_dynamic_quantize_matmul(NodeLowering& n) {
-  if (!n.has_input(2)) return n.refuse("needs three inputs");
   const std::vector<ValueId> q =
       n.emit_many(DynamicQuantizeAttrs{}, {n.cast(n.input(0), DType::kFloat32)}, 3);
   return n.output(0, scaled_product(n, q[0], q[1], q[2], n.input(1), n.input(2), n.input(3), n.input(4)));
@@ -327,15 +313,15 @@ bool lower_matmul_integer_to_float(NodeLowering& n) {
 
 std::span<const OnnxOperator> quantize_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"QuantizeLinear", 10, lower_quantize, "", kTakesBounded},
-      {"DequantizeLinear", 10, lower_dequantize, "", kTakesBounded},
+      {"QuantizeLinear", 10, lower_quantize, "", kTakesBounded | kTwoInputs},
+      {"DequantizeLinear", 10, lower_dequantize, "", kTakesBounded | kTwoInputs},
       {"DynamicQuantizeLinear", 11, lower_dynamic_quantize, "", kTakesBounded},
       {"QLinearMatMul", 10, lower_qlinear_matmul, "", kNoTraits},
       {"QLinearConv", 10, lower_qlinear_conv, "", kNoTraits},
-      {"MatMulInteger", 10, lower_matmul_integer, "", kTakesBounded},
-      {"ConvInteger", 10, lower_conv_integer, "", kTakesBounded},
-      {"QuantizeLinear", 1, lower_quantize, "", kTakesBounded, kMicrosoft},
-      {"DequantizeLinear", 1, lower_dequantize, "", kTakesBounded, kMicrosoft},
+      {"MatMulInteger", 10, lower_matmul_integer, "", kTakesBounded | kTwoInputs},
+      {"ConvInteger", 10, lower_conv_integer, "", kTakesBounded | kTwoInputs},
+      {"QuantizeLinear", 1, lower_quantize, "", kTakesBounded | kTwoInputs, kMicrosoft},
+      {"DequantizeLinear", 1, lower_dequantize, "", kTakesBounded | kTwoInputs, kMicrosoft},
       {"QLinearConv", 1, lower_qlinear_conv_microsoft, "", kNoTraits, kMicrosoft},
       {"QLinearAdd", 1, lower_qlinear_binary<AddAttrs>, "", kNoTraits, kMicrosoft},
       {"QLinearMul", 1, lower_qlinear_binary<MulAttrs>, "", kNoTraits, kMicrosoft},
@@ -348,7 +334,8 @@ std::span<const OnnxOperator> quantize_rules() {
       {"QLinearConcat", 1, lower_qlinear_concat, "", kNoTraits, kMicrosoft},
       {"QLinearWhere", 1, lower_qlinear_where, "b", kNoTraits, kMicrosoft},
       {"QGemm", 1, lower_qgemm, "", kNoTraits, kMicrosoft},
-      {"DynamicQuantizeMatMul", 1, lower_dynamic_quantize_matmul, "", kTakesBounded, kMicrosoft},
+      {"DynamicQuantizeMatMul", 1, lower_dynamic_quantize_matmul, "", kTakesBounded | kThreeInputs,
+       kMicrosoft},
       {"MatMulIntegerToFloat", 1, lower_matmul_integer_to_float, "", kTakesBounded, kMicrosoft},
   };
   return kRules;

@@ -21,15 +21,15 @@ struct QuantizedCache {
   explicit operator bool() const { return type != DType::kNone; }
 };
 
-// Of the attribute `type` (k_quant_type or v_quant_type), the input of the scales, and the past rows, whose
-// type decides between integers and floats of 8 bits (kAbsent: integers). False: refused.
+// Reads the attribute `type` (k_quant_type or v_quant_type), the input of the scales, and the past rows,
+// whose type decides between integers and floats of 8 bits (kAbsent: integers). False: refused.
 bool read_quantized_cache(NodeLowering& n, std::string_view type, size_t scales, ValueId past, int64_t groups,
                           int64_t size, QuantizedCache* cache);
-// What the cache holds of float rows [B, G, S, D]: [B, G, S, D], or [B, G, S, D / 2] pairs.
+// Returns what the cache holds of float rows [B, G, S, D]: [B, G, S, D], or [B, G, S, D / 2] pairs.
 ValueId stored_rows(NodeLowering& n, const QuantizedCache& cache, ValueId rows);
 // Queries [B, H, S, D] for such keys: times the scales, in float32.
 ValueId attending_queries(NodeLowering& n, const QuantizedCache& cache, ValueId q, int64_t groups);
-// What attention gives for such values, [B, H, S, D]: times the scales, in float32.
+// Returns what attention gives for such values, [B, H, S, D]: times the scales, in float32.
 ValueId attended_values(NodeLowering& n, const QuantizedCache& cache, ValueId y, int64_t groups);
 
 }  // namespace sinter::convert

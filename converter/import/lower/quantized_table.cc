@@ -31,7 +31,7 @@ ValueId unpacked(NodeLowering& n, ValueId bytes, DType packed) {
   if (bytes < 0) return kUnknown;
   const int64_t bits = bit_width(packed), per = 8 / bits;
   const auto bitwise = [&](BitwiseFn fn, ValueId v, int64_t by) {
-    return n.emit(BitwiseAttrs{static_cast<int64_t>(fn)}, {v, n.add_constant(Constant::scalar_int(t, by))});
+    return n.bitwise(fn, {v, n.add_constant(Constant::scalar_int(t, by))});
   };
   std::vector<ValueId> parts;
   for (int64_t i = 0; i < per; ++i) {
@@ -128,15 +128,8 @@ ValueId gather_dequantized(NodeLowering& n, ValueId table, int64_t axis, ValueId
   t.axis = attrs->axis, t.block_size = attrs->block_size;
   ValueId y = gather(n, t, axis, indices);
   if (y < 0) return y;
-  n.parent().ledger().add({n.parent().graph().value(table).name,
-                           n.node().name,
-                           n.node().op_type,
-                           n.dtype(table),
-                           t.data->dtype(),
-                           TypeRule::kStoreNarrow,
-                           "the chosen rows are dequantized, not the table",
-                           TypeEffect::kRetyped,
-                           {}});
+  n.record(n.parent().graph().value(table).name, n.dtype(table), t.data->dtype(), TypeRule::kStoreNarrow,
+           "the chosen rows are dequantized, not the table", TypeEffect::kRetyped);
   for (; !casts.empty(); casts.pop_back()) y = n.emit(CastAttrs{static_cast<int64_t>(casts.back()), 1}, {y});
   return y;
 }
@@ -147,7 +140,6 @@ bool lower_gather_block_quantized(NodeLowering& n) {
   int64_t gather_axis = n.attr_int("gather_axis", 0), axis = n.attr_int("quantize_axis", 1),
           block = n.attr_int("block_size", 128);
   const int64_t bits = n.attr_int("bits", 4);
-  if (!n.has_input(0) || !n.has_input(1) || !n.has_input(2)) return n.refuse("needs three inputs");
   Table t;
   t.data = n.constant(n.input(0)), t.scale = n.constant(n.input(2));
   if (n.has_input(3)) t.zero = n.constant(n.input(3));
@@ -162,7 +154,7 @@ bool lower_gather_block_quantized(NodeLowering& n) {
     return n.refuse("{} data of {} bits, {} scales and block_size {} do not fit", dtype_name(given), bits,
                     dtype_name(t.scale->dtype()), block);
   const auto stored = [&](CodeKind kind) { return weight_format(static_cast<int>(bits), kind).type; };
-  // Numbers packed in bytes as what they are.
+  // Numbers that are packed in bytes become packed elements.
   Dims dims = t.data->dims();
   if (packed) {
     dims.back() *= 8 / bits;
@@ -232,7 +224,7 @@ bool lower_gather_block_quantized(NodeLowering& n) {
 
 std::span<const OnnxOperator> quantized_table_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"GatherBlockQuantized", 1, lower_gather_block_quantized, "* i", kNoTraits, kMicrosoft},
+      {"GatherBlockQuantized", 1, lower_gather_block_quantized, "* i", kThreeInputs, kMicrosoft},
   };
   return kRules;
 }

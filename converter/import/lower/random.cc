@@ -16,7 +16,7 @@ constexpr int64_t kMostDrawn = int64_t{1} << 24;
 class Uniform {
  public:
   explicit Uniform(double seed) : state_(std::bit_cast<uint32_t>(static_cast<float>(seed))) {}
-  // In [0, 1), a multiple of 2^-53.
+  // Returns a number in [0, 1), a multiple of 2^-53.
   double operator()() {
     state_ += 0x9E3779B97F4A7C15;
     uint64_t z = state_;
@@ -68,7 +68,6 @@ bool lower_random(NodeLowering& n) {
   return random_constant(n, shape, DType::kFloat32);
 }
 bool lower_random_like(NodeLowering& n) {
-  if (!n.has_input(0)) return n.refuse("has no input");
   return random_constant(n, n.dims(n.input(0)), n.dtype(n.input(0)));
 }
 
@@ -76,8 +75,8 @@ bool lower_random_like(NodeLowering& n) {
 
 std::span<const OnnxOperator> random_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"RandomNormal", 1, lower_random, "", kNoTraits},
-      {"RandomUniform", 1, lower_random, "", kNoTraits},
+      {"RandomNormal", 1, lower_random, "", kNoInput},
+      {"RandomUniform", 1, lower_random, "", kNoInput},
       {"RandomNormalLike", 1, lower_random_like, "", kNoTraits},
       {"RandomUniformLike", 1, lower_random_like, "", kNoTraits},
   };

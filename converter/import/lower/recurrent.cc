@@ -31,15 +31,12 @@ std::optional<RnnActivation> activation(std::string name) {
 template <class A>
 bool read_common(NodeLowering& n, A* a) {
   a->hidden_size = n.attr_int("hidden_size", n.rank(n.input(2)) == 3 ? n.dims(n.input(2))[2] : 0);
-  const std::string direction = n.attr_string("direction", "forward");
-  if (direction == "forward")
-    a->direction = static_cast<int64_t>(RnnDirection::kForward);
-  else if (direction == "reverse")
-    a->direction = static_cast<int64_t>(RnnDirection::kReverse);
-  else if (direction == "bidirectional")
-    a->direction = static_cast<int64_t>(RnnDirection::kBidirectional);
-  else
-    return n.refuse("direction '{}' is not known", direction);
+  const auto direction = n.attr_choice<RnnDirection>("direction", "forward",
+                                                     {{"forward", RnnDirection::kForward},
+                                                      {"reverse", RnnDirection::kReverse},
+                                                      {"bidirectional", RnnDirection::kBidirectional}});
+  if (!direction) return false;
+  a->direction = static_cast<int64_t>(*direction);
   for (const std::string& name : n.attr_strings("activations")) {
     const auto code = activation(name);
     if (!code || !a->activations.push(static_cast<int64_t>(*code)))

@@ -11,14 +11,13 @@ namespace {
 
 // Axes by attribute or input; none: all, or with noop_with_empty_axes no axis.
 ValueId reduce(NodeLowering& n, ReduceFn fn, ValueId x) {
-  if (x == kAbsent) return n.refuse("has no input"), kUnknown;
   std::vector<int64_t> axes;
   if (!read_axes(n, 1, n.rank(x), &axes)) return kUnknown;
   const bool keep = n.attr_int("keepdims", 1) != 0, noop = n.attr_int("noop_with_empty_axes", 0) != 0;
   if (axes.empty() && !noop)
     for (int64_t i = 0; i < n.rank(x); ++i) axes.push_back(i);
   std::sort(axes.begin(), axes.end());
-  return n.emit(ReduceAttrs{static_cast<int64_t>(fn), int_list(axes), keep}, {x});
+  return n.reduce(fn, int_list(axes), keep, {x});
 }
 template <ReduceFn Fn>
 bool lower_reduce(NodeLowering& n) {
@@ -29,7 +28,6 @@ bool lower_reduce(NodeLowering& n) {
 template <typename Attrs>
 bool reduce_then(NodeLowering& n, ReduceFn fn, const Attrs& then) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   const DType t = n.dtype(x);
   const ValueId sum = reduce(n, fn, is_float(t) ? x : n.cast(x, DType::kFloat64));
   return n.output(0, n.cast(n.emit(then, {sum}), t));
@@ -40,7 +38,6 @@ bool lower_reduce_log_sum(NodeLowering& n) { return reduce_then(n, ReduceFn::kSu
 template <ArgReduceFn Fn>
 bool lower_arg_reduce(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   int64_t axis = n.attr_int("axis", 0);
   if (!n.normalize_axis(&axis, n.rank(x))) return false;
   const ArgReduceAttrs a{static_cast<int64_t>(Fn), axis, n.attr_int("keepdims", 1) != 0,
@@ -51,7 +48,6 @@ bool lower_arg_reduce(NodeLowering& n) {
 template <CumulateFn Fn>
 bool lower_cumulate(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
   auto axis = n.constant_int(1);
   if (!axis || !n.normalize_axis(&*axis, n.rank(x))) return false;
   return n.output(0, n.emit(CumulateAttrs{static_cast<int64_t>(Fn), *axis, n.attr_int("exclusive", 0) != 0,
@@ -62,7 +58,6 @@ bool lower_cumulate(NodeLowering& n) {
 // TopK-1 has k as attribute.
 bool lower_top_k(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   TopKAttrs a;
   a.axis = n.attr_int("axis", -1);
   if (!n.normalize_axis(&a.axis, n.rank(x))) return false;
@@ -98,7 +93,6 @@ bool lower_top_k(NodeLowering& n) {
 template <class Apply>
 bool along_rows(NodeLowering& n, Apply apply) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   const int64_t rank = n.rank(x);
   const bool flat = n.opset() < 13;
   int64_t axis = n.attr_int("axis", flat ? 1 : -1);
@@ -119,8 +113,8 @@ bool lower_hardmax(NodeLowering& n) {
     if (v < 0) return kUnknown;
     const int64_t length = n.dims(v)[static_cast<size_t>(axis)];
     const ValueId largest = n.emit(ArgReduceAttrs{static_cast<int64_t>(ArgReduceFn::kMax), axis, 1, 0}, {v});
-    const ValueId hot = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)},
-                               {along_axis(n, index_row(n, length), axis, n.rank(v)), largest});
+    const ValueId hot =
+        n.compare(CompareFn::kEqual, {along_axis(n, index_row(n, length), axis, n.rank(v)), largest});
     return n.cast(hot, n.dtype(v));
   });
 }
@@ -141,8 +135,8 @@ std::span<const OnnxOperator> reduce_rules() {
       {"ReduceLogSumExp", 1, lower_reduce<ReduceFn::kLogSumExp>, "N i", kTakesBounded | kFractions},
       {"ArgMax", 1, lower_arg_reduce<ArgReduceFn::kMax>, "N", kTakesBounded | kOwnType},
       {"ArgMin", 1, lower_arg_reduce<ArgReduceFn::kMin>, "N", kTakesBounded | kOwnType},
-      {"CumSum", 11, lower_cumulate<CumulateFn::kSum>, "N i", kTakesBounded | kGrows},
-      {"CumProd", 26, lower_cumulate<CumulateFn::kProd>, "N i", kTakesBounded | kGrows},
+      {"CumSum", 11, lower_cumulate<CumulateFn::kSum>, "N i", kTakesBounded | kGrows | kTwoInputs},
+      {"CumProd", 26, lower_cumulate<CumulateFn::kProd>, "N i", kTakesBounded | kGrows | kTwoInputs},
       {"TopK", 1, lower_top_k, "N i", kTakesBounded},
       {"Softmax", 1, lower_softmax<0>, "F", kTakesBounded},
       {"LogSoftmax", 1, lower_softmax<1>, "F", kTakesBounded},

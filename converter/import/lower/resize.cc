@@ -22,30 +22,44 @@ int64_t length_of(double elements) {
   return elements >= 0 && elements < kMost ? static_cast<int64_t>(std::floor(elements)) : -1;
 }
 
-std::optional<ResizeCoordinates> coordinates(const std::string& name) {
-  if (name == "half_pixel") return ResizeCoordinates::kHalfPixel;
-  if (name == "half_pixel_symmetric") return ResizeCoordinates::kHalfPixelSymmetric;
-  if (name == "pytorch_half_pixel") return ResizeCoordinates::kPytorchHalfPixel;
-  if (name == "align_corners") return ResizeCoordinates::kAlignCorners;
-  if (name == "asymmetric") return ResizeCoordinates::kAsymmetric;
-  if (name == "tf_crop_and_resize") return ResizeCoordinates::kTfCropAndResize;
-  if (name == "tf_half_pixel_for_nn") return ResizeCoordinates::kTfHalfPixelForNearest;
-  return std::nullopt;
+std::optional<ResizeMode> resize_mode(NodeLowering& n) {
+  return n.attr_choice<ResizeMode>("mode", "nearest",
+                                   {{"nearest", ResizeMode::kNearest},
+                                    {"linear", ResizeMode::kLinear},
+                                    {"bilinear", ResizeMode::kLinear},
+                                    {"cubic", ResizeMode::kCubic}});
 }
 
-std::optional<ResizeMode> resize_mode(const std::string& name) {
-  if (name == "nearest") return ResizeMode::kNearest;
-  if (name == "linear" || name == "bilinear") return ResizeMode::kLinear;
-  if (name == "cubic") return ResizeMode::kCubic;
-  return std::nullopt;
-}
-
-std::optional<NearestMode> nearest_mode(const std::string& name) {
-  if (name == "round_prefer_floor" || name.empty()) return NearestMode::kRoundPreferFloor;
-  if (name == "round_prefer_ceil") return NearestMode::kRoundPreferCeil;
-  if (name == "floor") return NearestMode::kFloor;
-  if (name == "ceil") return NearestMode::kCeil;
-  return std::nullopt;
+// The attributes of a Resize that do not depend on its operands.
+std::optional<ResizeAttrs> resize_attributes(NodeLowering& n) {
+  using Coordinates = ResizeCoordinates;
+  const bool old = n.opset() < 11;
+  const auto mode = resize_mode(n);
+  const auto coordinates =
+      n.attr_choice<Coordinates>("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel",
+                                 {{"half_pixel", Coordinates::kHalfPixel},
+                                  {"half_pixel_symmetric", Coordinates::kHalfPixelSymmetric},
+                                  {"pytorch_half_pixel", Coordinates::kPytorchHalfPixel},
+                                  {"align_corners", Coordinates::kAlignCorners},
+                                  {"asymmetric", Coordinates::kAsymmetric},
+                                  {"tf_crop_and_resize", Coordinates::kTfCropAndResize},
+                                  {"tf_half_pixel_for_nn", Coordinates::kTfHalfPixelForNearest}});
+  const auto nearest = n.attr_choice<NearestMode>("nearest_mode", old ? "floor" : "round_prefer_floor",
+                                                  {{"round_prefer_floor", NearestMode::kRoundPreferFloor},
+                                                   {"", NearestMode::kRoundPreferFloor},
+                                                   {"round_prefer_ceil", NearestMode::kRoundPreferCeil},
+                                                   {"floor", NearestMode::kFloor},
+                                                   {"ceil", NearestMode::kCeil}});
+  if (!mode || !coordinates || !nearest) return std::nullopt;
+  ResizeAttrs a;
+  a.mode = static_cast<int64_t>(*mode);
+  a.coordinates = static_cast<int64_t>(*coordinates);
+  a.nearest_mode = static_cast<int64_t>(*nearest);
+  a.cubic_coeff_a = n.attr_float("cubic_coeff_a", -0.75);
+  a.exclude_outside = n.attr_int("exclude_outside", 0);
+  a.extrapolation_value = n.attr_float("extrapolation_value", 0);
+  a.antialias = n.attr_int("antialias", 0);
+  return a;
 }
 
 // Emits a Resize; spatial values are resized channels-last, where the kernels are.
@@ -84,117 +98,125 @@ void warn_of_two_readings(NodeLowering& n, int axis, double scaled, int64_t leng
       "give sizes in place of scales, which have one meaning");
 }
 
-// Resize-10 (scales as input 1) and 11 to 19 (roi, scales, sizes).
-bool lower_resize(NodeLowering& n) {
-  const ValueId x = n.input(0);
-  const bool old = n.opset() < 11;
-  const std::string mode = n.attr_string("mode", "nearest");
-  const std::string rule = n.attr_string("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel");
-  const std::string nearest = n.attr_string("nearest_mode", old ? "floor" : "round_prefer_floor");
-  const auto m = resize_mode(mode);
-  const auto c = coordinates(rule);
-  const auto near = nearest_mode(nearest);
-  if (!m || !c || !near)
-    return n.refuse("mode '{}', coordinates '{}' or nearest_mode '{}' is not known", mode, rule, nearest);
-  ResizeAttrs a;
-  a.mode = static_cast<int64_t>(*m);
-  a.coordinates = static_cast<int64_t>(*c);
-  a.nearest_mode = static_cast<int64_t>(*near);
-  a.cubic_coeff_a = n.attr_float("cubic_coeff_a", -0.75);
-  a.exclude_outside = n.attr_int("exclude_outside", 0);
-  a.extrapolation_value = n.attr_float("extrapolation_value", 0);
-  a.antialias = n.attr_int("antialias", 0);
-  const std::string policy = n.attr_string("keep_aspect_ratio_policy", "stretch");
-  const Dims dims = n.dims(x);
-  const auto rank = static_cast<int64_t>(dims.size());
-  std::vector<int64_t> axes = n.attr_ints("axes");
-  if (axes.empty())
-    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
-  if (!n.normalize_axes(&axes, rank)) return false;
-  const size_t scales_at = old ? 1 : 2;
+// What a Resize asks for, along some axes: scales or sizes, one of them empty, and the part of the operand
+// that is resized, whole where `roi` is empty.
+struct ResizeRequest {
+  std::vector<int64_t> axes;
   std::vector<double> roi, scales;
   std::vector<int64_t> sizes;
   std::vector<std::pair<int64_t, LengthId>> open;  // axes whose new size depends on data
+  bool crops = false;
+  std::string policy;
+};
+
+// Resize-10 (scales as input 1) and 11 to 19 (roi, scales, sizes). False: refused.
+bool read_request(NodeLowering& n, ResizeRequest* r) {
+  const ValueId x = n.input(0);
+  const Dims dims = n.dims(x);
+  const bool old = n.opset() < 11;
+  r->policy = n.attr_string("keep_aspect_ratio_policy", "stretch");
+  r->axes = n.attr_ints("axes");
+  if (r->axes.empty())
+    for (int64_t i = 0; i < n.rank(x); ++i) r->axes.push_back(i);
+  if (!n.normalize_axes(&r->axes, n.rank(x))) return false;
+  const size_t count = r->axes.size(), scales_at = old ? 1 : 2;
   if (n.has_input(scales_at) && n.size(n.input(scales_at)) > 0) {
     const auto given = n.constant_doubles(scales_at);
     if (!given) return false;
-    scales = *given;
+    r->scales = *given;
   }
   if (n.has_input(3) && n.size(n.input(3)) > 0) {
     // A bounded axis may keep its length; others may be given one.
     Lengths& lengths = n.parent().lengths();
     const auto items = lengths.items(n.input(3));
-    for (size_t i = 0; items && items->size() == axes.size() && i < axes.size(); ++i) {
+    for (size_t i = 0; items && items->size() == count && i < count; ++i) {
+      const int64_t axis = r->axes[i];
       const auto known = lengths.known((*items)[i]);
-      if (!known && (*items)[i] != lengths.of_axis(x, axes[i])) open.emplace_back(axes[i], (*items)[i]);
-      sizes.push_back(known ? *known : dims[static_cast<size_t>(axes[i])]);
+      if (!known && (*items)[i] != lengths.of_axis(x, axis)) r->open.emplace_back(axis, (*items)[i]);
+      r->sizes.push_back(known ? *known : dims[static_cast<size_t>(axis)]);
     }
-    if (sizes.size() != axes.size()) {
+    if (r->sizes.size() != count) {
       const auto given = n.constant_ints(3);
       if (!given) return false;
-      sizes = *given;
+      r->sizes = *given;
     }
   }
-  if (!open.empty() && (policy != "stretch" || *c == ResizeCoordinates::kTfCropAndResize))
+  if (!r->open.empty() && (r->policy != "stretch" || r->crops))
     return n.refuse("its sizes depend on data, with keep_aspect_ratio_policy '{}' and coordinates '{}'",
-                    policy, rule);
+                    r->policy, n.attr_string("coordinate_transformation_mode", "half_pixel"));
   // The roi means nothing in the other modes, yet many files give one.
-  if (!old && n.has_input(1) && *c == ResizeCoordinates::kTfCropAndResize) {
+  if (!old && n.has_input(1) && r->crops) {
     const auto given = n.constant_doubles(1);
     if (!given) return n.refuse("tf_crop_and_resize needs a constant roi");
-    roi = *given;
-    if (roi.size() != 2 * axes.size())
-      return n.refuse_shapes("roi has {} numbers for {} axes", roi.size(), axes.size());
+    r->roi = *given;
+    if (r->roi.size() != 2 * count)
+      return n.refuse_shapes("roi has {} numbers for {} axes", r->roi.size(), count);
   }
-  if (!old && *c == ResizeCoordinates::kTfCropAndResize && roi.empty())
-    return n.refuse("tf_crop_and_resize needs a roi");
-  if (scales.empty() == sizes.empty()) return n.refuse("exactly one of scales and sizes must be given");
-  if ((scales.empty() ? sizes.size() : scales.size()) != axes.size())
-    return n.refuse_shapes("{} scales or sizes for {} axes", scales.empty() ? sizes.size() : scales.size(),
-                           axes.size());
-  for (int64_t i = 0; i < rank; ++i) a.sizes.push(dims[static_cast<size_t>(i)]), a.scales.push(1);
-  for (int i = 0; i < 2 * rank && !roi.empty(); ++i) a.roi.push(i < rank ? 0 : 1);
-  double kept = 0;  // the common scale of keep_aspect_ratio_policy
-  if (!sizes.empty() && policy != "stretch") {
-    for (size_t i = 0; i < axes.size(); ++i) {
-      const double s =
-          static_cast<double>(sizes[i]) / static_cast<double>(dims[static_cast<size_t>(axes[i])]);
-      kept = i == 0 ? s : policy == "not_larger" ? std::min(kept, s) : std::max(kept, s);
-    }
+  if (!old && r->crops && r->roi.empty()) return n.refuse("tf_crop_and_resize needs a roi");
+  if (r->scales.empty() == r->sizes.empty()) return n.refuse("exactly one of scales and sizes must be given");
+  if (const size_t given = r->scales.size() + r->sizes.size(); given != count)
+    return n.refuse_shapes("{} scales or sizes for {} axes", given, count);
+  return true;
+}
+
+// The common scale of keep_aspect_ratio_policy; 0: each axis has its own.
+double common_scale(const ResizeRequest& r, const Dims& dims) {
+  double kept = 0;
+  for (size_t i = 0; i < r.sizes.size() && r.policy != "stretch"; ++i) {
+    const double s =
+        static_cast<double>(r.sizes[i]) / static_cast<double>(dims[static_cast<size_t>(r.axes[i])]);
+    kept = i == 0 ? s : r.policy == "not_larger" ? std::min(kept, s) : std::max(kept, s);
   }
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = static_cast<int>(axes[i]);
+  return kept;
+}
+
+bool lower_resize(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const auto attributes = resize_attributes(n);
+  if (!attributes) return false;
+  ResizeAttrs a = *attributes;
+  const auto coordinates = static_cast<ResizeCoordinates>(a.coordinates);
+  ResizeRequest r;
+  r.crops = coordinates == ResizeCoordinates::kTfCropAndResize;
+  if (!read_request(n, &r)) return false;
+  const Dims dims = n.dims(x);
+  const auto rank = static_cast<int>(dims.size());
+  for (const int64_t dim : dims) a.sizes.push(dim), a.scales.push(1);
+  for (int i = 0; i < 2 * rank && !r.roi.empty(); ++i) a.roi.push(i < rank ? 0 : 1);
+  const double kept = common_scale(r, dims);
+  for (size_t i = 0; i < r.axes.size(); ++i) {
+    const auto axis = static_cast<int>(r.axes[i]);
     const auto in = static_cast<double>(dims[static_cast<size_t>(axis)]);
-    if (!roi.empty()) a.roi[axis] = roi[i], a.roi[static_cast<int>(rank) + axis] = roi[axes.size() + i];
-    if (!scales.empty()) {
-      if (!(scales[i] > 0)) return n.refuse("a scale of {}", scales[i]);
-      a.scales[axis] = scales[i];
+    if (!r.roi.empty()) a.roi[axis] = r.roi[i], a.roi[rank + axis] = r.roi[r.axes.size() + i];
+    if (!r.scales.empty()) {
+      if (!(r.scales[i] > 0)) return n.refuse("a scale of {}", r.scales[i]);
+      a.scales[axis] = r.scales[i];
       // The scale counts for the whole axis, whatever the roi is: ONNX's shape inference and reference and
       // onnxruntime read it so, against ONNX's text.
-      a.sizes[axis] = length_of(scaled_length(dims[static_cast<size_t>(axis)], scales[i]));
+      a.sizes[axis] = length_of(scaled_length(dims[static_cast<size_t>(axis)], r.scales[i]));
     } else if (kept > 0) {
       a.scales[axis] = kept;
       a.sizes[axis] = length_of(kept * in + 0.5);
     } else {
-      a.sizes[axis] = sizes[i];
-      a.scales[axis] = static_cast<double>(sizes[i]) / in;
+      a.sizes[axis] = r.sizes[i];
+      a.scales[axis] = static_cast<double>(r.sizes[i]) / in;
     }
     if (a.sizes[axis] < 0 || in == 0)
       return n.refuse_shapes("axis {} of size {} cannot be resized to {}", axis, in, a.sizes[axis]);
-    if (*c == ResizeCoordinates::kAlignCorners)
+    if (coordinates == ResizeCoordinates::kAlignCorners)
       warn_of_two_readings(n, axis, in * a.scales[axis], a.sizes[axis]);
   }
   const bool fixed = std::equal(dims.begin(), dims.end(), a.sizes.begin());
-  ValueId y = !open.empty() && fixed ? x : emit_resize(n, x, a);
-  for (const auto& [axis, size] : open) y = resize_axis_to(n, y, axis, size, a);
+  ValueId y = !r.open.empty() && fixed ? x : emit_resize(n, x, a);
+  for (const auto& [axis, size] : r.open) y = resize_axis_to(n, y, axis, size, a);
   return n.output(0, y);
 }
 
 // Upsample-7 (attribute) and 9 (input): Resize by the old rule.
 bool lower_upsample(NodeLowering& n) {
   const ValueId x = n.input(0);
-  const auto m = resize_mode(n.attr_string("mode", "nearest"));
-  if (!m) return n.refuse("its mode is not known");
+  const auto m = resize_mode(n);
+  if (!m) return false;
   std::vector<double> scales = n.attr_floats("scales");
   if (n.has_attr("height_scale"))
     scales = {1, 1, n.attr_float("height_scale", 1), n.attr_float("width_scale", 1)};

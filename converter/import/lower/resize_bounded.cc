@@ -37,8 +37,8 @@ std::optional<ValueId> places(NodeLowering& n, AxisMath& m, ResizeCoordinates ru
     case ResizeCoordinates::kHalfPixel:
       return m.sub(m.div(m.add(at, half), scale), half);
     case ResizeCoordinates::kPytorchHalfPixel: {
-      const ValueId many = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kGreater)}, {to, one});
-      return n.emit(WhereAttrs{}, {many, m.sub(m.div(m.add(at, half), scale), half), m.number(0)});
+      const ValueId many = n.compare(CompareFn::kGreater, {to, one});
+      return n.where({many, m.sub(m.div(m.add(at, half), scale), half), m.number(0)});
     }
     case ResizeCoordinates::kAsymmetric:
       return m.div(at, scale);
@@ -75,11 +75,9 @@ ValueId resize_axis_to(NodeLowering& n, ValueId x, int64_t axis, LengthId size, 
   Lengths& lengths = b.lengths();
   if (a.antialias != 0 || a.exclude_outside != 0)
     return n.refuse("resizes axis {} to a size that depends on data, with antialias or exclude_outside",
-                    axis),
-           kUnknown;
+                    axis);
   if (!is_float(n.dtype(x)))
-    return n.refuse("resizes axis {} of {} to a size that depends on data", axis, dtype_name(n.dtype(x))),
-           kUnknown;
+    return n.refuse("resizes axis {} of {} to a size that depends on data", axis, dtype_name(n.dtype(x)));
   const auto most = b.with_maximum(size);
   if (!most) return kUnknown;
   const int64_t dim = n.dims(x)[static_cast<size_t>(axis)];
@@ -88,16 +86,15 @@ ValueId resize_axis_to(NodeLowering& n, ValueId x, int64_t axis, LengthId size, 
   const ValueId to = whole(*most), from = whole(length), zero = m.number(0), last = m.sub(from, m.number(1));
   const ValueId at = n.cast(index_row(n, lengths.high(*most)), DType::kFloat32);
   const auto place = places(n, m, static_cast<ResizeCoordinates>(a.coordinates), at, from, to);
-  if (!place)
-    return n.refuse("resizes axis {} to a size that depends on data by a rule that crops", axis), kUnknown;
+  if (!place) return n.refuse("resizes axis {} to a size that depends on data by a rule that crops", axis);
 
   std::vector<LengthId> all = b.of_axes(x);
   all[static_cast<size_t>(axis)] = *most;
   // Padding may be anywhere; it is clamped to the axis as the others are.
   const auto taken = [&](ValueId where) {
     ValueId index = n.cast(m.within(where, zero, last), DType::kInt64);
-    const ValueId end = n.add_constant(Constant::scalar_int(DType::kInt64, std::max<int64_t>(dim - 1, 0)));
-    const ValueId start = n.add_constant(Constant::scalar_int(DType::kInt64, 0));
+    const ValueId end = n.int64(std::max<int64_t>(dim - 1, 0));
+    const ValueId start = n.int64(0);
     index = b.emit(MaxAttrs{}, {b.emit(MinAttrs{}, {index, end}), start});
     return b.emit(GatherAttrs{axis}, {x, index});
   };

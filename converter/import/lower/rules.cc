@@ -14,6 +14,7 @@ namespace sinter::convert {
   X(causal_conv_rules) \
   X(constant_rules) \
   X(conv_rules) \
+  X(creation_rules) \
   X(decoder_rules) \
   X(deform_conv_rules) \
   X(einsum_rules) \

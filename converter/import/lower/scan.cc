@@ -42,7 +42,7 @@ std::optional<std::vector<ValueId>> scan(NodeLowering& n, const ImportedGraph& b
   }
   if (trips < 1) return n.refuse("a scan over an empty sequence"), std::nullopt;
   PlannedLoop loop;
-  loop.trips = n.add_constant(Constant::scalar_int(DType::kInt64, trips));
+  loop.trips = n.int64(trips);
   loop.max_trips = trips;
   loop.exact = true;
   loop.carried = std::move(states);
@@ -146,7 +146,7 @@ bool lower_scan(NodeLowering& n) {
 
 std::span<const OnnxOperator> scan_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"Scan", 8, lower_scan, "", kTakesUnknown},
+      {"Scan", 8, lower_scan, "", kTakesUnknown | kNoInput},
   };
   return kRules;
 }

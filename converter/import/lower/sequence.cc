@@ -99,8 +99,7 @@ bool lower_length(NodeLowering& n) {
   }
   const auto* items = list_of(n, 0);
   if (items == nullptr) return false;
-  return n.output(0,
-                  n.add_constant(Constant::scalar_int(DType::kInt64, static_cast<int64_t>(items->size()))));
+  return n.output(0, n.int64(static_cast<int64_t>(items->size())));
 }
 
 // split: a number (the last part may be smaller), a size for each part, or absent: parts of one, which lose
@@ -177,8 +176,8 @@ bool lower_concat_from_sequence(NodeLowering& n) {
 
 std::span<const OnnxOperator> sequence_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"SequenceEmpty", 11, lower_empty, "", kNoTraits},
-      {"SequenceConstruct", 11, lower_construct, "", kTakesBounded},
+      {"SequenceEmpty", 11, lower_empty, "", kNoInput},
+      {"SequenceConstruct", 11, lower_construct, "", kTakesBounded | kNoInput},
       {"SequenceAt", 11, lower_at, "", kTakesBounded | kTakesSequence},
       {"SequenceInsert", 11, lower_insert, "", kTakesBounded | kTakesSequence},
       {"SequenceErase", 11, lower_erase, "", kTakesBounded | kTakesSequence},

@@ -1,4 +1,4 @@
-// Shape questions and operators that only give elements another shape; constants made of shapes.
+// Shape questions, and operators that only give elements another shape.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -6,7 +6,6 @@
 #include "converter/import/lengths/bounded.h"
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
-#include "converter/ir/recipe.h"
 #include "runtime/core/checked.h"
 #include "runtime/core/op_enums.h"
 
@@ -22,7 +21,6 @@ Dims dims_of(const Lengths& lengths, const std::vector<LengthId>& all) {
 
 bool lower_shape(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   const auto rank = n.rank(x);
   int64_t start = n.attr_int("start", 0), end = n.attr_int("end", rank);
   if (start < 0) start += rank;
@@ -34,19 +32,15 @@ bool lower_shape(NodeLowering& n) {
 
 bool lower_size(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   Lengths& lengths = n.parent().lengths();
   LengthId size = lengths.constant(1);
   for (const LengthId length : lengths.of_axes(x)) size = lengths.mul(size, length);
   return n.output(0, lengths.value(size));
 }
 
-bool lower_identity(NodeLowering& n) {
-  if (!n.has_input(0)) return n.refuse("has no input");
-  return n.output(0, n.input(0));
-}
+bool lower_identity(NodeLowering& n) { return n.output(0, n.input(0)); }
 
-// Whether nothing is proven of an item: a run gives it, the model does not compute it from lengths.
+// Returns whether nothing is proven of an item: a run gives it, the model does not compute it from lengths.
 bool is_given(const Lengths& lengths, LengthId item) {
   return lengths.range(item).low <= std::numeric_limits<int32_t>::min();
 }
@@ -130,7 +124,6 @@ bool reshape_bounded(NodeLowering& n, ValueId x, std::vector<LengthId> shape, bo
 bool lower_reshape(NodeLowering& n) {
   ignore_legacy(n);
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   std::vector<int64_t> shape;
   if (n.has_attr("shape") && !n.has_input(1)) {
     shape = n.attr_ints("shape");
@@ -192,7 +185,6 @@ bool declares_rank(NodeLowering& n, size_t rank) {
 // node; it declares the result's shape, too.
 bool lower_squeeze(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   const Dims d = n.dims(x);
   std::vector<int64_t> axes;
   if (!read_axes(n, 1, n.rank(x), &axes)) return false;
@@ -222,7 +214,6 @@ bool lower_squeeze(NodeLowering& n) {
 
 bool lower_unsqueeze(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   std::vector<int64_t> axes;
   if (n.has_attr("axes")) {
     axes = n.attr_ints("axes");
@@ -247,7 +238,6 @@ bool lower_unsqueeze(NodeLowering& n) {
 
 // com.microsoft: a new axis of one at a place of the result.
 bool lower_expand_dims(NodeLowering& n) {
-  if (!n.has_input(1)) return n.refuse("needs two inputs");
   auto axis = n.constant_int(1);
   if (!axis || !n.normalize_axis(&*axis, n.rank(n.input(0)) + 1)) return false;
   return n.output(0, n.unsqueeze(n.input(0), *axis));
@@ -255,7 +245,6 @@ bool lower_expand_dims(NodeLowering& n) {
 
 bool lower_flatten(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   int64_t axis = n.attr_int("axis", 1);
   const int64_t rank = n.rank(x);
   if (axis < -rank || axis > rank)
@@ -266,7 +255,6 @@ bool lower_flatten(NodeLowering& n) {
 
 bool lower_expand(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
   Bounded b(n);
   Lengths& lengths = b.lengths();
   const auto shape = lengths.items(n.input(1));
@@ -303,158 +291,11 @@ bool lower_expand(NodeLowering& n) {
   return n.output(0, b.with_lengths(y, out));
 }
 
-bool lower_constant_of_shape(NodeLowering& n) {
-  if (!n.has_input(0)) return n.refuse("has no input");
-  Bounded b(n);
-  Lengths& lengths = b.lengths();
-  auto shape = lengths.items(n.input(0));
-  if (!shape) return n.constant_ints(0).has_value();
-  ConstantPtr value = Constant::scalar(DType::kFloat32, 0);
-  if (n.has_attr("value")) {
-    value = n.attr_tensor("value");
-    if (!value) return false;
-    if (value->size() != 1) return n.refuse("attribute value has {} elements, not 1", value->size());
-    value = value->reshaped({});
-  }
-  for (LengthId& length : *shape) {
-    if (lengths.high(length) < 0) return n.refuse_shapes("a dimension of {}", lengths.high(length));
-    const auto most = b.with_maximum(length);
-    if (!most) return false;
-    length = *most;
-  }
-  return n.output(0, b.with_lengths(n.broadcast(n.add_constant(value), dims_of(lengths, *shape)), *shape));
-}
-
-// From start by delta, in a number that depends on data.
-bool range_bounded(NodeLowering& n, LengthId start, LengthId limit, int64_t delta, DType t) {
-  Bounded b(n);
-  Lengths& lengths = b.lengths();
-  const LengthId span = delta > 0 ? lengths.sub(limit, start) : lengths.sub(start, limit);
-  const int64_t step = delta > 0 ? delta : -delta;
-  const LengthId rounded = lengths.add(lengths.max(span, lengths.constant(0)), lengths.constant(step - 1));
-  const auto count = b.with_maximum(lengths.div(rounded, lengths.constant(step)));
-  if (!count) return false;
-  ValueId at =
-      n.mul(index_row(n, lengths.high(*count)), n.add_constant(Constant::scalar_int(DType::kInt64, delta)));
-  at = n.cast(n.add(at, lengths.value(start)), t);
-  return n.output(0, b.with_lengths(at, {*count}));
-}
-
-// In the type's own arithmetic; 16-bit floats in float32 (stash_type).
-bool lower_range(NodeLowering& n) {
-  constexpr double kMost = 1 << 28;
-  n.ignore_attr("stash_type");
-  for (size_t i = 0; i < 3; ++i)
-    if (!n.has_input(i)) return n.refuse("needs three inputs");
-  const DType t = n.dtype(n.input(0));
-  if (is_integer(t)) {
-    Lengths& lengths = n.parent().lengths();
-    const auto first = lengths.items(n.input(0)), last = lengths.items(n.input(1));
-    const auto step = lengths.known_items(n.input(2));
-    const bool open = !lengths.known_items(n.input(0)) || !lengths.known_items(n.input(1));
-    if (first && last && step && first->size() == 1 && last->size() == 1 && step->size() == 1 && open &&
-        step->front() != 0 && step->front() != std::numeric_limits<int64_t>::min())
-      return range_bounded(n, first->front(), last->front(), step->front(), t);
-    const auto start = n.constant_int(0), limit = n.constant_int(1), delta = n.constant_int(2);
-    if (!start || !limit || !delta) return false;
-    if (*delta == 0) return n.refuse("delta is 0");
-    const double count =
-        std::ceil((static_cast<double>(*limit) - static_cast<double>(*start)) / static_cast<double>(*delta));
-    if (count > kMost) return n.refuse("{} elements are too many", count);
-    const auto length = static_cast<size_t>(std::max(count, 0.0));
-    if (length * sizeof(int64_t) >= kLazyResultBytes && t == DType::kInt64)
-      return n.output(
-          0, n.add_constant(Constant::evenly_spaced(t, {static_cast<int64_t>(count)}, {*start, *delta})));
-    std::vector<int64_t> items(length);
-    for (size_t i = 0; i < items.size(); ++i)
-      items[i] = static_cast<int64_t>(static_cast<uint64_t>(*start) + i * static_cast<uint64_t>(*delta));
-    return n.output(0, n.cast(n.int64s(items), t));
-  }
-  const auto start = n.constant_double(0), limit = n.constant_double(1), delta = n.constant_double(2);
-  if (!start || !limit || !delta) return false;
-  if (*delta == 0 || !std::isfinite(*start) || !std::isfinite(*limit) || !std::isfinite(*delta))
-    return n.refuse("from {} to {} by {} is not a range", *start, *limit, *delta);
-  const bool wide = t == DType::kFloat64;
-  const double span =
-      wide ? *limit - *start : static_cast<double>(static_cast<float>(*limit) - static_cast<float>(*start));
-  const double count = std::ceil(span / *delta);
-  if (count > kMost) return n.refuse("{} elements are too many", count);
-  std::vector<double> items(static_cast<size_t>(std::max(count, 0.0)));
-  for (size_t i = 0; i < items.size(); ++i)
-    items[i] = wide ? *start + static_cast<double>(i) * *delta
-                    : static_cast<double>(static_cast<float>(*start) +
-                                          static_cast<float>(i) * static_cast<float>(*delta));
-  const ConstantPtr c = Constant::of<double>(DType::kFloat64, {static_cast<int64_t>(items.size())},
-                                             std::span<const double>(items));
-  const ValueId result = n.cast(n.add_constant(c), t);
-  if (result < 0 || is_wide_float(t)) return n.output(0, result);
-  // Positions beyond 2048, or 256, are not lost to what is computed of them (rule accumulate.wide).
-  const ConstantPtr whole = n.constant(n.cast(n.add_constant(c), DType::kFloat32));
-  return n.output(0, n.add_constant(Constant::rounded(n.constant(result), whole)));
-}
-
-// [rows, columns] of column - row.
-ValueId diagonals(NodeLowering& n, int64_t rows, int64_t columns) {
-  return n.sub(n.reshape(index_row(n, columns), {1, columns}), n.reshape(index_row(n, rows), {rows, 1}));
-}
-
-bool lower_eye_like(NodeLowering& n) {
-  const ValueId x = n.input(0);
-  if (n.rank(x) != 2) return n.refuse_shapes("its input must be a matrix, not of rank {}", n.rank(x));
-  const DType t = n.has_attr("dtype") ? dtype_from_onnx(n.attr_int("dtype", 1)) : n.dtype(x);
-  if (t == DType::kNone) return n.refuse("dtype {} is not supported", onnx_type_name(n.attr_int("dtype", 1)));
-  const ValueId k = n.add_constant(Constant::scalar_int(DType::kInt64, n.attr_int("k", 0)));
-  const ValueId eye = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)},
-                             {diagonals(n, n.dims(x)[0], n.dims(x)[1]), k});
-  return n.output(0, n.cast(eye, t));
-}
-
-bool lower_trilu(NodeLowering& n) {
-  const ValueId x = n.input(0);
-  const int64_t rank = n.rank(x);
-  if (rank < 2) return n.refuse_shapes("its input must have rank 2 or more, not {}", rank);
-  const bool upper = n.attr_int("upper", 1) != 0;
-  const ValueId k = n.has_input(1) ? n.reshape(n.cast(n.input(1), DType::kInt64), {})
-                                   : n.add_constant(Constant::scalar_int(DType::kInt64, 0));
-  const CompareFn fn = upper ? CompareFn::kGreaterOrEqual : CompareFn::kLessOrEqual;
-  const Dims d = n.dims(x);
-  const ValueId keep =
-      n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {diagonals(n, d[d.size() - 2], d[d.size() - 1]), k});
-  // Each element is kept or not by its own place, so that padding stays padding.
-  const ValueId y = n.emit_padded(WhereAttrs{}, {keep, x, n.scalar(n.dtype(x), 0)}, {true})[0];
-  Bounded b(n);
-  return n.output(0, b.with_lengths(y, b.of_axes(x)));
-}
-
-bool lower_one_hot(NodeLowering& n) {
-  if (!n.has_input(2)) return n.refuse("needs three inputs");
-  const auto depth = n.constant_int(1);
-  if (!depth) return false;
-  if (*depth < 1) return n.refuse("depth is {}", *depth);
-  const ValueId values = n.input(2);
-  if (n.size(values) != 2) return n.refuse("values has {} elements, not 2", n.size(values));
-  const int64_t rank = n.rank(n.input(0));
-  int64_t axis = n.attr_int("axis", -1);
-  if (!n.normalize_axis(&axis, rank + 1)) return false;
-  ValueId index = n.cast(n.input(0), DType::kInt64);
-  const ValueId negative =
-      n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {index, n.scalar(DType::kInt64, 0)});
-  index =
-      n.emit(WhereAttrs{},
-             {negative, n.add(index, n.add_constant(Constant::scalar_int(DType::kInt64, *depth))), index});
-  const ValueId hot = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)},
-                             {n.unsqueeze(index, axis), along_axis(n, index_row(n, *depth), axis, rank + 1)});
-  const ValueId flat = n.reshape(values, {2});
-  const ValueId off = n.reshape(n.slice(flat, 0, 0, 1), {}), on = n.reshape(n.slice(flat, 0, 1, 1), {});
-  return n.output(0, n.emit(WhereAttrs{}, {hot, on, off}));
-}
-
-// At inference nothing is dropped; since opset 12 the mask is all ones then.
+// An inference drops nothing; since opset 12 its mask is all ones.
 bool lower_dropout(NodeLowering& n) {
   ignore_legacy(n);
   for (const char* a : {"ratio", "is_test", "seed"}) n.ignore_attr(a);
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   const bool has_ratio = n.has_input(1);
   if (n.has_input(2)) {
     const auto training = n.constant_int(2);
@@ -483,15 +324,9 @@ std::span<const OnnxOperator> shape_rules() {
       {"Reshape", 1, lower_reshape, "* i", kTakesBounded | kLinear},
       {"Squeeze", 1, lower_squeeze, "* i", kTakesBounded | kLinear},
       {"Unsqueeze", 1, lower_unsqueeze, "* i", kTakesBounded | kLinear},
-      {"ExpandDims", 1, lower_expand_dims, "* i", kTakesBounded, kMicrosoft},
+      {"ExpandDims", 1, lower_expand_dims, "* i", kTakesBounded | kTwoInputs, kMicrosoft},
       {"Flatten", 1, lower_flatten, "", kTakesBounded | kLinear},
-      {"Expand", 8, lower_expand, "* i", kTakesBounded | kLinear},
-      {"ConstantOfShape", 9, lower_constant_of_shape, "i", kTakesBounded},
-      {"Range", 11, lower_range, "N N N", kTakesBounded},
-      {"EyeLike", 9, lower_eye_like, "", kNoTraits},
-      {"Trilu", 14, lower_trilu, "* i", kTakesBounded},
-      {"Trilu", 1, lower_trilu, "", kTakesBounded, kMicrosoft},
-      {"OneHot", 9, lower_one_hot, "* * *", kTakesBounded | kOwnType},
+      {"Expand", 8, lower_expand, "* i", kTakesBounded | kLinear | kTwoInputs},
       {"Dropout", 1, lower_dropout, "", kTakesBounded},
   };
   return kRules;

@@ -91,7 +91,7 @@ bool lower_real_fft(NodeLowering& n) {
 // The constant's type by ONNX's number; 1 is float32.
 ValueId typed(NodeLowering& n, const Dims& dims, const std::vector<double>& items) {
   const DType to = dtype_from_onnx(n.attr_int("output_datatype", 1));
-  if (to == DType::kNone) return n.refuse("output_datatype is not a number type"), kUnknown;
+  if (to == DType::kNone) return n.refuse("output_datatype is not a number type");
   return n.cast(n.add_constant(Constant::of<double>(DType::kFloat64, dims, items)), to);
 }
 

@@ -11,7 +11,7 @@
 namespace sinter::convert {
 namespace {
 
-// Where the axis or a size depends on data; nullopt: neither does.
+// Splits where the axis or a size depends on data; nullopt: neither does.
 std::optional<bool> split_bounded(NodeLowering& n, ValueId x, int64_t axis, int64_t parts) {
   Bounded b(n);
   Lengths& lengths = b.lengths();
@@ -55,7 +55,6 @@ std::optional<bool> split_bounded(NodeLowering& n, ValueId x, int64_t axis, int6
 // Sizes by input (1, 13+), by attribute (2 to 12), or as equal as can be.
 bool lower_split(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   int64_t axis = n.attr_int("axis", 0);
   if (!n.normalize_axis(&axis, n.rank(x))) return false;
   const auto parts = static_cast<int64_t>(n.output_count());
@@ -91,7 +90,7 @@ bool lower_split(NodeLowering& n) {
   return true;
 }
 
-// Where an axis, a start or an end depends on data.
+// Slices where an axis, a start or an end depends on data.
 bool slice_bounded(NodeLowering& n, ValueId x, const std::vector<int64_t>& starts,
                    const std::vector<int64_t>& ends, std::vector<int64_t> axes, std::vector<int64_t> steps) {
   Bounded b(n);
@@ -156,7 +155,6 @@ bool slice_bounded(NodeLowering& n, ValueId x, const std::vector<int64_t>& start
 
 bool lower_slice(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent) return n.refuse("has no input");
   const Dims d = n.dims(x);
   const auto rank = static_cast<int64_t>(d.size());
   std::vector<int64_t> starts, ends, axes, steps;
@@ -204,7 +202,7 @@ bool lower_slice(NodeLowering& n) {
   return n.output(0, n.emit(a, {x}));
 }
 
-// Where an axis or a number of repeats depends on data: element i comes from i modulo the length.
+// Repeats where an axis or a number of repeats depends on data: element i comes from i modulo the length.
 bool tile_bounded(NodeLowering& n, ValueId x) {
   Bounded b(n);
   Lengths& lengths = b.lengths();
@@ -230,7 +228,6 @@ bool tile_bounded(NodeLowering& n, ValueId x) {
 // Tile-1 repeats along one axis.
 bool lower_tile(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (x == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
   std::vector<int64_t> repeats;
   if (n.opset() >= 6 && (Bounded(n).is_bounded(x) || !n.parent().lengths().known_items(n.input(1))))
     if (n.parent().lengths().items(n.input(1))) return tile_bounded(n, x);
@@ -257,7 +254,7 @@ std::span<const OnnxOperator> slice_rules() {
   static constexpr OnnxOperator kRules[] = {
       {"Split", 1, lower_split, "* i", kTakesBounded | kLinear},
       {"Slice", 1, lower_slice, "* i i i i", kTakesBounded | kLinear},
-      {"Tile", 1, lower_tile, "* i", kTakesBounded | kLinear},
+      {"Tile", 1, lower_tile, "* i", kTakesBounded | kLinear | kTwoInputs},
   };
   return kRules;
 }

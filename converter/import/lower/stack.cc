@@ -11,8 +11,8 @@
 namespace sinter::convert {
 namespace {
 
-// Where the position points at among `count`, or `end` where it is absent; held within 0 to `most`. nullopt:
-// refused.
+// Returns the place that the position points at among `count`, or `end` where it is absent; held within 0 to
+// `most`. nullopt: refused.
 std::optional<LengthId> place(NodeLowering& n, ValueId position, LengthId count, LengthId end,
                               LengthId most) {
   if (position == kAbsent) return end;
@@ -49,17 +49,16 @@ ValueId stack_of(NodeLowering& n, size_t i, bool wanted) {
 }
 
 ValueId stacked(NodeLowering& n, const std::vector<ValueId>& items) {
-  if (items.empty()) return n.refuse("the shape of the tensors of an empty sequence is unknown"), kUnknown;
+  if (items.empty()) return n.refuse("the shape of the tensors of an empty sequence is unknown");
   std::vector<ValueId> all = items;
   for (const ValueId item : items) {
     if (item < 0) return kUnknown;
     if (!n.parent().graph().value(item).bounded_dims.empty()) return refuse_bounded_tensors(n), kUnknown;
     if (n.dims(item) != n.dims(items[0]))
       return n.refuse_shapes(
-                 "the tensors of a sequence whose number or position depends on data must have "
-                 "one shape, and there are {} and {}",
-                 to_string(n.dims(items[0])), to_string(n.dims(item))),
-             kUnknown;
+          "the tensors of a sequence whose number or position depends on data must have "
+          "one shape, and there are {} and {}",
+          to_string(n.dims(items[0])), to_string(n.dims(item)));
   }
   return n.settle_tensors(&all) ? stack(n, all) : kUnknown;
 }
@@ -81,7 +80,7 @@ void to_stack(NodeLowering& n, ValueId* result, const Dims& like) {
     *result = empty_stack(n, {DType::kFloat32, {like.begin() + 1, like.end()}});
 }
 
-// Those that start empty take the shape that the tensors of the first trip have.
+// Sequences that start empty take the shape that the tensors of the first trip have.
 bool stack_carried(NodeLowering& n, const ImportedGraph& source, PlannedLoop* loop) {
   const size_t count = loop->carried.size();
   std::vector<bool> empty(count);

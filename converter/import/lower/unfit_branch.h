@@ -6,7 +6,7 @@
 
 namespace sinter::convert {
 
-// Whether shapes, counts or indices that disagree are all that was refused of a branch.
+// Returns whether shapes, counts or indices that disagree are all that was refused of a branch.
 bool refused_for_shapes(const Diagnostics& reasons);
 // A body whose step fails the run, with the results of `fitting`, the other branch. Its step has the names of
 // the If, of `branch` (its attribute) and of the first node that does not fit. Warns of it in `diagnostics`.

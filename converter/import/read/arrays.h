@@ -13,7 +13,8 @@
 
 namespace sinter::convert {
 
-// In file order. bfloat16 and float8 cannot be told from uint16 and uint8 in these files.
+// The arrays of a file, in its order. bfloat16 and float8 cannot be told from uint16 and uint8 in these
+// files.
 using Arrays = std::vector<std::pair<std::string, ConstantPtr>>;
 
 // The array of that name, or of its name in a .npz file (printable()), or null.

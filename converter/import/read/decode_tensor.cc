@@ -101,7 +101,7 @@ std::shared_ptr<const MappedFile> TensorDecoder::external(const std::string& loc
   if (found != opened_.end()) return found->second;
   std::shared_ptr<const MappedFile> file;
   try {
-    // What is open is what is looked at: links may be exchanged at any time.
+    // The checks concern the file that is open: links may be exchanged at any time.
     const InputFile input(folders_.named / path);
     const std::filesystem::path real = input.real_path();
     if (!is_below(real, folders_.named) && !is_below(real, folders_.actual)) {

@@ -102,6 +102,15 @@ struct ImportedGraph {
   std::vector<ImportedNode> nodes;  // after import: in an order in which every input exists
 };
 
+// Calls `visit` with the graph and every branch and loop body in it.
+template <class Visit>
+void each_graph(const ImportedGraph& graph, const Visit& visit) {
+  visit(graph);
+  for (const ImportedNode& node : graph.nodes)
+    for (const ImportedAttribute& a : node.attributes)
+      for (const auto& body : a.graphs) each_graph(*body, visit);
+}
+
 struct ImportedFunction {
   std::string domain, name, overload;
   std::vector<std::string> inputs, outputs;

@@ -54,8 +54,8 @@ int64_t size_of(const std::string& name) {
   return fault == std::errc() && end == name.data() + name.size() && size >= 0 ? size : -1;
 }
 
-// Whether exporters write this for every size that they do not know, so that two sizes of this name may
-// differ. PaddlePaddle writes "?".
+// Returns whether exporters write this for every size that they do not know, so that two sizes of this name
+// may differ. PaddlePaddle writes "?".
 bool names_no_size(std::string_view name) {
   constexpr std::string_view kUnknown[] = {"?", "-1", "*", "None", "none", "null", "unknown"};
   return std::find(std::begin(kUnknown), std::end(kUnknown), name) != std::end(kUnknown);

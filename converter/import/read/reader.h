@@ -27,7 +27,7 @@ struct MappedFile {
   std::span<const std::byte> bytes;
 };
 
-// Where a model's external data may be (docs/security.md).
+// The folders in which a model's external data may be (docs/security.md).
 struct DataFolders {
   DataFolders() = default;  // nowhere: the model was not read from a file
   DataFolders(std::filesystem::path folder) : named(folder), actual(std::move(folder)) {}  // NOLINT
@@ -45,7 +45,7 @@ inline constexpr size_t kMostInlined = 500'000;
 // where no usable graph is left.
 std::optional<ImportedModel> import_model(const std::filesystem::path& path, Diagnostics& diagnostics,
                                           size_t most_inlined = kMostInlined);
-// From memory that `owner` keeps alive.
+// Reads the model from memory that `owner` keeps alive.
 std::optional<ImportedModel> import_model(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
                                           const DataFolders& folders, Diagnostics& diagnostics,
                                           size_t most_inlined = kMostInlined);

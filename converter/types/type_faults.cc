@@ -1,4 +1,4 @@
-#include "converter/types/check_types.h"
+#include "converter/types/type_faults.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ struct Explained {
   }
 };
 
-// Whether integers or truth values of type from are also values of type to.
+// Returns whether integers or truth values of type from are also values of type to.
 bool holds_all(DType from, DType to) {
   const auto range = range_of_type(from);
   return range && is_integer(to) && holds_range(to, *range);
@@ -74,7 +74,7 @@ std::string narrow_computation(const Graph& graph) {
 
 }  // namespace
 
-std::string check_types(const Graph& graph) {
+std::string type_fault(const Graph& graph) {
   if (std::string fault = check(graph); !fault.empty()) return fault;
   if (std::string fault = unexplained(graph, Explained(*graph.ledger)); !fault.empty()) return fault;
   return narrow_computation(graph);

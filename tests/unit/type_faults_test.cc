@@ -1,5 +1,5 @@
 // The check of types finds graphs that a pass could leave behind, and accepts what is right.
-#include "converter/types/check_types.h"
+#include "converter/types/type_faults.h"
 
 #include <gmock/gmock.h>
 
@@ -26,34 +26,34 @@ Value& sum_of(Graph& graph) { return graph.value(graph.nodes[1].outputs[0]); }
 
 TEST(CheckTypes, AcceptsWhatTheModelHas) {
   for (const DType type : {DType::kFloat64, DType::kInt32, DType::kInt64})
-    EXPECT_EQ(check_types(sum_in(type).graph), "") << dtype_name(type);
+    EXPECT_EQ(type_fault(sum_in(type).graph), "") << dtype_name(type);
 }
 
 TEST(CheckTypes, FindsAnOperandOfAnotherType) {
   Sketch s = sum_in(DType::kInt32);
   s.graph.nodes[1].inputs[1] = s.graph.inputs[0];
-  EXPECT_THAT(check_types(s.graph), HasSubstr("nAdd"));
+  EXPECT_THAT(type_fault(s.graph), HasSubstr("nAdd"));
 }
 
 TEST(CheckTypes, FindsAResultOfAnotherType) {
   Sketch s = sum_in(DType::kInt32);
   sum_of(s.graph).dtype = DType::kInt64;
-  EXPECT_THAT(check_types(s.graph), HasSubstr("nAdd"));
+  EXPECT_THAT(type_fault(s.graph), HasSubstr("nAdd"));
 }
 
 TEST(CheckTypes, FindsNarrowComputationThatNobodyRequested) {
   for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
     Sketch s = sum_in(type);
-    EXPECT_THAT(check_types(s.graph), HasSubstr("computes in")) << dtype_name(type);
+    EXPECT_THAT(type_fault(s.graph), HasSubstr("computes in")) << dtype_name(type);
     sum_of(s.graph).requested = true;
-    EXPECT_EQ(check_types(s.graph), "") << dtype_name(type);
+    EXPECT_EQ(type_fault(s.graph), "") << dtype_name(type);
   }
 }
 
 TEST(CheckTypes, FindsACastWithoutAnEntry) {
   Sketch s = sum_in(DType::kInt32);
   s.graph.nodes[0].origin = "Add";
-  EXPECT_THAT(check_types(s.graph), HasSubstr("has no entry"));
+  EXPECT_THAT(type_fault(s.graph), HasSubstr("has no entry"));
   s.graph.ledger->add({"",
                        "nCast",
                        "Add",
@@ -63,7 +63,7 @@ TEST(CheckTypes, FindsACastWithoutAnEntry) {
                        "why",
                        TypeEffect::kCast,
                        {}});
-  EXPECT_EQ(check_types(s.graph), "");
+  EXPECT_EQ(type_fault(s.graph), "");
 }
 
 // In a branch as well as outside of one.
@@ -77,7 +77,7 @@ TEST(CheckTypes, FindsFaultsInBodies) {
   sum_of(*body).dtype = DType::kInt64;
   s.graph.nodes.push_back({IfAttrs{}, {condition, x}, {y}, "choice", "If", {body, body}});
   s.graph.outputs.push_back(y);
-  EXPECT_THAT(check_types(s.graph), HasSubstr("choice"));
+  EXPECT_THAT(type_fault(s.graph), HasSubstr("choice"));
 }
 
 }  // namespace
