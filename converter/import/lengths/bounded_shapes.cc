@@ -1,4 +1,5 @@
-// Bounded values under other shapes: their used elements in the same order.
+// Bounded values under other shapes: their used elements in the same order. The map of elements has no axes
+// for a View, and here their lengths are expressions.
 #include <fmt/format.h>
 
 #include <algorithm>
