@@ -1,4 +1,5 @@
-// Matrices whose rows or columns are repeated, as those of scales are for the weights of their groups.
+// Matrices whose rows or columns are repeated, as those of scales are for the weights of their groups. The
+// walk goes through recipes of constants and looks for one of two forms, so that it needs no map of elements.
 #pragma once
 
 #include <cstdint>

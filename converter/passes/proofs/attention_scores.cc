@@ -74,7 +74,8 @@ bool all_of_constant(Editor& e, ValueId id, bool (*holds)(double)) {
   return std::all_of(all.begin(), all.end(), holds);
 }
 
-// Is each element 0, or so low that it leaves nothing of a score that it is added to?
+// Returns whether each element is 0, or so low that it leaves nothing of a score that it is added to. That
+// holds for elements wherever they are moved, so that no map of them is needed.
 bool only_hides(Editor& e, ValueId id, int depth) {
   if (id < 0 || depth == 0) return false;
   if (e.value(id).constant) return all_of_constant(e, id, [](double c) { return c == 0 || c <= kLowest; });

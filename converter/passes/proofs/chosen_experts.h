@@ -3,7 +3,7 @@
 // Models write a mixture of experts without an operation for it: each expert is applied to the rows that
 // chose it, or all of them to all rows. Either way a row of an expert's result depends on one row of its
 // operands, so that the same operations can be applied to one row for each choice, with the weights of its
-// expert.
+// expert. The walk asks what an operation becomes for these rows, which the map of elements does not say.
 #pragma once
 
 #include <functional>

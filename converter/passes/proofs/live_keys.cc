@@ -1,5 +1,6 @@
 // Part of recognise-attention for caches of a fixed size: Attention whose bias hides each key beyond a
 // position that is computed at run time gets the number of keys up to there, so that no others are read.
+// The walk asks only whether the keys stay the last axis, so that it needs no map of single elements.
 #include <algorithm>
 
 #include "converter/passes/editor.h"

@@ -4,7 +4,8 @@
 // y = MatMul(x, w) or MatMul(w, x), with w = Gather(table [experts, rows, columns], index), in which the
 // matrices may be transposed, and those of several indices joined row by row. What is chosen may also be
 // packed weights and their scales, which the model unpacks then: it is unpacked here first, if the product
-// can keep the result packed.
+// can keep the result packed. The walk computes the operations on the whole table, which the map of elements
+// does not do.
 #include <algorithm>
 
 #include "converter/ir/low_bit_weights.h"
