@@ -52,16 +52,11 @@ class RecogniseRope {
     return negated >= 0 && is_half(e_.node(negated).inputs[0], x, true) && is_half(node.inputs[1], x, false);
   }
 
-  // Whether the second half of each row is the first one again.
+  // Layers share cosines and sines.
   bool halves_alike(ValueId id) {
     const auto [known, fresh] = alike_.emplace(id, false);
-    if (!fresh) return known->second;
-    const int64_t length = last_of(e_.value(id).dims);
-    if (length <= 0 || length % 2 != 0) return false;
-    ElementList first{id, {}}, second{id, {}};
-    for (int64_t i = 0, count = element_count(e_.value(id).dims); i < count; ++i)
-      (i % length < length / 2 ? first : second).places.push_back(i);
-    return known->second = equal_elements(e_, first, second);
+    if (fresh) known->second = equal_halves(e_, id);
+    return known->second;
   }
 
   // The first half of each row of cosines or sines, inserted before node n.

@@ -155,4 +155,14 @@ bool equal_elements(Editor& e, const ElementList& a, const ElementList& b) {
   return text(a) == text(b);
 }
 
+bool equal_halves(Editor& e, ValueId id) {
+  const Dims& dims = e.value(id).dims;
+  const int64_t length = dims.empty() ? 0 : dims.back();
+  if (length == 0 || length % 2 != 0) return false;
+  ElementList first{id, {}}, second{id, {}};
+  for (int64_t i = 0, count = element_count(dims); i < count; ++i)
+    (i % length < length / 2 ? first : second).places.push_back(i);
+  return equal_elements(e, first, second);
+}
+
 }  // namespace sinter::convert

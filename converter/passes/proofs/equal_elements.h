@@ -21,4 +21,8 @@ ElementList every_second_of(Editor& e, ValueId id, int64_t phase, bool negated =
 // number.
 bool equal_elements(Editor& e, const ElementList& a, const ElementList& b);
 
+// Returns whether the second half of each row, along the last axis, is the first one again; false: not
+// proven.
+bool equal_halves(Editor& e, ValueId id);
+
 }  // namespace sinter::convert
