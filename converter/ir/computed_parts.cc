@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "converter/flow/element_map.h"
+#include "converter/flow/slice_along.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/integer_range.h"
 #include "converter/ir/known_results.h"
@@ -124,7 +125,7 @@ class Parts {
     }
     if (auto* broadcast = std::get_if<BroadcastAttrs>(&attrs)) {
       const Dims some = range.of(dims);
-      broadcast->dims = IntList(std::span<const int64_t>(some));
+      broadcast->dims = IntList(some);
     }
     return evaluated(attrs, parts, false);
   }
@@ -216,13 +217,7 @@ class Parts {
                                                    static_cast<size_t>(range.count) * each));
     }
     if (range.joined) return nullptr;
-    SliceAttrs attrs;
-    for (size_t i = 0; i < dims.size(); ++i) {
-      attrs.starts.push(i == axis ? range.first : 0);
-      attrs.steps.push(1);
-      attrs.sizes.push(i == axis ? range.count : dims[i]);
-    }
-    return evaluated(attrs, {c}, false);
+    return evaluated(slice_along(dims, axis, range.first, range.count), {c}, false);
   }
 
   std::map<const Constant*, ConstantPtr> whole_, uncast_;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "converter/flow/element_map.h"
+#include "converter/flow/slice_along.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
 
@@ -172,10 +173,7 @@ class Rewriter {
     for (const Slice& s : slices_)
       if (s.from == id && s.rows == rows && s.axis == axis) return s.slice;
     const Dims& dims = graph_.value(id).dims;
-    SliceAttrs window{IntList(dims), IntList(dims), IntList(dims)};
-    for (int i = 0; i < window.sizes.size(); ++i) window.starts[i] = 0, window.steps[i] = 1;
-    window.starts[static_cast<int>(axis)] = rows.begin;
-    window.sizes[static_cast<int>(axis)] = rows.count();
+    const SliceAttrs window = slice_along(dims, axis, rows.begin, rows.count());
     ValueId slice = kAbsent;
     if (graph_.is_constant(id)) {
       std::vector<ConstantPtr> folded;
@@ -198,7 +196,7 @@ class Rewriter {
   Graph& graph_;
   std::vector<Node> nodes_;
   std::vector<size_t> origin_;
-  std::vector<Slice> slices_;  // of this stripe
+  std::vector<Slice> slices_;  // the slices that this stripe has
 };
 
 }  // namespace

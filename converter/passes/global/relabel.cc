@@ -33,8 +33,6 @@ Dims Frame::dims(const Dims& own) const {
 
 namespace {
 
-IntList list(const Dims& dims) { return IntList(std::span<const int64_t>(dims)); }
-
 // Returns the begins of every axis, then the ends, in the frame's order.
 template <class T>
 AttrList<T> both_ends(const Frame& frame, const AttrList<T>& own) {
@@ -59,7 +57,7 @@ std::optional<Relabelled> relabel_view(const Dims& in, const Dims& out, const Fr
   if (in.size() < 3 || out.size() < 3 || dtype >= 0 || in[0] != out[0]) return std::nullopt;
   const bool channels = frame.to_last ? in[1] == out[1] : in.back() == out.back();
   if (!channels) return std::nullopt;
-  return Relabelled{ViewAttrs{list(frame.dims(out))}, {true}, true};
+  return Relabelled{ViewAttrs{IntList(frame.dims(out))}, {true}, true};
 }
 
 template <class A, class... Others>
@@ -174,7 +172,7 @@ std::optional<Shuffle> relabel_shuffle(const Dims& in, const Dims& split, const 
   Shuffle s;
   for (const int i : before) s.split.push(split[static_cast<size_t>(i)]);
   for (const int i : after) s.perm.push(std::find(before.begin(), before.end(), i) - before.begin());
-  s.joined = list(frame.dims(out));
+  s.joined = IntList(frame.dims(out));
   return s;
 }
 

@@ -136,7 +136,7 @@ class LoopRecogniser {
           {of.view(kept, {routes.rows(), 1}), rows, e_.constant(Constant::scalar(DType::kFloat32, 0))});
     const ValueId y = of.sum(rows);
     if (y < 0) return;
-    e_.replace(n, ViewAttrs{IntList(std::span<const int64_t>(dims(e_.node(n).outputs[0]))), -1}, {y});
+    e_.replace(n, ViewAttrs{IntList(dims(e_.node(n).outputs[0])), -1}, {y});
   }
 
   Editor e_;
