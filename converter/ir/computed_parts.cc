@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "converter/flow/element_map.h"
+#include "converter/flow/slice_along.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/integer_range.h"
 #include "converter/ir/known_results.h"
@@ -16,14 +18,15 @@
 namespace sinter::convert {
 namespace {
 
-// Elements of a piece, of a few operands together as many bytes as a second-level cache has.
+// A piece has this many elements: those of a few operands fit a second-level cache together.
 constexpr int64_t kPieceElements = 1 << 16;
 // Pieces begin at multiples of this many rows, so that they end between the words that hold several numbers.
 constexpr int64_t kPieceRows = 32;
 // Operands that every piece reads whole are computed once if they take no more than this, at once.
 constexpr size_t kWholeBytes = 8 << 20;
 
-// Indices of one axis of a constant; or, `joined`, of all axes up to this one as if they were one.
+// AxisRange is a range of indices of one axis of a constant; or, `joined`, of all axes up to this one as if
+// they were one.
 struct AxisRange {
   int axis = 0;
   int64_t first = 0, count = 0;
@@ -31,7 +34,7 @@ struct AxisRange {
   auto operator<=>(const AxisRange&) const = default;
 
   int first_axis() const { return joined ? 0 : axis; }
-  // The dims of such a part of a constant of these dims.
+  // Returns the dims of such a part of a constant of these dims.
   Dims of(Dims dims) const {
     std::fill(dims.begin() + first_axis(), dims.begin() + axis, 1);
     dims[static_cast<size_t>(axis)] = count;
@@ -44,7 +47,8 @@ int64_t product(const Dims& dims, size_t first, size_t end) {
                          dims.begin() + static_cast<std::ptrdiff_t>(end), int64_t{1}, std::multiplies<>());
 }
 
-// The range of `from` that holds the same elements as a range of `to`, of which it is a view.
+// Returns the range of `from` that holds the same elements as a range of its view `to`. The map of elements
+// has no axes for a View.
 std::optional<AxisRange> viewed(const Dims& from, const Dims& to, const AxisRange& range) {
   const auto axis = static_cast<size_t>(range.axis);
   const int64_t before = product(to, 0, static_cast<size_t>(range.first_axis())),
@@ -53,7 +57,7 @@ std::optional<AxisRange> viewed(const Dims& from, const Dims& to, const AxisRang
     const bool joined = before == 1 && product(from, 0, k) != 1;
     if (from[k] == 1 || (!joined && product(from, 0, k) != before)) continue;
     const int64_t own = product(from, k + 1, from.size());
-    // Elements in both units.
+    // These count elements.
     const int64_t first = range.first * after, count = range.count * after;
     if (own > 0 && first % own == 0 && count % own == 0)
       return AxisRange{static_cast<int>(k), first / own, count / own, joined};
@@ -61,31 +65,35 @@ std::optional<AxisRange> viewed(const Dims& from, const Dims& to, const AxisRang
   return std::nullopt;
 }
 
-// The range of an operand's own axes that meets a range of the result's, from the last axis on. nullopt: all
-// of it.
-std::optional<AxisRange> broadcast_range(const Dims& own, const Dims& dims, const AxisRange& range) {
-  const int missing = static_cast<int>(dims.size()) - static_cast<int>(own.size());
-  AxisRange r = range;
-  r.axis -= missing, r.joined &= r.axis > 0;
-  for (int i = r.axis; i >= 0 && i >= range.first_axis() - missing; --i)
-    if (own[static_cast<size_t>(i)] != 1) return r;
-  return std::nullopt;
-}
-// Whether the operand has all of the axes of a range as they are in the result, or only ones in their place.
-bool meets(const Dims& own, const Dims& dims, const AxisRange& range) {
-  const int missing = static_cast<int>(dims.size()) - static_cast<int>(own.size());
+// OperandRange is a range of an operand, or all of it.
+struct OperandRange {
+  std::optional<AxisRange> some;
+};
+// Returns what a range of the result needs of an operand; nullopt: no range of one axis.
+std::optional<OperandRange> operand_range(const ElementMap& map, const Dims& own, const Dims& dims,
+                                          const AxisRange& range) {
+  int next = 0;
   bool all = true, none = true;
   for (int i = range.first_axis(); i <= range.axis; ++i) {
-    const int64_t length = i < missing ? 1 : own[static_cast<size_t>(i - missing)];
-    all &= length == dims[static_cast<size_t>(i)];
-    none &= length == 1;
+    const int b = map.following(i);
+    const bool follows = b >= 0 && map.axes[static_cast<size_t>(b)].step != 0;
+    if (dims[static_cast<size_t>(i)] == 1 && !(follows && i == range.axis)) continue;
+    none &= !follows;
+    all &= follows && map.axes[static_cast<size_t>(b)].is_in_place() &&
+           own[static_cast<size_t>(b)] == dims[static_cast<size_t>(i)];
+    // Joined axes are the operand's first ones.
+    all &= !range.joined || (b >= next && product(own, static_cast<size_t>(next),
+                                                  static_cast<size_t>(std::max(b, next))) == 1);
+    next = b + 1;
   }
-  return all || none;
+  if (none) return OperandRange{};
+  if (!all) return std::nullopt;
+  return OperandRange{AxisRange{next - 1, range.first, range.count, range.joined && next > 1}};
 }
 
 class Parts {
  public:
-  // A part of what is computed; null: that cannot be done in parts.
+  // Returns a part of a constant that is computed; null: it cannot be computed in parts.
   ConstantPtr computed(const Recipe& recipe, const Dims& dims, const AxisRange& range) {
     std::vector<ConstantPtr> inputs = recipe.inputs;
     OpAttrs attrs = recipe.attrs;
@@ -94,60 +102,32 @@ class Parts {
       if (inputs[0]->dtype() == static_cast<DType>(std::get<CastAttrs>(attrs).to))
         return part(inputs[0], range);
     }
-    const auto replace = [&](size_t i, std::optional<AxisRange> of) {
-      if (inputs[i]) inputs[i] = of ? part(inputs[i], *of) : whole(inputs[i]);
-      return inputs[i] != nullptr;
-    };
-    if (is_elementwise(op_of(attrs)) || std::holds_alternative<BroadcastAttrs>(attrs)) {
-      for (size_t i = 0; i < inputs.size(); ++i)
-        if (!inputs[i] || !meets(inputs[i]->dims(), dims, range) ||
-            !replace(i, broadcast_range(inputs[i]->dims(), dims, range)))
-          return nullptr;
-      if (auto* broadcast = std::get_if<BroadcastAttrs>(&attrs)) {
-        const Dims some = range.of(dims);
-        broadcast->dims = IntList(std::span<const int64_t>(some));
-      }
-    } else if (const auto* view = std::get_if<ViewAttrs>(&attrs)) {
+    const auto* concat = std::get_if<ConcatAttrs>(&attrs);
+    if (const auto* view = std::get_if<ViewAttrs>(&attrs)) {
       const auto of = view->dtype < 0 ? viewed(inputs[0]->dims(), dims, range) : std::nullopt;
-      if (!of || !replace(0, of)) return nullptr;
-      return inputs[0]->reshaped(range.of(dims));
-    } else if (const auto* transpose = std::get_if<TransposeAttrs>(&attrs)) {
-      const auto axis = static_cast<int>(transpose->perm[static_cast<size_t>(range.axis)]);
-      for (int i = 0; range.joined && i <= range.axis; ++i)
-        if (transpose->perm[static_cast<size_t>(i)] != i) return nullptr;
-      if (!replace(0, AxisRange{axis, range.first, range.count, range.joined})) return nullptr;
-    } else if (const auto* gather = std::get_if<GatherAttrs>(&attrs)) {
-      const int picks = static_cast<int>(inputs[1]->dims().size()), axis = static_cast<int>(gather->axis);
-      const bool picked = range.axis >= axis && range.axis < axis + picks;
-      const int table_axis = range.axis < axis ? range.axis : range.axis - picks + 1;
-      // Axes of both operands, or those of the indices behind others of the table.
-      if (range.joined && range.axis >= axis && (!picked || axis > 0)) return nullptr;
-      const auto at = [&](int own) {
-        return std::optional(AxisRange{own, range.first, range.count, range.joined && own > 0});
-      };
-      if (!replace(0, picked ? std::nullopt : at(table_axis)) ||
-          !replace(1, picked ? at(range.axis - axis) : std::nullopt))
-        return nullptr;
-    } else if (const auto* nd = std::get_if<GatherNdAttrs>(&attrs)) {
-      const Dims& index = inputs[1]->dims();
-      const int picks = static_cast<int>(index.size()) - 1;
-      if (nd->batch_dims != 0) return nullptr;
-      const bool picked = range.axis < picks;
-      const int table_axis = range.axis - picks + static_cast<int>(index.back());
-      if (range.joined && !picked) return nullptr;
-      if (!replace(0,
-                   picked ? std::nullopt : std::optional(AxisRange{table_axis, range.first, range.count})) ||
-          !replace(1, picked ? std::optional(range) : std::nullopt))
-        return nullptr;
-    } else if (const auto* concat = std::get_if<ConcatAttrs>(&attrs)) {
-      if (range.joined && concat->axis <= range.axis) return nullptr;
-      if (concat->axis == range.axis) inputs = overlapping(inputs, range);
-      for (size_t i = 0; i < inputs.size() && concat->axis != range.axis; ++i)
-        if (!replace(i, range)) return nullptr;
-    } else {
-      return nullptr;
+      const ConstantPtr some = of ? part(inputs[0], *of) : nullptr;
+      return some ? some->reshaped(range.of(dims)) : nullptr;
     }
-    return evaluated(attrs, inputs, false);
+    if (concat != nullptr && concat->axis == range.axis && !range.joined)
+      return evaluated(attrs, overlapping(inputs, range), false);
+    if (!is_elementwise(op_of(attrs)) && !std::holds_alternative<BroadcastAttrs>(attrs) &&
+        concat == nullptr && !std::holds_alternative<TransposeAttrs>(attrs) && !reads_indices(op_of(attrs)))
+      return nullptr;
+    OperandDims given;
+    for (const ConstantPtr& c : inputs) given.push_back(c ? &c->dims() : nullptr);
+    std::vector<ConstantPtr> parts;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto map = element_map(attrs, given, dims, i);
+      const auto of = map ? operand_range(*map, *given[i], dims, range) : std::nullopt;
+      if (!of) return nullptr;
+      parts.push_back(of->some ? part(inputs[i], *of->some) : whole(inputs[i]));
+      if (!parts.back()) return nullptr;
+    }
+    if (auto* broadcast = std::get_if<BroadcastAttrs>(&attrs)) {
+      const Dims some = range.of(dims);
+      broadcast->dims = IntList(some);
+    }
+    return evaluated(attrs, parts, false);
   }
 
   ConstantPtr whole(const ConstantPtr& c) {
@@ -167,22 +147,22 @@ class Parts {
     return whole_[c.get()] = result;
   }
 
-  // Some rows of a constant, from a multiple of kPieceRows on.
+  // Returns some rows of a constant, from a multiple of kPieceRows on.
   LoadedBytes rows(const ConstantPtr& c, int64_t first, int64_t count) {
     if (const ConstantPtr some = part(c, {0, first, count})) return some->load();
     const LoadedBytes all = whole(c)->load();
-    const auto at = [&](int64_t row) {  // in whole bytes, but for the last row's end
+    const auto at = [&](int64_t row) {  // rows end at whole bytes, but for the last one
       const int64_t bits = row * product(c->dims(), 1, c->dims().size()) * bit_width(c->dtype());
       return static_cast<size_t>((bits + 7) / 8);
     };
     return {all.owner, all.bytes.subspan(at(first), at(first + count) - at(first))};
   }
 
-  // What was made for one piece is of no use for the next one.
+  // Drops the parts that were made for one piece: they are of no use for the next one.
   void forget_parts() { parts_.clear(); }
 
  private:
-  // The parts of constants side by side along the axis that are in the range.
+  // Returns those parts of constants, which are side by side along the axis, that are in the range.
   std::vector<ConstantPtr> overlapping(const std::vector<ConstantPtr>& joined, const AxisRange& range) {
     std::vector<ConstantPtr> parts;
     int64_t begin = 0;
@@ -196,7 +176,7 @@ class Parts {
     return parts;
   }
 
-  // What integers were cast from without changing any, as those that are packed in 4 bits to be stored.
+  // Returns the constant that integers were cast from without changing any, such as one packed in 4 bits.
   ConstantPtr same_numbers(const ConstantPtr& c) {
     const auto [at, fresh] = uncast_.emplace(c.get(), c);
     const Recipe* by = c->computed_by().get();
@@ -237,13 +217,7 @@ class Parts {
                                                    static_cast<size_t>(range.count) * each));
     }
     if (range.joined) return nullptr;
-    SliceAttrs attrs;
-    for (size_t i = 0; i < dims.size(); ++i) {
-      attrs.starts.push(i == axis ? range.first : 0);
-      attrs.steps.push(1);
-      attrs.sizes.push(i == axis ? range.count : dims[i]);
-    }
-    return evaluated(attrs, {c}, false);
+    return evaluated(slice_along(dims, axis, range.first, range.count), {c}, false);
   }
 
   std::map<const Constant*, ConstantPtr> whole_, uncast_;
@@ -254,14 +228,14 @@ class Parts {
 
 namespace {
 
-// Rows of a piece: all of them where a constant is small, or has few.
+// Returns how many rows a piece has: all of them where a constant is small, or has few.
 int64_t rows_of_piece(int64_t rows, int64_t elements) {
   if (elements <= kPieceElements || rows <= kPieceRows) return rows;
   return std::max<int64_t>(1, kPieceElements / (elements / rows) / kPieceRows) * kPieceRows;
 }
 
-// The first piece of a constant. Where the first axes are short, as those of experts and heads are, these are
-// joined to rows.
+// Returns the first piece of a constant. Where the first axes are short, as those of experts and heads are,
+// they are joined to rows.
 AxisRange first_piece(const Dims& dims) {
   AxisRange piece{0, 0, dims.empty() ? 1 : dims[0]};
   const int64_t elements = element_count(dims);
@@ -304,7 +278,7 @@ LoadedBytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims) 
       piece.count = std::min(step, rows - piece.first);
       const ConstantPtr part = parts.computed(recipe, dims, piece);
       if (!part) break;
-      const LoadedBytes loaded = part->load();  // whole bytes, but for the last piece
+      const LoadedBytes loaded = part->load();  // a piece has whole bytes, but for the last one
       if (loaded.bytes.size() > left.size()) break;
       std::copy(loaded.bytes.begin(), loaded.bytes.end(), left.begin());
       left = left.subspan(loaded.bytes.size());
@@ -324,9 +298,9 @@ LoadedBytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims) 
 
 namespace {
 
-// Whether all of them are proven to be within an axis.
+// Returns whether all indices are proven to be within an axis.
 bool holds_indices(const Constant& indices, int64_t length) {
-  // Not where looking at them takes as long as the operation.
+  // More indices are not looked at: that would take as long as the operation.
   constexpr int64_t kMostLookedAt = 1 << 20;
   const auto inside = [&](int64_t low, int64_t high) { return low >= -length && high < length; };
   if (const auto range = integer_range(indices); range && inside(range->low, range->high)) return true;

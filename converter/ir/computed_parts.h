@@ -11,20 +11,20 @@
 
 namespace sinter::convert {
 
-// The bytes of a constant of this type and these dims that `recipe` computes. Throws std::logic_error where
-// it cannot be computed: whoever makes a constant that is computed later proves before that it can
+// Returns the bytes of a constant of this type and these dims that `recipe` computes. Throws std::logic_error
+// where it cannot be computed: whoever makes a constant that is computed later proves before that it can
 // (can_wait()).
 LoadedBytes computed_bytes(const Recipe& recipe, DType dtype, const Dims& dims);
 
 // Computes constants of the same dims (of rank 1 at least) together, a few rows of each at a time: what they
 // have in common is computed once, and none of them is in memory as a whole. `use` gets the number of the
-// first row and the bytes of these rows, in the order of `constants`; false ends it. Whether `use` took all
-// rows.
+// first row and the bytes of these rows, in the order of `constants`; false ends it. Returns whether `use`
+// took all rows.
 bool in_pieces(const std::vector<ConstantPtr>& constants,
                const std::function<bool(int64_t row, std::span<const LoadedBytes> pieces)>& use);
 
-// Whether no number in the operands can make the operation fail, so that it may be computed when its result
-// is read.
+// Returns whether no number in the operands can make the operation fail, so that it may be computed when its
+// result is read.
 bool can_wait(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType result);
 
 }  // namespace sinter::convert

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kLeastBlock = 16;  // shorter ones cost more than they save
 
-// Of a constant that has fewer axes, 1 for those that it has not.
+// Returns the last two dims of a constant, 1 for axes that it does not have.
 Dims last_two(const Constant& c) {
   const Dims& own = c.dims();
   const auto axis = [&](size_t from_end) {
@@ -27,7 +27,7 @@ Dims last_two(const Constant& c) {
   return {axis(2), axis(1)};
 }
 
-// Whether each row and column of a matrix has an element of the constant.
+// Returns whether each row and column of a matrix has an element of the constant.
 bool broadcasts(const Constant& c, const Dims& matrix) {
   const Dims own = last_two(c);
   const auto fits = [&](size_t i) { return own[i] == 1 || own[i] == matrix[i]; };
@@ -63,14 +63,14 @@ bool read(ConstantPtr c, Dims dims, double absent, int64_t block, SpreadParts::O
   return true;
 }
 
-// A constant that broadcasts to these two dims, under them; null: it does not.
+// Returns a constant broadcast to these two dims; null: it does not fit them.
 ConstantPtr matrix_like(ConstantPtr c, const Dims& dims) {
   if (!broadcasts(*c, dims)) return nullptr;
   if (const Dims own = last_two(*c); c->dims() != own) c = c->reshaped(own);
   return broadcast_later(c, dims);
 }
 
-// The integers of such a constant, in int32.
+// Returns the integers of such a constant, in int32.
 ConstantPtr as_integers(const ConstantPtr& c, const Dims& dims) {
   ConstantPtr q = matrix_like(c, dims);
   if (q && q->dtype() != DType::kInt32)
@@ -80,10 +80,10 @@ ConstantPtr as_integers(const ConstantPtr& c, const Dims& dims) {
 
 bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
-// Of a column, which items of the zero points and scales it has.
+// Returns which items of the zero points and scales a column has.
 std::pair<int64_t, int64_t> shared_by(const SpreadParts& m, int64_t k) { return {m.z.at(k), m.s.at(k)}; }
 
-// Of every column, a hash of its zero points and scales.
+// Returns for every column a hash of its zero points and scales.
 std::vector<uint64_t> hashes(const SpreadParts& m) {
   std::map<std::pair<int64_t, int64_t>, size_t> known;
   std::vector<int64_t> different;  // a column of each kind
@@ -108,7 +108,7 @@ std::vector<uint64_t> hashes(const SpreadParts& m) {
   return result;
 }
 
-// Whether (q - z) * s are these finite floats, to the bit but for the sign of zero.
+// Returns whether (q - z) * s are these finite floats, to the bit but for the sign of zero.
 bool exactly(std::span<const int32_t> q, const std::byte* floats, float z, float s) {
   uint32_t off = 0;
   for (size_t i = 0; i < q.size(); ++i) {
@@ -119,7 +119,7 @@ bool exactly(std::span<const int32_t> q, const std::byte* floats, float z, float
   return off == 0;
 }
 
-// What rounding to a narrow type may change of a number.
+// Rounding is how much rounding to a narrow type may change a number.
 struct Rounding {
   double relative = 0, absolute = 0;
 
@@ -128,7 +128,7 @@ struct Rounding {
                  : to == DType::kBFloat16 ? 0x1p-7
                                           : 0),
         absolute(to == DType::kFloat16 ? 0x1p-24 : 0) {}
-  // From one to the other.
+  // Returns whether rounding may change `want` to `got`.
   bool allows(float got, float want) const {
     return got == want || (std::isnan(got) && std::isnan(want)) ||
            std::fabs(static_cast<double>(got) - static_cast<double>(want)) <=
@@ -136,7 +136,7 @@ struct Rounding {
   }
 };
 
-// Are the integers `q` of these rows and their scales what the constant has there?
+// Returns whether the integers `q` of these rows and their scales are what the constant has there.
 bool same_values(const SpreadParts& m, const ColumnBlocks& b, const LowBitParts& parts, int64_t first_row,
                  std::span<const int32_t> q, std::span<const std::byte> constant) {
   const auto [relative, absolute] = Rounding(parts.rounded_to);

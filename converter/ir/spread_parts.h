@@ -12,15 +12,15 @@
 namespace sinter::convert {
 
 struct SpreadParts {
-  // z or s, broadcast by strides; `block` columns may share an item, or any that `index` has the same number
-  // for.
+  // Operand is z or s, broadcast by strides; `block` columns may share an item, or any that `index` has the
+  // same number for.
   struct Operand {
     LoadedBytes loaded;
     std::span<const float> items;
     int64_t row = 0, column = 0, block = 1;
     std::vector<int64_t> index;
 
-    // Of a row, the item that column k has.
+    // Returns the item of a row that column k has.
     int64_t at(int64_t k) const {
       return column * (!index.empty() ? index[static_cast<size_t>(k)] : block == 1 ? k : k / block);
     }
@@ -32,23 +32,24 @@ struct SpreadParts {
   Operand z, s;
 };
 
-// Columns in an order in which all rows' zero points and scales stay the same for `block` of them; empty: as
-// they are.
+// ColumnBlocks are columns in an order in which all rows' zero points and scales stay the same for `block` of
+// them; empty: as they are.
 struct ColumnBlocks {
   int64_t block = 0;
   std::vector<int32_t> order;
 };
 
-// Whether blocks are so long that their scales are worth storing.
+// Returns whether blocks are so long that their scales are worth storing.
 bool block_suits(int64_t block, int64_t columns);
 
-// Zero points and scales of a constant with these two dims; nullopt: they do not broadcast to these.
+// Returns the zero points and scales of a constant with these two dims; nullopt: they do not broadcast to
+// these.
 std::optional<SpreadParts> spread_parts(const LowBitParts& parts, const Dims& dims);
 
-// The length of the blocks where columns stay in place.
+// Returns the length of the blocks where columns stay in place.
 int64_t block_in_place(const SpreadParts& m);
-// Columns that agree in all rows together, in the order in which the groups begin; one group whose size does
-// not fit the others' is last. nullopt: the blocks do not suit.
+// Returns columns that agree in all rows together, in the order in which the groups begin; one group whose
+// size does not fit the others' is last. nullopt: the blocks do not suit.
 std::optional<ColumnBlocks> sorted_blocks(const SpreadParts& m);
 
 // Reads the integers, compares (q - z) * s with the constant, element by element, and returns the smallest
@@ -60,7 +61,7 @@ std::optional<std::pair<int64_t, int64_t>> read_integers(const ConstantPtr& cons
 // Reads the indices q of table[q] * s and compares it with the constant, of which `block` columns share a
 // scale. False: they are not what the constant comes from.
 bool read_indices(const ConstantPtr& constant, const LowBitParts& parts, int64_t block, SpreadParts* m);
-// Whether q * s, of floats q with the constant's dims, is the constant, element by element.
+// Returns whether q * s, of floats q with the constant's dims, is the constant, element by element.
 bool same_products(const ConstantPtr& constant, const LowBitParts& parts, const SpreadParts& m);
 
 }  // namespace sinter::convert

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "converter/flow/slice_along.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/known_results.h"
 #include "converter/ir/recipe.h"
@@ -9,14 +10,14 @@
 namespace sinter::convert {
 namespace {
 
-// Under these dims, without a copy of large bytes.
+// Returns a constant under these dims, without a copy of large bytes.
 ConstantPtr viewed(const ConstantPtr& c, const Dims& dims) {
   if (!c->recipe()) return c->reshaped(dims);
-  return evaluated(ViewAttrs{IntList(std::span<const int64_t>(dims))}, {c});
+  return evaluated(ViewAttrs{IntList(dims)}, {c});
 }
 
-// The parts of length 1 that a constant is joined from along the axis of [rows, n, ...] (1) or [n, rows, ...]
-// (0); empty: it is not.
+// Returns the parts of length 1 that a constant is joined from along the axis of [rows, n, ...] (1) or [n,
+// rows, ...] (0); empty: it is not.
 std::vector<ConstantPtr> joined_parts(const ConstantPtr& data, size_t axis, const Dims& dims) {
   const Recipe* view = data->recipe().get();
   const auto* dims_only = view != nullptr ? std::get_if<ViewAttrs>(&view->attrs) : nullptr;
@@ -30,16 +31,11 @@ std::vector<ConstantPtr> joined_parts(const ConstantPtr& data, size_t axis, cons
   return join->inputs;
 }
 
-// Part i of a constant seen as `dims`.
+// Returns part i of a constant seen as `dims`.
 ConstantPtr part(const ConstantPtr& data, Dims dims, size_t axis, int64_t i) {
   const ConstantPtr whole = viewed(data, dims);
   if (!whole) return nullptr;
-  SliceAttrs slice;
-  for (size_t k = 0; k < dims.size(); ++k) {
-    slice.starts.push(k == axis ? i : 0);
-    slice.steps.push(1);
-    slice.sizes.push(k == axis ? 1 : dims[k]);
-  }
+  const SliceAttrs slice = slice_along(dims, axis, i, 1);
   dims[axis] = 1;
   return whole->recipe() ? evaluated(slice, {whole}) : computed_later(data->dtype(), dims, slice, {whole});
 }

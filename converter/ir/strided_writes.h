@@ -8,9 +8,9 @@ namespace sinter::convert {
 
 inline constexpr int64_t kMostParts = 16;
 
-// `data`, one of whose n parts of equal size is `updates` [rows, ...], where `indices` [rows] or [rows, 1]
-// are every n-th row or a run of rows that begins at a multiple of its length, and n is at most kMostParts.
-// Large ones are computed when they are read. null: the indices are others.
+// Returns `data`, one of whose n parts of equal size is `updates` [rows, ...], where `indices` [rows] or
+// [rows, 1] are every n-th row or a run of rows that begins at a multiple of its length, and n is at most
+// kMostParts. Large ones are computed when they are read. null: the indices are others.
 ConstantPtr with_rows(const ConstantPtr& data, const ConstantPtr& indices, const ConstantPtr& updates);
 
 }  // namespace sinter::convert

@@ -16,16 +16,17 @@ struct RowRange {
 };
 
 struct RowWindow : WindowAxis {
-  int64_t rows = 0;         // of the operand
+  int64_t rows = 0;         // the operand has this many
   bool transposed = false;  // an operand's row goes into `kernel` rows of the result
 
-  // Empty where the windows are in the padding.
+  // Returns the rows of the operand; empty where the windows are in the padding.
   RowRange read(RowRange out) const;
-  // False where the node has no form that computes these rows alone from read().
+  // Gives `attrs` the padding for these rows; false where the node has no form that computes these rows alone
+  // from read().
   bool narrow(RowRange out, OpAttrs* attrs) const;
 };
 
-// Nothing for nodes without windows.
+// Returns the window of a node; nullopt: it has none.
 std::optional<RowWindow> row_window(const Graph& graph, const Node& node);
 
 }  // namespace sinter::convert

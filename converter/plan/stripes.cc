@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "converter/flow/element_map.h"
+#include "converter/flow/slice_along.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
 
@@ -13,11 +15,18 @@ namespace {
 
 constexpr size_t kRowAxis = 1;
 
-bool no_padding_of_rows(const PadAttrs& pad, size_t rank) {
-  return pad.pads[static_cast<int>(kRowAxis)] == 0 && pad.pads[static_cast<int>(rank + kRowAxis)] == 0;
+// Returns the axis of an operand whose entries are the result's rows, one for one; nullopt: there is none.
+std::optional<size_t> axis_of_rows(const Graph& graph, const Node& node, size_t operand) {
+  const auto map = element_map(graph, node, operand);
+  const int axis = map && !map->is_flat ? map->following(static_cast<int>(kRowAxis)) : -1;
+  if (axis < 0 || !map->axes[static_cast<size_t>(axis)].is_in_place()) return std::nullopt;
+  const auto of = static_cast<size_t>(axis);
+  return graph.value(node.inputs[operand]).dims[of] == graph.value(node.outputs[0]).dims[kRowAxis]
+             ? std::optional(of)
+             : std::nullopt;
 }
 
-// Nodes without a window, of which operand 0 is read row by row and the others wholly.
+// Returns whether a node without a window reads operand 0 row by row and the others whole.
 bool works_on_rows(const Graph& graph, const Node& node) {
   const Value& x = graph.value(node.inputs[0]);
   const auto rank = static_cast<int64_t>(x.dims.size());
@@ -46,14 +55,9 @@ bool works_on_rows(const Graph& graph, const Node& node) {
     case Op::kRmsNorm:
       return node.as<RmsNormAttrs>()->axis > row;
     case Op::kTranspose:
-      return node.as<TransposeAttrs>()->perm[static_cast<int>(kRowAxis)] != 0;
     case Op::kPad:
-      return no_padding_of_rows(*node.as<PadAttrs>(), x.dims.size());
-    case Op::kSlice: {
-      const auto& slice = *node.as<SliceAttrs>();
-      return slice.starts[kRowAxis] == 0 && slice.steps[kRowAxis] == 1 &&
-             slice.sizes[kRowAxis] == x.dims[kRowAxis];
-    }
+    case Op::kSlice:
+      return axis_of_rows(graph, node, 0).value_or(0) != 0;
     default:
       return false;
   }
@@ -61,7 +65,7 @@ bool works_on_rows(const Graph& graph, const Node& node) {
 
 RowRange all_rows(const Graph& graph, ValueId id) { return {0, graph.value(id).dims[kRowAxis]}; }
 
-// Whether each of these nodes reads the value row by row.
+// Returns whether each of these nodes reads the value row by row.
 bool read_by_rows(const Graph& graph, const std::vector<int>& readers, ValueId id) {
   return std::all_of(readers.begin(), readers.end(), [&](int n) {
     const Node& node = graph.nodes[static_cast<size_t>(n)];
@@ -74,7 +78,7 @@ bool read_by_rows(const Graph& graph, const std::vector<int>& readers, ValueId i
   });
 }
 
-// The attributes with which a node computes only the rows `out`.
+// Returns the attributes with which a node computes only the rows `out`.
 std::optional<OpAttrs> attrs_for(const Graph& graph, const Node& node, RowRange out) {
   OpAttrs attrs = node.attrs;
   if (auto* slice = std::get_if<SliceAttrs>(&attrs)) slice->sizes[static_cast<int>(kRowAxis)] = out.count();
@@ -119,10 +123,10 @@ class Rewriter {
     origin_.push_back(from);
   }
 
-  // The last result's part, or kAbsent.
+  // Returns the last result's part, or kAbsent.
   ValueId compute(const StripeRegion& region, const Stripe& stripe, size_t number) {
     slices_.clear();
-    std::map<ValueId, std::pair<ValueId, RowRange>> made;  // by the value of which it is a part
+    std::map<ValueId, std::pair<ValueId, RowRange>> made;  // the parts, by the whole value
     for (size_t i = 0; i < region.nodes.size(); ++i) {
       const Node& node = graph_.nodes[region.nodes[i]];
       std::vector<ValueId> operands = node.inputs;
@@ -162,17 +166,14 @@ class Rewriter {
     return result;
   }
 
-  // Entries `wanted` along an axis of a value of which `id` holds those of `held`.
+  // Returns the entries `wanted` along an axis of a value whose entries `held` are in `id`.
   ValueId part(ValueId id, RowRange held, RowRange wanted, size_t axis, size_t reader) {
     if (wanted == held) return id;
     const RowRange rows{wanted.begin - held.begin, wanted.end - held.begin};
     for (const Slice& s : slices_)
       if (s.from == id && s.rows == rows && s.axis == axis) return s.slice;
     const Dims& dims = graph_.value(id).dims;
-    SliceAttrs window{IntList(dims), IntList(dims), IntList(dims)};
-    for (int i = 0; i < window.sizes.size(); ++i) window.starts[i] = 0, window.steps[i] = 1;
-    window.starts[static_cast<int>(axis)] = rows.begin;
-    window.sizes[static_cast<int>(axis)] = rows.count();
+    const SliceAttrs window = slice_along(dims, axis, rows.begin, rows.count());
     ValueId slice = kAbsent;
     if (graph_.is_constant(id)) {
       std::vector<ConstantPtr> folded;
@@ -195,7 +196,7 @@ class Rewriter {
   Graph& graph_;
   std::vector<Node> nodes_;
   std::vector<size_t> origin_;
-  std::vector<Slice> slices_;  // of this stripe
+  std::vector<Slice> slices_;  // the slices that this stripe has
 };
 
 }  // namespace
@@ -240,15 +241,11 @@ bool has_rows(const Graph& graph, const Node& node) {
 }
 
 std::optional<RowsRead> rows_read(const Graph& graph, const Node& node, size_t operand, RowRange out) {
-  if (is_elementwise(node.op())) {
-    const Dims &x = graph.value(node.inputs[operand]).dims, &y = graph.value(node.outputs[0]).dims;
-    if (x.size() < y.size() || x[kRowAxis] != y[kRowAxis]) return std::nullopt;
-    return RowsRead{out};
+  if (is_elementwise(node.op()) || moves(node.op())) {
+    const auto axis = axis_of_rows(graph, node, operand);
+    return axis ? std::optional(RowsRead{out, *axis}) : std::nullopt;
   }
-  if (node.op() == Op::kConcat) return RowsRead{out};
   if (operand > 0) return std::nullopt;
-  if (const auto* transpose = node.as<TransposeAttrs>())
-    return RowsRead{out, static_cast<size_t>(transpose->perm[static_cast<int>(kRowAxis)])};
   if (const std::optional<RowWindow> window = row_window(graph, node)) return RowsRead{window->read(out)};
   return RowsRead{out};
 }
@@ -259,7 +256,7 @@ std::vector<StripeRegion> regions_ending(const Graph& graph, const Uses& uses, s
   std::vector<bool> inside(graph.nodes.size());
   inside[last] = true;
   StripeRegion region{{last}};
-  // The latest of the producers that may join.
+  // Returns the latest of the producers that may join.
   const auto next = [&] {
     int found = -1;
     for (const size_t n : region.nodes)

@@ -12,31 +12,31 @@
 
 namespace sinter::convert {
 
-// Whether rows of the node's one result follow from rows of its operands.
+// Returns whether rows of the node's one result follow from rows of its operands.
 bool has_rows(const Graph& graph, const Node& node);
 
-// The part of an operand that a node with rows reads to compute the rows `out`, and along which axis of the
-// operand (a Transpose's may be another one). Nothing: all of it, whatever the rows. An empty range: the
-// windows are in the padding.
+// RowsRead is the part of an operand that a node with rows reads to compute the rows `out`, and along which
+// axis of the operand (a Transpose's may be another one). nullopt: the node reads all of it, whatever the
+// rows. The range is empty where the windows are in the padding.
 struct RowsRead {
   RowRange rows;
   size_t axis = 1;
 };
 std::optional<RowsRead> rows_read(const Graph& graph, const Node& node, size_t operand, RowRange out);
 
-// Steps to be computed together. No result but the last one is read elsewhere.
+// StripeRegion is steps to be computed together. No result but the last one is read elsewhere.
 struct StripeRegion {
   std::vector<size_t> nodes;  // ascending; the last one's result is whole again
 };
 
-// The regions that end in node `last`, one growing out of the other, of at most `most` nodes: against the
-// order of execution as long as operands have rows and no other readers.
+// Returns the regions that end in node `last`, one growing out of the other, of at most `most` nodes: against
+// the order of execution as long as operands have rows and no other readers.
 std::vector<StripeRegion> regions_ending(const Graph& graph, const Uses& uses, size_t last, size_t most);
 
-// One stripe: rows of each node's result, by index in the region.
+// Stripe is the rows of each node's result, by index in the region.
 using Stripe = std::vector<RowRange>;
-// `parts` stripes of nearly the same number of rows. Nothing if there are fewer rows, or a window is entirely
-// in the padding.
+// Returns `parts` stripes of nearly the same number of rows. Nothing if there are fewer rows, or a window is
+// entirely in the padding.
 std::vector<Stripe> cut_stripes(const Graph& graph, const StripeRegion& region, int64_t parts);
 
 struct Striping {

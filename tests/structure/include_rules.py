@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 BASE = ("schemas/", "runtime/")
-CORE = ("converter/ir/", "converter/diagnostics/", "converter/files/")
+CORE = ("converter/ir/", "converter/flow/", "converter/diagnostics/", "converter/files/")
 RUNTIME_PARTS = ("runtime/model/", "runtime/backend/", "runtime/session/")
 
 # (area, what it may include besides itself). Order matters: the first prefix that fits wins.
@@ -44,7 +44,9 @@ AREAS = [
     ("converter/cli/", ("schemas/", "converter/", "runtime/", "platforms/")),
     # The layers of the converter, each of which includes those above it. All of them read files with the device's
     # verifier and run the reference kernels; of the platforms one includes the list of their planning sides.
-    ("converter/ir/", BASE),
+    # The map of elements is about attributes of operations, and constants are computed in parts by it: one layer.
+    ("converter/ir/", BASE + ("converter/flow/",)),
+    ("converter/flow/", BASE + ("converter/ir/",)),
     ("converter/diagnostics/", BASE + ("converter/ir/",)),
     ("converter/files/", BASE + ("converter/diagnostics/",)),
     ("converter/target/", BASE + ("platforms/platforms.h", "converter/diagnostics/nearest_name.h")),

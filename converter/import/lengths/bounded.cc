@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "converter/flow/slice_along.h"
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "converter/ir/dims.h"
@@ -16,14 +17,14 @@ namespace {
 
 CompareAttrs comparing(CompareFn fn) { return {static_cast<int64_t>(fn)}; }
 
-// The end of a type's order: infinities, or an integer type's limits.
+// Returns a fill; infinities are the ends of an integer type.
 ConstantPtr fill_constant(DType t, double number) {
   if (is_float(t) || std::isfinite(number)) return Constant::scalar(t, number);
   const auto range = range_of_type(t);
   return Constant::scalar_int(t, !range ? (number < 0 ? 0 : -1) : number < 0 ? range->low : range->high);
 }
 
-// The number that all elements of a constant of integers or truths are.
+// Returns the number that all elements of a constant of integers or truths are.
 std::optional<int64_t> one_number(const Constant& c) {
   if ((!is_integer(c.dtype()) && c.dtype() != DType::kBool) || c.size() == 0) return std::nullopt;
   const std::vector<int64_t> numbers = c.as_int64s();
@@ -90,7 +91,7 @@ ValueId Bounded::filled(ValueId v, const std::vector<int64_t>& axes, double numb
     Dims shape(dims.size(), 1);
     shape[static_cast<size_t>(axis)] = dims[static_cast<size_t>(axis)];
     ValueId one = used(length, dims[static_cast<size_t>(axis)]);
-    one = emit(ViewAttrs{IntList(std::span<const int64_t>(shape)), -1}, {one});
+    one = emit(ViewAttrs{IntList(shape), -1}, {one});
     mask = mask == kAbsent ? one : emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)}, {mask, one});
   }
   if (mask == kAbsent) return v;
@@ -108,11 +109,7 @@ ValueId Bounded::filled(ValueId v, double number) {
 
 ValueId Bounded::cut(ValueId v, int64_t axis, int64_t size) {
   if (v < 0 || n_.dims(v)[static_cast<size_t>(axis)] == size) return v;
-  SliceAttrs a;
-  const Dims dims = n_.dims(v);
-  for (size_t i = 0; i < dims.size(); ++i)
-    a.starts.push(0), a.steps.push(1), a.sizes.push(static_cast<int64_t>(i) == axis ? size : dims[i]);
-  return emit(a, {v});
+  return emit(slice_along(n_.dims(v), static_cast<size_t>(axis), 0, size), {v});
 }
 
 ValueId Bounded::positions(LengthId start, int64_t step, int64_t size, int64_t dim) {
@@ -135,13 +132,8 @@ ValueId Bounded::section(ValueId v, int64_t axis, LengthId start, int64_t step, 
   ValueId y;
   if (size == 0 ||
       (first && *first >= 0 && *first + (size - 1) * step < dim && *first + (size - 1) * step >= 0)) {
-    SliceAttrs a;
-    for (size_t i = 0; i < dims.size(); ++i) {
-      const bool here = static_cast<int64_t>(i) == axis;
-      a.starts.push(here && size > 0 ? *first : 0), a.steps.push(here && size > 1 ? step : 1);
-      a.sizes.push(here ? size : dims[i]);
-    }
-    y = emit(a, {v});
+    const int64_t begin = size > 0 ? *first : 0;
+    y = emit(slice_along(dims, static_cast<size_t>(axis), begin, size, size > 1 ? step : 1), {v});
   } else {
     y = emit(GatherAttrs{axis}, {v, positions(start, step, size, dim)});
   }

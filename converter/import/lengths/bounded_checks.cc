@@ -53,7 +53,8 @@ LengthId Bounded::equal(LengthId a, LengthId b) {
                      lengths_.high(a), lengths_.high(b));
     return a;
   }
-  // Not known even where `b` is: a length that is known needs no value, and nothing would be checked.
+  // The result is not known even where `b` is: a length that is known needs no value, and nothing would be
+  // checked.
   return check(LengthRule::kMeet, a, a, b, {0, std::min(lengths_.high(a), lengths_.high(b))});
 }
 

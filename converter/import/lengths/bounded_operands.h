@@ -26,7 +26,7 @@ class BoundedOperands {
     axis_missing_ |= !is_there;
     return is_there;
   }
-  // Is the length not known? Absent operands have none.
+  // Returns whether the length is not known. Absent operands have none.
   bool open(size_t input, int64_t axis) const {
     return in_[input] >= 0 && has(input, axis) && !lengths_.known(of_[input][static_cast<size_t>(axis)]);
   }
@@ -38,25 +38,26 @@ class BoundedOperands {
     return has(input, axis) ? n_.dims(in_[input])[static_cast<size_t>(axis)] : 1;
   }
 
-  // Results of an operation that cannot follow its operands' lengths. Where these are expected to have a
-  // fixed size, it is emitted for that; else refused.
+  // Returns the results of an operation that cannot follow its operands' lengths. Where these are expected to
+  // have a fixed size, it is emitted for that; else it is refused.
   Ids refuse();
-  // Results of an operation whose operands lack axes: its inference refuses it.
+  // Returns the results of an operation whose operands lack axes: its inference refuses it.
   Ids as_given();
-  // The results, each with the same lengths.
+  // Returns the results, each with the same lengths.
   Ids give(const LengthList& all);
-  // Only the listed axes of operand 0 may be bounded, and no other operand.
+  // Returns whether only the listed axes of operand 0 are bounded, and no other operand.
   bool only(const std::set<int64_t>& axes) const;
-  // The result has operand 0's lengths along these axes, and its own dims along the others.
+  // Returns results with operand 0's lengths along these axes, and their own dims along the others.
   Ids keeping(const std::set<int64_t>& axes);
-  // Operand 0's axes without these.
+  // Returns operand 0's axes without these.
   std::set<int64_t> axes_but(std::set<int64_t> left_out) const;
   void fill(size_t input, const std::vector<int64_t>& axes, double number);
-  // Operands' axes that meet: those that are expected to be as long as a fixed one are fixed, too.
+  // Fixes those of operands' axes that meet which are expected to be as long as a fixed one.
   void fix_beside_fixed(const std::vector<std::pair<size_t, int64_t>>& axes);
-  // Operands' axes that are one axis of the result: their common length. Axes are cut to the shortest.
+  // Returns the common length of operands' axes that are one axis of the result. Axes are cut to the
+  // shortest.
   LengthId joined(const std::vector<std::pair<size_t, int64_t>>& axes);
-  // The lengths of all axes before the last `inner` ones, broadcast.
+  // Returns the lengths of all axes before the last `inner` ones, broadcast.
   LengthList broadcast(const std::vector<size_t>& inputs, size_t inner);
 
   NodeLowering& n_;
@@ -70,7 +71,8 @@ class BoundedOperands {
   mutable bool axis_missing_ = false;
 };
 
-// Rules in files of their own, as emit_bounded: Lstm, Gru and Rnn; Unique.
+// These rules, of Lstm, Gru and Rnn and of Unique, have files of their own; they return what emit_bounded
+// does.
 std::vector<ValueId> emit_bounded_recurrent(NodeLowering& n, const OpAttrs& attrs,
                                             std::vector<ValueId> inputs, const std::vector<bool>& wanted);
 std::vector<ValueId> emit_bounded_unique(NodeLowering& n, const OpAttrs& attrs, std::vector<ValueId> inputs,

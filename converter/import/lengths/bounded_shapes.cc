@@ -1,4 +1,5 @@
-// Bounded values under other shapes: their used elements in the same order.
+// Bounded values under other shapes: their used elements in the same order. The map of elements has no axes
+// for a View, and here their lengths are expressions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,25 +12,24 @@
 
 namespace sinter::convert {
 
-// Element by element: where each element of the result comes from is computed at run time.
+// Returns `v` under other lengths, where the place that each element comes from is computed at run time.
 ValueId Bounded::gathered(ValueId v, std::vector<LengthId> to) {
   const Dims dims = n_.dims(v), out = maxima(to);
   const std::vector<LengthId> from = of_axes(v);
   const int64_t whole = element_count(dims);
   if (whole == 0) return with_lengths(n_.broadcast(n_.scalar(n_.dtype(v), 0), out), to);
   const auto number = [&](int64_t x) { return n_.add_constant(Constant::scalar_int(DType::kInt64, x)); };
-  // Place among the used elements.
+  // This is the place among the used elements.
   ValueId place = number(0);
   LengthId stride = lengths_.constant(1);
   for (size_t i = out.size(); i-- > 0;) {
     Dims shape(out.size(), 1);
     shape[i] = out[i];
-    const ValueId along =
-        emit(ViewAttrs{IntList(std::span<const int64_t>(shape)), -1}, {index_row(n_, out[i])});
+    const ValueId along = emit(ViewAttrs{IntList(shape), -1}, {index_row(n_, out[i])});
     place = emit(AddAttrs{}, {place, emit(MulAttrs{}, {along, lengths_.value(stride)})});
     stride = lengths_.mul(stride, to[i]);
   }
-  // Place in memory.
+  // This is the place in memory.
   ValueId at = number(0);
   int64_t step = 1;
   for (size_t i = dims.size(); i-- > 0;) {
@@ -39,7 +39,7 @@ ValueId Bounded::gathered(ValueId v, std::vector<LengthId> to) {
     step *= dims[i];
   }
   at = emit(MinAttrs{}, {at, number(whole - 1)});
-  if (at >= 0 && n_.dims(at) != out) at = emit(BroadcastAttrs{IntList(std::span<const int64_t>(out))}, {at});
+  if (at >= 0 && n_.dims(at) != out) at = emit(BroadcastAttrs{IntList(out)}, {at});
   const ValueId flat = emit(ViewAttrs{IntList{whole}, -1}, {v});
   return with_lengths(emit(GatherAttrs{0}, {flat, at}), to);
 }
@@ -74,7 +74,7 @@ ValueId Bounded::reshaped(ValueId v, std::vector<LengthId> to) {
   const Dims dims = n_.dims(v), out = maxima(to);
   if (!plausible_dims(n_.dtype(v), out))
     return n_.refuse("a result of at most {} is too large", to_string(out)), kUnknown;
-  // Runs of axes that hold the same elements before and after; in each, only the outermost may have a length.
+  // Runs of axes hold the same elements before and after; in each, only the outermost may have a length.
   bool direct = element_count(dims) == element_count(out) && element_count(dims) > 0;
   struct Run {
     const Dims& dims;
@@ -106,7 +106,7 @@ ValueId Bounded::reshaped(ValueId v, std::vector<LengthId> to) {
     direct = in.size == target.size && in.used == target.used && in.plain && target.plain;
   }
   if (!direct) return gathered(v, to);
-  return with_lengths(emit(ViewAttrs{IntList(std::span<const int64_t>(out)), -1}, {v}), to);
+  return with_lengths(emit(ViewAttrs{IntList(out), -1}, {v}), to);
 }
 
 ValueId Bounded::viewed(ValueId v, const Dims& to) {

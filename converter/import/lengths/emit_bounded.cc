@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <set>
 
-#include "converter/import/lengths/bounded_operands.h"
+#include "converter/flow/element_map.h"
+#include "converter/import/lengths/bounded_indices.h"
 #include "converter/import/lower.h"
+#include "converter/ir/builder.h"
 #include "converter/ir/op_table.h"
 #include "runtime/core/op_enums.h"
 
@@ -28,9 +30,9 @@ constexpr bool kHasNoRule =
            LutAttrs, QAvgPoolAttrs, QMeanAttrs, QPReluAttrs, QSoftmaxAttrs, QResizeAttrs, QTableAttrs,
            QLstmAttrs, QGruAttrs>;
 
-class BoundedEmitter : private BoundedOperands {
+class BoundedEmitter : private BoundedIndices {
  public:
-  using BoundedOperands::BoundedOperands;
+  using BoundedIndices::BoundedIndices;
 
   Ids run() {
     Ids results = by_rule();
@@ -57,6 +59,7 @@ class BoundedEmitter : private BoundedOperands {
 
   // ---- rules
 
+  using BoundedIndices::rule;
   template <class A>
   Ids rule(const A&) {
     static_assert(kHasNoRule<A>,
@@ -67,180 +70,27 @@ class BoundedEmitter : private BoundedOperands {
     if (a.dtype >= 0) return refuse();
     return {b_.viewed(in_[0], Dims(a.dims.begin(), a.dims.end()))};
   }
-  Ids rule(const TransposeAttrs& a) {
-    LengthList all;
-    for (int i = 0; i < a.perm.size(); ++i) all.push_back(length(0, a.perm[i]));
-    return give(all);
-  }
-  Ids rule(const SliceAttrs& a) {
-    std::set<int64_t> whole;
-    for (int i = 0; i < a.sizes.size(); ++i)
-      if (a.starts[i] == 0 && a.steps[i] == 1 && a.sizes[i] == dim(0, i)) whole.insert(i);
-    return keeping(whole);
-  }
+  Ids rule(const TransposeAttrs&) { return moved(); }
+  Ids rule(const SliceAttrs&) { return moved(); }
   Ids rule(const ConcatAttrs& a) { return {b_.concatenated(in_, a.axis)}; }
-  Ids rule(const BroadcastAttrs& a) {
-    std::set<int64_t> kept;
-    const size_t added = static_cast<size_t>(a.dims.size()) - rank(0);
+  Ids rule(const BroadcastAttrs&) { return moved(); }
+  Ids rule(const TileAttrs&) { return moved(); }
+  Ids rule(const PadAttrs&) { return moved(); }
+  // Axes that are taken whole keep their lengths.
+  Ids moved() {
+    const Dims own = n_.dims(in_[0]);
+    std::vector<ValueFact> result;
+    if (!infer_outputs(attrs_, {{n_.dtype(in_[0]), own}}, 1, {true}, &result).ok()) return as_given();
+    const ElementMap map = *element_map(attrs_, {&own}, result[0].dims, 0);
     LengthList all;
-    for (int i = 0; i < a.dims.size(); ++i) {
-      const auto own = static_cast<int64_t>(i) - static_cast<int64_t>(added);
-      const bool follows = own >= 0 && dim(0, own) == a.dims[i];
-      if (own >= 0 && open(0, own) && !follows) return refuse();
-      all.push_back(follows ? length(0, own) : lengths_.constant(a.dims[i]));
+    for (const int64_t dim : result[0].dims) all.push_back(lengths_.constant(dim));
+    for (size_t i = 0; i < own.size(); ++i) {
+      const AxisSource& from = map.axes[i];
+      const bool is_whole = from.is_in_place() && own[i] == result[0].dims[static_cast<size_t>(from.axis)];
+      if (is_whole) all[static_cast<size_t>(from.axis)] = of_[0][i];
+      if (!is_whole && open(0, static_cast<int64_t>(i))) return refuse();
     }
-    return give(all);
-  }
-  Ids rule(const TileAttrs& a) {
-    std::set<int64_t> once;
-    for (int i = 0; i < a.repeats.size(); ++i)
-      if (a.repeats[i] == 1) once.insert(i);
-    return keeping(once);
-  }
-  Ids rule(const PadAttrs& a) {
-    std::set<int64_t> same;
-    const auto axes = static_cast<int64_t>(rank(0));
-    for (int64_t i = 0; i < axes; ++i)
-      if (a.pads[static_cast<int>(i)] == 0 && a.pads[static_cast<int>(i + axes)] == 0) same.insert(i);
-    return keeping(same);
-  }
-
-  Ids rule(const GatherAttrs& a) {
-    LengthList all = of_[0];
-    all.erase(all.begin() + a.axis);
-    all.insert(all.begin() + a.axis, of_[1].begin(), of_[1].end());
-    in_[1] = b_.indices(in_[1], length(0, a.axis), dim(0, a.axis), dim(0, a.axis));
-    return give(all);
-  }
-  Ids rule(const GatherElementsAttrs& a) {
-    in_[1] = b_.indices(in_[1], length(0, a.axis), dim(0, a.axis), dim(0, a.axis));
-    return give(of_[1]);
-  }
-  // Index tuples, component by component.
-  ValueId tuples(ValueId v, int64_t first, const LengthList& data, const Dims dims) {
-    const auto count = n_.dims(v).back();
-    const auto axis = static_cast<int64_t>(n_.dims(v).size()) - 1;
-    const auto bounded = n_.parent().graph().value(v).bounded_dims;
-    bool any = !bounded.empty();
-    for (int64_t k = 0; k < count; ++k) any |= !lengths_.known(data[static_cast<size_t>(first + k)]);
-    if (!any) return v;
-    Ids parts;
-    for (int64_t k = 0; k < count; ++k) {
-      ValueId part = n_.slice(v, axis, k, 1);
-      const auto at = static_cast<size_t>(first + k);
-      part = b_.indices(part, data[at], dims[at], dims[at]);
-      parts.push_back(part);
-    }
-    return parts.size() == 1 ? parts[0] : n_.emit(ConcatAttrs{axis}, parts);
-  }
-  Ids rule(const GatherNdAttrs& a) {
-    if (rank(1) == 0) return as_given();
-    const auto tuple = n_.dims(in_[1]).back();
-    const auto last = static_cast<int64_t>(rank(1)) - 1;
-    if (a.batch_dims < 0 || a.batch_dims > last || a.batch_dims + tuple > static_cast<int64_t>(rank(0)))
-      return as_given();
-    if (open(1, last)) return refuse();
-    for (int64_t i = 0; i < a.batch_dims; ++i) {
-      const LengthId both = joined({{0, i}, {1, i}});
-      of_[1][static_cast<size_t>(i)] = both;
-    }
-    LengthList all(of_[1].begin(), of_[1].end() - 1);
-    all.insert(all.end(), of_[0].begin() + a.batch_dims + tuple, of_[0].end());
-    if (const auto number = lengths_.uniform(in_[0])) {
-      // Whatever the indices are, as of a mask of ones.
-      Dims dims(n_.dims(in_[1]).begin(), n_.dims(in_[1]).end() - 1);
-      dims.insert(dims.end(), n_.dims(in_[0]).begin() + a.batch_dims + tuple, n_.dims(in_[0]).end());
-      const ConstantPtr one = Constant::scalar_int(n_.dtype(in_[0]), *number);
-      return {b_.with_lengths(n_.broadcast(n_.add_constant(one), dims), all)};
-    }
-    in_[1] = tuples(in_[1], a.batch_dims, of_[0], n_.dims(in_[0]));
-    return give(all);
-  }
-
-  // Updates of padding go to an element more, which is cut off again.
-  ValueId one_more(ValueId v, int64_t axis) {
-    PadAttrs pad;
-    const auto axes = static_cast<int64_t>(n_.dims(v).size());
-    for (int64_t i = 0; i < 2 * axes; ++i) pad.pads.push(i == axes + axis ? 1 : 0);
-    return b_.emit(pad, {v});
-  }
-  // `indices` with those of padding replaced by `number`.
-  ValueId aside(ValueId indices, ValueId like, int64_t number) {
-    if (indices < 0) return indices;
-    n_.parent().graph().value(indices).bounded_dims = n_.parent().graph().value(like).bounded_dims;
-    return b_.filled(indices, static_cast<double>(number));
-  }
-  void one_length_for_updates(size_t axes) {
-    for (size_t i = 0; i < axes; ++i) {
-      const auto axis = static_cast<int64_t>(i);
-      const LengthId both = joined({{1, axis}, {2, axis}});
-      of_[1][i] = of_[2][i] = both;
-    }
-    for (const size_t i : {size_t{1}, size_t{2}}) {
-      LengthList all = lengths_.of_axes(in_[i]);
-      std::copy(of_[i].begin(), of_[i].begin() + static_cast<std::ptrdiff_t>(axes), all.begin());
-      // A view of its own: the operand has other readers.
-      in_[i] = b_.with_lengths(b_.emit(CopyAttrs{}, {in_[i]}), all);
-    }
-  }
-  Ids rule(const ScatterElementsAttrs& a) {
-    if (rank(1) != rank(0) || rank(2) != rank(0)) return as_given();
-    const int64_t whole = dim(0, a.axis);
-    const bool padded = bounded(1) || bounded(2);
-    if (padded) one_length_for_updates(rank(1));
-    ValueId at = b_.indices(in_[1], length(0, a.axis), whole, padded ? whole + 1 : whole);
-    if (!padded) {
-      in_[1] = at;
-      return give(of_[0]);
-    }
-    at = n_.cast(at, DType::kInt64);
-    // Those from the end count from the axis as it was.
-    const ValueId zero = n_.add_constant(Constant::scalar_int(DType::kInt64, 0));
-    const ValueId below = b_.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {at, zero});
-    const ValueId moved =
-        b_.emit(AddAttrs{}, {at, n_.add_constant(Constant::scalar_int(DType::kInt64, whole))});
-    at = b_.emit(WhereAttrs{}, {below, moved, at});
-    const ValueId y = b_.emit(attrs_, {one_more(in_[0], a.axis), aside(at, in_[1], whole), in_[2]});
-    return {b_.with_lengths(b_.cut(y, a.axis, whole), of_[0])};
-  }
-  Ids rule(const ScatterNdAttrs&) {
-    if (rank(1) == 0) return as_given();
-    const auto tuple = n_.dims(in_[1]).back();
-    const auto last = static_cast<int64_t>(rank(1)) - 1;
-    if (tuple > static_cast<int64_t>(rank(0)) || static_cast<int64_t>(rank(2)) < last) return as_given();
-    if (open(1, last)) return refuse();
-    const bool padded = bounded(1) || bounded(2);
-    if (padded) one_length_for_updates(static_cast<size_t>(last));
-    // Slices that the updates replace whole.
-    for (size_t i = static_cast<size_t>(tuple); i < rank(0); ++i) {
-      const LengthId both =
-          joined({{0, static_cast<int64_t>(i)}, {2, last + static_cast<int64_t>(i) - tuple}});
-      of_[0][i] = both;
-    }
-    if (!padded || tuple == 0) {
-      if (padded) return refuse();
-      in_[1] = tuples(in_[1], 0, of_[0], n_.dims(in_[0]));
-      return give(of_[0]);
-    }
-    Ids parts;
-    const Dims dims = n_.dims(in_[0]);
-    for (int64_t k = 0; k < tuple; ++k) {
-      ValueId part = n_.slice(in_[1], last, k, 1);
-      const auto at = static_cast<size_t>(k);
-      // Only the first axis has one element more.
-      part = b_.indices(part, of_[0][at], dims[at], dims[at] + (k == 0));
-      if (k == 0) {
-        const ValueId zero = n_.add_constant(Constant::scalar_int(n_.dtype(part), 0));
-        const ValueId below = b_.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {part, zero});
-        const ValueId moved =
-            b_.emit(AddAttrs{}, {part, n_.add_constant(Constant::scalar_int(n_.dtype(part), dims[0]))});
-        part = aside(b_.emit(WhereAttrs{}, {below, moved, part}), in_[1], dims[0]);
-      }
-      parts.push_back(n_.cast(part, DType::kInt64));
-    }
-    const ValueId at = parts.size() == 1 ? parts[0] : b_.emit(ConcatAttrs{last}, parts);
-    const ValueId y = b_.emit(attrs_, {one_more(in_[0], 0), at, in_[2]});
-    return {b_.with_lengths(b_.cut(y, 0, dims[0]), of_[0])};
+    return bounded(1) ? refuse() : give(all);
   }
 
   // ---- along a bounded axis
@@ -258,7 +108,7 @@ class BoundedEmitter : private BoundedOperands {
         return 0;
     }
   }
-  // The sum of `count` constants that are all the same, as a mask of ones has; kAbsent: they are not.
+  // Returns the sum of `count` constants that are all the same, as a mask of ones has; kAbsent: they differ.
   ValueId sum_of_equal(LengthId count, const LengthList& all) {
     const ConstantPtr given = n_.constant(in_[0]);
     Dims dims;
@@ -296,7 +146,7 @@ class BoundedEmitter : private BoundedOperands {
     }
     fill(0, reduced, neutral(fn));
     if (fn != ReduceFn::kMean) return give(all);
-    // The sum over the count, in float32 where the type is narrower.
+    // The mean is the sum over the count, in float32 where the type is narrower.
     const bool narrow = is_float(t) && !is_wide_float(t);
     const DType wide = narrow ? DType::kFloat32 : t;
     ReduceAttrs sum = a;
@@ -318,7 +168,7 @@ class BoundedEmitter : private BoundedOperands {
     if (a.reverse != 0) fill(0, {a.axis}, static_cast<CumulateFn>(a.fn) == CumulateFn::kProd ? 1 : 0);
     return give(of_[0]);
   }
-  // Of equal elements the first comes first: padding comes last. NaN is larger than everything.
+  // Equal elements keep their order, so that padding comes last. NaN is larger than everything.
   Ids rule(const TopKAttrs& a) {
     const double last = a.largest != 0               ? -kInfinity
                         : is_float(n_.dtype(in_[0])) ? std::numeric_limits<double>::quiet_NaN()
@@ -348,7 +198,7 @@ class BoundedEmitter : private BoundedOperands {
   Ids rule(const LowBitFullyConnectedAttrs&) {
     return keeping(axes_but({static_cast<int64_t>(rank(0)) - 1}));
   }
-  // Rows of x and their experts; an expert of a padded row is any of a TopK.
+  // A row of x and its expert have one length; the expert of a padded row is any of a TopK.
   Ids rule(const ExpertFullyConnectedAttrs&) { return give({length(0, 0), lengths_.constant(dim(2, 1))}); }
   Ids rule(const MatMulAttrs& a) {
     const auto ra = static_cast<int64_t>(rank(0)), rb = static_cast<int64_t>(rank(1));
@@ -372,7 +222,7 @@ class BoundedEmitter : private BoundedOperands {
 
   // ---- batches
 
-  // One of one element, which goes to every element, is a product of rows.
+  // A convolution whose window is one element is a product of rows.
   Ids rule(const ConvAttrs& a) {
     const auto is = [](const IntList& list, int64_t number) {
       return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == number; });
@@ -396,7 +246,7 @@ class BoundedEmitter : private BoundedOperands {
   }
   Ids rule(const QuantizeAttrs&) { return keeping(whole_scale() ? axes_but({}) : std::set<int64_t>{}); }
   Ids rule(const DequantizeAttrs&) { return keeping(whole_scale() ? axes_but({}) : std::set<int64_t>{}); }
-  // 0 is within every range.
+  // Padding is filled with 0, which is within every range.
   Ids rule(const DynamicQuantizeAttrs&) {
     in_[0] = b_.filled(in_[0], 0);
     Ids results = n_.emit_padded(attrs_, in_, wanted_);

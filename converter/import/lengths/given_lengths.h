@@ -14,7 +14,7 @@ class GivenLengths {
   GivenLengths(const LoweringOptions& options, GraphLowering& lowering)
       : options_(options), lowering_(lowering) {}
 
-  // Whether --dim gives a dimension of the input a range.
+  // Returns whether --dim gives a dimension of the input a range.
   bool bounds(const ImportedValueInfo& input) const;
   // Bounds the axes of `value`, which is the input.
   void bound(const ImportedValueInfo& input, ValueId value);

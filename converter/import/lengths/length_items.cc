@@ -1,11 +1,13 @@
-// Lengths: the elements of small integer values, through shape arithmetic.
+// Lengths::items follows the elements of small integer values through shape arithmetic.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
+#include "converter/flow/element_map.h"
 #include "converter/import/lengths/lengths.h"
 #include "converter/import/lower.h"
+#include "converter/ir/op_traits.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -75,7 +77,8 @@ std::optional<std::vector<LengthId>> Lengths::items(ValueId v) {
     const bool fits = all && std::all_of(all->begin(), all->end(), [&](LengthId id) {
                         return !type || (type->low <= range(id).low && range(id).high <= type->high);
                       });
-    if (!fits && owner_.graph().value(v).dtype == DType::kBool) return std::nullopt;  // not a length
+    if (!fits && owner_.graph().value(v).dtype == DType::kBool)
+      return std::nullopt;  // a truth is not a length
     if (!fits) all = element_symbols(v);
   }
   items_[v] = *all;
@@ -88,7 +91,7 @@ bool Lengths::computed(ValueId v) {
 }
 
 std::optional<std::vector<int64_t>> Lengths::known_items(ValueId v) {
-  // Nothing is proven of an input, and asking would enter its elements as lengths.
+  // Nothing is proven of an input, and items() would enter its elements as lengths.
   if (v < 0 || !computed(v)) return std::nullopt;
   const auto all = items(v);
   if (!all) return std::nullopt;
@@ -105,140 +108,95 @@ std::optional<std::vector<LengthId>> Lengths::computed_items(ValueId v) {
   const Node* node = producer(v);
   if (node == nullptr) return owner_.captured_items(v);
   if (!node->bodies.empty()) return std::nullopt;
-  const Node copy = *node;  // what is emitted meanwhile moves the nodes
+  const Node copy = *node;  // nodes that are emitted meanwhile move the others
   return items_of(copy, v);
 }
 
 std::optional<std::vector<LengthId>> Lengths::items_of(const Node& node, ValueId v) {
-  const auto size = static_cast<size_t>(element_count(owner_.graph().value(v).dims));
   std::vector<std::vector<LengthId>> in;
   for (const ValueId id : node.inputs) {
     const auto one = items(id);
     if (!one) return std::nullopt;
     in.push_back(*one);
   }
-  // Elements of operands that have all of them, or one for all.
-  const auto at = [&](size_t operand, size_t i) { return in[operand][in[operand].size() == 1 ? 0 : i]; };
-  const auto each = [&](auto f) -> std::optional<std::vector<LengthId>> {
-    for (const auto& operand : in)
-      if (operand.size() != size && operand.size() != 1) return std::nullopt;
-    std::vector<LengthId> all;
-    for (size_t i = 0; i < size; ++i) all.push_back(f(i));
-    return all;
-  };
-  const auto pairwise = [&](LengthFn fn) {
-    return each([&](size_t i) { return combine(fn, at(0, i), at(1, i)); });
-  };
-  const auto fold = [&](LengthFn fn) {
-    std::vector<LengthId> all{in[0].empty() ? constant(fn == LengthFn::kMul ? 1 : 0) : in[0][0]};
-    for (size_t i = 1; i < in[0].size(); ++i) all[0] = combine(fn, all[0], in[0][i]);
-    return all;
-  };
+  const Value& value = owner_.graph().value(v);
+  const int64_t size = element_count(value.dims);
+  if (const auto* reduce = node.as<ReduceAttrs>())
+    return size == 1 ? reduced_items(static_cast<ReduceFn>(reduce->fn), in[0]) : std::nullopt;
+  const ElementSources sources(owner_.graph(), node);
+  const auto index = [&](int64_t place) { return known(in[1][static_cast<size_t>(place)]); };
+  std::vector<LengthId> all, read;
+  for (int64_t i = 0; i < size; ++i) {
+    std::optional<LengthId> item;
+    if (const auto from = sources.of(i, index)) {
+      item = in[from->operand][static_cast<size_t>(from->place)];
+    } else if (is_elementwise(node.op())) {
+      read.clear();
+      for (size_t k = 0; k < in.size(); ++k)
+        read.push_back(in[k][static_cast<size_t>(*sources.place_in(k, i))]);
+      item = computed_item(node, value.dtype, read);
+    }
+    if (!item) return std::nullopt;
+    all.push_back(*item);
+  }
+  return all;
+}
+
+std::optional<std::vector<LengthId>> Lengths::reduced_items(ReduceFn reduction,
+                                                            const std::vector<LengthId>& in) {
+  static constexpr std::pair<ReduceFn, LengthFn> kFolds[] = {{ReduceFn::kSum, LengthFn::kAdd},
+                                                             {ReduceFn::kProd, LengthFn::kMul},
+                                                             {ReduceFn::kMin, LengthFn::kMin},
+                                                             {ReduceFn::kMax, LengthFn::kMax}};
+  for (const auto& [of, fn] : kFolds) {
+    if (of != reduction) continue;
+    if (in.empty() && (fn == LengthFn::kMin || fn == LengthFn::kMax)) return std::nullopt;
+    LengthId all = in.empty() ? constant(fn == LengthFn::kMul ? 1 : 0) : in[0];
+    for (size_t i = 1; i < in.size(); ++i) all = combine(fn, all, in[i]);
+    return std::vector<LengthId>{all};
+  }
+  return std::nullopt;
+}
+
+std::optional<LengthId> Lengths::computed_item(const Node& node, DType result,
+                                               const std::vector<LengthId>& in) {
+  const auto no = [&](LengthId id) { return sub(constant(1), id); };
+  const auto is_less = [&](size_t a, size_t b) { return combine(LengthFn::kLess, in[a], in[b]); };
+  const bool truth = result == DType::kBool;
+  if (const auto fn = length_function(node.op())) {
+    if (fn == LengthFn::kMod && (range(in[0]).low < 0 || range(in[1]).low < 0)) return std::nullopt;
+    return combine(*fn, in[0], in[1]);
+  }
   switch (node.op()) {
-    case Op::kView:
-      return node.as<ViewAttrs>()->dtype < 0 ? std::optional(in[0]) : std::nullopt;
-    case Op::kCopy:
-      return in[0];
     case Op::kCast:
-      if (owner_.graph().value(v).dtype != DType::kBool) return in[0];
-      return each(
-          [&](size_t i) { return sub(constant(1), combine(LengthFn::kEqual, in[0][i], constant(0))); });
-    case Op::kBroadcast:
-      return in[0].size() == 1 ? std::optional(std::vector<LengthId>(size, in[0][0])) : std::nullopt;
-    case Op::kSlice: {
-      const auto* a = node.as<SliceAttrs>();
-      if (a->starts.size() != 1) return std::nullopt;
-      std::vector<LengthId> all;
-      for (size_t i = 0; i < size; ++i)
-        all.push_back(in[0][static_cast<size_t>(a->starts[0] + static_cast<int64_t>(i) * a->steps[0])]);
-      return all;
-    }
-    case Op::kConcat: {
-      if (owner_.graph().value(v).dims.size() != 1) return std::nullopt;
-      std::vector<LengthId> all;
-      for (const auto& operand : in) all.insert(all.end(), operand.begin(), operand.end());
-      return all;
-    }
-    case Op::kGather: {
-      if (owner_.graph().value(node.inputs[0]).dims.size() != 1) return std::nullopt;
-      std::vector<LengthId> all;
-      for (const LengthId id : in[1]) {
-        auto i = known(id);
-        const auto length = static_cast<int64_t>(in[0].size());
-        if (i && *i < 0) *i += length;
-        if (!i || *i < 0 || *i >= length) return std::nullopt;
-        all.push_back(in[0][static_cast<size_t>(*i)]);
-      }
-      return all;
-    }
-    case Op::kAdd:
-      return pairwise(LengthFn::kAdd);
-    case Op::kSub:
-      return pairwise(LengthFn::kSub);
-    case Op::kMul:
-      return pairwise(LengthFn::kMul);
-    case Op::kDiv:
-      return pairwise(LengthFn::kDiv);
-    case Op::kMin:
-      return pairwise(LengthFn::kMin);
-    case Op::kMax:
-      return pairwise(LengthFn::kMax);
-    case Op::kMod:
-      for (const auto& operand : in)
-        for (const LengthId id : operand)
-          if (range(id).low < 0) return std::nullopt;
-      return pairwise(LengthFn::kMod);
+      return truth ? no(combine(LengthFn::kEqual, in[0], constant(0))) : in[0];
     case Op::kNeg:
-      return each([&](size_t i) { return sub(constant(0), in[0][i]); });
+      return sub(constant(0), in[0]);
     case Op::kBitNot:
-      if (owner_.graph().value(v).dtype != DType::kBool) return std::nullopt;
-      return each([&](size_t i) { return sub(constant(1), in[0][i]); });
+      return truth ? std::optional(no(in[0])) : std::nullopt;
     case Op::kBitwise: {
       const auto fn = static_cast<BitwiseFn>(node.as<BitwiseAttrs>()->fn);
-      if (owner_.graph().value(v).dtype != DType::kBool) return std::nullopt;
-      if (fn == BitwiseFn::kAnd) return pairwise(LengthFn::kMin);
-      return fn == BitwiseFn::kOr ? pairwise(LengthFn::kMax) : std::nullopt;
+      if (!truth || (fn != BitwiseFn::kAnd && fn != BitwiseFn::kOr)) return std::nullopt;
+      return fn == BitwiseFn::kAnd ? min(in[0], in[1]) : max(in[0], in[1]);
     }
-    case Op::kCompare: {
-      const auto fn = static_cast<CompareFn>(node.as<CompareAttrs>()->fn);
-      const auto no = [&](LengthId id) { return sub(constant(1), id); };
-      return each([&](size_t i) {
-        const LengthId a = at(0, i), b = at(1, i);
-        switch (fn) {
-          case CompareFn::kEqual:
-            return combine(LengthFn::kEqual, a, b);
-          case CompareFn::kNotEqual:
-            return no(combine(LengthFn::kEqual, a, b));
-          case CompareFn::kLess:
-            return combine(LengthFn::kLess, a, b);
-          case CompareFn::kGreater:
-            return combine(LengthFn::kLess, b, a);
-          case CompareFn::kLessOrEqual:
-            return no(combine(LengthFn::kLess, b, a));
-          default:
-            return no(combine(LengthFn::kLess, a, b));
-        }
-      });
-    }
-    case Op::kWhere:
-      for (const LengthId id : in[0])
-        if (!known(id)) return std::nullopt;
-      return each([&](size_t i) { return *known(at(0, i)) != 0 ? at(1, i) : at(2, i); });
-    case Op::kReduce: {
-      if (size != 1) return std::nullopt;
-      switch (static_cast<ReduceFn>(node.as<ReduceAttrs>()->fn)) {
-        case ReduceFn::kSum:
-          return fold(LengthFn::kAdd);
-        case ReduceFn::kProd:
-          return fold(LengthFn::kMul);
-        case ReduceFn::kMin:
-          return in[0].empty() ? std::nullopt : std::optional(fold(LengthFn::kMin));
-        case ReduceFn::kMax:
-          return in[0].empty() ? std::nullopt : std::optional(fold(LengthFn::kMax));
+    case Op::kCompare:
+      switch (static_cast<CompareFn>(node.as<CompareAttrs>()->fn)) {
+        case CompareFn::kEqual:
+          return combine(LengthFn::kEqual, in[0], in[1]);
+        case CompareFn::kNotEqual:
+          return no(combine(LengthFn::kEqual, in[0], in[1]));
+        case CompareFn::kLess:
+          return is_less(0, 1);
+        case CompareFn::kGreater:
+          return is_less(1, 0);
+        case CompareFn::kLessOrEqual:
+          return no(is_less(1, 0));
         default:
-          return std::nullopt;
+          return no(is_less(0, 1));
       }
-    }
+    case Op::kWhere:
+      if (!known(in[0])) return std::nullopt;
+      return *known(in[0]) != 0 ? in[1] : in[2];
     default:
       return std::nullopt;
   }

@@ -62,7 +62,25 @@ bool commutes(LengthFn fn) {
          fn == LengthFn::kEqual;
 }
 
+// The operations that compute each function of two lengths.
+const std::pair<LengthFn, OpAttrs> kArithmetic[] = {
+    {LengthFn::kAdd, AddAttrs{}}, {LengthFn::kSub, SubAttrs{}}, {LengthFn::kMul, MulAttrs{}},
+    {LengthFn::kDiv, DivAttrs{}}, {LengthFn::kMod, ModAttrs{}}, {LengthFn::kMin, MinAttrs{}},
+    {LengthFn::kMax, MaxAttrs{}}};
+
+const OpAttrs& arithmetic_of(LengthFn fn) {
+  return std::find_if(std::begin(kArithmetic), std::end(kArithmetic),
+                      [&](const auto& row) { return row.first == fn; })
+      ->second;
+}
+
 }  // namespace
+
+std::optional<LengthFn> length_function(Op op) {
+  for (const auto& [fn, attrs] : kArithmetic)
+    if (op_of(attrs) == op) return fn;
+  return std::nullopt;
+}
 
 LengthId Lengths::add_term(Term term) {
   const auto key = std::make_tuple(term.fn, term.a, term.b, term.number);
@@ -124,7 +142,7 @@ std::optional<int64_t> Lengths::known(LengthId id) const {
   return r.low == r.high ? std::optional(r.low) : std::nullopt;
 }
 
-// The length is `base` and a constant.
+// Returns a length as the sum of `base` and a constant.
 Lengths::Shifted Lengths::shifted(LengthId id) const {
   const Term& t = terms_[static_cast<size_t>(id)];
   const auto more = t.fn == LengthFn::kAdd ? known(t.b) : std::nullopt;
@@ -243,41 +261,11 @@ ValueId Lengths::value(LengthId id) {
     v = owner_.graph().add_constant(Constant::scalar_int(DType::kInt64, *number));
   } else {
     const ValueId a = value(t.a), b = value(t.b);
-    const auto truth = [&](CompareFn fn) {
-      return emit(WhereAttrs{}, {emit(CompareAttrs{static_cast<int64_t>(fn)}, {a, b}), value(constant(1)),
-                                 value(constant(0))});
-    };
-    switch (t.fn) {
-      case LengthFn::kAdd:
-        v = emit(AddAttrs{}, {a, b});
-        break;
-      case LengthFn::kSub:
-        v = emit(SubAttrs{}, {a, b});
-        break;
-      case LengthFn::kMul:
-        v = emit(MulAttrs{}, {a, b});
-        break;
-      case LengthFn::kDiv:
-        v = emit(DivAttrs{}, {a, b});
-        break;
-      case LengthFn::kMod:
-        v = emit(ModAttrs{}, {a, b});
-        break;
-      case LengthFn::kMin:
-        v = emit(MinAttrs{}, {a, b});
-        break;
-      case LengthFn::kMax:
-        v = emit(MaxAttrs{}, {a, b});
-        break;
-      case LengthFn::kEqual:
-        v = truth(CompareFn::kEqual);
-        break;
-      case LengthFn::kLess:
-        v = truth(CompareFn::kLess);
-        break;
-      default:
-        break;
-    }
+    const bool is_truth = t.fn == LengthFn::kEqual || t.fn == LengthFn::kLess;
+    const CompareFn fn = t.fn == LengthFn::kEqual ? CompareFn::kEqual : CompareFn::kLess;
+    v = is_truth ? emit(WhereAttrs{}, {emit(CompareAttrs{static_cast<int64_t>(fn)}, {a, b}),
+                                       value(constant(1)), value(constant(0))})
+                 : emit(arithmetic_of(t.fn), {a, b});
   }
   values_[id] = v;
   items_[v] = {id};

@@ -16,6 +16,7 @@
 
 #include "converter/ir/graph.h"
 #include "converter/ir/integer_range.h"
+#include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 
@@ -37,9 +38,12 @@ enum class LengthFn : uint8_t {
   kLess
 };
 
+// Returns the function of two lengths that an operation computes; nullopt: it computes none.
+std::optional<LengthFn> length_function(Op op);
+
 class Lengths {
  public:
-  // Elements of values that are followed.
+  // Values of more elements are not followed.
   static constexpr int64_t kMostItems = 64;
   // No length is proven to be shorter: its maximum is not known.
   static constexpr int64_t kNoMaximum = int64_t{1} << 40;
@@ -47,15 +51,15 @@ class Lengths {
   explicit Lengths(GraphLowering& owner) : owner_(owner) {}
 
   LengthId constant(int64_t number);
-  // An int64 scalar of the graph that is within `range` whenever it matters.
+  // Returns the length that an int64 scalar of the graph holds, which is within `range` whenever it matters.
   LengthId symbol(ValueId scalar, IntegerRange range);
-  // The same for one that callers give: that of the dimension `name`.
+  // Returns the length of the dimension `name`, which callers give in a scalar.
   LengthId given(ValueId scalar, IntegerRange range, const std::string& name);
-  // The names of the given lengths that a length follows from.
+  // Returns the names of the given lengths that a length follows from.
   std::set<std::string> given_names(LengthId id) const;
-  // The remedy where an operation needs a fixed size.
+  // Returns the remedy where an operation needs a fixed size.
   std::string fixing_advice(LengthId id) const;
-  // A symbol follows from the same given lengths as these.
+  // States that a symbol follows from the given lengths of these names.
   void inherit_names(LengthId symbol, const std::set<std::string>& names);
   LengthId combine(LengthFn fn, LengthId a, LengthId b);
   LengthId add(LengthId a, LengthId b) { return combine(LengthFn::kAdd, a, b); }
@@ -67,47 +71,49 @@ class Lengths {
 
   IntegerRange range(LengthId id) const { return terms_[static_cast<size_t>(id)].range; }
   int64_t high(LengthId id) const { return range(id).high; }
-  // The number, where only one is possible.
+  // Returns the number, where only one is possible.
   std::optional<int64_t> known(LengthId id) const;
-  // Is `a` at most `b` for all data?
+  // Returns whether `a` is at most `b` for all data.
   bool never_above(LengthId a, LengthId b) const;
-  // What a length should be: a slice from a running start to a constant behind it has `size` elements but
-  // near the end. Operations that need a fixed size take that one, and the run fails where it is not met.
+  // States the size that a length should have: a slice from a running start to a constant behind it has
+  // `size` elements but near the end. Operations that need a fixed size take that one, and the run fails
+  // where it is not met.
   void expect_size(LengthId id, int64_t size) { expected_[id] = size; }
-  // Its number if all that it is made of is as expected.
+  // Returns the number of a length if all that it is made of is as expected.
   std::optional<int64_t> expected(LengthId id) const;
-  // `fixed` is `bounded` where its lengths are as expected, and fails the run elsewhere.
+  // States that `fixed` is `bounded` where its lengths are as expected, and fails the run elsewhere.
   void give_fixed_form(ValueId bounded, ValueId fixed) { fixed_[bounded] = fixed; }
   ValueId fixed_form(ValueId bounded) const;
-  // Each element of a bounded value of integers or truths is this number, padding aside.
+  // States that each element of a bounded value of integers or truths is this number, padding aside.
   void give_uniform(ValueId bounded, int64_t number) { uniform_[bounded] = number; }
   std::optional<int64_t> uniform(ValueId bounded) const;
-  // The int64 scalar that holds it; emits what computes it the first time.
+  // Returns the int64 scalar that holds the length; emits the operations that compute it the first time.
   ValueId value(LengthId id);
 
-  // Of an axis of a value.
+  // Returns the length of an axis of a value.
   LengthId of_axis(ValueId v, int64_t axis);
   std::vector<LengthId> of_axes(ValueId v);
-  // The elements of an integer value or a truth in row-major order; nullopt for other types, for values of
-  // more than kMostItems elements and for bounded ones.
+  // Returns the elements of an integer value or a truth in row-major order; nullopt for other types, for
+  // values of more than kMostItems elements and for bounded ones.
   std::optional<std::vector<LengthId>> items(ValueId v);
-  // Whether it is constant, or something computes it: nothing is proven of what is given at run time.
+  // Returns whether the value is constant or computed: nothing is proven of a value that is given at run
+  // time.
   bool computed(ValueId v);
-  // All elements, where each is known.
+  // Returns all elements, where each is known.
   std::optional<std::vector<int64_t>> known_items(ValueId v);
-  // `v` holds these.
+  // States that `v` holds these elements.
   void define(ValueId v, std::vector<LengthId> items) { items_[v] = std::move(items); }
-  // A one-dimensional int64 value that holds the lengths.
+  // Returns a one-dimensional int64 value that holds the lengths.
   ValueId vector(const std::vector<LengthId>& lengths);
 
-  // The node that gives the value; null: none does.
+  // Returns the node that gives the value; null: none does.
   const Node* producer(ValueId v);
 
  private:
   struct Term {
     LengthFn fn;
     LengthId a, b;
-    int64_t number;  // of a constant; of a symbol its value's id
+    int64_t number;  // the number of a constant, or the id of a symbol's value
     IntegerRange range;
   };
   struct Shifted {
@@ -120,19 +126,22 @@ class Lengths {
   std::optional<std::vector<LengthId>> computed_items(ValueId v);
   std::vector<LengthId> element_symbols(ValueId v);
   std::optional<std::vector<LengthId>> items_of(const Node& node, ValueId v);
+  std::optional<std::vector<LengthId>> reduced_items(ReduceFn reduction, const std::vector<LengthId>& in);
+  // Returns an element that an operation computes from one element of each operand.
+  std::optional<LengthId> computed_item(const Node& node, DType result, const std::vector<LengthId>& in);
   ValueId emit(OpAttrs attrs, std::vector<ValueId> inputs);
 
   GraphLowering& owner_;
   std::vector<Term> terms_;
   std::map<std::tuple<LengthFn, LengthId, LengthId, int64_t>, LengthId> known_terms_;
-  std::unordered_map<LengthId, std::set<std::string>> names_;  // of symbols
+  std::unordered_map<LengthId, std::set<std::string>> names_;  // by symbol
   std::unordered_map<LengthId, ValueId> values_;
   std::unordered_map<LengthId, int64_t> expected_;
   std::unordered_map<ValueId, int64_t> uniform_;
   std::unordered_map<ValueId, ValueId> fixed_;
   std::unordered_map<ValueId, std::vector<LengthId>> items_;
   std::unordered_map<ValueId, size_t> producers_;
-  size_t indexed_ = 0;  // nodes of the graph whose results are in producers_
+  size_t indexed_ = 0;  // producers_ has the results of the first nodes of the graph, this many
 };
 
 }  // namespace sinter::convert

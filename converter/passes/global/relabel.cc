@@ -33,9 +33,7 @@ Dims Frame::dims(const Dims& own) const {
 
 namespace {
 
-IntList list(const Dims& dims) { return IntList(std::span<const int64_t>(dims)); }
-
-// begins..., ends... of every axis
+// Returns the begins of every axis, then the ends, in the frame's order.
 template <class T>
 AttrList<T> both_ends(const Frame& frame, const AttrList<T>& own) {
   const int rank = own.size() / 2;
@@ -44,7 +42,7 @@ AttrList<T> both_ends(const Frame& frame, const AttrList<T>& own) {
   return out;
 }
 
-// The kept axes are in the same order in both frames.
+// Returns whether the kept axes are in the same order in both frames.
 bool order_kept(const Frame& frame, int rank, const IntList& gone) {
   int64_t last = -1;
   for (const int64_t p : frame.perm(rank)) {
@@ -59,7 +57,46 @@ std::optional<Relabelled> relabel_view(const Dims& in, const Dims& out, const Fr
   if (in.size() < 3 || out.size() < 3 || dtype >= 0 || in[0] != out[0]) return std::nullopt;
   const bool channels = frame.to_last ? in[1] == out[1] : in.back() == out.back();
   if (!channels) return std::nullopt;
-  return Relabelled{ViewAttrs{list(frame.dims(out))}, {true}, true};
+  return Relabelled{ViewAttrs{IntList(frame.dims(out))}, {true}, true};
+}
+
+template <class A, class... Others>
+constexpr bool is_any = (std::is_same_v<A, Others> || ...);
+
+// Rewrites attributes for operands of this rank in the frame's order; false: the operation needs its order.
+// The map of elements is not asked: it states what attributes mean, and here they are written.
+template <class A>
+bool reorder(const Frame& frame, int rank, A* a) {
+  if constexpr (is_any<A, ConcatAttrs, SoftmaxAttrs, CumulateAttrs, TopKAttrs, GatherAttrs,
+                       GatherElementsAttrs>) {
+    a->axis = frame.axis(rank, a->axis);
+  } else if constexpr (is_any<A, QuantizeAttrs, DequantizeAttrs>) {
+    if (a->block_size != 0) return false;
+    a->axis = frame.axis(rank, a->axis);
+  } else if constexpr (is_any<A, ArgReduceAttrs>) {
+    if (a->keepdims == 0 && !order_kept(frame, rank, {a->axis})) return false;
+    a->axis = frame.axis(rank, a->axis);
+  } else if constexpr (is_any<A, ReduceAttrs>) {
+    if (a->keepdims == 0 && !order_kept(frame, rank, a->axes)) return false;
+    for (int64_t& axis : std::span(a->axes.items, static_cast<size_t>(a->axes.count)))
+      axis = frame.axis(rank, axis);
+    std::sort(a->axes.items, a->axes.items + a->axes.count);
+  } else if constexpr (is_any<A, SliceAttrs>) {
+    *a = {frame.list(a->starts), frame.list(a->steps), frame.list(a->sizes)};
+  } else if constexpr (is_any<A, TileAttrs>) {
+    a->repeats = frame.list(a->repeats);
+  } else if constexpr (is_any<A, BroadcastAttrs>) {
+    if (a->dims.size() != rank) return false;
+    a->dims = frame.list(a->dims);
+  } else if constexpr (is_any<A, PadAttrs>) {
+    a->pads = both_ends(frame, a->pads);
+  } else if constexpr (is_any<A, ResizeAttrs>) {
+    a->sizes = frame.list(a->sizes), a->scales = frame.list(a->scales);
+    if (!a->roi.empty()) a->roi = both_ends(frame, a->roi);
+  } else {
+    return is_any<A, LutAttrs, DynamicQuantizeAttrs>;
+  }
+  return true;
 }
 
 }  // namespace
@@ -69,78 +106,31 @@ std::optional<Relabelled> relabel(const Graph& graph, const Node& node, const Fr
     return std::nullopt;
   const Dims& in = graph.value(node.inputs[0]).dims;
   const auto rank = static_cast<int>(in.size());
-  const size_t operands = node.inputs.size();
-  std::vector<bool> first(operands, false);
-  first[0] = true;
-  const auto moved = [&](int64_t a) { return frame.axis(rank, a); };
-  const auto result = [&](OpAttrs attrs) { return Relabelled{std::move(attrs), first, true}; };
-
+  const bool all = is_elementwise(node.op()) || node.op() == Op::kConcat || node.op() == Op::kGatherElements;
+  std::vector<bool> tied(node.inputs.size(), all);
+  tied[0] = true;
   if (is_elementwise(node.op())) {
     if (graph.value(node.outputs[0]).dims.size() < 3) return std::nullopt;
-    return Relabelled{node.attrs, std::vector<bool>(operands, true), true};
+    return Relabelled{node.attrs, tied, true};
   }
   if (rank < 3) return std::nullopt;
-  if (const auto* a = node.as<ConcatAttrs>())
-    return Relabelled{ConcatAttrs{moved(a->axis)}, std::vector<bool>(operands, true), true};
-  if (const auto* a = node.as<SliceAttrs>())
-    return result(SliceAttrs{frame.list(a->starts), frame.list(a->steps), frame.list(a->sizes)});
-  if (const auto* a = node.as<TileAttrs>()) return result(TileAttrs{frame.list(a->repeats)});
-  if (const auto* a = node.as<BroadcastAttrs>()) {
-    if (a->dims.size() != rank) return std::nullopt;
-    return result(BroadcastAttrs{frame.list(a->dims)});
-  }
-  if (const auto* a = node.as<PadAttrs>()) return result(PadAttrs{both_ends(frame, a->pads), a->mode});
-  if (const auto* a = node.as<ResizeAttrs>()) {
-    ResizeAttrs r = *a;
-    r.sizes = frame.list(a->sizes), r.scales = frame.list(a->scales);
-    if (!a->roi.empty()) r.roi = both_ends(frame, a->roi);
-    return result(r);
-  }
-  if (const auto* a = node.as<LutAttrs>()) return result(*a);
-  if (const auto* a = node.as<DynamicQuantizeAttrs>()) return result(*a);
-  if (const auto* a = node.as<SoftmaxAttrs>()) return result(SoftmaxAttrs{moved(a->axis), a->log});
-  if (const auto* a = node.as<CumulateAttrs>())
-    return result(CumulateAttrs{a->fn, moved(a->axis), a->exclusive, a->reverse});
-  if (const auto* a = node.as<TopKAttrs>())
-    return result(TopKAttrs{a->k, moved(a->axis), a->largest, a->sorted});
-  if (const auto* a = node.as<ArgReduceAttrs>()) {
-    if (a->keepdims == 0 && !order_kept(frame, rank, {a->axis})) return std::nullopt;
-    return Relabelled{ArgReduceAttrs{a->fn, moved(a->axis), a->keepdims, a->select_last}, first,
-                      a->keepdims != 0};
-  }
-  if (const auto* a = node.as<ReduceAttrs>()) {
-    ReduceAttrs r = *a;
-    for (int i = 0; i < r.axes.size(); ++i) r.axes[i] = moved(r.axes[i]);
-    std::sort(r.axes.items, r.axes.items + r.axes.count);
-    if (a->keepdims == 0 && !order_kept(frame, rank, a->axes)) return std::nullopt;
-    return Relabelled{r, first, a->keepdims != 0};
-  }
-  if (const auto* a = node.as<GatherAttrs>()) {
-    if (graph.value(node.inputs[1]).dims.size() != 1) return std::nullopt;
-    return result(GatherAttrs{moved(a->axis)});
-  }
-  if (const auto* a = node.as<GatherElementsAttrs>())
-    return Relabelled{GatherElementsAttrs{moved(a->axis)}, std::vector<bool>(operands, true), true};
-  if (const auto* a = node.as<QuantizeAttrs>()) {
-    if (a->block_size != 0) return std::nullopt;
-    QuantizeAttrs q = *a;
-    q.axis = moved(a->axis);
-    return result(q);
-  }
-  if (const auto* a = node.as<DequantizeAttrs>()) {
-    if (a->block_size != 0) return std::nullopt;
-    DequantizeAttrs q = *a;
-    q.axis = moved(a->axis);
-    return result(q);
-  }
-  if (const auto* a = node.as<ViewAttrs>())
-    return relabel_view(in, graph.value(node.outputs[0]).dims, frame, a->dtype);
-  return std::nullopt;
+  if (const auto* view = node.as<ViewAttrs>())
+    return relabel_view(in, graph.value(node.outputs[0]).dims, frame, view->dtype);
+  if (node.op() == Op::kGather && graph.value(node.inputs[1]).dims.size() != 1) return std::nullopt;
+  return std::visit(
+      [&](auto a) -> std::optional<Relabelled> {
+        if (!reorder(frame, rank, &a)) return std::nullopt;
+        bool keeps_rank = true;
+        if constexpr (requires { a.keepdims; }) keeps_rank = a.keepdims != 0;
+        return Relabelled{a, tied, keeps_rank};
+      },
+      node.attrs);
 }
 
 namespace {
 
-// Which axis of `coarse` each axis of `fine` is a factor of; nothing if `fine` does not just split axes.
+// Returns the axis of `coarse` that each axis of `fine` is a factor of; nothing if `fine` does not just split
+// axes.
 std::optional<std::vector<int>> groups(const Dims& coarse, const Dims& fine) {
   std::vector<int> group;
   size_t at = 0;
@@ -171,7 +161,7 @@ std::optional<Shuffle> relabel_shuffle(const Dims& in, const Dims& split, const 
   const auto in_group = groups(in, split), out_group = groups(out, transposed);
   if (!in_group || !out_group) return std::nullopt;
   const int axes = perm.size();
-  // Axes of `split` in the order that each side has them in the frame.
+  // These are the axes of `split` in the order that each side has them in the frame.
   std::vector<int> before, after;
   for (const int64_t g : frame.perm(static_cast<int>(in.size())))
     for (int i = 0; i < axes; ++i)
@@ -182,7 +172,7 @@ std::optional<Shuffle> relabel_shuffle(const Dims& in, const Dims& split, const 
   Shuffle s;
   for (const int i : before) s.split.push(split[static_cast<size_t>(i)]);
   for (const int i : after) s.perm.push(std::find(before.begin(), before.end(), i) - before.begin());
-  s.joined = list(frame.dims(out));
+  s.joined = IntList(frame.dims(out));
   return s;
 }
 

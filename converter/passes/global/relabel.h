@@ -7,14 +7,14 @@
 
 namespace sinter::convert {
 
-// An order in which values of any rank may be held beside their own: [N, C, spatial...] as [N, spatial...,
-// C], or back.
+// Frame is an order in which values of any rank may be held beside their own: [N, C, spatial...] as [N,
+// spatial..., C], or back.
 struct Frame {
   bool to_last = true;
 
   IntList perm(int rank) const;
   IntList inverse(int rank) const;
-  // Where axis `a` is in this order.
+  // Returns where axis `a` is in this order.
   int64_t axis(int rank, int64_t a) const;
   template <class T>
   AttrList<T> list(const AttrList<T>& own) const {
@@ -32,11 +32,11 @@ struct Relabelled {
   bool output = true;      // the outputs take it too
 };
 
-// The operation on operands held in the frame's order; nothing where it needs its order.
+// Returns the operation on operands held in the frame's order; nullopt where it needs its order.
 std::optional<Relabelled> relabel(const Graph& graph, const Node& node, const Frame& frame);
 
-// View, Transpose, View, where the first splits axes and the last joins them (channel shuffle, depth to
-// space): dims and permutation of the same three on values held in the frame's order.
+// Shuffle is View, Transpose, View, where the first splits axes and the last joins them (channel shuffle,
+// depth to space): dims and permutation of the same three on values held in the frame's order.
 struct Shuffle {
   IntList split, perm, joined;
 };

@@ -6,8 +6,7 @@
 //   b
 #include "converter/passes/editor.h"
 #include "converter/passes/passes.h"
-#include "converter/passes/proofs/equal_pairs.h"
-#include "converter/passes/proofs/periodic.h"
+#include "converter/passes/proofs/equal_elements.h"
 
 namespace sinter::convert {
 namespace {
@@ -120,8 +119,8 @@ class RecognisePairRope {
     const Part pa = part(a);
     if (!pa.neighbours || pa.which != 0 || !(part(b) == pa.other()) || dims(a) != one || dims(b) != one)
       return false;
-    if (periodic(e_, f, 2, 0, false) != periodic(e_, g, 2, 1, false) ||
-        periodic(e_, f, 2, 1, false) != periodic(e_, g, 2, 0, true))
+    if (!equal_elements(e_, every_second_of(e_, f, 0), every_second_of(e_, g, 1)) ||
+        !equal_elements(e_, every_second_of(e_, f, 1), every_second_of(e_, g, 0, true)))
       return false;
     Dims rows(one.begin(), one.end() - 1), pairs(dims(f).begin(), dims(f).end() - 1);
     rows.back() *= 2;
@@ -143,8 +142,7 @@ class RecognisePairRope {
       return false;
     for (const ValueId id : {cos, sin})
       if (dims(id).empty() || dims(id).back() != rows.back() ||
-          (periodic(e_, id, 2, 0, false) != periodic(e_, id, 2, 1, false) &&
-           !equal_pairs(e_, id, dims(id).size() - 1)))
+          !equal_elements(e_, every_second_of(e_, id, 0), every_second_of(e_, id, 1)))
         return false;
     const ValueId half_cos = every_second(n, cos, 0), half_sin = every_second(n, sin, 0);
     return turn(n, x, Dims(rows), half_cos, half_sin, true);

@@ -1,17 +1,15 @@
 // recognise-rope: x cos + rotate(x) sin, where rotate swaps the halves of the last axis and negates one,
 // becomes Rope. Exporters give cosines and sines for both halves; that the halves are alike must follow from
 // the graph. Pairs of neighbours: recognise_pair_rope.cc; parts of rows: recognise_partial_rope.cc.
-#include <algorithm>
-#include <cstring>
+#include <map>
 
 #include "converter/passes/editor.h"
 #include "converter/passes/passes.h"
+#include "converter/passes/proofs/equal_elements.h"
 
 namespace sinter::convert {
 
 namespace {
-
-constexpr int kRopeDepth = 12;
 
 int64_t last_of(const Dims& dims) { return dims.empty() ? 0 : dims.back(); }
 
@@ -54,58 +52,11 @@ class RecogniseRope {
     return negated >= 0 && is_half(e_.node(negated).inputs[0], x, true) && is_half(node.inputs[1], x, false);
   }
 
-  static bool halves_alike(const Constant& c) {
-    const int64_t length = last_of(c.dims());
-    if (length <= 0 || length % 2 != 0 || bit_width(c.dtype()) % 8 != 0) return false;
-    const LoadedBytes loaded = c.load();
-    const size_t half = static_cast<size_t>(length / 2) * static_cast<size_t>(bit_width(c.dtype()) / 8);
-    for (size_t at = 0; at + 2 * half <= loaded.bytes.size(); at += 2 * half)
-      if (std::memcmp(loaded.bytes.data() + at, loaded.bytes.data() + at + half, half) != 0) return false;
-    return true;
-  }
-
-  // The second half of each row is the first one again.
-  bool halves_alike(ValueId id, int depth) {
-    if (id < 0 || depth == 0) return false;
-    const Value& v = e_.value(id);
-    if (v.constant) return halves_alike(*v.constant);
-    const int n = e_.producer(id);
-    if (n < 0) return false;
-    const Node& node = e_.node(n);
-    const Dims& from = e_.value(node.inputs[0]).dims;
-    switch (node.op()) {
-      case Op::kTrig:
-      case Op::kNeg:
-      case Op::kCast:
-      case Op::kCopy:
-        return halves_alike(node.inputs[0], depth - 1);
-      case Op::kMul:
-        for (size_t i = 0; i < 2; ++i)
-          if (e_.scalar(node.inputs[i])) return halves_alike(node.inputs[1 - i], depth - 1);
-        return false;
-      case Op::kView:
-        return node.as<ViewAttrs>()->dtype < 0 && last_of(from) == last_of(v.dims) &&
-               halves_alike(node.inputs[0], depth - 1);
-      case Op::kBroadcast:
-        return last_of(from) == last_of(v.dims) && halves_alike(node.inputs[0], depth - 1);
-      case Op::kTranspose: {
-        const auto& perm = node.as<TransposeAttrs>()->perm;
-        return perm[perm.size() - 1] + 1 == static_cast<int64_t>(perm.size()) &&
-               halves_alike(node.inputs[0], depth - 1);
-      }
-      case Op::kGather:
-        return node.as<GatherAttrs>()->axis + 1 < static_cast<int64_t>(from.size()) &&
-               halves_alike(node.inputs[0], depth - 1);
-      case Op::kGatherNd: {
-        const int64_t picked = node.as<GatherNdAttrs>()->batch_dims + last_of(e_.value(node.inputs[1]).dims);
-        return picked < static_cast<int64_t>(from.size()) && halves_alike(node.inputs[0], depth - 1);
-      }
-      case Op::kConcat:
-        return node.as<ConcatAttrs>()->axis + 1 == static_cast<int64_t>(v.dims.size()) &&
-               node.inputs.size() == 2 && node.inputs[0] == node.inputs[1];
-      default:
-        return false;
-    }
+  // Layers share cosines and sines.
+  bool halves_alike(ValueId id) {
+    const auto [known, fresh] = alike_.emplace(id, false);
+    if (fresh) known->second = equal_halves(e_, id);
+    return known->second;
   }
 
   // The first half of each row of cosines or sines, inserted before node n.
@@ -137,7 +88,7 @@ class RecogniseRope {
     const Value &v = e_.value(x), &y = e_.value(e_.node(n).outputs[0]);
     if (v.dtype != DType::kFloat32 || v.dims != y.dims || !y.bounded_dims.empty()) return false;
     for (const ValueId id : {cos, sin})
-      if (last_of(e_.value(id).dims) != v.dims.back() || !halves_alike(id, kRopeDepth)) return false;
+      if (last_of(e_.value(id).dims) != v.dims.back() || !halves_alike(id)) return false;
     const ValueId half_cos = first_half(n, cos), half_sin = first_half(n, sin);
     if (half_cos < 0 || half_sin < 0) return false;
     e_.replace(n, RopeAttrs{}, {x, half_cos, half_sin});
@@ -145,6 +96,7 @@ class RecogniseRope {
   }
 
   Editor e_;
+  std::map<ValueId, bool> alike_;
 };
 
 }  // namespace

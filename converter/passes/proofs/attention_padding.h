@@ -7,19 +7,19 @@
 
 namespace sinter::convert {
 
-// The length, an int64 scalar, if a mask of `size` elements is true for the first `length` of them; else
-// kAbsent.
+// Returns the length, an int64 scalar, if a mask of `size` elements is true for the first `length` of them;
+// else kAbsent.
 ValueId counted(Editor& e, ValueId mask, int64_t size);
 
-// Is `checked` the number `length`, held against others on the way?
+// Returns whether `checked` is the number `length`, held against others on the way.
 bool is_checked_from(Editor& e, ValueId checked, ValueId length);
 
-// Where(j < length, value, neutral) along one axis.
+// Padded is Where(j < length, value, neutral) along one axis.
 struct Padded {
   ValueId value = kAbsent, length = kAbsent;
 };
 enum class Fill { kZero, kLowest };
-// `single`: nothing else may read it.
+// Returns what a padded value is made of; nullopt: it is something else. `single`: nothing else may read it.
 std::optional<Padded> padded(Editor& e, ValueId id, size_t axis, Fill fill, bool single = true);
 
 }  // namespace sinter::convert

@@ -11,7 +11,7 @@ namespace {
 constexpr double kLowest = -1e30;  // what is added to it leaves no trace in a float32
 constexpr int kHidesDepth = 24;
 
-// id = operand * factor, or operand / (1 / factor), with a positive number.
+// Scaled is id = operand * factor, or operand / (1 / factor), with a positive number.
 struct Scaled {
   ValueId operand = kAbsent;
   double factor = 1;
@@ -29,7 +29,7 @@ std::optional<Scaled> scaled(Editor& e, ValueId id) {
   return Scaled{node.inputs[side], mul ? *c : 1 / *c};
 }
 
-// cap * tanh(scale / cap * x), whose x is given; kAbsent: something else.
+// Capped is cap * tanh(scale / cap * x); x is kAbsent for something else.
 struct Capped {
   ValueId x = kAbsent;
   double cap = 0, scale = 1;
@@ -44,7 +44,7 @@ Capped capped(Editor& e, ValueId id) {
   return {inner->operand, outer->factor, outer->factor * inner->factor};
 }
 
-// A matrix product, perhaps scaled, perhaps capped.
+// Returns whether a value is a matrix product, perhaps scaled, perhaps capped.
 bool is_scores_product(Editor& e, ValueId id) {
   if (const Capped c = capped(e, id); c.x != kAbsent) id = c.x;
   if (e.made_by<MatMulAttrs>(id) >= 0) return true;
@@ -53,7 +53,7 @@ bool is_scores_product(Editor& e, ValueId id) {
   return e.made_by<MatMulAttrs>(e.node(n).inputs[0]) >= 0 || e.made_by<MatMulAttrs>(e.node(n).inputs[1]) >= 0;
 }
 
-// An operand of the product whose elements are all multiplied by one number: the number belongs to the scale.
+// Takes a number by which all elements of an operand of the product are multiplied into the scale.
 void take_scale(Editor& e, ValueId* operand, double* scale) {
   const int n = e.made_by<MulAttrs>(*operand);
   if (n < 0 || !unclamped(e.node(n).as<MulAttrs>())) return;
@@ -74,7 +74,8 @@ bool all_of_constant(Editor& e, ValueId id, bool (*holds)(double)) {
   return std::all_of(all.begin(), all.end(), holds);
 }
 
-// Is each element 0, or so low that it leaves nothing of a score that it is added to?
+// Returns whether each element is 0, or so low that it leaves nothing of a score that it is added to. That
+// holds for elements wherever they are moved, so that no map of them is needed.
 bool only_hides(Editor& e, ValueId id, int depth) {
   if (id < 0 || depth == 0) return false;
   if (e.value(id).constant) return all_of_constant(e, id, [](double c) { return c == 0 || c <= kLowest; });
@@ -105,7 +106,7 @@ bool only_hides(Editor& e, ValueId id, int depth) {
       return unclamped(node.as<MulAttrs>()) &&
              ((operand(0) && is_truth(in[1])) || (operand(1) && is_truth(in[0])));
     case Op::kPad:
-      // With zeros, or with what hides.
+      // The fill is zeros, or hides.
       return node.as<PadAttrs>()->mode == 0 && operand(0) &&
              (in.size() < 2 || in[1] == kAbsent || operand(1));
     case Op::kScatterNd:
@@ -115,7 +116,7 @@ bool only_hides(Editor& e, ValueId id, int depth) {
   }
 }
 
-// The operand of a sum or a choice that the scores come from: a product, or what reads one.
+// Returns whether scores come from an operand of a sum or a choice: it is a product, or reads one.
 bool leads_to_product(Editor& e, ValueId id) {
   for (int steps = 0; steps < 3; ++steps) {
     if (is_scores_product(e, id)) return true;

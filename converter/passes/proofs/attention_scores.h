@@ -8,11 +8,12 @@
 
 namespace sinter::convert {
 
-// A mask or a bias of scores: x + bias * factor, Where(mask, x, hidden), or Where(mask, hidden, x).
+// ScoreTerm is a mask or a bias of scores: x + bias * factor, Where(mask, x, hidden), or Where(mask, hidden,
+// x).
 struct ScoreTerm {
   ValueId bias = kAbsent;
   double factor = 1;
-  ValueId mask = kAbsent, hidden = kAbsent;  // hidden: a constant of one number
+  ValueId mask = kAbsent, hidden = kAbsent;  // hidden is a constant of one number
   bool mask_hides = false;
 };
 
@@ -23,11 +24,11 @@ struct Scores {
   std::vector<ScoreTerm> terms;  // the innermost first
 };
 
-// What `id` is computed of; nullopt: something else than scores.
+// Returns what scores `id` are computed from; nullopt: they are no scores.
 std::optional<Scores> find_scores(Editor& e, ValueId id);
 
-// One bias, inserted before node n, that does what the terms do (those that replace scores add a number that
-// leaves nothing of these). kAbsent if none does.
+// Returns one bias, inserted before node n, that does what the terms do (those that replace scores add a
+// number that leaves nothing of these). kAbsent if none does.
 ValueId joined_terms(Editor& e, int n, const Scores& s);
 
 }  // namespace sinter::convert

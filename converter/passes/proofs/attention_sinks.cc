@@ -8,7 +8,7 @@
 namespace sinter::convert {
 namespace {
 
-// A number that is known but for a value: an int64 scalar as base + offset.
+// Offset is an int64 scalar that is known but for a value: base + offset.
 struct Offset {
   ValueId base = kAbsent;
   int64_t offset = 0;
@@ -31,7 +31,7 @@ Offset offset_of(Editor& e, ValueId id) {
   return r;
 }
 
-// x - max(x) along the last axis, which changes no weight: x.
+// Returns the x of x - max(x) along the last axis, which changes no weight, or else `id`.
 ValueId before_shift(Editor& e, ValueId id, ValueId length) {
   const int sub = e.made_by<SubAttrs>(id);
   if (sub < 0 || !unclamped(e.node(sub).as<SubAttrs>()) || !e.single_read(id)) return id;

@@ -12,10 +12,10 @@ struct BesideSinks {
   ValueId sinks = kAbsent;   // broadcast to [B, H, M, 1]
   int64_t heads = 0;
 };
-// What the weights [B, H, M, N] of N keys are, of which `length` exist (kAbsent: all). nullopt: they are
-// something else.
+// Returns the scores and sinks that weights [B, H, M, N] of N keys come from, where `length` keys exist
+// (kAbsent: all); nullopt: the weights are something else.
 std::optional<BesideSinks> scores_beside_sinks(Editor& e, ValueId weights, ValueId length);
-// The sinks as [H], inserted before node n; kAbsent: those of a head differ.
+// Returns the sinks as [H], inserted before node n; kAbsent: those of a head differ.
 ValueId sinks_of_heads(Editor& e, int n, const BesideSinks& s);
 
 }  // namespace sinter::convert

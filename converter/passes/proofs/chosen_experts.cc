@@ -9,19 +9,13 @@
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
-namespace {
 
-IntList as_list(const Dims& d) { return IntList(std::span<const int64_t>(d)); }
-
-// The narrow constant that a weight is widened from, or itself; null: a product does not take its type.
-ConstantPtr as_weights(const ConstantPtr& c) {
+ConstantPtr narrow_or_float_weights(const ConstantPtr& c) {
   if (c->dtype() == DType::kFloat32 && c->recipe() && std::holds_alternative<CastAttrs>(c->recipe()->attrs) &&
       is_narrow_weight(c->recipe()->inputs[0]->dtype()) && !c->recipe()->inputs[0]->recipe())
     return c->recipe()->inputs[0];
   return c->dtype() == DType::kFloat32 || is_narrow_weight(c->dtype()) ? c : nullptr;
 }
-
-}  // namespace
 
 bool is_place(Editor& e, ValueId id) {
   for (int n = e.producer(id); n >= 0; n = e.producer(e.node(n).inputs[0])) {
@@ -57,12 +51,12 @@ int64_t ChosenExperts::columns(ValueId id) {
 }
 
 ValueId ChosenExperts::view(ValueId id, const Dims& to) {
-  return id < 0 || e_.value(id).dims == to ? id : e_.insert(n_, ViewAttrs{as_list(to), -1}, {id});
+  return id < 0 || e_.value(id).dims == to ? id : e_.insert(n_, ViewAttrs{IntList(to), -1}, {id});
 }
 
 ValueId ChosenExperts::repeated(ValueId x, int64_t columns) {
   x = view(x, {routes_.tokens, 1, columns});
-  if (x >= 0) x = e_.insert(n_, BroadcastAttrs{as_list({routes_.tokens, routes_.choices, columns})}, {x});
+  if (x >= 0) x = e_.insert(n_, BroadcastAttrs{IntList{routes_.tokens, routes_.choices, columns}}, {x});
   return view(x, {routes_.rows(), columns});
 }
 
@@ -145,13 +139,14 @@ ConstantPtr ChosenExperts::stacked(const Values& values) {
   if (all.empty()) return nullptr;
   if (joined_) return all[0]->dims().empty() || all[0]->dims()[0] != routes_.experts ? nullptr : all[0];
   if (std::all_of(all.begin(), all.end(), [&](const ConstantPtr& c) {
-        return as_weights(c) != nullptr && as_weights(c)->dtype() == as_weights(all[0])->dtype();
+        return narrow_or_float_weights(c) != nullptr &&
+               narrow_or_float_weights(c)->dtype() == narrow_or_float_weights(all[0])->dtype();
       }))
-    for (ConstantPtr& c : all) c = as_weights(c);
+    for (ConstantPtr& c : all) c = narrow_or_float_weights(c);
   for (ConstantPtr& c : all) {
     Dims d = c->dims();
     d.insert(d.begin(), 1);
-    c = evaluated(ViewAttrs{as_list(d), -1}, {c});
+    c = evaluated(ViewAttrs{IntList(d), -1}, {c});
     if (!c) return nullptr;
   }
   return all.size() == 1 ? all[0] : evaluated(ConcatAttrs{0}, all);
@@ -159,7 +154,7 @@ ConstantPtr ChosenExperts::stacked(const Values& values) {
 
 ValueId ChosenExperts::of_experts(ConstantPtr table, int64_t columns) {
   if (!table || table->size() != routes_.experts * columns || expert() < 0) return kAbsent;
-  const ConstantPtr flat = evaluated(ViewAttrs{as_list({routes_.experts, columns}), -1}, {table});
+  const ConstantPtr flat = evaluated(ViewAttrs{IntList{routes_.experts, columns}, -1}, {table});
   return flat ? e_.insert(n_, GatherAttrs{0}, {e_.constant(flat), expert()}) : kAbsent;
 }
 
@@ -179,7 +174,7 @@ ValueId ChosenExperts::operand(const Values& values, const Dims& result, int64_t
                                                                          : view(values[0], {1, last});
     return of_experts(stacked(values), last);
   }
-  // Rows of as many columns, or of one.
+  // The rows have as many columns, or one.
   if (v.dims != result && !(v.dims.size() == result.size() && last == 1 &&
                             std::equal(v.dims.begin(), v.dims.end() - 1, result.begin())))
     return kAbsent;
@@ -231,9 +226,10 @@ ValueId ChosenExperts::along_columns(const Values& values) {
 
 ValueId ChosenExperts::apply(ValueId x, ConstantPtr weights, const std::string& name, ConstantPtr bias) {
   if (x < 0 || !weights || expert() < 0 || e_.value(x).dtype != DType::kFloat32 ||
-      weights->dims().size() != 3 || weights->dims()[2] != e_.value(x).dims[1] || !as_weights(weights))
+      weights->dims().size() != 3 || weights->dims()[2] != e_.value(x).dims[1] ||
+      !narrow_or_float_weights(weights))
     return kAbsent;
-  const ValueId w = e_.graph().add_constant(as_weights(weights), name);
+  const ValueId w = e_.graph().add_constant(narrow_or_float_weights(weights), name);
   std::vector<ValueId> operands{x, expert(), w};
   if (bias) {
     operands.resize(5, kAbsent);
@@ -260,7 +256,7 @@ ValueId ChosenExperts::product(const Values& values) {
   Dims d = weights->dims();
   if (joined_ && d.size() > 3 && element_count(d) == d[0] * d[d.size() - 1] * d[d.size() - 2]) {
     d = {d[0], d[d.size() - 2], d[d.size() - 1]};
-    weights = evaluated(ViewAttrs{as_list(d), -1}, {weights});
+    weights = evaluated(ViewAttrs{IntList(d), -1}, {weights});
   }
   if (!weights || d.size() != 3) return kAbsent;
   const Dims result = e_.value(values[0]).dims, given = e_.value(x[0]).dims;
@@ -275,8 +271,8 @@ ValueId ChosenExperts::product(const Values& values) {
     rows_of_x = rows(x);
   }
   if (turned)
-    weights =
-        evaluated(TransposeAttrs{IntList{0, 2, 1}}, {as_weights(weights) ? as_weights(weights) : weights});
+    weights = evaluated(TransposeAttrs{IntList{0, 2, 1}},
+                        {narrow_or_float_weights(weights) ? narrow_or_float_weights(weights) : weights});
   return apply(rows_of_x, weights, e_.value(w[0]).name, bias);
 }
 

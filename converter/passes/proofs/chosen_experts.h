@@ -1,9 +1,9 @@
-// What all experts compute, for the rows of chosen experts alone.
+// ChosenExperts computes what all experts compute, for the rows of chosen experts alone.
 //
 // Models write a mixture of experts without an operation for it: each expert is applied to the rows that
 // chose it, or all of them to all rows. Either way a row of an expert's result depends on one row of its
 // operands, so that the same operations can be applied to one row for each choice, with the weights of its
-// expert.
+// expert. The walk asks what an operation becomes for these rows, which the map of elements does not say.
 #pragma once
 
 #include <functional>
@@ -14,36 +14,41 @@
 
 namespace sinter::convert {
 
-// A TopK's places [tokens, choices] among the experts.
+// Routes are a TopK's places [tokens, choices] among the experts.
 struct Routes {
   ValueId index = kAbsent;
   int64_t tokens = 0, choices = 0, experts = 0;
   int64_t rows() const { return tokens * choices; }
 };
 
-// Does an operation find this value as places along an axis, which are never negative?
+// Returns whether an operation finds this value as places along an axis, which are never negative.
 bool is_place(Editor& e, ValueId id);
-// The places [tokens, choices] that a TopK finds along the last axis, if `id` is them, cast or not.
+// Returns the places [tokens, choices] that a TopK finds along the last axis, if `id` is them, cast or not.
 std::optional<Routes> routes_of(Editor& e, ValueId id);
+
+// Returns the narrow constant that a weight is widened from, or the weight; null: a product does not take its
+// type.
+ConstantPtr narrow_or_float_weights(const ConstantPtr& c);
 
 class ChosenExperts {
  public:
-  // One value of each expert; or one value with the experts along its first axis.
+  // Values are one value of each expert; or one value with the experts along its first axis.
   using Values = std::vector<ValueId>;
-  // The rows of values that experts do not compute, [rows, columns] in the order of the places; kAbsent: the
-  // values are computed from others.
+  // Leaf returns the rows of values that experts do not compute, [rows, columns] in the order of the places;
+  // kAbsent: the values are computed from others.
   using Leaf = std::function<ValueId(const Values&)>;
 
   // Everything is inserted before node n.
   ChosenExperts(Editor& e, int n, const Routes& routes, bool joined, Leaf leaf);
 
-  // [rows, columns]; kAbsent: experts are not applied row by row, or by operations that are not known.
+  // Returns [rows, columns]; kAbsent: experts are not applied row by row, or by operations that are not
+  // known.
   ValueId rows(const Values& values);
-  // [tokens, columns]: the sum over a token's choices.
+  // Returns [tokens, columns], the sum over a token's choices.
   ValueId sum(ValueId rows);
 
   ValueId view(ValueId id, const Dims& to);
-  // Rows of x [tokens, columns], each for all choices of its token.
+  // Returns the rows of x [tokens, columns], each for all choices of its token.
   ValueId repeated(ValueId x, int64_t columns);
 
  private:
@@ -58,9 +63,9 @@ class ChosenExperts {
   int64_t columns(ValueId id);
   ValueId expert();
   std::vector<ConstantPtr> constants(const Values& values);
-  // One constant of all experts, [experts, dims...]; null: they have none of one type and size.
+  // Returns one constant of all experts, [experts, dims...]; null: they have none of one type and size.
   ConstantPtr stacked(const Values& values);
-  // For each row the numbers of its expert.
+  // Returns for each row the numbers of its expert.
   ValueId of_experts(ConstantPtr table, int64_t columns);
 
   Editor& e_;

@@ -1,5 +1,6 @@
 // Part of recognise-attention for caches of a fixed size: Attention whose bias hides each key beyond a
 // position that is computed at run time gets the number of keys up to there, so that no others are read.
+// The walk asks only whether the keys stay the last axis, so that it needs no map of single elements.
 #include <algorithm>
 
 #include "converter/passes/editor.h"
@@ -12,7 +13,7 @@ namespace {
 constexpr double kHidesBelow = -1e30;  // what is added to it leaves no trace in a float32
 constexpr int kLiveKeysDepth = 24;
 
-// What is hidden of rows of N keys.
+// Limit is where the hidden keys of rows of N keys begin.
 struct Limit {
   ValueId end = kAbsent;  // integers, one for each row or for several: key j is hidden where j >= end + more
   int64_t more = 0;
@@ -31,7 +32,7 @@ class LiveKeys {
  private:
   const Dims& dims(ValueId id) const { return e_.value(id).dims; }
 
-  // [1, .., N] of 0, 1, .., N - 1.
+  // Returns whether a value is [1, .., N] of 0, 1, .., N - 1.
   bool counts_keys(ValueId id) const {
     const ConstantPtr& c = e_.value(id).constant;
     if (!c || dims(id).empty() || c->size() != dims(id).back() || !is_integer(c->dtype())) return false;
@@ -40,7 +41,8 @@ class LiveKeys {
       if (items[i] != static_cast<int64_t>(i)) return false;
     return true;
   }
-  // j < x or j <= x, in either order, where this truth shows key j (or its opposite does).
+  // Returns the limit of j < x or j <= x, in either order, where this truth shows key j (or its opposite
+  // does).
   std::optional<Limit> of_compare(const Node& node, bool shows) {
     auto fn = static_cast<CompareFn>(node.as<CompareAttrs>()->fn);
     ValueId keys = node.inputs[0], end = node.inputs[1];
@@ -61,7 +63,7 @@ class LiveKeys {
     return std::nullopt;
   }
 
-  // Of a truth, or of a number that is 1 or 0 for it; nothing but views and repetitions of rows between.
+  // Returns the limit of a truth, or of a number that is 1 or 0 for it, behind views and repetitions of rows.
   std::optional<Limit> of_mask(ValueId id, bool shows, int steps) {
     const int n = e_.producer(id);
     if (n < 0 || steps == 0) return std::nullopt;
@@ -85,7 +87,7 @@ class LiveKeys {
     }
     return std::nullopt;
   }
-  // A view or a repetition whose last axis, of the keys, is that of its operand.
+  // Returns whether a view or a repetition has the last axis, of the keys, of its operand.
   bool keeps_rows(const Node& node, ValueId id) const {
     const auto* view = node.as<ViewAttrs>();
     if (!(view != nullptr && view->dtype < 0) && node.as<BroadcastAttrs>() == nullptr) return false;
@@ -97,7 +99,7 @@ class LiveKeys {
     Limit limit;
     bool finite;
   };
-  // Of what is added to scores, or replaces them where it is not 0.
+  // Returns what a value hides that is added to scores, or replaces them where it is not 0.
   std::optional<Hidden> of_bias(ValueId id, int steps) {
     const int n = e_.producer(id);
     if (n < 0 || steps == 0) return std::nullopt;
@@ -146,7 +148,7 @@ class LiveKeys {
                            ? of_bias(inputs[3], kLiveKeysDepth)
                            : std::nullopt;
     const auto rule = static_cast<AttentionRule>(given->rule);
-    // Where nothing but finite numbers is left of a row, every key has a weight: no row may be like that.
+    // Where a row has only finite numbers, every key has a weight: no row may be like that.
     const bool weighs_hidden = (rule == AttentionRule::kAdds && found && found->finite) ||
                                rule == AttentionRule::kReplaces ||
                                (rule == AttentionRule::kAddsNanToZero && found && found->finite);
@@ -158,7 +160,7 @@ class LiveKeys {
     e_.replace(n, AttentionAttrs(*given), inputs);
   }
 
-  // [B]: the largest end of all rows, or all keys where a row has none.
+  // Returns [B], the largest end of all rows, or all keys where a row has none.
   ValueId lengths(int n, const Limit& limit, int64_t keys, int64_t batch) {
     const auto insert = [&](OpAttrs attrs, std::vector<ValueId> inputs) {
       return std::count_if(inputs.begin(), inputs.end(), [](ValueId v) { return v < 0; }) > 0

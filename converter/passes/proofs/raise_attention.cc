@@ -35,7 +35,7 @@ class Raiser {
     return three.size() == 3 && four.size() == 4 && four[0] * four[1] == three[0] && four[2] == three[1] &&
            four[3] == three[2];
   }
-  // Operations between scores, softmax and weights.
+  // Returns whether an operation may be between scores, softmax and weights.
   static bool is_followed(const Node& node) {
     return unclamped(node.as<AddAttrs>()) || unclamped(node.as<MulAttrs>()) ||
            unclamped(node.as<DivAttrs>()) || node.op() == Op::kWhere;
@@ -44,11 +44,9 @@ class Raiser {
     const auto* view = e_.node(n).as<ViewAttrs>();
     return view != nullptr && view->dtype < 0;
   }
-  ValueId view(int n, ValueId id, const Dims& to) {
-    return e_.insert(n, ViewAttrs{IntList(std::span<const int64_t>(to)), -1}, {id});
-  }
+  ValueId view(int n, ValueId id, const Dims& to) { return e_.insert(n, ViewAttrs{IntList(to), -1}, {id}); }
 
-  // View(scores), whose scores come from a product.
+  // Raises the scores of View(scores), which come from a product.
   void scores(int n) {
     const ValueId from = e_.node(n).inputs[0], to = e_.node(n).outputs[0];
     if (const auto at = added_.find(from); at != added_.end() && same_dims(e_.graph(), at->second, to))
@@ -81,7 +79,7 @@ class Raiser {
     return false;
   }
 
-  // The product of weights that are View(softmax).
+  // Raises the product of weights that are View(softmax).
   void product(int n) {
     const MatMulAttrs a = *e_.node(n).as<MatMulAttrs>();
     const ValueId p = e_.node(n).inputs[0], v = e_.node(n).inputs[1];
@@ -103,10 +101,10 @@ class Raiser {
     const ValueId weights = raised(n, p, kSteps), values = raised(n, v, kSteps);
     if (weights < 0 || values < 0) return;
     const ValueId y = e_.insert(n, a, {weights, values});
-    if (y >= 0) e_.replace(n, ViewAttrs{IntList(std::span<const int64_t>(three)), -1}, {y});
+    if (y >= 0) e_.replace(n, ViewAttrs{IntList(three), -1}, {y});
   }
 
-  // [B * H, X, Y] as [B, H, X, Y], before node n.
+  // Returns [B * H, X, Y] as [B, H, X, Y], before node n.
   ValueId raised(int n, ValueId id, int steps) {
     const Dims d = dims(id), to{heads_[0], heads_[1], d[1], d[2]};
     const int made = e_.producer(id);
@@ -142,13 +140,14 @@ class Raiser {
     return n >= 0 && e_.node(n).as<MatMulAttrs>() != nullptr && fits(e_.node(n).inputs[0]) &&
            fits(e_.node(n).inputs[1]) && fits(e_.node(n).outputs[0]);
   }
-  // A view of [1, heads, N, D].
+  // Returns whether a value is a view of [1, heads, N, D].
   bool has_heads(ValueId id) {
     const int view = e_.made_by<ViewAttrs>(id);
     return view >= 0 && is_plain_view(view) && dims(e_.node(view).inputs[0]) == with_one(dims(id));
   }
 
-  // The product that `id` comes from, with the nodes of rank 3 between; false: something else.
+  // Finds the product that `id` comes from and the nodes of rank 3 between; false: it comes from something
+  // else.
   bool follow_up(ValueId id, std::set<int>* found) {
     for (int steps = 0; steps < kSteps; ++steps) {
       const int n = e_.producer(id);
@@ -182,7 +181,7 @@ class Raiser {
       if (is_product(n)) {
         if (e_.node(n).inputs[0] != id) return;
         found.insert(n);
-        // Values of which padding is filled.
+        // The padding of the values may be filled.
         ValueId values = e_.node(n).inputs[1];
         if (const int fill = e_.made_by<WhereAttrs>(values); fill >= 0)
           found.insert(fill), values = e_.node(fill).inputs[1];
@@ -199,7 +198,7 @@ class Raiser {
     d.insert(d.begin(), 1);
     return d;
   }
-  // [1, ..] of an operand of rank 3, inserted before node n.
+  // Returns [1, ..] of an operand of rank 3, inserted before node n.
   ValueId with_axis(int n, ValueId id) {
     if (dims(id).size() != 3) return id;
     if (const auto at = added_.find(id); at != added_.end()) return at->second;

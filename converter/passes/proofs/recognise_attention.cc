@@ -23,7 +23,7 @@ namespace sinter::convert {
 
 namespace {
 
-// The rows [B, H, N, D], or [B * H, N, D], of which `id` [B, H, D, N] is the transpose; kAbsent: of none.
+// Returns the rows [B, H, N, D], or [B * H, N, D], whose transpose `id` [B, H, D, N] is; kAbsent: it is none.
 ValueId untransposed(Editor& e, ValueId id) {
   const Dims& d = e.value(id).dims;
   int turned = e.made_by<TransposeAttrs>(id);
@@ -37,8 +37,8 @@ ValueId untransposed(Editor& e, ValueId id) {
   return e.value(rows).dims == Dims{d[0] * d[1], d[3], d[2]} ? rows : kAbsent;
 }
 
-// `id` is a view, or a view of one, of [B, H, N, D] = `all`, keys or values that are those of [B, G, N, D],
-// each repeated for H / G heads in a row. The latter, or kAbsent.
+// Returns keys or values [B, G, N, D] that are each repeated for H / G heads in a row in `all` = [B, H, N,
+// D], of which `id` is a view, or a view of one; kAbsent: `id` is something else.
 ValueId repeated_rows(Editor& e, ValueId id, const Dims& all) {
   int joined = e.made_by<ViewAttrs>(id);
   if (joined >= 0 && e.made_by<ViewAttrs>(e.node(joined).inputs[0]) >= 0)
@@ -67,11 +67,12 @@ void share_rows(Editor& e, Scores* s, ValueId* v) {
   s->k = keys, s->k_is_transposed = false, *v = values;
 }
 
-// Keys or values, and the scales of their rows where they are int8.
+// Rows are keys or values, and the scales of their rows where they are int8.
 struct Rows {
   ValueId rows, scales = kAbsent;
 };
-// Those that are widened from 16 or 8 bits: Attention widens the ones that exist by itself.
+// Returns the rows that `id` is widened from, if they have 16 or 8 bits: Attention widens those that exist
+// itself.
 Rows narrow_rows(Editor& e, ValueId id) {
   if (e.value(id).dtype != DType::kFloat32) return {id};
   if (const int cast = e.made_by<CastAttrs>(id); cast >= 0) {
@@ -94,7 +95,7 @@ Rows narrow_rows(Editor& e, ValueId id) {
   return fits ? Rows{rows, scales} : Rows{id};
 }
 
-// Operands of Attention, without scales, of rows that may have some.
+// Adds the scales that rows have to operands of Attention.
 void add_scales(std::vector<ValueId>* inputs, const Rows& keys, const Rows& values) {
   if (keys.scales == kAbsent && values.scales == kAbsent) return;
   inputs->resize(6, kAbsent);
@@ -102,7 +103,8 @@ void add_scales(std::vector<ValueId>* inputs, const Rows& keys, const Rows& valu
   if (inputs->back() == kAbsent) inputs->pop_back();
 }
 
-// The softmax over keys behind the weights, and what is done to them on their way. -1: something else.
+// Returns the softmax over keys behind the weights, and what is done to them on their way; -1: something
+// else.
 int softmax_of(Editor& e, ValueId weights, AttentionRule* rule, ValueId* blind_bias) {
   int where = e.made_by<WhereAttrs>(weights), reads = 1;
   ValueId id = weights;
@@ -141,12 +143,12 @@ void match(Editor& e, int n) {
   if (product == nullptr || product->transpose_a != 0 || product->transpose_b != 0) return;
   ValueId p = e.node(n).inputs[0], v = e.node(n).inputs[1], length = kAbsent;
   if (!e.single_read(p) || e.value(p).dtype != DType::kFloat32) return;
-  // Of keys that are padding, weights and values are filled, and scores.
+  // Weights, values and scores of keys that are padding are filled.
   auto weights = padded(e, p, 3, Fill::kZero);
   const auto values = padded(e, v, 2, Fill::kZero);
   if (weights.has_value() != values.has_value()) return;
   if (weights) {
-    // Of lengths that are held against each other, the last one.
+    // The last one of lengths that are held against each other counts.
     length = weights->length;
     if (const auto twice = padded(e, weights->value, 3, Fill::kZero);
         twice && is_checked_from(e, length, twice->length))
@@ -227,7 +229,7 @@ void match(Editor& e, int n) {
   e.replace(n, AttentionAttrs{s->scale, 0, static_cast<int64_t>(rule), s->cap}, inputs);
 }
 
-// Attention of the model that reads keys and values repeated for several heads.
+// Lets Attention of the model read keys and values once that are repeated for several heads.
 void share_given_rows(Editor& e, int n) {
   const auto* given = e.node(n).as<AttentionAttrs>();
   std::vector<ValueId> inputs = e.node(n).inputs;

@@ -31,8 +31,8 @@ class DenseRecogniser {
     return id;
   }
 
-  // The weights [tokens, choices] that are written to the places of a TopK, if `id` is [experts, tokens], in
-  // row-major order.
+  // Returns the weights [tokens, choices] that are written to the places of a TopK, if `id` is [experts,
+  // tokens], in row-major order.
   struct Weights {
     ValueId weights = kAbsent;
     Routes routes;
@@ -67,7 +67,7 @@ class DenseRecogniser {
     for (size_t side = 0; side < 2; ++side) {
       const ValueId value = e_.node(product).inputs[1 - side], weight = e_.node(product).inputs[side];
       const auto w = weights(weight);
-      // A weight for each row.
+      // There is a weight for each row.
       Dims rows = all;
       if (!w || rows.empty() || dims(value) != all) continue;
       rows.back() = 1;
@@ -81,7 +81,7 @@ class DenseRecogniser {
   bool write(int n, ValueId value, const Weights& w) {
     const Routes& r = w.routes;
     ChosenExperts* experts = nullptr;
-    // All tokens, once for each expert.
+    // The leaf is all tokens, once for each expert.
     const auto leaf = [&](const ChosenExperts::Values& values) -> ValueId {
       const int made = e_.producer(values[0]);
       if (made < 0) return kAbsent;
@@ -105,7 +105,7 @@ class DenseRecogniser {
     if (rows < 0 || each < 0) return false;
     const ValueId y = of.sum(e_.insert(n, MulAttrs{}, {rows, each}));
     if (y < 0) return false;
-    e_.replace(n, ViewAttrs{IntList(std::span<const int64_t>(dims(e_.node(n).outputs[0]))), -1}, {y});
+    e_.replace(n, ViewAttrs{IntList(dims(e_.node(n).outputs[0])), -1}, {y});
     return true;
   }
 

@@ -4,24 +4,23 @@
 // y = MatMul(x, w) or MatMul(w, x), with w = Gather(table [experts, rows, columns], index), in which the
 // matrices may be transposed, and those of several indices joined row by row. What is chosen may also be
 // packed weights and their scales, which the model unpacks then: it is unpacked here first, if the product
-// can keep the result packed.
+// can keep the result packed. The walk computes the operations on the whole table, which the map of elements
+// does not do.
 #include <algorithm>
 
 #include "converter/ir/low_bit_weights.h"
-#include "converter/ir/recipe.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/passes.h"
 #include "converter/passes/proofs/chosen_experts.h"
-#include "runtime/core/narrow_weights.h"
 
 namespace sinter::convert {
 
 namespace {
 
-// The weights of a product.
+// Chosen is the weights of a product.
 struct Chosen {
   ConstantPtr table;
-  std::string name;  // of what is gathered
+  std::string name;  // the name of what is gathered
   ValueId index = kAbsent;
   bool swapped = false;   // the last two axes, after the Gather
   Dims batch;             // axes in front of the matrices
@@ -42,7 +41,7 @@ class ExpertRecogniser {
  private:
   const Dims& dims(ValueId id) const { return e_.value(id).dims; }
 
-  // The index of the Gather that a value comes from by operations that table_of() follows.
+  // Returns the index of the Gather that a value comes from by operations that table_of() follows.
   ValueId index_of(ValueId id) {
     constexpr int kMost = 16;
     for (int n = e_.producer(id), i = 0; n >= 0 && i < kMost; n = e_.producer(e_.node(n).inputs[0]), ++i)
@@ -50,8 +49,9 @@ class ExpertRecogniser {
     return kAbsent;
   }
 
-  // The constant of which `id` is Gather(constant, index) along axis 0: that of a Gather, or what comes of
-  // several, or of numbers, by operations that treat all matrices alike. Null: it comes from something else.
+  // Returns the constant for which `id` is Gather(constant, index) along axis 0: that of a Gather, or what
+  // operations that treat all matrices alike make of several, or of numbers. Null: it comes from something
+  // else.
   ConstantPtr table_of(ValueId id, ValueId index) {
     const Value& v = e_.value(id);
     if (v.constant) return v.constant->size() == 1 ? v.constant->reshaped({}) : nullptr;
@@ -79,9 +79,9 @@ class ExpertRecogniser {
     own[0] = inputs[0]->dims().empty() ? 1 : inputs[0]->dims()[0];
     if (auto* view = std::get_if<ViewAttrs>(&attrs)) {
       if (view->dtype >= 0) return nullptr;
-      view->dims = IntList(std::span<const int64_t>(own));
+      view->dims = IntList(own);
     } else if (auto* broadcast = std::get_if<BroadcastAttrs>(&attrs)) {
-      broadcast->dims = IntList(std::span<const int64_t>(own));
+      broadcast->dims = IntList(own);
     } else if (auto* dequantize = std::get_if<DequantizeAttrs>(&attrs)) {
       dequantize->axis -= axes - 1;
       if (dequantize->axis < 1 && inputs[1]->size() != 1) return nullptr;
@@ -125,15 +125,10 @@ class ExpertRecogniser {
     return c;
   }
 
-  // The table as [experts, columns, depth], narrow where it is.
+  // Returns the table as [experts, columns, depth], narrow where it is.
   ConstantPtr weights(const Chosen& chosen, bool turned) {
-    ConstantPtr c = chosen.table;
-    if (c->dtype() == DType::kFloat32 && c->recipe() &&
-        std::holds_alternative<CastAttrs>(c->recipe()->attrs) &&
-        is_narrow_weight(c->recipe()->inputs[0]->dtype()) && !c->recipe()->inputs[0]->recipe())
-      c = c->recipe()->inputs[0];
-    if (c->dtype() != DType::kFloat32 && !is_narrow_weight(c->dtype())) return nullptr;
-    if (turned) c = evaluated(TransposeAttrs{IntList{0, 2, 1}}, {c});
+    ConstantPtr c = narrow_or_float_weights(chosen.table);
+    if (c && turned) c = evaluated(TransposeAttrs{IntList{0, 2, 1}}, {c});
     if (!c || !chosen.unpacked) return c;
     // Otherwise all matrices would be unpacked, not only the chosen ones.
     const Dims d = c->dims();
@@ -152,14 +147,14 @@ class ExpertRecogniser {
       if (!e_.value(id).bounded_dims.empty()) return false;
     const auto c = chosen(inputs[side]);
     if (!c) return false;
-    // As stored, are matrices [depth, columns]?
+    // Matrices are stored as [depth, columns] where `turned`.
     const bool flips = c->swapped != ((side == 0 ? a.transpose_a : a.transpose_b) != 0);
     const bool turned = side == 1 ? !flips : flips;
     const Dims& table = c->table->dims();
     const int64_t depth = table[turned ? 1 : 2];
     const Dims given = dims(x);
     if (given.size() < 2 || (turned && c->joined != 1)) return false;
-    // Rows of x for each matrix: [..., rows, depth], or [..., depth, 1].
+    // The rows of x for each matrix are [..., rows, depth], or [..., depth, 1].
     const bool across = (side == 1 ? a.transpose_a : a.transpose_b) != 0;
     int64_t rows = given[given.size() - 2], last = given.back();
     if (across) std::swap(rows, last);
@@ -176,12 +171,11 @@ class ExpertRecogniser {
     for (size_t i = 0; i < one.size(); ++i)
       if (one[i] != 1 && one[i] != spread[i]) return false;
     one.insert(one.end(), {1, rows * depth}), spread.insert(spread.end(), {c->joined, rows * depth});
-    const auto list = [](const Dims& d) { return IntList(std::span<const int64_t>(d)); };
     const ConstantPtr matrices = weights(*c, turned);
     if (!matrices) return false;
     const ValueId w = e_.graph().add_constant(matrices, c->name);
-    ValueId all = e_.insert(n, ViewAttrs{list(one)}, {x});
-    if (one != spread) all = e_.insert(n, BroadcastAttrs{list(spread)}, {all});
+    ValueId all = e_.insert(n, ViewAttrs{IntList(one)}, {x});
+    if (one != spread) all = e_.insert(n, BroadcastAttrs{IntList(spread)}, {all});
     all = e_.insert(n, ViewAttrs{IntList{choices * rows, depth}}, {all});
     ValueId expert = c->index;
     if (e_.value(expert).dtype != DType::kInt64)
@@ -193,7 +187,7 @@ class ExpertRecogniser {
     expert = e_.insert(n, ViewAttrs{IntList{choices * rows}}, {expert});
     const ValueId product = e_.insert(n, ExpertFullyConnectedAttrs{}, {all, expert, w});
     if (product == kAbsent) return false;
-    e_.replace(n, ViewAttrs{list(whole)}, {product});
+    e_.replace(n, ViewAttrs{IntList(whole)}, {product});
     return true;
   }
 

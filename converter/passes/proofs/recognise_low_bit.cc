@@ -13,7 +13,7 @@
 namespace sinter::convert {
 namespace {
 
-// The constant operand as [outputs, depth].
+// WeightProduct is a product with its constant operand as [outputs, depth].
 struct WeightProduct {
   ConstantPtr weights;
   ValueId x = kAbsent, bias = kAbsent;
@@ -59,7 +59,7 @@ class LowBitRecogniser {
     return p;
   }
 
-  // Whether `id` is dequantized, and at most moved then.
+  // Returns whether `id` is dequantized, and at most moved then.
   bool dequantized(ValueId id) {
     for (int n = e_.producer(id); n >= 0; n = e_.producer(e_.node(n).inputs[0])) {
       const Op op = e_.node(n).op();
@@ -121,7 +121,7 @@ class LowBitRecogniser {
     if (!w || better_wide(*w)) return std::nullopt;
     return added(id, *w);
   }
-  // As constants of the graph, named after the value that they replace.
+  // Adds weights as constants of the graph, named after the value that they replace.
   Operands added(ValueId id, const LowBitWeights& w) {
     const std::string name = e_.value(id).name;
     const auto add = [&](const ConstantPtr& c, const char* what) {
@@ -146,8 +146,8 @@ class LowBitRecogniser {
     return inputs;
   }
 
-  // A constant [experts, columns, depth], or, turned, [experts, depth, columns]: operands of
-  // ExpertFullyConnected.
+  // Returns the operands of ExpertFullyConnected for a constant [experts, columns, depth], or, turned,
+  // [experts, depth, columns].
   std::optional<Operands> expert_operands(ValueId id, bool turned, bool may_be_wide) {
     const auto [at, fresh] = known_.emplace(std::pair(id, turned), std::nullopt);
     if (!fresh) return at->second;
@@ -186,7 +186,7 @@ class LowBitRecogniser {
                                given.size() > 5 ? given[5] : kAbsent, o->table}));
   }
 
-  // x [batch, rows, depth] times as many matrices.
+  // Packs the matrices of x [batch, rows, depth] times as many matrices.
   void pack_batch(int n) {
     const MatMulAttrs a = *e_.node(n).as<MatMulAttrs>();
     const ValueId x = e_.node(n).inputs[0], w = e_.node(n).inputs[1];
@@ -233,7 +233,7 @@ int recognise_low_bit(Graph& graph) {
   const auto is_folded = [](const Constant& c) { return c.recipe() != nullptr; };
   return LowBitRecogniser(graph, narrow_layer_elements(graph, is_folded)).run();
 }
-// The small ones too, for tests.
+// Packs small ones too, for tests.
 int recognise_any_low_bit(Graph& graph) { return LowBitRecogniser(graph, 0).run(); }
 
 }  // namespace sinter::convert

@@ -26,7 +26,7 @@ class RowWrites {
  private:
   const Dims& dims(ValueId id) const { return e_.value(id).dims; }
 
-  // An integer scalar and a constant: places are scalar + first, + 1, ...
+  // Start is the beginning of places scalar + first, + 1, ...
   struct Start {
     ValueId scalar = kAbsent;
     int64_t first = 0;
@@ -79,7 +79,7 @@ class RowWrites {
     if (there >= 0) e_.replace(n, CacheUpdateAttrs{axis, 0}, {cache, there, at});
   }
 
-  // [B] of int64.
+  // Returns the first places, [B] of int64.
   ValueId first_places(int n, const Start& start, int64_t room, int64_t batch) {
     const auto number = [&](int64_t i) { return e_.constant(Constant::scalar_int(DType::kInt64, i)); };
     const auto insert = [&](OpAttrs attrs, std::vector<ValueId> inputs) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "converter/flow/slice_along.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/passes.h"
 #include "runtime/core/op_enums.h"
@@ -15,9 +16,9 @@ namespace sinter::convert {
 namespace {
 
 constexpr int64_t kMostIndices = int64_t{1} << 26;
-constexpr size_t kMostParts = 16;  // of a join
+constexpr size_t kMostParts = 16;  // joins have no more parts
 
-// Rows first, first + step, ... of an axis, each as a whole.
+// Write writes rows first, first + step, ... of an axis, each as a whole.
 struct Write {
   size_t axis = 0;
   int64_t first = 0, step = 1, count = 0;
@@ -38,7 +39,8 @@ class WriteRecogniser {
  private:
   const Dims& dims(ValueId id) const { return e_.value(id).dims; }
 
-  // Indices [r0, ..., rk-1, k] whose i-th number depends on the place along axis i alone.
+  // Returns the write at indices [r0, ..., rk-1, k] whose i-th number depends on the place along axis i
+  // alone.
   std::optional<Write> write_of(int n) {
     const Node& node = e_.node(n);
     const auto* scatter = node.as<ScatterNdAttrs>();
@@ -102,7 +104,7 @@ class WriteRecogniser {
     last->step > 1 ? interleave(n, writes) : concatenate(n, writes, before);
   }
 
-  // Every write has its place among `step` neighbours.
+  // Joins writes that each have their place among `step` neighbours.
   void interleave(int n, const std::vector<Write>& writes) {
     const Dims whole = dims(e_.node(n).outputs[0]);
     const auto [axis, first, step, count, rows] = writes[0];
@@ -118,23 +120,12 @@ class WriteRecogniser {
     Dims single = whole;
     single[axis] = count;
     single.insert(single.begin() + static_cast<ptrdiff_t>(axis) + 1, 1);
-    for (ValueId& part : parts)
-      part = e_.insert(n, ViewAttrs{IntList(std::span<const int64_t>(single))}, {part});
+    for (ValueId& part : parts) part = e_.insert(n, ViewAttrs{IntList(single)}, {part});
     const ValueId joined = e_.insert(n, ConcatAttrs{static_cast<int64_t>(axis) + 1}, parts);
-    if (joined >= 0) e_.replace(n, ViewAttrs{IntList(std::span<const int64_t>(whole))}, {joined});
+    if (joined >= 0) e_.replace(n, ViewAttrs{IntList(whole)}, {joined});
   }
 
-  SliceAttrs window(ValueId of, size_t axis, int64_t start, int64_t count) const {
-    SliceAttrs slice;
-    for (size_t i = 0; i < dims(of).size(); ++i) {
-      slice.starts.push(i == axis ? start : 0);
-      slice.steps.push(1);
-      slice.sizes.push(i == axis ? count : dims(of)[i]);
-    }
-    return slice;
-  }
-
-  // Runs of rows, each from one write or from `before`.
+  // Joins runs of rows, each from one write or from `before`.
   void concatenate(int n, const std::vector<Write>& writes, ValueId before) {
     const int64_t length = dims(before)[writes[0].axis];
     struct Run {
@@ -161,9 +152,10 @@ class WriteRecogniser {
     if (e_.producer(before) < 0 && !e_.value(before).constant && 2 * written < length) return;
     std::vector<ValueId> parts;
     for (const Run& run : runs)
-      parts.push_back(run.count == dims(run.from)[axis]
-                          ? run.from
-                          : e_.insert(n, window(run.from, axis, run.start, run.count), {run.from}));
+      parts.push_back(
+          run.count == dims(run.from)[axis]
+              ? run.from
+              : e_.insert(n, slice_along(dims(run.from), axis, run.start, run.count), {run.from}));
     if (std::count(parts.begin(), parts.end(), kAbsent) > 0) return;
     if (parts.size() == 1)
       e_.bypass(n, parts[0]);

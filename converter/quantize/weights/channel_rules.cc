@@ -1,7 +1,9 @@
-// The effect of each operation on scales of channels; see channel_scales.h.
+// The effect of each operation on scales of channels; see channel_scales.h. Operations that move elements are
+// asked for their map of elements; a View, which has none by axis, has a rule of its own.
 #include <algorithm>
 #include <numeric>
 
+#include "converter/flow/element_map.h"
 #include "converter/ir/op_table.h"
 #include "converter/quantize/weights/channel_scales.h"
 #include "converter/quantize/weights/product_weights.h"
@@ -39,9 +41,9 @@ bool ChannelScales::visit(size_t n) {
       {Op::kDiv, &Scales::scaled},
       {Op::kMin, &Scales::extreme},
       {Op::kMax, &Scales::extreme},
-      {Op::kConcat, &Scales::concat},
-      {Op::kSlice, &Scales::slice},
       {Op::kView, &Scales::view},
+      {Op::kConcat, &Scales::moved},
+      {Op::kSlice, &Scales::moved},
       {Op::kTranspose, &Scales::moved},
       {Op::kTile, &Scales::moved},
       {Op::kBroadcast, &Scales::moved},
@@ -156,7 +158,7 @@ bool ChannelScales::reduced(const Node& node) {
   return tie(x, y);
 }
 
-// Elements along x's channels meet those along y's.
+// Ties x's channels to y's, where elements along them meet.
 bool ChannelScales::aligned(ValueId x, ValueId y) {
   if (!free_value(x)) return false;
   const auto from_back = [&](ValueId id) {
@@ -195,7 +197,7 @@ bool ChannelScales::sum(const Node& node) {
       node.attrs);
 }
 
-// x * factor, x / factor: the factor keeps its scale.
+// In x * factor and x / factor, the factor keeps its scale.
 bool ChannelScales::scaled(const Node& node) {
   const ValueId y = node.outputs[0];
   ValueId x = node.inputs[0], factor = node.inputs[1];
@@ -232,33 +234,8 @@ bool ChannelScales::extreme(const Node& node) {
   return placed;
 }
 
-bool ChannelScales::concat(const Node& node) {
-  const ValueId y = node.outputs[0];
-  const int64_t along = node.as<ConcatAttrs>()->axis;
-  for (const ValueId x : node.inputs)
-    if (!free_value(x) || at(x).axis != at(node.inputs[0]).axis) return false;
-  place(y, at(node.inputs[0]).axis);
-  int next = 0;
-  for (const ValueId x : node.inputs) {
-    if (along != at(y).axis && !tie(x, y)) return false;
-    if (along != at(y).axis) continue;
-    for (int i = 0; i < at(x).count; ++i) join(at(x).first + i, at(y).first + next++);
-  }
-  return true;
-}
-
-bool ChannelScales::slice(const Node& node) {
-  const auto& a = *node.as<SliceAttrs>();
-  const ValueId x = node.inputs[0], y = node.outputs[0];
-  if (!free_value(x)) return false;
-  const auto axis = static_cast<size_t>(at(x).axis);
-  place(y, at(x).axis);
-  for (int i = 0; i < at(y).count; ++i)
-    join(at(y).first + i, at(x).first + static_cast<int>(a.starts[axis] + i * a.steps[axis]));
-  return true;
-}
-
-// Of the same elements in one row, those that are a multiple of what divides both counts apart have to share.
+// Channels of the same elements in one row share a scale if their distance is a multiple of the common
+// divisor of both counts.
 bool ChannelScales::view(const Node& node) {
   const ValueId x = node.inputs[0], y = node.outputs[0];
   if (!free_value(x) || node.as<ViewAttrs>()->dtype >= 0) return false;
@@ -280,22 +257,22 @@ bool ChannelScales::view(const Node& node) {
 }
 
 bool ChannelScales::moved(const Node& node) {
-  const ValueId x = node.inputs[0], y = node.outputs[0];
-  if (!free_value(x)) return false;
-  const Dims &from = graph_.value(x).dims, &to = graph_.value(y).dims;
-  int axis = at(x).axis;
-  if (const auto* transpose = node.as<TransposeAttrs>()) {
-    const auto& perm = transpose->perm;
-    axis = static_cast<int>(std::find(perm.begin(), perm.end(), at(x).axis) - perm.begin());
-  } else if (const auto* gather = node.as<GatherAttrs>()) {
-    if (gather->axis == axis) return false;
-    if (gather->axis < axis) axis += static_cast<int>(to.size()) - static_cast<int>(from.size());
-  } else {
-    axis += static_cast<int>(to.size()) - static_cast<int>(from.size());
+  const ValueId y = node.outputs[0];
+  const size_t operands = selected_operands(node);
+  std::vector<AxisSource> sources;
+  for (size_t k = 0; k < operands; ++k) {
+    const ValueId x = node.inputs[k];
+    if (!free_value(x)) return false;
+    sources.push_back(element_map(graph_, node, k)->axes[static_cast<size_t>(at(x).axis)]);
+    if (sources[k].axis < 0 || sources[k].axis != sources[0].axis) return false;
   }
-  place(y, axis);
-  if (at(y).count % at(x).count != 0) return false;
-  for (int i = 0; i < at(y).count; ++i) join(at(y).first + i, at(x).first + i % at(x).count);
+  place(y, sources[0].axis);
+  for (size_t k = 0; k < operands; ++k) {
+    const Channels x = at(node.inputs[k]);
+    for (int i = 0; i < at(y).count; ++i)
+      if (const int64_t entry = sources[k].entry(i, x.count); entry >= 0 && entry < x.count)
+        join(at(y).first + i, x.first + static_cast<int>(entry));
+  }
   return true;
 }
 

@@ -65,8 +65,6 @@ class ChannelScales {
   bool sum(const Node& node);
   bool scaled(const Node& node);
   bool extreme(const Node& node);
-  bool concat(const Node& node);
-  bool slice(const Node& node);
   bool view(const Node& node);
   bool moved(const Node& node);
   bool attention(const Node& node);

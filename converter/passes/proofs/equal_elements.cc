@@ -1,0 +1,168 @@
+#include "converter/passes/proofs/equal_elements.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <utility>
+
+#include "converter/flow/element_map.h"
+#include "converter/ir/op_traits.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr int kSourceDepth = 32;
+// Longer constants and lists are not examined.
+constexpr int64_t kMostListed = int64_t{1} << 22;
+
+using PlaceList = std::vector<int64_t>;
+
+// SourceText writes a text that identifies the source of some elements: equal texts are equal numbers.
+class SourceText {
+ public:
+  SourceText(Editor& e, bool negated) : e_(e), negated_(negated) {}
+
+  std::string of(ValueId id, const PlaceList& places, int depth) {
+    const Value& v = e_.value(id);
+    if (v.constant) return constant(id, places);
+    const int n = e_.producer(id);
+    if (n < 0 || depth == 0 || places.empty()) return leaf(id, places);
+    const Node& node = e_.node(n);
+    const auto operand = [&](size_t i) {
+      const ElementSources sources(e_.graph(), node);
+      PlaceList read;
+      for (const int64_t place : places) read.push_back(*sources.place_in(i, place));
+      return of(node.inputs[i], read, depth - 1);
+    };
+    switch (node.op()) {
+      case Op::kNeg:
+        if (!is_float(v.dtype)) return leaf(id, places);
+        negated_ = !negated_;
+        return operand(0);
+      case Op::kCast:
+        // Rounding is symmetric, the ranges of integer types are not.
+        if (negated_ && !(is_float(v.dtype) && is_float(e_.value(node.inputs[0]).dtype)))
+          return leaf(id, places);
+        return fmt::format("cast{}({})", static_cast<int>(v.dtype), operand(0));
+      case Op::kTrig: {
+        const bool sign = std::exchange(negated_, false);
+        return fmt::format("{}trig{}({})", sign ? "-" : "", node.as<TrigAttrs>()->fn, operand(0));
+      }
+      case Op::kMul:
+        for (size_t i = 0; i < 2 && unclamped(node.as<MulAttrs>()); ++i)
+          if (const auto scale = e_.scalar(node.inputs[i]); scale && is_float(v.dtype))
+            return fmt::format("{:a}*({})", *scale, operand(1 - i));
+        return leaf(id, places);
+      default:
+        return moves(node.attrs) ? moved(node, id, places, depth) : leaf(id, places);
+    }
+  }
+
+ private:
+  static std::string bytes(const auto& items) {
+    return {reinterpret_cast<const char*>(items.data()), items.size() * sizeof items[0]};
+  }
+  std::string leaf(ValueId id, const PlaceList& places) const {
+    return fmt::format("{}%{}[{}]", negated_ ? "-" : "", id, bytes(places));
+  }
+  std::string constant(ValueId id, const PlaceList& places) const {
+    const Constant& c = *e_.value(id).constant;
+    if (c.size() > kMostListed) return leaf(id, places);
+    const std::vector<double> items = c.as_doubles();
+    std::vector<double> numbers;
+    for (const int64_t at : places) {
+      const double item = items[static_cast<size_t>(at)];
+      numbers.push_back((negated_ ? -item : item) + 0.0);
+    }
+    return fmt::format("#[{}]", bytes(numbers));
+  }
+
+  std::string moved(const Node& node, ValueId id, const PlaceList& places, int depth) {
+    const ElementSources sources(e_.graph(), node);
+    std::vector<PlaceList> of_operand(node.inputs.size());
+    std::vector<size_t> operands;
+    PlaceList indices;
+    const auto first_entry = [&](int64_t place) {
+      return indices.push_back(place), std::optional<int64_t>(0);
+    };
+    for (const int64_t place : places) {
+      const auto from = sources.of(place, first_entry);
+      if (!from) return leaf(id, places);
+      of_operand[from->operand].push_back(from->place);
+      operands.push_back(from->operand);
+    }
+    if (!indices.empty()) {
+      // Entries that the same indices name are equal if all entries of the table are.
+      const std::string pattern = bytes(distinct(&of_operand[0]));
+      if (!add_all_entries(node, &of_operand[0])) return leaf(id, places);
+      return fmt::format("gather[{}]({})({})", pattern,
+                         SourceText(e_, false).of(node.inputs[1], indices, depth - 1),
+                         of(node.inputs[0], of_operand[0], depth - 1));
+    }
+    std::string text = fmt::format("join[{}]", bytes(operands));
+    for (size_t i = 0; i < of_operand.size(); ++i) {
+      if (of_operand[i].size() == places.size()) return of(node.inputs[i], of_operand[i], depth - 1);
+      if (!of_operand[i].empty())
+        text += "(" + SourceText(e_, negated_).of(node.inputs[i], of_operand[i], depth - 1) + ")";
+    }
+    return text;
+  }
+
+  // Leaves each place once, and returns which of them each was.
+  static std::vector<size_t> distinct(PlaceList* places) {
+    std::unordered_map<int64_t, size_t> known;
+    std::vector<size_t> which;
+    PlaceList once;
+    for (const int64_t place : *places) {
+      const auto [at, fresh] = known.emplace(place, once.size());
+      if (fresh) once.push_back(place);
+      which.push_back(at->second);
+    }
+    *places = std::move(once);
+    return which;
+  }
+  // Adds the places of all entries of a table to those in the first entry of each axis that indices give.
+  bool add_all_entries(const Node& node, PlaceList* places) const {
+    const Dims& table = e_.value(node.inputs[0]).dims;
+    const ElementMap map = *element_map(e_.graph(), node, 0);
+    int64_t stride = 1;
+    for (size_t b = table.size(); b-- > 0; stride *= table[b]) {
+      if (map.axes[b].axis != AxisSource::kGiven) continue;
+      const size_t count = places->size();
+      if (static_cast<int64_t>(count) * table[b] > kMostListed) return false;
+      for (int64_t entry = 1; entry < table[b]; ++entry)
+        for (size_t i = 0; i < count; ++i) places->push_back((*places)[i] + entry * stride);
+    }
+    return true;
+  }
+
+  Editor& e_;
+  bool negated_;
+};
+
+}  // namespace
+
+ElementList every_second_of(Editor& e, ValueId id, int64_t phase, bool negated) {
+  ElementList list{id, {}, negated};
+  for (int64_t i = phase, size = element_count(e.value(id).dims); i < size; i += 2) list.places.push_back(i);
+  return list;
+}
+
+bool equal_elements(Editor& e, const ElementList& a, const ElementList& b) {
+  const auto text = [&](const ElementList& list) {
+    return SourceText(e, list.negated).of(list.id, list.places, kSourceDepth);
+  };
+  return text(a) == text(b);
+}
+
+bool equal_halves(Editor& e, ValueId id) {
+  const Dims& dims = e.value(id).dims;
+  const int64_t length = dims.empty() ? 0 : dims.back();
+  if (length == 0 || length % 2 != 0) return false;
+  ElementList first{id, {}}, second{id, {}};
+  for (int64_t i = 0, count = element_count(dims); i < count; ++i)
+    (i % length < length / 2 ? first : second).places.push_back(i);
+  return equal_elements(e, first, second);
+}
+
+}  // namespace sinter::convert
