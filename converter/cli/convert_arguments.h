@@ -26,7 +26,7 @@ struct ConvertArguments {
   std::vector<std::string> backends, shapes, dims, constants, trips, bounds, disabled;
   std::string dump_after;
   std::vector<std::string> input_types, output_types;
-  int stop_after = -1;
+  std::string stop_after;
   double plan_seconds = 0;
   double metric_seconds = 0;  // as long as Metric has it
   int plan_threads = 0;       // as many as the target usually has cores

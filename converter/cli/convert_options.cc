@@ -132,14 +132,14 @@ double fraction(std::string_view text, const char* flag) {
 }
 
 // --dump-after and --stop-after mean passes that run.
-void check_passes(const ConvertArguments& a) {
+void check_passes(const ConvertArguments& a, const PassStop& stop) {
   if (a.dump_after.empty()) return;
   if (std::find(a.disabled.begin(), a.disabled.end(), a.dump_after) != a.disabled.end())
     throw UsageError(fmt::format("--dump-after {}: --disable-pass leaves this pass out; give one of the two",
                                  a.dump_after));
-  int number = 0;
+  size_t number = 0;
   for (const Pass& pass : all_passes())
-    if (++number > a.stop_after && a.stop_after >= 0 && a.dump_after == pass.name)
+    if (++number > stop.passes && a.dump_after == pass.name)
       throw UsageError(fmt::format("--dump-after {}: this is pass {}, and --stop-after {} stops before it",
                                    a.dump_after, number, a.stop_after));
 }
@@ -376,8 +376,9 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   if (a.evaluate_data.empty() && !a.label.empty())
     throw UsageError("--label names an array of --evaluate DATA, which is missing; add --evaluate DATA");
   check_metric(a);
-  check_passes(a);
   ConversionOptions options;
+  if (!a.stop_after.empty()) options.passes.stop = parse_pass_stop(a.stop_after);
+  check_passes(a, options.passes.stop);
   options.lowering = lowering_options(a);
   if (a.shape_sets) options.shape_sets = parse_shape_sets(*a.shape_sets);
   set_targets(a, &options);
@@ -403,7 +404,6 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
   options.passes.dump_after = a.dump_after;
-  options.passes.stop_after = a.stop_after;
   options.passes.dump = [](const std::string& text) { print_messages(text); };
   return options;
 }

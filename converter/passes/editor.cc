@@ -3,6 +3,21 @@
 #include <algorithm>
 
 namespace sinter::convert {
+namespace {
+
+thread_local Rewrites* counted = nullptr;
+
+}  // namespace
+
+CountRewrites::CountRewrites(Rewrites* rewrites) { counted = rewrites; }
+CountRewrites::~CountRewrites() { counted = nullptr; }
+bool may_rewrite() { return counted == nullptr || counted->made < counted->most; }
+void enter_rewrite(const std::string& node) {
+  if (counted == nullptr) return;
+  ++counted->made;
+  counted->last = node;
+}
+
 Editor::Editor(Graph& graph)
     : graph_(graph),
       producer_(graph.values.size(), -1),

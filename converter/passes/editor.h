@@ -8,8 +8,22 @@
 
 #include "converter/ir/builder.h"
 #include "converter/ir/graph.h"
+#include "converter/passes/pass.h"
 
 namespace sinter::convert {
+
+// A scope in which the rewrites that this thread makes are entered into `rewrites`.
+class CountRewrites {
+ public:
+  explicit CountRewrites(Rewrites* rewrites);
+  ~CountRewrites();
+  CountRewrites(const CountRewrites&) = delete;
+  CountRewrites& operator=(const CountRewrites&) = delete;
+};
+// Returns whether the pass that runs may make one more rewrite.
+bool may_rewrite();
+// Enters one at a node of that name.
+void enter_rewrite(const std::string& node);
 
 class Editor {
  public:
@@ -23,11 +37,16 @@ class Editor {
   // The first result of a node; kAbsent: it has none, or nothing reads it.
   ValueId result(int n) { return node(n).outputs.empty() ? kAbsent : node(n).outputs[0]; }
 
-  // Calls visit(n) for each node that is not erased, and commits. Returns the count of changes.
+  // Calls visit(n) for each node that is not erased, and commits. All that a visit changes is one rewrite; no
+  // node is visited once as many are made as may be. Returns the count of changes.
   template <class Visit>
   int sweep(Visit visit) {
-    for (int n = 0; n < size(); ++n)
-      if (!erased(n)) visit(n);
+    for (int n = 0; n < size() && may_rewrite(); ++n) {
+      if (erased(n)) continue;
+      const int before = changes;
+      visit(n);
+      if (changes != before) enter_rewrite(node(n).name);
+    }
     return commit();
   }
 
