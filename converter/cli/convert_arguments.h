@@ -23,6 +23,7 @@ struct ConvertArguments {
   std::optional<std::string> shape_sets;
   int64_t block = 0;
   std::vector<std::string> backends, shapes, dims, constants, trips, bounds, input_types, output_types;
+  std::string stop_after;
   double metric_seconds = 0;  // 0: the limit that Metric has
   int plan_threads = 0;       // 0: the target's usual number of cores
   bool strict = false, pack = false, packed_only = false, no_trial = false, no_winograd = false;

@@ -244,9 +244,10 @@ void add_pass_flags(CLI::App& c, ConvertArguments& a) {
   add_value(c, "--dump-after", a.options.passes.dump_after, "NAME",
             "Prints the graph on stderr after this pass")
       ->check(one_of(names));
-  add_value(c, "--stop-after", a.options.passes.stop_after, "N",
-            "Runs only the first N passes, to find the one that changes a result")
-      ->check(CLI::Range(0, 1000));
+  add_value(
+      c, "--stop-after", a.stop_after, "N|PASS[:N]",
+      "Runs only the first N passes, those up to PASS, or of PASS only the first N rewrites, to find the "
+      "one that changes a result");
 }
 
 }  // namespace

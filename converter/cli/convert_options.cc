@@ -130,18 +130,16 @@ double fraction(std::string_view text, const char* flag) {
 }
 
 // --dump-after and --stop-after mean passes that run.
-void check_passes(const ConvertArguments& a) {
-  if (a.options.passes.dump_after.empty()) return;
-  if (std::find(a.options.passes.disabled.begin(), a.options.passes.disabled.end(),
-                a.options.passes.dump_after) != a.options.passes.disabled.end())
+void check_passes(const PassOptions& o, const std::string& stop_after) {
+  if (o.dump_after.empty()) return;
+  if (std::find(o.disabled.begin(), o.disabled.end(), o.dump_after) != o.disabled.end())
     throw UsageError(fmt::format("--dump-after {}: --disable-pass leaves this pass out; give one of the two",
-                                 a.options.passes.dump_after));
-  int number = 0;
+                                 o.dump_after));
+  size_t number = 0;
   for (const Pass& pass : all_passes())
-    if (++number > a.options.passes.stop_after && a.options.passes.stop_after >= 0 &&
-        a.options.passes.dump_after == pass.name)
+    if (++number > o.stop.passes && o.dump_after == pass.name)
       throw UsageError(fmt::format("--dump-after {}: this is pass {}, and --stop-after {} stops before it",
-                                   a.options.passes.dump_after, number, a.options.passes.stop_after));
+                                   o.dump_after, number, stop_after));
 }
 
 // Returns "a, b, c", for messages.
@@ -372,8 +370,9 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   if (a.evaluate_data.empty() && !a.options.labels.name.empty())
     throw UsageError("--label names an array of --evaluate DATA, which is missing; add --evaluate DATA");
   check_metric(a);
-  check_passes(a);
   ConversionOptions options = a.options;
+  if (!a.stop_after.empty()) options.passes.stop = parse_pass_stop(a.stop_after);
+  check_passes(options.passes, a.stop_after);
   options.lowering = lowering_options(a);
   if (a.shape_sets) options.shape_sets = parse_shape_sets(*a.shape_sets);
   set_targets(a, &options);

@@ -3,6 +3,20 @@
 #include <algorithm>
 
 namespace sinter::convert {
+namespace {
+
+thread_local Rewrites* counted = nullptr;
+
+}  // namespace
+
+CountRewrites::CountRewrites(Rewrites* rewrites) { counted = rewrites; }
+CountRewrites::~CountRewrites() { counted = nullptr; }
+bool may_rewrite() { return counted == nullptr || counted->made < counted->most; }
+void enter_rewrite(const std::string& node) {
+  if (counted == nullptr) return;
+  ++counted->made;
+  counted->last = node;
+}
 
 Editor::Editor(Graph& graph)
     : graph_(graph),
@@ -113,6 +127,21 @@ std::optional<double> Editor::uniform(ValueId id) const {
   return items[0];
 }
 
+Bounds clamp_of(const Node& node) {
+  return std::visit(
+      [](const auto& a) -> Bounds {
+        if constexpr (requires { a.act_min; }) return {a.act_min, a.act_max};
+        if constexpr (std::is_same_v<std::decay_t<decltype(a)>, ClampAttrs>) return {a.min, a.max};
+        return {};
+      },
+      node.attrs);
+}
+
+ConstantPtr real_constant(DType type, const Dims& dims, const std::vector<double>& numbers) {
+  if (type == DType::kFloat64) return Constant::of<double>(type, dims, numbers);
+  return Constant::of<float>(type, dims, std::vector<float>(numbers.begin(), numbers.end()));
+}
+
 bool moves_only_ones(const IntList& perm, const Dims& dims) {
   int64_t last = -1;
   for (const int64_t p : perm) {
@@ -125,6 +154,12 @@ bool moves_only_ones(const IntList& perm, const Dims& dims) {
 
 bool same_dims(const Graph& graph, ValueId a, ValueId b) {
   return graph.value(a).dims == graph.value(b).dims;
+}
+
+ValueId add_retyped(Graph& graph, Value v, DType type) {
+  const ValueId id = graph.add_value(v.name, type, v.dims);
+  graph.value(id).bounded_dims = std::move(v.bounded_dims), graph.value(id).order = std::move(v.order);
+  return id;
 }
 
 int until_stable(Graph& graph, int (*sweep)(Graph&)) {

@@ -1,14 +1,29 @@
-// Editor: what rewriting passes share. Nodes stay where they are during a pass, so that indexes hold;
-// commit() puts inserted nodes in and takes erased ones out.
+// Editor: what rewriting passes share. Nodes stay where they are during a sweep, so that indexes hold; its
+// end puts inserted nodes in and takes erased ones out.
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "converter/ir/builder.h"
 #include "converter/ir/graph.h"
+#include "converter/passes/pass.h"
 
 namespace sinter::convert {
+
+// A scope in which the rewrites that this thread makes are entered into `rewrites`.
+class CountRewrites {
+ public:
+  explicit CountRewrites(Rewrites* rewrites);
+  ~CountRewrites();
+  CountRewrites(const CountRewrites&) = delete;
+  CountRewrites& operator=(const CountRewrites&) = delete;
+};
+// Returns whether the pass that runs may make one more rewrite.
+bool may_rewrite();
+// Enters one at a node of that name.
+void enter_rewrite(const std::string& node);
 
 class Editor {
  public:
@@ -19,6 +34,21 @@ class Editor {
   int size() const { return static_cast<int>(graph_.nodes.size()); }
   Node& node(int n) { return graph_.nodes[static_cast<size_t>(n)]; }
   bool erased(int n) const { return erased_[static_cast<size_t>(n)]; }
+  // The first result of a node; kAbsent: it has none, or nothing reads it.
+  ValueId result(int n) { return node(n).outputs.empty() ? kAbsent : node(n).outputs[0]; }
+
+  // Calls visit(n) for each node that is not erased, and commits. All that a visit changes is one rewrite; no
+  // node is visited once as many are made as may be. Returns the count of changes.
+  template <class Visit>
+  int sweep(Visit visit) {
+    for (int n = 0; n < size() && may_rewrite(); ++n) {
+      if (erased(n)) continue;
+      const int before = changes;
+      visit(n);
+      if (changes != before) enter_rewrite(node(n).name);
+    }
+    return commit();
+  }
 
   // The node that makes a value: -1 for inputs, constants and what this editor inserted.
   int producer(ValueId id) const { return id < 0 || !known(id) ? -1 : producer_[static_cast<size_t>(id)]; }
@@ -45,11 +75,12 @@ class Editor {
   void bypass(int n, ValueId to);
   // A new operation before node n; constants fold. kAbsent if the operation is not possible.
   ValueId insert(int n, OpAttrs attrs, std::vector<ValueId> inputs);
-  // One with several outputs: kAbsent where they are not wanted. Empty if the operation is not possible.
+  // The same with several outputs: kAbsent where they are not wanted. Empty if the operation is not possible.
   std::vector<ValueId> insert_many(int n, OpAttrs attrs, std::vector<ValueId> inputs,
                                    const std::vector<bool>& wanted);
   ValueId constant(ConstantPtr c) { return graph_.add_constant(std::move(c)); }
-  // Inserts and erases, drops what is dead; returns the count of changes. The editor is void afterwards.
+  // Puts inserted nodes in, takes erased and dead ones out; returns the count of changes. The editor is void
+  // afterwards.
   int commit();
 
   // The one element of a constant.
@@ -71,18 +102,34 @@ class Editor {
   std::vector<std::vector<Node>> inserted_;
 };
 
-// Runs a sweep over the graph until it finds nothing more (or continues suspiciously long); returns all
-// changes.
+// Runs a sweep over the graph until it finds nothing more, at most 20 times; returns all changes.
 int until_stable(Graph& graph, int (*sweep)(Graph&));
 
-// An operation that clamps its own result does not.
+// Whether an operation is one that does not clamp its own result.
 template <class A>
 bool unclamped(const A* a) {
   return a != nullptr && a->act_min == -kInfinity && a->act_max == kInfinity;
 }
 
-// Moving only axes of size 1 moves no byte.
+// Between what an operation, perhaps a Clamp, holds its results.
+struct Bounds {
+  double low = -kInfinity, high = kInfinity;
+  bool none() const { return low == -kInfinity && high == kInfinity; }
+};
+Bounds clamp_of(const Node& node);
+
+// A constant of one axis.
+template <class T>
+ConstantPtr vector_of(DType type, const std::vector<T>& items) {
+  return Constant::of<T>(type, {static_cast<int64_t>(items.size())}, items);
+}
+// A constant of float32 or float64; float32 rounds the numbers.
+ConstantPtr real_constant(DType type, const Dims& dims, const std::vector<double>& numbers);
+
+// Whether a Transpose moves only axes of size 1, and so no byte.
 bool moves_only_ones(const IntList& perm, const Dims& dims);
 bool same_dims(const Graph& graph, ValueId a, ValueId b);
+// Adds a value of another type that has the name and the dims of `v`; returns it.
+ValueId add_retyped(Graph& graph, Value v, DType type);
 
 }  // namespace sinter::convert

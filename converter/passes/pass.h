@@ -1,6 +1,7 @@
 // Passes: small, named graph rewrites, listed in one place and checked before and after.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
@@ -12,6 +13,8 @@
 
 namespace sinter::convert {
 
+class NodeFates;
+
 inline constexpr size_t kLazyBytes = 1 << 20;  // larger weights are computed when they are written
 
 struct Pass {
@@ -21,15 +24,31 @@ struct Pass {
   int (*run)(Graph& graph);
 };
 
+// The rewrites of a pass, and how many it may make. A rewrite is all that a pass changes at one node, or, of
+// a pass that rebuilds the graph, all that it changes.
+struct Rewrites {
+  int most = INT32_MAX, made = 0;
+  std::string last;  // the node at which the last one was made; empty: it has no name
+};
+
 // All passes in their order.
 std::span<const Pass> all_passes();
+
+// Where the list of passes ends, to find the rewrite that changes a result.
+struct PassStop {
+  size_t passes = SIZE_MAX;  // only the first ones run
+  int rewrites = INT32_MAX;  // of the last of these
+  bool stops() const { return passes != SIZE_MAX; }
+};
+// Reads "N", "PASS" or "PASS:N" (--stop-after); UsageError for other text.
+PassStop parse_pass_stop(const std::string& text);
 
 struct PassOptions {
   std::vector<std::string> disabled;
   std::string dump_after;  // name of a pass
-  int stop_after = -1;     // run only the first N passes
+  PassStop stop;
   std::function<void(const std::string& text)> dump = nullptr;
-  bool runs_all() const { return disabled.empty() && stop_after < 0; }
+  bool runs_all() const { return disabled.empty() && !stop.stops(); }
 };
 
 struct PassReport {
@@ -37,14 +56,20 @@ struct PassReport {
     std::string name, description;
     int changes = 0;
     size_t nodes_after = 0;
+    Rewrites rewrites = {};
   };
+  // The pass that PassStop ended; null: none.
+  const Entry* stopped() const {
+    return entries.empty() || entries.back().rewrites.most == INT32_MAX ? nullptr : &entries.back();
+  }
   std::vector<Entry> entries;
 };
 
 // Runs every enabled pass over a lowered graph and its bodies, which is rewritten then; throws
 // std::logic_error where a pass leaves a graph that is not well formed (a bug). Unknown names in the options
 // throw UsageError.
-PassReport run_passes(Graph& graph, const PassOptions& options);
+// `fates`: where what becomes of each node is entered; null: nowhere.
+PassReport run_passes(Graph& graph, const PassOptions& options, NodeFates* fates = nullptr);
 
 // Computes float64 values in float32, public inputs and outputs excepted; returns the number of changed
 // nodes.
@@ -68,10 +93,10 @@ struct HalfType;
 HalfSummary compute_in_half(Graph& graph, const HalfType& type, const AcceptCall& accept,
                             const Reached& reached = {});
 
-// The pass of that name, without the others.
+// Runs the pass of that name alone; returns its count of changes.
 int run_pass(Graph& graph, const char* name);
 
-// Nodes of the graph and of its bodies.
+// Returns the number of nodes of the graph and of its bodies.
 size_t count_nodes(const Graph& graph);
 
 }  // namespace sinter::convert

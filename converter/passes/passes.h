@@ -6,10 +6,9 @@
 namespace sinter::convert {
 
 #define SINTER_PASS(function, name, description) int function(Graph& graph);
-#define SINTER_PASS_AGAIN(function, name, description)
 #include "converter/passes/passes.def"
 
-// Parts of a pass that are files of their own, by the pass that runs them. Each returns the number of
+// Parts of a pass that are files of their own, beside the pass that runs them. Each returns the number of
 // changes.
 int recognise_row_writes(Graph& graph);   // recognise-writes
 int recognise_group_norms(Graph& graph);  // recognise-norms

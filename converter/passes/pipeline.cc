@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <stdexcept>
 
 #include "converter/diagnostics/errors.h"
-#include "converter/passes/follow_nodes.h"
+#include "converter/diagnostics/node_fates.h"
+#include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 #include "converter/passes/passes.h"
 
@@ -29,11 +31,27 @@ size_t count_nodes(const Graph& graph) {
 
 namespace {
 
-int run_everywhere(const Pass& pass, Graph& graph) {
+int run_everywhere(const Pass& pass, Graph& graph, Rewrites* rewrites) {
+  if (!may_rewrite()) return 0;
+  const int made = rewrites->made;
   int changes = pass.run(graph);
+  if (changes > 0 && rewrites->made == made) enter_rewrite({});  // it rebuilds the graph
   for (Node& node : graph.nodes)
-    for (const auto& body : node.bodies) changes += run_everywhere(pass, *body);
+    for (const auto& body : node.bodies) changes += run_everywhere(pass, *body, rewrites);
   return changes;
+}
+
+int run_counted(const Pass& pass, Graph& graph, Rewrites* rewrites) {
+  const CountRewrites scope(rewrites);
+  return run_everywhere(pass, graph, rewrites);
+}
+
+// The index of the pass of that name; nullopt: there is none.
+std::optional<size_t> find_pass(std::string_view name) {
+  const auto passes = all_passes();
+  for (size_t i = 0; i < passes.size(); ++i)
+    if (passes[i].name == name) return i;
+  return std::nullopt;
 }
 
 void require(const Graph& graph, const char* when) {
@@ -44,59 +62,64 @@ void require(const Graph& graph, const char* when) {
 }  // namespace
 
 int run_pass(Graph& graph, const char* name) {
-  for (const Pass& pass : all_passes()) {
-    if (std::string_view(pass.name) != name) continue;
-    advance(graph, Stage::kRewritten);
-    const int changes = run_everywhere(pass, graph);
-    require(graph, pass.name);
-    return changes;
-  }
-  throw std::logic_error(fmt::format("'{}' is not a pass", name));
+  const auto index = find_pass(name);
+  if (!index) throw std::logic_error(fmt::format("'{}' is not a pass", name));
+  advance(graph, Stage::kRewritten);
+  Rewrites rewrites;
+  const int changes = run_counted(all_passes()[*index], graph, &rewrites);
+  require(graph, name);
+  return changes;
 }
 
-namespace {
+PassStop parse_pass_stop(const std::string& text) {
+  const size_t colon = text.find(':');
+  const auto index = find_pass(text.substr(0, colon));
+  const std::string_view digits =
+      colon == std::string::npos ? text : std::string_view(text).substr(colon + 1);
+  int count = -1;
+  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  const bool counts = fault == std::errc() && end == digits.data() + digits.size() && count >= 0;
+  if (index && colon == std::string::npos) return {*index + 1};
+  if (index && counts) return {*index + 1, count};
+  if (counts && colon == std::string::npos) return {static_cast<size_t>(count)};
+  throw UsageError(
+      fmt::format("--stop-after {}: give a number of passes from 0 to {}, or PASS:N for the first N "
+                  "rewrites of a pass; sinter convert --help lists the passes",
+                  text, all_passes().size()));
+}
 
-PassReport run_all(Graph& graph, const PassOptions& options, NodeFates* fates) {
-  const auto known = [](const std::string& name) {
-    return std::any_of(all_passes().begin(), all_passes().end(),
-                       [&](const Pass& p) { return p.name == name; });
-  };
+PassReport run_passes(Graph& graph, const PassOptions& options, NodeFates* fates) {
   const auto refuse = [](const char* flag, const std::string& name) {
     throw UsageError(
         fmt::format("{} {}: this is not a pass; sinter convert --help lists the passes", flag, name));
   };
   for (const std::string& name : options.disabled)
-    if (!known(name)) refuse("--disable-pass", name);
-  if (!options.dump_after.empty() && !known(options.dump_after)) refuse("--dump-after", options.dump_after);
+    if (!find_pass(name)) refuse("--disable-pass", name);
+  if (!options.dump_after.empty() && !find_pass(options.dump_after))
+    refuse("--dump-after", options.dump_after);
   PassReport report;
   require_stage(graph, Stage::kLowered, "the list of passes");
   require(graph, "before the passes");
   advance(graph, Stage::kRewritten);
-  int number = 0;
   std::optional<NodeFates::Picture> before;  // the graph as the last pass that changed it left it
-  for (const Pass& pass : all_passes()) {
-    if (options.stop_after >= 0 && number++ >= options.stop_after) break;
+  const std::span<const Pass> passes = all_passes();
+  for (size_t i = 0; i < std::min(passes.size(), options.stop.passes); ++i) {
+    const Pass& pass = passes[i];
     if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end())
       continue;
     if (fates != nullptr && !before) before.emplace(graph);
-    const int changes = run_everywhere(pass, graph);
+    Rewrites rewrites;
+    if (i + 1 == options.stop.passes) rewrites.most = options.stop.rewrites;
+    const int changes = run_counted(pass, graph, &rewrites);
     require(graph, pass.name);
     if (before && changes > 0) {
       fates->follow(pass.name, *before, graph);
       before.reset();
     }
-    report.entries.push_back({pass.name, pass.description, changes, count_nodes(graph)});
+    report.entries.push_back({pass.name, pass.description, changes, count_nodes(graph), rewrites});
     if (options.dump_after == pass.name && options.dump) options.dump(dump(graph));
   }
   return report;
-}
-
-}  // namespace
-
-PassReport run_passes(Graph& graph, const PassOptions& options) { return run_all(graph, options, nullptr); }
-
-PassReport run_passes(Graph& graph, const PassOptions& options, NodeFates& fates) {
-  return run_all(graph, options, &fates);
 }
 
 }  // namespace sinter::convert

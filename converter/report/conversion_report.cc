@@ -16,6 +16,8 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
   for (const PassReport::Entry& e : r.passes.entries)
     passes.push_back(
         {{"pass", e.name}, {"what", e.description}, {"changes", e.changes}, {"nodes_after", e.nodes_after}});
+  if (const PassReport::Entry* pass = r.passes.stopped())
+    passes.back().update({{"rewrites", pass->rewrites.made}, {"last_rewritten", pass->rewrites.last}});
   nlohmann::json types = nlohmann::json::array();
   if (r.ledger)
     for (const TypeDecision& d : r.ledger->all()) types.push_back(to_json(d));

@@ -102,16 +102,24 @@ std::string work_text(const ConversionReport& r) {
   return labelled("work", text);
 }
 
+// The last rewrite before --stop-after PASS:N.
+std::string stopped_text(const ConversionReport& r) {
+  const PassReport::Entry* pass = r.passes.stopped();
+  if (pass == nullptr) return {};
+  const std::string node = pass->rewrites.last.empty() ? "" : fmt::format(" at node {}", pass->rewrites.last);
+  return labelled("stopped", fmt::format("after rewrite {} of {}{}", pass->rewrites.made, pass->name, node));
+}
+
 std::string passes_text(const ConversionReport& r) {
   std::vector<std::pair<int64_t, std::string>> changes;
   for (const PassReport::Entry& e : r.passes.entries)
     if (e.changes > 0) changes.emplace_back(e.changes, e.name);
-  if (changes.empty()) return {};
+  if (changes.empty()) return stopped_text(r);
   std::stable_sort(changes.begin(), changes.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> items;
   for (const auto& [count, name] : changes) items.push_back(fmt::format("{} {}", name, count));
-  return labelled("passes", some_of(items, kMostPasses));
+  return labelled("passes", some_of(items, kMostPasses)) + stopped_text(r);
 }
 
 // Returns the numbers of values whose type changed, by the types, and of decisions, by rule.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "converter/passes/follow_nodes.h"
+#include "converter/passes/pass.h"
 #include "converter/quantize/search/trial_magnitudes.h"
 #include "converter/stages/conversion.h"
 #include "converter/target/target_platforms.h"
@@ -81,7 +81,7 @@ void prefer(const HalfType& type, Graph& graph, const ConversionOptions& options
 bool rewrite(Conversion& c) {
   if (c.options.narrow_float64)
     for (Entry& entry : c.entries) narrow_float64(entry.graph);
-  c.report.passes = run_passes(c.graph(), c.options.passes, c.report.fates);
+  c.report.passes = run_passes(c.graph(), c.options.passes, &c.report.fates);
   for (Entry& other : c.further()) run_passes(other.graph, c.options.passes);
   c.rewritten.emplace(c.graph());
   return true;

@@ -129,6 +129,7 @@ class Usage(Case):
                             (["convert", DIGITS], ("convert: --output is missing", "sinter convert --help")),
                             (["convert", DIGITS, *out, "--shap", "image=1"], ("'--shap' is not a flag", "did you mean '--shape'?")),
                             (["convert", DIGITS, *out, "--stop-after", "-3"], ("--stop-after", "-3", "0 to")),
+                            (["convert", DIGITS, *out, "--stop-after", "widen:x"], ("--stop-after widen:x", "PASS:N")),
                             (["convert", DIGITS, *out, "--disable-pass", "x"], ("--disable-pass", "'x' is not a valid value", "there are")),
                             (["convert", DIGITS, *out, "--dump-after", "x"], ("--dump-after", "'x' is not a valid value", "there are")),
                             (["convert", DIGITS, *out, "--keep", "image=float3"], ("'float3' is not a type", "did you mean 'float32'?")),

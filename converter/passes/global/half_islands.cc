@@ -10,6 +10,7 @@
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
 #include "converter/ir/recipe.h"
+#include "converter/passes/editor.h"
 #include "converter/passes/global/half_rules.h"
 #include "converter/passes/pass.h"
 
@@ -132,8 +133,8 @@ class Islands {
       const Node& node = graph_.nodes[n];
       if (!half_node_[n]) {
         if (!refusals_[n].empty())
-          record(node, graph_.value(node.outputs[0]).name, DType::kFloat32, DType::kFloat32, refusals_[n],
-                 TypeEffect::kKept);
+          graph_.decide(graph_.value(node.outputs[0]), node, DType::kFloat32, type_.rule, TypeEffect::kKept,
+                        refusals_[n]);
         continue;
       }
       if (moves_by_attributes(node.attrs)) continue;
@@ -141,12 +142,6 @@ class Islands {
       if (!rules_.unproven(static_cast<int>(n))) continue;
       if (summary_.unproven++ == 0) summary_.first_unproven = node.name, summary_.first_op = node.origin;
     }
-  }
-
-  void record(const Node& node, const std::string& value, DType before, DType after, std::string reason,
-              TypeEffect effect) {
-    graph_.ledger->add(
-        {value, node.name, node.origin, before, after, type_.rule, std::move(reason), effect, {}});
   }
 
   // ---- the graph again
@@ -164,20 +159,20 @@ class Islands {
   void record_omitted(const Node& cast) {
     if (!cast.is_model_cast()) return;
     const Value& result = graph_.value(cast.outputs[0]);
-    graph_.ledger->add(
-        {result.name,
-         cast.name,
-         cast.origin,
-         result.dtype,
-         type_.dtype,
-         TypeRule::kCastExplicit,
-         fmt::format("the Cast is omitted: its operand is computed in {}, and so is what reads it",
-                     type_.name),
-         result.dtype == type_.dtype ? TypeEffect::kKept : TypeEffect::kNarrowed,
-         {}});
+    graph_.decide(result, cast, type_.dtype, TypeRule::kCastExplicit,
+                  result.dtype == type_.dtype ? TypeEffect::kKept : TypeEffect::kNarrowed,
+                  fmt::format("the Cast is omitted: its operand is computed in {}, and so is what reads it",
+                              type_.name));
   }
 
-  // A float32 value in the type, for `reader`.
+  // Adds a value of the type in the place of a float32 one.
+  ValueId requested(const Value& value) {
+    const ValueId id = add_retyped(graph_, value, type_.dtype);
+    graph_.value(id).requested = true;
+    return id;
+  }
+
+  // Returns a float32 value in the type, for `reader`.
   ValueId narrowed(ValueId id, const Node& reader) {
     if (id < 0 || graph_.value(id).dtype != DType::kFloat32) return id;
     if (half(id) != kAbsent) return half(id);
@@ -187,22 +182,18 @@ class Islands {
       const ConstantPtr own = stored_in_type(value.constant);
       result = graph_.add_constant(own ? own : rounded(value.constant), value.name);
       graph_.value(result).requested = true;
-      record(reader, value.name, DType::kFloat32, type_.dtype,
-             own ? fmt::format("used in {}, as the model stores it", type_.name)
-                 : fmt::format("stored in {}, rounded once", type_.name),
-             TypeEffect::kRetyped);
+      graph_.decide(value, reader, type_.dtype, type_.rule, TypeEffect::kRetyped,
+                    own ? fmt::format("used in {}, as the model stores it", type_.name)
+                        : fmt::format("stored in {}, rounded once", type_.name));
     } else if (const Node* cast = widening_of(id)) {
       record_omitted(*cast);
       result = cast->inputs[0];
     } else {
-      result = graph_.add_value(value.name, type_.dtype, value.dims);
-      graph_.value(result).bounded_dims = value.bounded_dims, graph_.value(result).order = value.order;
-      graph_.value(result).requested = true;
+      result = requested(value);
       graph_.nodes.push_back(
           {CastAttrs{static_cast<int64_t>(type_.dtype), 1}, {id}, {result}, reader.name, "", {}});
-      record(reader, value.name, DType::kFloat32, type_.dtype,
-             fmt::format("rounded once for the operations that compute in {}", type_.name),
-             TypeEffect::kCast);
+      graph_.decide(value, reader, type_.dtype, type_.rule, TypeEffect::kCast,
+                    fmt::format("rounded once for the operations that compute in {}", type_.name));
     }
     return half_[static_cast<size_t>(id)] = result;
   }
@@ -254,16 +245,11 @@ class Islands {
     for (ValueId& id : node.outputs) {
       if (id < 0 || graph_.value(id).dtype != DType::kFloat32) continue;
       const Value value = graph_.value(id);
-      const ValueId fresh = graph_.add_value(value.name, type_.dtype, value.dims);
-      graph_.value(fresh).bounded_dims = value.bounded_dims, graph_.value(fresh).order = value.order;
-      graph_.value(fresh).requested = true;
-      half_[static_cast<size_t>(id)] = fresh;
-      record(node, value.name, DType::kFloat32, type_.dtype,
-             moves_by_attributes(node.attrs)
-                 ? fmt::format("moved in {}, like its operand", type_.name)
-                 : fmt::format("the target computes it in {}, on request", type_.name),
-             TypeEffect::kNarrowed);
-      id = fresh;
+      graph_.decide(value, node, type_.dtype, type_.rule, TypeEffect::kNarrowed,
+                    moves_by_attributes(node.attrs)
+                        ? fmt::format("moved in {}, like its operand", type_.name)
+                        : fmt::format("the target computes it in {}, on request", type_.name));
+      id = half_[static_cast<size_t>(id)] = requested(value);
     }
     const std::vector<ValueId> narrow = node.outputs;
     const std::string name = node.name;

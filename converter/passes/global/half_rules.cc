@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "converter/ir/call_view.h"
 #include "converter/ir/op_traits.h"
+#include "converter/passes/editor.h"
+#include "converter/passes/global/float_rows.h"
+#include "converter/passes/global/half_bounds.h"
+#include "converter/passes/integers/integer_rows.h"
 #include "runtime/core/float_formats.h"
 #include "runtime/core/op_enums.h"
 
@@ -18,42 +21,6 @@ namespace {
 constexpr double kLargestLoss = 0x1p-10;
 
 constexpr char kEntersSoftmax[] = "it enters a softmax, whose operands are not rounded";
-
-float float_at(const std::byte* p) {
-  float v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-
-// Calls f(element, row) for a float32 constant; rows are along the first axis or along the last.
-template <class F>
-void for_each_float(const Constant& c, bool rows_first, F f) {
-  const LoadedBytes loaded = c.load();
-  const int64_t n = c.size();
-  const int64_t rows = c.dims().empty() ? 1 : rows_first ? c.dims().front() : c.dims().back();
-  const int64_t length = std::max<int64_t>(n / std::max<int64_t>(rows, 1), 1);
-  for (int64_t i = 0; i < n; ++i)
-    f(float_at(loaded.bytes.data() + i * static_cast<int64_t>(sizeof(float))),
-      static_cast<size_t>(rows_first ? i / length : i % rows));
-}
-
-size_t row_count(const Constant& c, bool rows_first) {
-  return c.dims().empty() ? 1 : static_cast<size_t>(rows_first ? c.dims().front() : c.dims().back());
-}
-
-double largest(const Constant& c) {
-  double most = 0;
-  for_each_float(c, true, [&](float v, size_t) {
-    if (!(std::fabs(v) <= most)) most = std::fabs(v);
-  });
-  return most;
-}
-
-// Filters are along the first axis, but for these.
-bool filters_first(const Node& node) {
-  const auto* product = node.as<MatMulAttrs>();
-  return node.op() != Op::kDepthwiseConv && (product == nullptr || product->transpose_b != 0);
-}
 
 bool is_float32(const Graph& graph, ValueId id) {
   return id >= 0 && graph.value(id).dtype == DType::kFloat32;
@@ -67,7 +34,6 @@ int64_t terms(const Graph& graph, const Node& node) {
     for (size_t i = from; i < w.size(); ++i) n *= w[i];
     return n;
   };
-  const auto* pool = node.as<AvgPoolAttrs>();
   const Dims& x = graph.value(node.inputs[0]).dims;
   switch (node.op()) {
     case Op::kConv:
@@ -80,24 +46,11 @@ int64_t terms(const Graph& graph, const Node& node) {
     }
     case Op::kMatMul:
       return x.empty() ? 1 : x.back();
-    case Op::kAvgPool: {
-      int64_t n = 1;
-      for (const int64_t k : pool->kernel) n *= k;
-      return n;
-    }
+    case Op::kAvgPool:
+      return summed_elements(graph, node);
     default:
       return 2;
   }
-}
-
-std::pair<double, double> clamp_of(const Node& node) {
-  return std::visit(
-      [](const auto& a) -> std::pair<double, double> {
-        if constexpr (requires { a.act_min; }) return {a.act_min, a.act_max};
-        if constexpr (std::is_same_v<std::decay_t<decltype(a)>, ClampAttrs>) return {a.min, a.max};
-        return {-kInfinity, kInfinity};
-      },
-      node.attrs);
 }
 
 }  // namespace
@@ -108,9 +61,9 @@ HalfSplit split_for(const HalfType& type, const Node& node) {
   if (!type.composed) return {};
   const auto* silu = node.as<SiluAttrs>();
   if (silu != nullptr && silu->alpha == 1) return {SigmoidAttrs{}, MulAttrs{}};
-  const auto [low, high] = clamp_of(node);
-  if (low == -kInfinity && high == kInfinity) return {};
-  const ClampAttrs clamp{low, high};
+  const Bounds bounds = clamp_of(node);
+  if (bounds.none()) return {};
+  const ClampAttrs clamp{bounds.low, bounds.high};
   const auto unclamped = [&](auto plain) -> HalfSplit { return {OpAttrs{plain}, clamp}; };
   if (node.op() == Op::kAdd) return unclamped(AddAttrs{});
   if (node.op() == Op::kSub) return unclamped(SubAttrs{});
@@ -140,12 +93,10 @@ HalfRules::HalfRules(const HalfType& type, const Graph& graph, const AcceptCall&
       graph_(graph),
       accept_(accept),
       reached_(reached),
-      bounds_(graph.values.size(), kInfinity),
-      largest_(graph.nodes.size(), 0),
       wide_(graph.values.size(), nullptr),
       from_integers_(graph.values.size()) {
   find_origins();
-  if (type_.is_narrow()) find_bounds();
+  sums_ = type_.is_narrow() ? half_bounds(graph).sums : std::vector<double>(graph.nodes.size());
   find_wide();
 }
 
@@ -169,114 +120,6 @@ bool HalfRules::concerns(int n) const {
     return false;
   if (!is_float32(graph_, node.outputs[0]) || other_.has(graph_, node)) return false;
   return half_.empty() || half_.has(graph_, node);
-}
-
-// Largest magnitudes, in the order of the nodes.
-void HalfRules::find_bounds() {
-  for (size_t v = 0; v < graph_.values.size(); ++v)
-    if (const ConstantPtr& c = graph_.values[v].constant;
-        c && c->dtype() == DType::kFloat32 && c->byte_size() <= (1 << 16))
-      bounds_[v] = largest(*c);
-  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    const Node& node = graph_.nodes[n];
-    if (node.outputs.empty() || !is_float32(graph_, node.outputs[0]) || !node.bodies.empty()) continue;
-    const auto in = [&](size_t i) { return i < node.inputs.size() ? bound(node.inputs[i]) : 0; };
-    double sum = 0, out = kInfinity;  // before and after the function itself
-    switch (node.op()) {
-      case Op::kConv:
-      case Op::kDepthwiseConv:
-      case Op::kConvTranspose:
-      case Op::kFullyConnected:
-      case Op::kMatMul:
-        sum = out = product_bound(node);
-        break;
-      case Op::kAdd:
-      case Op::kSub:
-        sum = out = in(0) + in(1);
-        break;
-      case Op::kMul:
-      case Op::kPRelu:
-        sum = out = in(0) * in(1);
-        if (node.op() == Op::kPRelu) sum = out = std::max(sum, in(0));
-        break;
-      case Op::kSigmoid:
-      case Op::kTanh:
-      case Op::kHardSigmoid:
-        out = 1;
-        break;
-      case Op::kSoftmax:
-        out = node.as<SoftmaxAttrs>()->log != 0 ? kInfinity : 1;
-        break;
-      case Op::kAttention:  // a mean of the values
-        out = in(2);
-        break;
-      case Op::kRope:
-        sum = out = std::max(in(0), in(0) * (in(1) + in(2)));
-        break;
-      case Op::kAvgPool:
-        sum = in(0) * static_cast<double>(terms(graph_, node));
-        out = in(0);
-        break;
-      case Op::kLeakyRelu:
-        sum = out = in(0) * std::max(1.0, std::fabs(node.as<LeakyReluAttrs>()->alpha));
-        break;
-      case Op::kMin:
-      case Op::kMax:
-      case Op::kConcat:
-      case Op::kPad:
-        out = 0;
-        for (size_t i = 0; i < node.inputs.size(); ++i) out = std::max(out, in(i));
-        break;
-      case Op::kAbs:
-      case Op::kNeg:
-      case Op::kClamp:
-      case Op::kHardSwish:
-      case Op::kSilu:
-      case Op::kMaxPool:
-      case Op::kView:
-      case Op::kCopy:
-      case Op::kTranspose:
-      case Op::kSlice:
-      case Op::kTile:
-      case Op::kBroadcast:
-        out = in(0);
-        break;
-      case Op::kResize:
-        out = in(0) * (node.as<ResizeAttrs>()->mode == static_cast<int64_t>(ResizeMode::kCubic) ? 2 : 1);
-        break;
-      case Op::kCast:
-        if (const DType from = graph_.value(node.inputs[0]).dtype; from == DType::kUint8)
-          out = 255;
-        else if (from == DType::kInt8)
-          out = 128;
-        else if (from == DType::kBool)
-          out = 1;
-        break;
-      default:
-        break;
-    }
-    const auto [low, high] = clamp_of(node);
-    largest_[n] = std::isnan(sum) ? kInfinity : sum;
-    out = std::isnan(out) ? kInfinity : out;
-    bounds_[static_cast<size_t>(node.outputs[0])] = std::min(out, std::max(std::fabs(low), std::fabs(high)));
-  }
-}
-
-double HalfRules::product_bound(const Node& node) const {
-  if (!graph_.is_constant(node.inputs[1])) return kInfinity;
-  const ConstantPtr& w = graph_.value(node.inputs[1]).constant;
-  if (w->dtype() != DType::kFloat32 || (node.op() == Op::kMatMul && w->dims().size() != 2)) return kInfinity;
-  const double x = bound(node.inputs[0]);
-  if (!std::isfinite(x)) return kInfinity;
-  const bool first = filters_first(node);
-  std::vector<double> sums(row_count(*w, first));
-  for_each_float(*w, first, [&](float v, size_t row) { sums[row] += std::fabs(v) * x; });
-  double bias = 0;
-  if (node.inputs.size() > 2 && node.inputs[2] >= 0) {
-    if (!graph_.is_constant(node.inputs[2])) return kInfinity;
-    bias = largest(*graph_.value(node.inputs[2]).constant);
-  }
-  return bias + (sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end()));
 }
 
 // Backwards from what needs more than the precision of 16 bits, forwards from integers.
@@ -374,8 +217,8 @@ bool HalfRules::accepts(const Node& node) const {
 }
 
 std::string HalfRules::refusal_of_operands(const Node& node) const {
-  const auto [low, high] = clamp_of(node);
-  for (const double b : {low, high})
+  const Bounds bounds = clamp_of(node);
+  for (const double b : {bounds.low, bounds.high})
     if (std::isfinite(b) && std::fabs(b) > type_.largest)
       return fmt::format("the bound {:g} is beyond {}'s range", b, type_.name);
   if (node.op() == Op::kMul && node.inputs[0] == node.inputs[1]) return "squares are kept in float32";
@@ -389,7 +232,7 @@ std::string HalfRules::refusal_of_operands(const Node& node) const {
 
 std::string HalfRules::refusal_of_constant(const Node& node, size_t operand) const {
   const Constant& c = *graph_.value(node.inputs[operand]).constant;
-  const double most = largest(c);
+  const double most = largest_magnitude(c);
   if (std::isfinite(most) && std::isinf(rounded(most)))
     return fmt::format("the constant {:g} is beyond {}'s range", most, type_.name);
   const bool addend = node.op() == Op::kAdd || node.op() == Op::kSub;

@@ -35,7 +35,7 @@ class HalfRules {
   // Empty: node n may compute in the type. Else why it does not.
   std::string refusal(int n) const;
   // A sum or product of node n is not proven to stay in the type's range.
-  bool unproven(int n) const { return !(largest_[static_cast<size_t>(n)] <= type_.largest); }
+  bool unproven(int n) const { return !(sums_[static_cast<size_t>(n)] <= type_.largest); }
   // Every element of a constant is one of the type.
   bool exact(const Constant& c) const;
 
@@ -46,12 +46,9 @@ class HalfRules {
     bool has(const Graph& graph, const Node& node) const;
   };
   void find_origins();
-  void find_bounds();
   void find_wide();
   bool accepts(const Node& node) const;  // in the type
   double rounded(double v) const;
-  double bound(ValueId id) const { return id < 0 ? 0 : bounds_[static_cast<size_t>(id)]; }
-  double product_bound(const Node& node) const;
   std::string refusal_of_operands(const Node& node) const;
   std::string refusal_of_constant(const Node& node, size_t operand) const;
 
@@ -60,8 +57,7 @@ class HalfRules {
   AcceptCall accept_;
   const Reached& reached_;
   Origins half_, other_;             // in the model of the type; of another one than float32
-  std::vector<double> bounds_;       // per value: no element is larger in magnitude, NaN aside
-  std::vector<double> largest_;      // per node: nor is what it adds up before it clamps
+  std::vector<double> sums_;         // per node: no larger magnitude is added up
   std::vector<const char*> wide_;    // per value: why what leads to it is not rounded, or null
   std::vector<bool> from_integers_;  // per value: made of integers of more than 8 bits by moves and functions
 };

@@ -379,11 +379,12 @@ int assign_layout(Graph& graph) {
   int changes = simplify_transposes(graph);
   for (const bool to_last : {true, false, true}) {
     const int64_t before = transposed_bytes(graph);
-    if (before == 0) break;
+    if (before == 0 || !may_rewrite()) break;
     Graph next = Relayout(graph, Frame{to_last}).run();
     simplify_transposes(next);
     const int64_t after = transposed_bytes(next);
     if (after > before) continue;
+    enter_rewrite({});
     ++changes;  // nodes are other ones, too, where as many bytes are transposed
     graph = std::move(next);
   }

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "converter/ir/integer_range.h"
 #include "converter/ir/op_traits.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/passes.h"
@@ -17,21 +18,9 @@ namespace {
 
 constexpr int kRangeDepth = 16;
 constexpr int64_t kMostLookedAt = 65536;
-constexpr int64_t kLow = INT32_MIN, kHigh = INT32_MAX;
 
-struct Range {
-  int64_t low = 0, high = 0;
-};
-
-std::optional<Range> within(int64_t low, int64_t high) {
-  if (low < kLow || high > kHigh) return std::nullopt;
-  return Range{low, high};
-}
-std::optional<Range> range_of(DType t) {
-  if (t == DType::kBool) return Range{0, 1};
-  if (!is_integer(t) || bit_width(t) > 32 || t == DType::kUint32) return std::nullopt;
-  const int64_t span = int64_t{1} << bit_width(t);
-  return is_signed_integer(t) ? Range{-span / 2, span / 2 - 1} : Range{0, span - 1};
+std::optional<IntegerRange> within(IntegerRange range) {
+  return holds_range(DType::kInt32, range) ? std::optional(range) : std::nullopt;
 }
 
 class NarrowIntegers {
@@ -39,7 +28,7 @@ class NarrowIntegers {
   explicit NarrowIntegers(Graph& graph) : e_(graph) {}
 
   int run() {
-    for (int n = 0; n < e_.size(); ++n) {
+    return e_.sweep([&](int n) {
       const Node& node = e_.node(n);
       if (reads_indices(node.op()))
         root(n, {1});
@@ -47,14 +36,13 @@ class NarrowIntegers {
         root(n, {0, 1});
       else if (node.as<CastAttrs>() != nullptr && e_.value(node.outputs[0]).dtype != DType::kInt32)
         root(n, {0});
-    }
-    return e_.commit();
+    });
   }
 
  private:
   void root(int n, const std::vector<size_t>& operands) {
     std::vector<ValueId> inputs = e_.node(n).inputs;
-    std::vector<Range> ranges;
+    std::vector<IntegerRange> ranges;
     bool computed = false;
     for (const size_t i : operands) {
       if (e_.value(inputs[i]).dtype != DType::kInt64) return;
@@ -75,40 +63,43 @@ class NarrowIntegers {
     e_.replace(n, e_.node(n).attrs, inputs);
   }
 
-  std::optional<Range> known(ValueId id, int depth) {
+  std::optional<IntegerRange> known(ValueId id, int depth) {
     const auto found = known_.find(id);
     return found != known_.end() ? found->second : known_[id] = look(id, depth);
   }
-  std::optional<Range> look(ValueId id, int depth) {
+  std::optional<IntegerRange> look(ValueId id, int depth) {
     if (id < 0 || depth == 0 || !e_.value(id).bounded_dims.empty()) return std::nullopt;
     if (const ConstantPtr& c = e_.value(id).constant) {
       if (c->size() > kMostLookedAt || c->size() == 0) return std::nullopt;
       const std::vector<int64_t> items = c->as_int64s();
       const auto [low, high] = std::minmax_element(items.begin(), items.end());
-      return within(*low, *high);
+      return within({*low, *high});
     }
     const int n = e_.producer(id);
     if (n < 0) return std::nullopt;
     const Node& node = e_.node(n);
-    if (node.op() == Op::kCast) return range_of(e_.value(node.inputs[0]).dtype);
+    if (node.op() == Op::kCast) {
+      const auto all = range_of_type(e_.value(node.inputs[0]).dtype);
+      return all ? within(*all) : std::nullopt;
+    }
     const std::vector<size_t> operands = terms(node);
     if (operands.empty()) return std::nullopt;
-    std::vector<Range> r;
+    std::vector<IntegerRange> r;
     for (const size_t i : operands) {
       const auto range = known(node.inputs[i], depth - 1);
       if (!range) return std::nullopt;
       r.push_back(*range);
     }
-    if (node.as<AddAttrs>() != nullptr) return within(r[0].low + r[1].low, r[0].high + r[1].high);
-    if (node.as<SubAttrs>() != nullptr) return within(r[0].low - r[1].high, r[0].high - r[1].low);
-    if (node.as<NegAttrs>() != nullptr) return within(-r[0].high, -r[0].low);
+    if (node.as<AddAttrs>() != nullptr) return within({r[0].low + r[1].low, r[0].high + r[1].high});
+    if (node.as<SubAttrs>() != nullptr) return within({r[0].low - r[1].high, r[0].high - r[1].low});
+    if (node.as<NegAttrs>() != nullptr) return within({-r[0].high, -r[0].low});
     if (node.as<MulAttrs>() != nullptr) {
       const auto [low, high] = std::minmax(
           {r[0].low * r[1].low, r[0].low * r[1].high, r[0].high * r[1].low, r[0].high * r[1].high});
-      return within(low, high);
+      return within({low, high});
     }
-    Range all = r[0];  // one of the operands' values
-    for (const Range& one : r) all = {std::min(all.low, one.low), std::max(all.high, one.high)};
+    IntegerRange all = r[0];  // one of the operands' values
+    for (const IntegerRange& one : r) all = {std::min(all.low, one.low), std::max(all.high, one.high)};
     return all;
   }
 
@@ -153,7 +144,7 @@ class NarrowIntegers {
   }
 
   Editor e_;
-  std::map<ValueId, std::optional<Range>> known_;
+  std::map<ValueId, std::optional<IntegerRange>> known_;
   std::map<ValueId, ValueId> narrow_;
 };
 

@@ -9,7 +9,7 @@
 #include "converter/ir/builder.h"
 #include "converter/ir/narrow_operands.h"
 #include "converter/ir/op_traits.h"
-#include "converter/passes/pass.h"
+#include "converter/passes/editor.h"
 #include "converter/passes/passes.h"
 #include "runtime/core/op_enums.h"
 
@@ -58,10 +58,10 @@ class Retyping {
           graph_.nodes.push_back(std::move(node));
         continue;
       }
-      bool touches = std::any_of(node.outputs.begin(), node.outputs.end(), is_affected());
+      bool touches = gives_affected(node);
       for (size_t i = 0; i < node.inputs.size(); ++i)
         touches = touches ||
-                  (is_affected()(node.inputs[i]) && (affected_ != narrow || !stays_narrow(graph_, node, i)));
+                  (is_affected(node.inputs[i]) && (affected_ != narrow || !stays_narrow(graph_, node, i)));
       if (is_upward(node)) {
         // The wide value itself, where there is one, not what the model's narrow type would have kept of it.
         if (const ValueId wide = wide_[static_cast<size_t>(node.inputs[0])]; wide != kAbsent) {
@@ -80,8 +80,7 @@ class Retyping {
         graph_.nodes.push_back(std::move(node));
         continue;
       }
-      if (!touches || keeps_types(node) ||
-          (reads_narrow(node) && !std::any_of(node.outputs.begin(), node.outputs.end(), is_affected()))) {
+      if (!touches || keeps_types(node) || (reads_narrow(node) && !gives_affected(node))) {
         graph_.nodes.push_back(std::move(node));
         continue;
       }
@@ -91,23 +90,22 @@ class Retyping {
   }
 
  private:
-  struct IsAffected {
-    const Graph& graph;
-    Affected affected;
-    bool operator()(ValueId id) const { return id >= 0 && affected(graph.value(id).dtype); }
-  };
-  IsAffected is_affected() const { return {graph_, affected_}; }
+  bool is_affected(ValueId id) const { return id >= 0 && affected_(graph_.value(id).dtype); }
+  bool gives_affected(const Node& node) const {
+    return std::any_of(node.outputs.begin(), node.outputs.end(),
+                       [this](ValueId id) { return is_affected(id); });
+  }
 
   // A Cast from an affected type to one that holds all of its values.
   bool is_upward(const Node& node) const {
-    return affected_ == narrow && node.op() == Op::kCast && is_affected()(node.inputs[0]) &&
+    return affected_ == narrow && node.op() == Op::kCast && is_affected(node.inputs[0]) &&
            is_wide_float(graph_.value(node.outputs[0]).dtype);
   }
 
   // A Cast by which an operator gives its wide result the model's narrow type; the model itself wrote none.
   bool is_back(const Node& node) const {
     return affected_ == narrow && node.op() == Op::kCast && !node.is_model_cast() &&
-           is_float(graph_.value(node.inputs[0]).dtype) && is_affected()(node.outputs[0]);
+           is_float(graph_.value(node.inputs[0]).dtype) && is_affected(node.outputs[0]);
   }
 
   ValueId cast(ValueId id, DType to) {
@@ -128,24 +126,24 @@ class Retyping {
     return wide;
   }
 
+  // Adds the float32 value that stands for a narrow one; returns it.
+  static ValueId widened_like(Graph& graph, ValueId narrow) {
+    const ValueId id = add_retyped(graph, graph.value(narrow), DType::kFloat32);
+    graph.value(id).model_dtype = graph.value(narrow).dtype;
+    return id;
+  }
+
   // Parameters, captured values and results of the bodies become float32, with casts to and from the model's
   // types inside, which the pass removes when it comes to the bodies. False: none is narrow.
   bool widen_edges(const Node& node) {
     bool any = false;
     for (const auto& body : node.bodies) {
       std::vector<Node> casts;
-      const auto fresh = [&](ValueId old) {
-        const Value v = body->value(old);
-        const ValueId id = body->add_value(v.name, DType::kFloat32, v.dims);
-        body->value(id).bounded_dims = v.bounded_dims;
-        body->value(id).model_dtype = v.dtype;
-        return id;
-      };
       const auto narrow_edge = [&](ValueId id) { return affected_(body->value(id).dtype); };
       for (ValueId& id : body->inputs) {
         if (!narrow_edge(id)) continue;
         if (!body->value(id).name.empty()) record(node, body->value(id));
-        const ValueId wide = fresh(id);
+        const ValueId wide = widened_like(*body, id);
         casts.push_back({CastAttrs{static_cast<int64_t>(body->value(id).dtype), 1},
                          {wide},
                          {id},
@@ -157,7 +155,7 @@ class Retyping {
       body->nodes.insert(body->nodes.begin(), casts.begin(), casts.end());
       for (ValueId& id : body->outputs) {
         if (!narrow_edge(id)) continue;
-        const ValueId wide = fresh(id);
+        const ValueId wide = widened_like(*body, id);
         body->nodes.push_back(
             {CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {id}, {wide}, node.name, node.origin, {}});
         id = wide, any = true;
@@ -171,12 +169,12 @@ class Retyping {
   void widen(Node node) {
     ++changes_;
     // What a comparison or a search reads is wide, although nothing that it gives is; so are constants.
-    const bool silent = std::none_of(node.outputs.begin(), node.outputs.end(), is_affected());
+    const bool silent = !gives_affected(node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       ValueId& id = node.inputs[i];
       if (affected_ == narrow && stays_narrow(graph_, node, i) && wide_[static_cast<size_t>(id)] == kAbsent)
         continue;
-      if (is_affected()(id) && (silent || graph_.is_constant(id))) record(node, graph_.value(id));
+      if (is_affected(id) && (silent || graph_.is_constant(id))) record(node, graph_.value(id));
       id = widened(id);
     }
     if (auto* dequantize = node.as<DequantizeAttrs>();
@@ -186,13 +184,7 @@ class Retyping {
     for (ValueId& id : node.outputs) {
       if (id < 0 || !affected_(graph_.value(id).dtype)) continue;
       record(node, graph_.value(id));
-      const Value v = graph_.value(id);
-      const ValueId fresh = graph_.add_value(v.name, DType::kFloat32, v.dims);
-      graph_.value(fresh).bounded_dims = v.bounded_dims;
-      graph_.value(fresh).order = v.order;
-      graph_.value(fresh).model_dtype = v.dtype;
-      wide_[static_cast<size_t>(id)] = fresh;
-      id = fresh;
+      id = wide_[static_cast<size_t>(id)] = widened_like(graph_, id);
     }
     std::vector<ValueId> made = node.outputs;
     graph_.nodes.push_back(std::move(node));
@@ -205,19 +197,11 @@ class Retyping {
 
   // A Cast of the model that reads what is computed in the type that it gives.
   void record_omitted(const Node& node, DType before, DType computed) {
-    const Value& result = graph_.value(node.outputs[0]);
-    if (result.dtype != computed) return;
-    graph_.ledger->add(
-        {result.name,
-         node.name,
-         node.origin,
-         before,
-         computed,
-         TypeRule::kCastExplicit,
-         fmt::format("the Cast is omitted: its operand is computed in {} and not rounded to {}",
-                     dtype_name(computed), dtype_name(before)),
-         TypeEffect::kWidened,
-         {}});
+    Value result = graph_.value(node.outputs[0]);
+    if (std::exchange(result.dtype, before) != computed) return;
+    graph_.decide(result, node, computed, TypeRule::kCastExplicit, TypeEffect::kWidened,
+                  fmt::format("the Cast is omitted: its operand is computed in {} and not rounded to {}",
+                              dtype_name(computed), dtype_name(before)));
   }
 
   void record(const Node& node, const Value& value) {

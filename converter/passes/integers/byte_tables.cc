@@ -181,11 +181,11 @@ void join(Editor& e, int n) {
 
 int tables_of_bytes(Graph& graph) {
   Editor e(graph);
-  for (int n = 0; n < e.size(); ++n) {
-    if (e.erased(n) || e.node(n).as<QuantizeAttrs>() == nullptr) continue;
+  return e.sweep([&](int n) {
+    if (e.node(n).as<QuantizeAttrs>() == nullptr) return;
     ByteChain chain(e, n);
     const ValueId q = chain.find() ? chain.look_up() : kAbsent;
-    if (q == kAbsent) continue;
+    if (q == kAbsent) return;
     const Value old = e.value(e.node(n).outputs[0]);
     const QuantParams params = *quant_params(graph, e.node(n));
     if (Value& made = graph.value(q); e.producer(q) < 0 && !graph.is_input(q)) {
@@ -193,15 +193,12 @@ int tables_of_bytes(Graph& graph) {
       made.order = old.order, made.scale = params.scale, made.zero_point = params.zero_point;
     }
     e.bypass(n, q);
-  }
-  return e.commit();
+  });
 }
 
 int join_tables(Graph& graph) {
   Editor e(graph);
-  for (int n = 0; n < e.size(); ++n)
-    if (!e.erased(n)) join(e, n);
-  return e.commit();
+  return e.sweep([&](int n) { join(e, n); });
 }
 
 }  // namespace sinter::convert

@@ -13,10 +13,10 @@ namespace {
 
 // The result's zero point and bounds in an integer row's attributes, with the float row's clamp.
 template <class Q>
-void give_result(Q& q, const QuantParams& y, double act_min = -kInfinity, double act_max = kInfinity) {
+void give_result(Q& q, const QuantParams& y, const Bounds& bounds = {}) {
   q.y_zero = y.zero_point;
-  q.q_min = act_min == -kInfinity ? quant_range(y.type).min : y.quantize(act_min);
-  q.q_max = act_max == kInfinity ? quant_range(y.type).max : y.quantize(act_max);
+  q.q_min = bounds.low == -kInfinity ? quant_range(y.type).min : y.quantize(bounds.low);
+  q.q_max = bounds.high == kInfinity ? quant_range(y.type).max : y.quantize(bounds.high);
 }
 
 bool usable(double multiplier) { return multiplier > 0 && multiplier <= kMaxIntegerMultiplier; }
@@ -120,21 +120,18 @@ bool IntegerForm::arithmetic(int n) {
   const auto common = common_result(params_of(consumer), operands);
   if (!common || !to_type(n, common->type, &*a) || !to_type(n, common->type, &*b)) return false;
   const QuantParams& y = *common;
-  if (const auto* mul = node.as<MulAttrs>()) {
+  if (node.op() == Op::kMul) {
     const double m = a->params.scale * b->params.scale / y.scale;
     if (!usable(m)) return false;
     QMulAttrs q{};
     q.a_zero = a->params.zero_point, q.b_zero = b->params.zero_point, q.multiplier = static_cast<float>(m);
-    give_result(q, y, mul->act_min, mul->act_max);
+    give_result(q, y, clamp_of(node));
     return give(n, consumer, q, {a->q, b->q});
   }
-  const auto* add = node.as<AddAttrs>();
-  const auto* sub = node.as<SubAttrs>();
-  auto q = sum_of(a->params.scale / y.scale, (add != nullptr ? 1 : -1) * b->params.scale / y.scale);
+  auto q = sum_of(a->params.scale / y.scale, (node.op() == Op::kAdd ? 1 : -1) * b->params.scale / y.scale);
   if (!q) return false;
   q->a_zero = a->params.zero_point, q->b_zero = b->params.zero_point;
-  give_result(*q, y, add != nullptr ? add->act_min : sub->act_min,
-              add != nullptr ? add->act_max : sub->act_max);
+  give_result(*q, y, clamp_of(node));
   return give(n, consumer, *q, {a->q, b->q});
 }
 

@@ -104,16 +104,12 @@ void IntegerForm::visit(int n) {
 }
 
 int IntegerForm::run() {
-  for (int n = 0; n < e.size(); ++n)
-    if (!e.erased(n)) visit(n);
-  return e.commit();
+  return e.sweep([this](int n) { visit(n); });
 }
 
 int IntegerForm::run_signs() {
   if (rounded_here_ && !quantizes_) return 0;  // bytes become floats as they are
-  for (int n = 0; n < e.size(); ++n)
-    if (!e.erased(n)) make_signed(n);
-  return e.commit();
+  return e.sweep([this](int n) { make_signed(n); });
 }
 
 int integer_form(Graph& graph) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "converter/ir/integer_weights.h"
+#include "converter/ir/op_traits.h"
 #include "converter/passes/integers/integer_form.h"
 #include "converter/passes/integers/integer_rows.h"
 #include "converter/passes/integers/product_bias.h"
@@ -15,21 +16,6 @@ constexpr double kMostSum = 0x1p31 - 1;  // of an int32 accumulator
 constexpr double kMostWideSum = 0x1p52;  // of an int64 accumulator
 constexpr double kMostMoved = 1.0 / 64;  // steps by which the bias may move an integer result
 
-// A product of the float graph.
-struct Product {
-  int64_t axis = 0;  // of the output channels in the weights
-  double act_min = -kInfinity, act_max = kInfinity;
-};
-
-std::optional<Product> product_of(const Node& node, const Dims& weights) {
-  const auto last = static_cast<int64_t>(weights.size()) - 1;
-  if (const auto* a = node.as<ConvAttrs>()) return Product{0, a->act_min, a->act_max};
-  if (const auto* a = node.as<DepthwiseConvAttrs>()) return Product{last, a->act_min, a->act_max};
-  if (const auto* a = node.as<ConvTransposeAttrs>()) return Product{0, a->act_min, a->act_max};
-  if (const auto* a = node.as<FullyConnectedAttrs>()) return Product{0, a->act_min, a->act_max};
-  return std::nullopt;
-}
-
 template <class Q>
 Q with(Q q, const ProductIntegers& i) {
   q.x_zero = i.x_zero, q.y_zero = i.y_zero, q.q_min = i.q_min, q.q_max = i.q_max, q.to = i.to;
@@ -37,17 +23,12 @@ Q with(Q q, const ProductIntegers& i) {
   return q;
 }
 
-template <class T>
-ConstantPtr vector_of(DType dtype, const std::vector<T>& items) {
-  return Constant::of<T>(dtype, {static_cast<int64_t>(items.size())}, items);
-}
-
 // The result's zero point and bounds: those of the type, of the product's own clamp, and of one behind.
-void set_bounds(const Product& p, const QuantParams& y, const ClampAttrs* behind, ProductIntegers* i) {
+void set_bounds(const Bounds& own, const QuantParams& y, const ClampAttrs* behind, ProductIntegers* i) {
   const QuantRange range = quant_range(y.type);
   i->y_zero = y.zero_point;
-  i->q_min = p.act_min == -kInfinity ? range.min : y.quantize(p.act_min);
-  i->q_max = p.act_max == kInfinity ? range.max : y.quantize(p.act_max);
+  i->q_min = own.low == -kInfinity ? range.min : y.quantize(own.low);
+  i->q_max = own.high == kInfinity ? range.max : y.quantize(own.high);
   if (behind == nullptr) return;
   const auto within = [&](int64_t q) {
     return static_cast<int64_t>(std::clamp(static_cast<double>(q), behind->min, behind->max));
@@ -164,14 +145,17 @@ OpAttrs integer_product(const Node& node, const ProductIntegers& i) {
 
 bool IntegerForm::product(int n) {
   const Node node = e.node(n);
-  if (node.inputs.size() < 2 || !e.graph().is_constant(node.inputs[1])) return false;
+  if (!is_weighted_product(node.op()) || !e.graph().is_constant(node.inputs[1])) return false;
   const ConstantPtr constant = e.value(node.inputs[1]).constant;
-  const auto p = product_of(node, constant->dims());
   const QuantizedValue* x = known(node.inputs[0]);
-  if (!p || x == nullptr || constant->size() == 0) return false;
+  if (x == nullptr || constant->size() == 0) return false;
+  // The axis of the output channels in the weights.
+  const int64_t axis =
+      node.op() == Op::kDepthwiseConv ? static_cast<int64_t>(constant->dims().size()) - 1 : 0;
+  const Bounds own = clamp_of(node);
   const bool has_bias = node.inputs.size() > 2 && node.inputs[2] >= 0;
   if (has_bias && !e.graph().is_constant(node.inputs[2])) return false;
-  const auto w = integer_weights(constant, p->axis);
+  const auto w = integer_weights(constant, axis);
   if (!w) return false;
 
   int consumer = quantizer(n);
@@ -184,14 +168,14 @@ bool IntegerForm::product(int n) {
   y.type = DType::kFloat32;
   if (consumer >= 0) {
     y = params_of(consumer);
-    set_bounds(*p, y, clamp >= 0 ? e.node(clamp).as<ClampAttrs>() : nullptr, &i);
+    set_bounds(own, y, clamp >= 0 ? e.node(clamp).as<ClampAttrs>() : nullptr, &i);
   }
-  std::optional<Sums> sums = sums_of(*w, p->axis, x->params, y, i, bias, rounded_here_);
+  std::optional<Sums> sums = sums_of(*w, axis, x->params, y, i, bias, rounded_here_);
   // The bias is added to float results where the accumulator cannot hold it.
   const bool apart = sums && sums->error > (consumer >= 0 ? kMostMoved : 0);
   if (apart) {
     y = QuantParams{DType::kFloat32};
-    sums = sums_of(*w, p->axis, x->params, y, i, std::vector<double>(bias.size(), 0), true);
+    sums = sums_of(*w, axis, x->params, y, i, std::vector<double>(bias.size(), 0), true);
     consumer = -1;
   }
   if (!sums) return false;
@@ -210,17 +194,16 @@ bool IntegerForm::product(int n) {
     inputs[2] = add(vector_of(DType::kInt64, sums->bias), ".bias");
   }
   if (!sums->zeros.empty()) inputs.push_back(add(vector_of(DType::kInt8, sums->zeros), ".zeros"));
-  const bool clamps = p->act_min != -kInfinity || p->act_max != kInfinity;
-  if (consumer < 0 && !clamps && !apart) {
+  if (consumer < 0 && own.none() && !apart) {
     e.replace(n, integer_product(node, i), inputs);
     return true;
   }
   const ValueId q = e.insert(n, integer_product(node, i), inputs);
   if (q == kAbsent) return false;
   if (apart) {
-    e.replace(n, AddAttrs{p->act_min, p->act_max}, {q, node.inputs[2]});
+    e.replace(n, AddAttrs{own.low, own.high}, {q, node.inputs[2]});
   } else if (consumer < 0) {
-    e.replace(n, ClampAttrs{p->act_min, p->act_max}, {q});
+    e.replace(n, ClampAttrs{own.low, own.high}, {q});
   } else {
     if (clamp >= 0) e.graph().value(q).name = e.value(e.node(clamp).outputs[0]).name;
     settle(consumer, q);

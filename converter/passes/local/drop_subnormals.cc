@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <variant>
 
 #include "converter/ir/op_traits.h"
 #include "converter/passes/editor.h"
@@ -62,7 +61,7 @@ class DropSubnormals {
   explicit DropSubnormals(Graph& graph) : e_(graph) {}
 
   int run() {
-    for (int n = 0; n < e_.size(); ++n) {
+    return e_.sweep([&](int n) {
       const Op op = e_.node(n).op();
       const bool product = is_product(op);
       for (size_t i = 0; i < e_.node(n).inputs.size(); ++i) {
@@ -72,8 +71,7 @@ class DropSubnormals {
         else if ((product || is_recurrent(op)) && may_be_weights(op, i))
           drop(n, i, product ? magnitude(e_.node(n).inputs[i == 0 ? 1 : 0], kDepth) : kInfinity);
       }
-    }
-    return e_.commit();
+    });
   }
 
  private:
@@ -108,15 +106,9 @@ class DropSubnormals {
     const int n = e_.producer(id);
     if (n < 0 || depth == 0) return kInfinity;
     const Node& node = e_.node(n);
-    const double clamped = std::visit(
-        [](const auto& a) {
-          if constexpr (requires { a.act_min; }) return std::max(std::fabs(a.act_min), std::fabs(a.act_max));
-          return kInfinity;
-        },
-        node.attrs);
-    if (std::isfinite(clamped)) return clamped;
-    if (const auto* clamp = node.as<ClampAttrs>())
-      return std::max(std::fabs(clamp->min), std::fabs(clamp->max));
+    const Bounds bounds = clamp_of(node);
+    const double clamped = std::max(std::fabs(bounds.low), std::fabs(bounds.high));
+    if (std::isfinite(clamped) || node.op() == Op::kClamp) return clamped;
     if (is_within_one(node.attrs)) return 1;
     const bool passes = moves_whole(node.attrs) || work_kind(node.op()) == WorkKind::kPool;
     return passes ? magnitude(node.inputs[0], depth - 1) : kInfinity;

@@ -11,7 +11,6 @@
 #include <numeric>
 
 #include "converter/ir/integer_weights.h"
-#include "converter/passes/editor.h"
 #include "converter/passes/integers/integer_rows.h"
 #include "converter/passes/local/cast_sums.h"
 #include "converter/passes/passes.h"
@@ -30,16 +29,14 @@ class DynamicProducts {
   explicit DynamicProducts(Graph& graph) : e_(graph) {}
 
   int run() {
-    for (int n = 0; n < e_.size(); ++n)
-      if (const auto sum = cast_sum(e_, n)) convert(n, *sum);
-    return e_.commit();
+    return sweep_cast_sums(e_, [this](const CastSum& sum) { convert(sum); });
   }
 
  private:
-  void convert(int n, const CastSum& found) {
-    const auto [sum, product, turn] = found;
-    if (e_.value(sum).dtype != DType::kInt32) return;
-    const Node node = e_.node(product);
+  void convert(const CastSum& sum) {
+    const int n = sum.cast;
+    if (e_.value(sum.sum).dtype != DType::kInt32) return;
+    const Node node = e_.node(sum.product);
     const bool conv = unclamped(node.as<ConvAttrs>());
     if ((!conv && !unclamped(node.as<FullyConnectedAttrs>())) || node.inputs.size() != 2 ||
         !e_.graph().is_constant(node.inputs[1]) || (conv && !e_.value(node.inputs[0]).bounded_dims.empty()))
@@ -58,25 +55,19 @@ class DynamicProducts {
     if (moved >= 0) numbers = e_.insert(n, e_.node(moved).attrs, {numbers});
     if (conv && numbers != kAbsent) numbers = padded(n, *node.as<ConvAttrs>(), numbers, zero);
     if (numbers == kAbsent) return;
-    const auto columns = static_cast<int64_t>(weights->sums.size());
     std::vector<ValueId> inputs{
         numbers, e_.constant(weights->integers.q),
-        e_.constant(
-            Constant::owned(DType::kInt32, {columns}, Bytes(static_cast<size_t>(columns) * sizeof(int32_t)))),
+        e_.constant(vector_of(DType::kInt32, std::vector<int32_t>(weights->sums.size()))),
         e_.constant(vector_of<float>(DType::kFloat32, {1.0f}))};
     if (const auto& zeros_of = weights->integers.zeros; !zeros_of.empty())
       inputs.push_back(e_.constant(vector_of<int8_t>(DType::kInt8, zeros_of)));
     const ValueId products = e_.insert(n, integer_attrs(node, weights->integers.wide), inputs);
     const ValueId steps = e_.insert(n, CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {zero});
     if (products == kAbsent || steps == kAbsent) return;
-    e_.graph().value(products).bounded_dims = e_.value(sum).bounded_dims;
+    e_.graph().value(products).bounded_dims = e_.value(sum.sum).bounded_dims;
     const ValueId shift =
         e_.insert(n, MulAttrs{}, {e_.constant(vector_of(DType::kFloat32, weights->sums)), steps});
-    if (shift == kAbsent) return;
-    enter_float_sum(e_, n, node);
-    if (turn < 0) return e_.replace(n, SubAttrs{}, {products, shift});
-    const ValueId difference = e_.insert(n, SubAttrs{}, {products, shift});
-    if (difference != kAbsent) e_.replace(n, e_.node(turn).attrs, {difference});
+    if (shift != kAbsent) give_float_sum(e_, sum, SubAttrs{}, {products, shift});
   }
 
   // Nothing is beyond the edges of an x that is padded.
@@ -153,11 +144,6 @@ class DynamicProducts {
     for (int64_t c = 0; c < columns; ++c, at += depth)
       w.sums.push_back(static_cast<float>(std::accumulate(at, at + depth, -zeros)));
     return w;
-  }
-
-  template <class T>
-  static ConstantPtr vector_of(DType dtype, const std::vector<T>& items) {
-    return Constant::of<T>(dtype, {static_cast<int64_t>(items.size())}, items);
   }
 
   Editor e_;

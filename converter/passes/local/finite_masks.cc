@@ -29,9 +29,9 @@ class FiniteMasks {
     for (int n = 0; n < e_.size(); ++n)
       if (const auto* c = e_.node(n).as<ClassifyAttrs>(); c != nullptr && (c->mask & kClassifyNan) != 0)
         return 0;
-    for (int n = 0; n < e_.size(); ++n)
+    return e_.sweep([&](int n) {
       if (e_.node(n).as<SoftmaxAttrs>() != nullptr) visit(e_.node(n).inputs[0], kMaskDepth);
-    return e_.commit();
+    });
   }
 
  private:
@@ -66,14 +66,10 @@ class FiniteMasks {
     if (rows && !has_lost_row(*c, items)) return;
     for (double& v : items)
       if (std::isinf(v)) v = std::copysign(kMasked, v);
-    const ConstantPtr finite =
-        c->dtype() == DType::kFloat64
-            ? Constant::of<double>(DType::kFloat64, c->dims(), items)
-            : Constant::of<float>(DType::kFloat32, c->dims(), std::vector<float>(items.begin(), items.end()));
     Node node = e_.node(n);
     e_.graph().decide(value, node, c->dtype(), TypeRule::kMaskInf, TypeEffect::kReplaced,
                       "infinity would give NaN before the softmax; 1e30 masks equally well");
-    node.inputs[i] = e_.constant(finite);
+    node.inputs[i] = e_.constant(real_constant(c->dtype(), c->dims(), items));
     e_.replace(n, node.attrs, node.inputs);
   }
 

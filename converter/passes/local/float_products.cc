@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "converter/ir/integer_range.h"
-#include "converter/passes/editor.h"
 #include "converter/passes/local/cast_sums.h"
 #include "converter/passes/passes.h"
 
@@ -21,15 +20,12 @@ class FloatProducts {
   explicit FloatProducts(Graph& graph) : e_(graph) {}
 
   int run() {
-    for (int n = 0; n < e_.size(); ++n)
-      if (const auto sum = cast_sum(e_, n)) convert(n, *sum);
-    return e_.commit();
+    return sweep_cast_sums(e_, [this](const CastSum& sum) { convert(sum); });
   }
 
  private:
-  void convert(int n, const CastSum& found) {
-    const auto [sum, product, turn] = found;
-    const Node node = e_.node(product);
+  void convert(const CastSum& sum) {
+    const Node node = e_.node(sum.product);
     const int64_t depth = depth_of(node);
     if (depth < 1 || node.inputs.size() != 2) return;
     int64_t most = depth;  // of a sum
@@ -40,12 +36,8 @@ class FloatProducts {
       if (!checked_mul(most, largest, &most) || most > INT32_MAX) return;  // may wrap
     }
     std::vector<ValueId> wide;
-    for (const ValueId id : node.inputs) wide.push_back(as_float(n, id));
-    if (std::count(wide.begin(), wide.end(), kAbsent) > 0) return;
-    enter_float_sum(e_, n, node);
-    if (turn < 0) return e_.replace(n, node.attrs, wide);
-    const ValueId product_id = insert_like(n, sum, node.attrs, wide);
-    if (product_id != kAbsent) e_.replace(n, e_.node(turn).attrs, {product_id});
+    for (const ValueId id : node.inputs) wide.push_back(as_float(sum.cast, id));
+    if (std::count(wide.begin(), wide.end(), kAbsent) == 0) give_float_sum(e_, sum, node.attrs, wide);
   }
 
   // The products of one sum; 0: not such an operation.

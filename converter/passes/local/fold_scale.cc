@@ -6,6 +6,7 @@
 #include <set>
 
 #include "converter/ir/narrow_weights.h"
+#include "converter/ir/op_traits.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 #include "converter/passes/passes.h"
@@ -21,29 +22,24 @@ struct Linear {
   size_t weights = 1, bias = 2;
 };
 
-bool no_clamp(double low, double high) { return low == -kInfinity && high == kInfinity; }
-
 std::optional<Linear> linear(const Editor& e, const Node& node) {
-  bool plain = false;
-  if (const auto* a = node.as<ConvAttrs>()) plain = no_clamp(a->act_min, a->act_max);
-  if (const auto* a = node.as<DepthwiseConvAttrs>()) plain = no_clamp(a->act_min, a->act_max);
-  if (const auto* a = node.as<ConvTransposeAttrs>()) plain = no_clamp(a->act_min, a->act_max);
-  if (const auto* a = node.as<FullyConnectedAttrs>()) plain = no_clamp(a->act_min, a->act_max);
+  const bool low_bit = node.op() == Op::kLowBitFullyConnected;
+  if ((!low_bit && !is_weighted_product(node.op())) || !clamp_of(node).none()) return std::nullopt;
   Linear shape;
-  if (const auto* a = node.as<LowBitFullyConnectedAttrs>())
-    plain = no_clamp(a->act_min, a->act_max), shape.weights = 2, shape.bias = 4;
-  if (!plain) return std::nullopt;
+  if (low_bit) shape.weights = 2, shape.bias = 4;
   const ValueId weights = node.inputs[shape.weights];
   if (weights < 0 || e.value(weights).constant == nullptr) return std::nullopt;
   const ValueId bias = node.inputs.size() > shape.bias ? node.inputs[shape.bias] : kAbsent;
   if (bias >= 0 && e.value(bias).constant == nullptr) return std::nullopt;
   const Value& y = e.value(node.outputs[0]);
-  if (y.dims.empty() || (y.dtype != DType::kFloat32 && y.dtype != DType::kFloat64) ||
-      e.value(weights).dtype != y.dtype)
-    return std::nullopt;
+  if (y.dims.empty() || !is_wide_float(y.dtype) || e.value(weights).dtype != y.dtype) return std::nullopt;
   shape.outputs = y.dims.back();
   shape.last = node.op() == Op::kDepthwiseConv;
   return shape;
+}
+
+bool finite(const std::vector<double>& items) {
+  return std::all_of(items.begin(), items.end(), [](double v) { return std::isfinite(v); });
 }
 
 // A constant as one number for each of `channels` along the last axis of a value of this rank.
@@ -55,9 +51,7 @@ std::optional<std::vector<double>> per_channel(const Editor& e, ValueId id, int6
   if (size != 1 && (size != channels || dims.back() != channels)) return std::nullopt;
   std::vector<double> items = e.value(id).constant->as_doubles();
   if (size == 1) items.assign(static_cast<size_t>(channels), items[0]);
-  for (const double item : items)
-    if (!std::isfinite(item)) return std::nullopt;
-  return items;
+  return finite(items) ? std::optional(std::move(items)) : std::nullopt;
 }
 
 constexpr double kLargestShift = 1e6;
@@ -66,12 +60,7 @@ ConstantPtr rounded(DType dtype, const Dims& dims, const std::vector<double>& it
   for (const double item : items)
     if (!std::isfinite(dtype == DType::kFloat64 ? item : static_cast<double>(static_cast<float>(item))))
       return nullptr;
-  if (dtype == DType::kFloat64) return Constant::of<double>(dtype, dims, items);
-  return Constant::of<float>(dtype, dims, std::vector<float>(items.begin(), items.end()));
-}
-
-bool finite(const std::vector<double>& items) {
-  return std::all_of(items.begin(), items.end(), [](double v) { return std::isfinite(v); });
+  return real_constant(dtype, dims, items);
 }
 
 // The same product as operations, so that narrow weights stay narrow in the file.
@@ -145,9 +134,7 @@ bool fold_into(Editor& e, int consumer, const NarrowWeights& narrow, const std::
   const auto* sub = next.as<SubAttrs>();
   const auto* div = next.as<DivAttrs>();
   if (!mul && !add && !sub && !div) return false;
-  const double low = mul ? mul->act_min : add ? add->act_min : sub ? sub->act_min : div->act_min;
-  const double high = mul ? mul->act_max : add ? add->act_max : sub ? sub->act_max : div->act_max;
-  if (!no_clamp(low, high)) return false;
+  if (!clamp_of(next).none()) return false;
   for (size_t side = 0; side < (sub || div ? 1u : 2u); ++side) {
     const ValueId y = next.inputs[side];
     int n = e.producer(y);
@@ -197,9 +184,7 @@ int fold_scale(Graph& graph) {
   std::set<ValueId> embeddings;
   for (const Node& node : graph.nodes)
     if (node.op() == Op::kGather) embeddings.insert(node.inputs[0]);
-  for (int n = 0; n < e.size(); ++n)
-    if (!e.erased(n)) fold_into(e, n, narrow, embeddings);
-  return e.commit();
+  return e.sweep([&](int n) { fold_into(e, n, narrow, embeddings); });
 }
 
 }  // namespace sinter::convert

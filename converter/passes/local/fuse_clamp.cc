@@ -7,13 +7,13 @@
 namespace sinter::convert {
 namespace {
 
-struct Bounds {
+struct ClampFields {
   double* low = nullptr;
   double* high = nullptr;
 };
 
-Bounds bounds_of(Node& node) {
-  Bounds b;
+ClampFields clamp_fields(Node& node) {
+  ClampFields b;
   std::visit(
       [&](auto& a) {
         if constexpr (requires { a.act_min; }) b = {&a.act_min, &a.act_max};
@@ -23,28 +23,25 @@ Bounds bounds_of(Node& node) {
   return b;
 }
 
-bool foldable_type(DType t) { return t == DType::kFloat32 || t == DType::kFloat64; }
-
 }  // namespace
 
 int fuse_clamp(Graph& graph) {
   Editor e(graph);
-  for (int n = 0; n < e.size(); ++n) {
+  return e.sweep([&](int n) {
     const auto* clamp = e.node(n).as<ClampAttrs>();
-    if (clamp == nullptr || e.erased(n)) continue;
+    if (clamp == nullptr) return;
     const ValueId x = e.node(n).inputs[0];
     const int before = e.producer(x);
-    if (before < 0 || !e.single_read(x) || !foldable_type(e.value(x).dtype)) continue;
-    const Bounds b = bounds_of(e.node(before));
+    if (before < 0 || !e.single_read(x) || !is_wide_float(e.value(x).dtype)) return;
+    const ClampFields b = clamp_fields(e.node(before));
     // The later clamp has the last word: crossed bounds would not compose.
     if (b.low == nullptr || clamp->min > clamp->max || *b.low > *b.high || *b.low > clamp->max ||
         *b.high < clamp->min)
-      continue;
+      return;
     *b.low = std::max(*b.low, clamp->min);
     *b.high = std::min(*b.high, clamp->max);
     e.absorb(before, n);
-  }
-  return e.commit();
+  });
 }
 
 }  // namespace sinter::convert

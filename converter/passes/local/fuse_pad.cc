@@ -48,22 +48,22 @@ bool within_kernel(const Node& node, const IntList& pads) {
 
 int fuse_pad(Graph& graph) {
   Editor e(graph);
-  for (int n = 0; n < e.size(); ++n) {
+  return e.sweep([&](int n) {
     Node& node = e.node(n);
-    if (node.inputs.empty()) continue;
+    if (node.inputs.empty()) return;
     const int p = e.made_by<PadAttrs>(node.inputs[0]);
-    if (p < 0 || pads_of(node) == nullptr || !pads_zeros(e, e.node(p))) continue;
+    if (p < 0 || pads_of(node) == nullptr || !pads_zeros(e, e.node(p))) return;
     const IntList& pad = e.node(p).as<PadAttrs>()->pads;
     const ValueId x = e.node(p).inputs[0];
     const auto rank = static_cast<int>(e.value(x).dims.size());
-    if (!spatial_only(pad, rank) || !e.value(x).bounded_dims.empty()) continue;
+    if (!spatial_only(pad, rank) || !e.value(x).bounded_dims.empty()) return;
     OpAttrs attrs = node.attrs;
     Node changed{attrs, {}, {}, {}, {}, {}};
     IntList& pads = *pads_of(changed);
     const int axes = rank - 2;
-    if (pads.size() != 2 * axes) continue;
+    if (pads.size() != 2 * axes) return;
     for (int i = 0; i < axes; ++i) pads[i] += pad[i + 1], pads[axes + i] += pad[rank + i + 1];
-    if (!within_kernel(changed, pads)) continue;
+    if (!within_kernel(changed, pads)) return;
     if (auto* average = changed.as<AvgPoolAttrs>()) average->count_include_pad = 1;
     // The operation must still give what it gave (a kernel may not take pads of this size).
     std::vector<ValueFact> facts, out;
@@ -73,10 +73,9 @@ int fuse_pad(Graph& graph) {
       facts.push_back(id < 0 ? ValueFact{} : ValueFact{e.value(id).dtype, e.value(id).dims});
     if (!infer_outputs(changed.attrs, facts, 1, {true}, &out).ok() ||
         out[0].dims != e.value(node.outputs[0]).dims)
-      continue;
+      return;
     e.replace(n, changed.attrs, inputs);
-  }
-  return e.commit();
+  });
 }
 
 }  // namespace sinter::convert

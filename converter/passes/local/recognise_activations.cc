@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "converter/passes/editor.h"
 #include "converter/passes/passes.h"
+#include "converter/passes/pattern.h"
 #include "runtime/core/float_formats.h"
 
 namespace sinter::convert {
@@ -18,7 +18,6 @@ bool rounded(double a, double b) {
   return near(a, b) || near(a, static_cast<double>(float16_value(float16_bits(b)))) ||
          near(a, static_cast<double>(bfloat16_value(bfloat16_bits(b))));
 }
-bool is_real(DType t) { return t == DType::kFloat32 || t == DType::kFloat64; }
 
 // factor * leaves[0] * leaves[1] * ...
 struct Product {
@@ -26,164 +25,120 @@ struct Product {
   std::vector<ValueId> leaves;
 };
 
-class Recogniser {
- public:
-  explicit Recogniser(Graph& graph) : e_(graph) {}
-
-  int run() {
-    for (int n = 0; n < e_.size(); ++n) {
-      const Op op = e_.node(n).op();
-      if ((op == Op::kMul || op == Op::kDiv) && is_real(e_.value(e_.node(n).outputs[0]).dtype)) match(n);
+void expand(Editor& e, ValueId id, bool root, int depth, Product* p) {
+  const int n = e.producer(id);
+  if (n >= 0 && depth > 0 && (root || e.single_read(id))) {
+    const Node& node = e.node(n);
+    if (unclamped(node.as<MulAttrs>())) {
+      for (const ValueId in : node.inputs) {
+        if (const auto c = e.uniform(in))
+          p->factor *= *c;
+        else
+          expand(e, in, false, depth - 1, p);
+      }
+      return;
     }
-    return e_.commit();
-  }
-
- private:
-  bool same_shape(ValueId x, int n) { return e_.value(x).dims == e_.value(e_.node(n).outputs[0]).dims; }
-
-  void expand(ValueId id, bool root, int depth, Product* p) {
-    const int n = e_.producer(id);
-    if (n >= 0 && depth > 0 && (root || e_.single_read(id))) {
-      const Node& node = e_.node(n);
-      if (unclamped(node.as<MulAttrs>())) {
-        for (const ValueId in : node.inputs) {
-          if (const auto c = e_.uniform(in))
-            p->factor *= *c;
-          else
-            expand(in, false, depth - 1, p);
-        }
+    if (unclamped(node.as<DivAttrs>())) {
+      if (const auto c = e.uniform(node.inputs[1]); c && *c != 0) {
+        p->factor /= *c;
+        return expand(e, node.inputs[0], false, depth - 1, p);
+      }
+    }
+    if (node.as<PowAttrs>() != nullptr && !root) {
+      const auto c = e.uniform(node.inputs[1]);
+      if (c && (*c == 2 || *c == 3)) {
+        p->leaves.insert(p->leaves.end(), static_cast<size_t>(*c), node.inputs[0]);
         return;
       }
-      if (unclamped(node.as<DivAttrs>())) {
-        if (const auto c = e_.uniform(node.inputs[1]); c && *c != 0) {
-          p->factor /= *c;
-          return expand(node.inputs[0], false, depth - 1, p);
-        }
-      }
-      if (node.as<PowAttrs>() != nullptr && !root) {
-        const auto c = e_.uniform(node.inputs[1]);
-        if (c && (*c == 2 || *c == 3)) {
-          p->leaves.insert(p->leaves.end(), static_cast<size_t>(*c), node.inputs[0]);
-          return;
-        }
-      }
     }
-    p->leaves.push_back(id);
   }
-  Product product(ValueId id) {
-    Product p;
-    expand(id, true, 6, &p);
-    return p;
-  }
-  // id = c + other: the other.
-  std::optional<ValueId> plus(ValueId id, double c) {
-    const int n = e_.made_by<AddAttrs>(id);
-    if (n < 0 || !unclamped(e_.node(n).as<AddAttrs>())) return std::nullopt;
-    for (size_t side = 0; side < 2; ++side) {
-      const auto k = e_.uniform(e_.node(n).inputs[side]);
-      if (k && near(*k, c)) return e_.node(n).inputs[1 - side];
-    }
-    return std::nullopt;
-  }
-  static bool only(const Product& p, ValueId x, size_t times) {
-    return p.leaves.size() == times &&
-           std::all_of(p.leaves.begin(), p.leaves.end(), [&](ValueId id) { return id == x; });
-  }
+  p->leaves.push_back(id);
+}
 
-  // v = sqrt(2 / pi) * (x + 0.044715 x^3)
-  bool tanh_argument(ValueId v, ValueId x) {
-    constexpr double kRoot = 0.79788456080286535588, kCube = 0.044715;
-    const Product p = product(v);
-    if (!rounded(p.factor, kRoot)) return false;
-    if (p.leaves.size() == 1) {
-      const int sum = e_.made_by<AddAttrs>(p.leaves[0]);
-      if (sum < 0 || !unclamped(e_.node(sum).as<AddAttrs>())) return false;
-      for (size_t side = 0; side < 2; ++side) {
-        if (e_.node(sum).inputs[side] != x) continue;
-        const Product cube = product(e_.node(sum).inputs[1 - side]);
-        if (rounded(cube.factor, kCube) && only(cube, x, 3)) return true;
-      }
-      return false;
-    }
-    if (p.leaves.size() != 2) return false;
-    for (size_t side = 0; side < 2; ++side) {
-      const auto rest = p.leaves[side] == x ? plus(p.leaves[1 - side], 1) : std::nullopt;
-      if (!rest) continue;
-      const Product square = product(*rest);
-      if (rounded(square.factor, kCube) && only(square, x, 2)) return true;
-    }
-    return false;
-  }
-
-  void match(int n) {
-    const Product p = product(e_.node(n).outputs[0]);
-    if (p.leaves.size() == 1 && near(p.factor, 1.0 / 6)) return hard_sigmoid(n, p.leaves[0]);
-    if (p.leaves.size() != 2) return;
-    for (size_t side = 0; side < 2; ++side) {
-      const ValueId x = p.leaves[side], other = p.leaves[1 - side];
-      if (!same_shape(x, n)) continue;
-      if (gelu(n, p.factor, x, other) || silu(n, p.factor, x, other) || hard_swish(n, p.factor, x, other))
-        return;
-    }
-  }
-
-  bool gelu(int n, double factor, ValueId x, ValueId other) {
-    if (!near(factor, 0.5)) return false;
-    const auto f = plus(other, 1);
-    if (!f) return false;
-    if (const int erf = e_.made_by<ErfAttrs>(*f); erf >= 0) {
-      const Product u = product(e_.node(erf).inputs[0]);
-      const bool root = rounded(u.factor, std::sqrt(0.5)) || rounded(1 / u.factor, std::sqrt(2.0));
-      if (!root || !only(u, x, 1)) return false;
-      e_.replace(n, GeluAttrs{0}, {x});
+// Matches the leaves with the shapes from the i-th on, in any order.
+bool match_leaves(Editor& e, std::vector<ValueId> leaves, const std::vector<Pattern>& shapes, size_t i,
+                  const Pattern::Then& then) {
+  if (i == shapes.size()) return then();
+  for (size_t at = i; at < leaves.size(); ++at) {
+    std::swap(leaves[i], leaves[at]);
+    if (shapes[i].match(e, leaves[i], [&] { return match_leaves(e, leaves, shapes, i + 1, then); }))
       return true;
-    }
-    const int tanh = e_.made_by<TanhAttrs>(*f);
-    if (tanh < 0 || !tanh_argument(e_.node(tanh).inputs[0], x)) return false;
-    e_.replace(n, GeluAttrs{1}, {x});
-    return true;
   }
+  return false;
+}
 
-  bool silu(int n, double factor, ValueId x, ValueId other) {
-    const int sigmoid = e_.made_by<SigmoidAttrs>(other);
-    if (sigmoid < 0 || factor != 1) return false;
-    const ValueId in = e_.node(sigmoid).inputs[0];
-    const Product u = in == x ? Product{1, {x}} : product(in);
-    if (!only(u, x, 1)) return false;
-    e_.replace(n, SiluAttrs{u.factor}, {x});
-    return true;
-  }
+using Factor = std::function<bool(double)>;
 
-  // clamp(x + 3, 0, 6)
-  bool ramp(ValueId id, ValueId* x) {
-    const int clamp = e_.made_by<ClampAttrs>(id);
-    if (clamp < 0 || e_.node(clamp).as<ClampAttrs>()->min != 0 || e_.node(clamp).as<ClampAttrs>()->max != 6)
-      return false;
-    const auto in = plus(e_.node(clamp).inputs[0], 3);
-    if (in) *x = *in;
-    return in.has_value();
-  }
-  void hard_sigmoid(int n, ValueId leaf) {
-    ValueId x = kAbsent;
-    if (ramp(leaf, &x) && same_shape(x, n)) e_.replace(n, HardSigmoidAttrs{1.0 / 6, 0.5}, {x});
-  }
-  bool hard_swish(int n, double factor, ValueId x, ValueId other) {
-    ValueId in = kAbsent;
-    const int h = e_.made_by<HardSigmoidAttrs>(other);
-    const bool sixth = near(factor, 1.0 / 6) && ramp(other, &in) && in == x;
-    const bool whole = factor == 1 && h >= 0 && e_.node(h).inputs[0] == x &&
-                       near(e_.node(h).as<HardSigmoidAttrs>()->alpha, 1.0 / 6) &&
-                       e_.node(h).as<HardSigmoidAttrs>()->beta == 0.5;
-    if (!sixth && !whole) return false;
-    e_.replace(n, HardSwishAttrs{}, {x});
-    return true;
-  }
+// A product of these shapes and of constants whose product passes a test.
+Pattern product(Factor factor, std::vector<Pattern> shapes) {
+  return Pattern::Match([factor = std::move(factor), shapes = std::move(shapes)](Editor& e, ValueId id,
+                                                                                 const Pattern::Then& then) {
+    constexpr int kProductDepth = 6;
+    Product p;
+    expand(e, id, true, kProductDepth, &p);
+    return p.leaves.size() == shapes.size() && factor(p.factor) && match_leaves(e, p.leaves, shapes, 0, then);
+  });
+}
 
-  Editor e_;
-};
+Factor about(double wanted) {
+  return [wanted](double v) { return near(v, wanted); };
+}
+Factor in_any_type(double wanted) {
+  return [wanted](double v) { return rounded(v, wanted); };
+}
+bool is_one(double v) { return v == 1; }
+Pattern plus(double c, Pattern other) { return commuted<AddAttrs>(number(about(c)), std::move(other)); }
 
 }  // namespace
 
-int recognise_activations(Graph& graph) { return Recogniser(graph).run(); }
+int recognise_activations(Graph& graph) {
+  Editor e(graph);
+  Capture x;
+  double slope = 1;
+  // 0.5 x (1 + erf(x / sqrt(2)))
+  const Factor root_half = [](double v) {
+    return rounded(v, std::sqrt(0.5)) || rounded(1 / v, std::sqrt(2.0));
+  };
+  const Pattern by_erf = product(about(0.5), {x, plus(1, op<ErfAttrs>(product(root_half, {x})))});
+  // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
+  const Factor root = in_any_type(0.79788456080286535588), cube = in_any_type(0.044715);
+  const Pattern argument = any_of(product(root, {commuted<AddAttrs>(x, product(cube, {x, x, x}))}),
+                                  product(root, {x, plus(1, product(cube, {x, x}))}));
+  const Pattern by_tanh = product(about(0.5), {x, plus(1, op<TanhAttrs>(argument))});
+  // x / (1 + exp(-slope x))
+  const Factor is_slope = [&slope](double v) { return slope = v, true; };
+  const Pattern silu = product(is_one, {x, op<SigmoidAttrs>(x)});
+  const Pattern scaled_silu = product(is_one, {x, op<SigmoidAttrs>(product(is_slope, {x}))});
+  // clamp(x + 3, 0, 6) / 6, and x times this
+  const Pattern ramp = op<ClampAttrs>(plus(3, x)).where([](const Node& node) {
+    return node.as<ClampAttrs>()->min == 0 && node.as<ClampAttrs>()->max == 6;
+  });
+  const Pattern sixths = op<HardSigmoidAttrs>(x).where([](const Node& node) {
+    const auto* a = node.as<HardSigmoidAttrs>();
+    return near(a->alpha, 1.0 / 6) && a->beta == 0.5;
+  });
+  const Pattern hard_sigmoid = product(about(1.0 / 6), {ramp});
+  const Pattern hard_swish = any_of(product(about(1.0 / 6), {x, ramp}), product(is_one, {x, sixths}));
+
+  return e.sweep([&](int n) {
+    const Op op = e.node(n).op();
+    if ((op != Op::kMul && op != Op::kDiv) || !is_wide_float(e.value(e.result(n)).dtype)) return;
+    const auto becomes = [&](const Pattern& shape, const std::function<OpAttrs()>& attrs) {
+      return shape.match(e, e.result(n), [&] {
+        if (!same_dims(e.graph(), x, e.result(n))) return false;
+        e.replace(n, attrs(), {x});
+        return true;
+      });
+    };
+    becomes(by_erf, [] { return GeluAttrs{0}; }) || becomes(by_tanh, [] { return GeluAttrs{1}; }) ||
+        becomes(silu, [] { return SiluAttrs{1}; }) ||
+        becomes(scaled_silu, [&] { return SiluAttrs{slope}; }) ||
+        becomes(hard_sigmoid,
+                [] {
+                  return HardSigmoidAttrs{1.0 / 6, 0.5};
+                }) ||
+        becomes(hard_swish, [] { return HardSwishAttrs{}; });
+  });
+}
 
 }  // namespace sinter::convert

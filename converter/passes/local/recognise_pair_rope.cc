@@ -4,8 +4,8 @@
 //   stacked   x cos + stack(-b, a) sin, with cosines and sines that must come in equal pairs
 //   product   stack(a cos - b sin, a sin + b cos); with Concat instead of stack for halves, also of any a and
 //   b
-#include "converter/passes/editor.h"
 #include "converter/passes/passes.h"
+#include "converter/passes/pattern.h"
 #include "converter/passes/proofs/equal_elements.h"
 
 namespace sinter::convert {
@@ -16,15 +16,29 @@ class RecognisePairRope {
   explicit RecognisePairRope(Graph& graph) : e_(graph) {}
 
   int run() {
-    for (int n = 0; n < e_.size(); ++n) {
-      const ValueId y = e_.node(n).outputs.empty() ? kAbsent : e_.node(n).outputs[0];
-      if (y < 0 || !is_wide_float(e_.value(y).dtype) || !e_.value(y).bounded_dims.empty()) continue;
-      if (unclamped(e_.node(n).as<AddAttrs>()))
-        sum(n);
-      else if (e_.node(n).as<ConcatAttrs>() != nullptr)
-        product(n);
-    }
-    return e_.commit();
+    Capture a, b, cos, sin, difference;
+    const Pattern sum = commuted<AddAttrs>(commuted<MulAttrs>(a, cos), commuted<MulAttrs>(b, sin));
+    const auto rotation = [&](bool views) {
+      const Pattern less = op<SubAttrs>(commuted<MulAttrs>(a, cos), commuted<MulAttrs>(b, sin));
+      const Pattern more = commuted<AddAttrs>(commuted<MulAttrs>(a, sin), commuted<MulAttrs>(b, cos));
+      return op<ConcatAttrs>(views ? seen(difference(less)) : difference(less), views ? seen(more) : more);
+    };
+    const Pattern stacked_halves = rotation(true), joined_halves = rotation(false);
+    return e_.sweep([&](int n) {
+      const ValueId y = e_.result(n);
+      if (y < 0 || !is_wide_float(e_.value(y).dtype) || !e_.value(y).bounded_dims.empty()) return;
+      const std::vector<ValueId> inputs = e_.node(n).inputs;
+      if (e_.node(n).as<AddAttrs>() != nullptr) {
+        sum.match(e_, y, [&] {
+          return inputs[0] != inputs[1] && (matrix(n, a, cos, b, sin) || stacked(n, a, cos, b, sin));
+        });
+      } else if (joins_rows(n)) {
+        const bool stack = is_stack(n);
+        (stack ? stacked_halves : joined_halves).match(e_, y, [&] {
+          return product(n, dims(difference), a, cos, b, sin, stack);
+        });
+      }
+    });
   }
 
  private:
@@ -64,10 +78,11 @@ class RecognisePairRope {
     return {};
   }
 
-  // The operands of a product of two, either way round.
-  int factors(ValueId id) {
-    const int n = e_.made_by<MulAttrs>(id);
-    return n >= 0 && unclamped(e_.node(n).as<MulAttrs>()) ? n : -1;
+  // The shape, seen with any other dims.
+  Pattern seen(const Pattern& shape) {
+    return Pattern::Match([this, shape](Editor& e, ValueId id, const Pattern::Then& then) {
+      return shape.match(e, bare(id), then);
+    });
   }
 
   ValueId view(int n, ValueId id, const Dims& to) {
@@ -95,19 +110,6 @@ class RecognisePairRope {
     if (y < 0) return false;
     e_.replace(n, ViewAttrs{.dims = IntList(to)}, {y});
     return true;
-  }
-
-  void sum(int n) {
-    for (size_t side = 0; side < 2; ++side) {
-      const int first = factors(e_.node(n).inputs[side]), second = factors(e_.node(n).inputs[1 - side]);
-      if (first < 0 || second < 0 || first == second) return;
-      for (size_t i = 0; i < 2; ++i)
-        for (size_t j = 0; j < 2; ++j) {
-          const ValueId a = e_.node(first).inputs[i], f = e_.node(first).inputs[1 - i],
-                        b = e_.node(second).inputs[j], g = e_.node(second).inputs[1 - j];
-          if (matrix(n, a, f, b, g) || stacked(n, a, f, b, g)) return;
-        }
-    }
   }
 
   // f a + g b, of pairs along the last axis.
@@ -148,50 +150,26 @@ class RecognisePairRope {
     return turn(n, x, Dims(rows), half_cos, half_sin, true);
   }
 
-  // Concat of two along a last axis of 2.
-  bool is_stack(int n) {
-    const Dims& to = dims(e_.node(n).outputs[0]);
-    return e_.node(n).inputs.size() == 2 && to.back() == 2 &&
-           e_.node(n).as<ConcatAttrs>()->axis + 1 == static_cast<int64_t>(to.size()) &&
-           dims(e_.node(n).inputs[0]) == dims(e_.node(n).inputs[1]);
-  }
-
-  void product(int n) {
+  // Concat of two alike along the last axis; is_stack: which has 2 elements then.
+  bool joins_rows(int n) {
     const Node& node = e_.node(n);
-    if (node.inputs.size() != 2 || dims(node.inputs[0]) != dims(node.inputs[1]) ||
-        node.as<ConcatAttrs>()->axis + 1 != static_cast<int64_t>(dims(node.outputs[0]).size()))
-      return;
-    const bool stack = is_stack(n);
-    const ValueId left = stack ? bare(node.inputs[0]) : node.inputs[0],
-                  right = stack ? bare(node.inputs[1]) : node.inputs[1];
-    const int sub = e_.made_by<SubAttrs>(left), add = e_.made_by<AddAttrs>(right);
-    if (sub < 0 || add < 0 || !unclamped(e_.node(sub).as<SubAttrs>()) ||
-        !unclamped(e_.node(add).as<AddAttrs>()) || dims(left) != dims(right) || dims(left).empty())
-      return;
-    const int ac = factors(e_.node(sub).inputs[0]), bs = factors(e_.node(sub).inputs[1]);
-    const int l = factors(e_.node(add).inputs[0]), r = factors(e_.node(add).inputs[1]);
-    if (ac < 0 || bs < 0 || l < 0 || r < 0) return;
-    for (size_t i = 0; i < 2; ++i)
-      for (size_t j = 0; j < 2; ++j) {
-        const ValueId a = e_.node(ac).inputs[i], cos = e_.node(ac).inputs[1 - i], b = e_.node(bs).inputs[j],
-                      sin = e_.node(bs).inputs[1 - j];
-        if (!(multiplies(l, a, sin) && multiplies(r, b, cos)) &&
-            !(multiplies(r, a, sin) && multiplies(l, b, cos)))
-          continue;
-        if (dims(a) != dims(left) || dims(b) != dims(left) || dims(cos).empty() || dims(sin).empty())
-          continue;
-        const Part pa = part(a);
-        const bool parts = pa.root >= 0 && pa.which == 0 && part(b) == pa.other() && pa.neighbours == stack;
-        Dims rows = dims(left);
-        rows.back() *= 2;
-        // Whatever a and b are, they are the halves of their join.
-        const ValueId joined = parts || stack ? pa.root : e_.insert(n, *e_.node(n).as<ConcatAttrs>(), {a, b});
-        if ((parts || !stack) && turn(n, joined, rows, cos, sin, stack)) return;
-      }
+    return node.as<ConcatAttrs>() != nullptr && node.inputs.size() == 2 &&
+           dims(node.inputs[0]) == dims(node.inputs[1]) &&
+           node.as<ConcatAttrs>()->axis + 1 == static_cast<int64_t>(dims(node.outputs[0]).size());
   }
-  bool multiplies(int n, ValueId a, ValueId b) {
-    const auto& in = e_.node(n).inputs;
-    return (in[0] == a && in[1] == b) || (in[0] == b && in[1] == a);
+  bool is_stack(int n) { return joins_rows(n) && dims(e_.result(n)).back() == 2; }
+
+  // stack(a cos - b sin, a sin + b cos), or their join; `half` are the dims of either.
+  bool product(int n, Dims half, ValueId a, ValueId cos, ValueId b, ValueId sin, bool stack) {
+    if (half.empty() || dims(a) != half || dims(b) != half || dims(cos).empty() || dims(sin).empty())
+      return false;
+    const Part pa = part(a);
+    const bool parts = pa.root >= 0 && pa.which == 0 && part(b) == pa.other() && pa.neighbours == stack;
+    if (stack && !parts) return false;
+    half.back() *= 2;
+    // Whatever a and b are, they are the halves of their join.
+    const ValueId joined = parts ? pa.root : e_.insert(n, *e_.node(n).as<ConcatAttrs>(), {a, b});
+    return turn(n, joined, half, cos, sin, stack);
   }
 
   Editor e_;

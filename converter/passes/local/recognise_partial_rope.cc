@@ -2,14 +2,14 @@
 #include <map>
 #include <vector>
 
-#include "converter/passes/editor.h"
 #include "converter/passes/passes.h"
+#include "converter/passes/pattern.h"
 
 namespace sinter::convert {
 namespace {
 
 // Does `part` take one half of each row of `whole`, or every second element? Both are parts of one value.
-bool takes_half(const SliceAttrs& part, const SliceAttrs& whole) {
+bool takes_half_of(const SliceAttrs& part, const SliceAttrs& whole) {
   const int last = part.sizes.size() - 1;
   for (int i = 0; i < last; ++i)
     if (part.starts[i] != whole.starts[i] || part.sizes[i] != whole.sizes[i] || part.steps[i] != 1 ||
@@ -37,49 +37,45 @@ bool takes(const SliceAttrs& a, const Dims& dims, int64_t start, int64_t size) {
 void nest_halves(Graph& graph) {
   Editor e(graph);
   std::map<ValueId, std::vector<int>> slices;  // by what they read
-  for (int n = 0; n < e.size(); ++n) {
+  e.sweep([&](int n) {
     const auto* part = e.node(n).as<SliceAttrs>();
-    if (part == nullptr || part->sizes.size() == 0) continue;
+    if (part == nullptr || part->sizes.size() == 0) return;
     std::vector<int>& earlier = slices[e.node(n).inputs[0]];
     earlier.push_back(n);
     for (const int m : earlier) {
       const SliceAttrs& whole = *e.node(m).as<SliceAttrs>();
-      if (m == n || !takes_half(*part, whole)) continue;
+      if (m == n || !takes_half_of(*part, whole)) continue;
       SliceAttrs inner = *part;
       for (int i = 0; i < inner.starts.size(); ++i) inner.starts[i] -= whole.starts[i];
       earlier.pop_back();
-      e.replace(n, inner, {e.node(m).outputs[0]});
-      break;
+      e.replace(n, inner, {e.result(m)});
+      return;
     }
-  }
-  e.commit();
+  });
 }
 
 // Concat(Rope(x's first elements), x's other elements) is one Rope.
 int join_passed(Graph& graph) {
   Editor e(graph);
-  for (int n = 0; n < e.size(); ++n) {
-    const Node& node = e.node(n);
-    if (node.as<ConcatAttrs>() == nullptr || node.inputs.size() != 2) continue;
-    const int turned = e.made_by<RopeAttrs>(node.inputs[0]), passed = e.made_by<SliceAttrs>(node.inputs[1]);
-    if (turned < 0 || passed < 0 || !e.single_read(node.inputs[0])) continue;
-    RopeAttrs a = *e.node(turned).as<RopeAttrs>();
-    const std::vector<ValueId> operands = e.node(turned).inputs;
-    const int first = e.made_by<SliceAttrs>(operands[0]);
-    if (first < 0 || a.rotary_dim != 0) continue;
-    const ValueId x = e.node(first).inputs[0];
-    const Dims& dims = e.value(x).dims;
-    if (e.node(passed).inputs[0] != x || dims != e.value(node.outputs[0]).dims ||
-        !e.value(x).bounded_dims.empty() ||
-        node.as<ConcatAttrs>()->axis + 1 != static_cast<int64_t>(dims.size()))
-      continue;
-    a.rotary_dim = e.value(operands[0]).dims.back();
-    if (!takes(*e.node(first).as<SliceAttrs>(), dims, 0, a.rotary_dim) ||
-        !takes(*e.node(passed).as<SliceAttrs>(), dims, a.rotary_dim, dims.back() - a.rotary_dim))
-      continue;
-    e.replace(n, a, {x, operands[1], operands[2]});
-  }
-  return e.commit();
+  Capture x, cos, sin, first, turned, passed;
+  const Pattern rope = op<RopeAttrs>(first(op<SliceAttrs>(x)), cos, sin);
+  const Pattern joined = op<ConcatAttrs>(once(turned(rope)), passed(op<SliceAttrs>(x)));
+  return e.sweep([&](int n) {
+    joined.match(e, e.result(n), [&] {
+      RopeAttrs a = *e.node(e.producer(turned)).as<RopeAttrs>();
+      const auto slice = [&](ValueId id) { return *e.node(e.producer(id)).as<SliceAttrs>(); };
+      const Dims& dims = e.value(x).dims;
+      if (a.rotary_dim != 0 || dims != e.value(e.result(n)).dims || !e.value(x).bounded_dims.empty() ||
+          e.node(n).as<ConcatAttrs>()->axis + 1 != static_cast<int64_t>(dims.size()))
+        return false;
+      a.rotary_dim = e.value(first).dims.back();
+      if (!takes(slice(first), dims, 0, a.rotary_dim) ||
+          !takes(slice(passed), dims, a.rotary_dim, dims.back() - a.rotary_dim))
+        return false;
+      e.replace(n, a, {x, cos, sin});
+      return true;
+    });
+  });
 }
 
 }  // namespace sinter::convert

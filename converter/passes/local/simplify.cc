@@ -8,8 +8,6 @@
 namespace sinter::convert {
 namespace {
 
-bool real(DType t) { return t == DType::kFloat32 || t == DType::kFloat64; }
-
 // The operand that the operation hands on as it is, or kAbsent.
 ValueId unchanged(Editor& e, const Node& node) {
   const ValueId x = node.inputs[0];
@@ -26,7 +24,7 @@ ValueId unchanged(Editor& e, const Node& node) {
       if (s->starts[i] != 0 || (s->steps[i] != 1 && s->sizes[i] > 1)) return kAbsent;
     return in.dims == out.dims ? x : kAbsent;
   }
-  if (!real(out.dtype)) return kAbsent;
+  if (!is_wide_float(out.dtype)) return kAbsent;
   // x * 1, x / 1, x - 0; x + 0 would turn -0 into 0, but x + (-0) is x.
   const auto is = [&](size_t operand, double v) {
     const auto c = e.uniform(node.inputs[operand]);
@@ -59,7 +57,7 @@ bool not_negative(Editor& e, ValueId id, int depth = 4) {
 
 // 1 / c where that is exact for every element.
 ConstantPtr exact_reciprocal(const Value& v) {
-  if (!v.constant || !real(v.dtype) || v.constant->size() > 65536) return nullptr;
+  if (!v.constant || !is_wide_float(v.dtype) || v.constant->size() > 65536) return nullptr;
   std::vector<double> items = v.constant->as_doubles();
   for (double& item : items) {
     int exponent = 0;
@@ -67,8 +65,7 @@ ConstantPtr exact_reciprocal(const Value& v) {
       return nullptr;
     item = 1 / item;
   }
-  if (v.dtype == DType::kFloat64) return Constant::of<double>(v.dtype, v.dims, items);
-  return Constant::of<float>(v.dtype, v.dims, std::vector<float>(items.begin(), items.end()));
+  return real_constant(v.dtype, v.dims, items);
 }
 
 // Do constant indices name every place of the first axes of `dims` once, in their order?
@@ -130,7 +127,7 @@ void cheaper(Editor& e, int n) {
     }
     return;
   }
-  if (node.as<PowAttrs>() != nullptr && real(e.value(node.inputs[0]).dtype) &&
+  if (node.as<PowAttrs>() != nullptr && is_wide_float(e.value(node.inputs[0]).dtype) &&
       same_dims(e.graph(), node.inputs[0], node.outputs[0])) {
     const ValueId x = node.inputs[0];
     const auto exponent = e.uniform(node.inputs[1]);
@@ -173,18 +170,16 @@ void cheaper(Editor& e, int n) {
 
 int sweep(Graph& graph) {
   Editor e(graph);
-  for (int n = 0; n < e.size(); ++n) {
+  return e.sweep([&](int n) {
     const Node& node = e.node(n);
-    if (node.inputs.empty() || node.inputs[0] < 0 || node.outputs.size() != 1 || !node.bodies.empty())
-      continue;
+    if (node.inputs.empty() || node.inputs[0] < 0 || node.outputs.size() != 1 || !node.bodies.empty()) return;
     const ValueId same = unchanged(e, node);
     if (same < 0) {
       cheaper(e, n);
     } else if (e.value(same).bounded_dims == e.value(node.outputs[0]).bounded_dims) {
       e.bypass(n, same);
     }
-  }
-  return e.commit();
+  });
 }
 
 }  // namespace

@@ -79,21 +79,20 @@ bool divide_first(Editor& e, int n) {
 
 int sweep_transposes(Graph& graph) {
   Editor e(graph);
-  for (int n = 0; n < e.size(); ++n) {
-    if (e.erased(n)) continue;
+  return e.sweep([&](int n) {
     Node& node = e.node(n);
     const auto* t = node.as<TransposeAttrs>();
     const auto* view = node.as<ViewAttrs>();
-    if (t == nullptr && view == nullptr) continue;
-    if (!e.value(node.outputs[0]).bounded_dims.empty()) continue;
+    if (t == nullptr && view == nullptr) return;
+    if (!e.value(node.outputs[0]).bounded_dims.empty()) return;
     const ValueId x = node.inputs[0];
     if (graph.is_constant(x) && t != nullptr && !graph.is_output(node.outputs[0])) {
       const ValueId folded = e.insert(n, *t, {x});
       if (folded >= 0 && graph.is_constant(folded)) e.bypass(n, folded);
-      continue;
+      return;
     }
     if (t != nullptr) {
-      if (divide_first(e, n)) continue;
+      if (divide_first(e, n)) return;
       hand_on_name(graph, *t, x, node.outputs[0]);
       if (const int before = e.made_by<TransposeAttrs>(x); before >= 0) {
         const IntList& inner = e.node(before).as<TransposeAttrs>()->perm;
@@ -106,7 +105,7 @@ int sweep_transposes(Graph& graph) {
         e.bypass(n, node.inputs[0]);
       else if (moves_only_ones(t->perm, e.value(node.inputs[0]).dims))
         e.replace(n, ViewAttrs{as_list(e.value(node.outputs[0]).dims)}, {node.inputs[0]});
-      continue;
+      return;
     }
     if (const int before = e.made_by<ViewAttrs>(x);
         before >= 0 && (view->dtype < 0 || e.value(x).dtype == e.value(e.node(before).inputs[0]).dtype) &&
@@ -116,8 +115,7 @@ int sweep_transposes(Graph& graph) {
     }
     const Value &in = e.value(node.inputs[0]), &out = e.value(node.outputs[0]);
     if (in.dims == out.dims && in.dtype == out.dtype && in.bounded_dims.empty()) e.bypass(n, node.inputs[0]);
-  }
-  return e.commit();
+  });
 }
 
 }  // namespace
