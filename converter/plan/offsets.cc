@@ -33,17 +33,22 @@ class Solver {
   OffsetResult solve() {
     result_.lower_bound = memory_lower_bound(blocks_, options_.alignment);
     greedy();
-    if (result_.bytes > result_.lower_bound && options_.max_nodes > 0) {
+    if (result_.bytes > target() && options_.max_nodes > 0) {
       if (searchable())
         search();
       else if (blocks_.size() <= kManyBlocks)
         repair();
     }
-    result_.proved = result_.bytes == result_.lower_bound;
+    if (options_.capacity == 0)
+      result_.proved = result_.bytes == result_.lower_bound;
+    else
+      result_.proved = result_.bytes <= options_.capacity || result_.lower_bound > options_.capacity;
     return result_;
   }
 
  private:
+  uint64_t target() const { return std::max(result_.lower_bound, options_.capacity); }
+
   void greedy() {
     std::vector<MemoryBlock> trial = blocks_;
     result_.bytes = UINT64_MAX;
@@ -55,7 +60,7 @@ class Solver {
         result_.bytes = bytes;
         for (size_t i = 0; i < blocks_.size(); ++i) blocks_[i].offset = trial[i].offset;
       }
-      if (result_.bytes <= result_.lower_bound) return;
+      if (result_.bytes <= target()) return;
       if (blocks_.size() > kManyBlocks && ++tried == kOrdersOfMany) return;
     }
   }
@@ -64,10 +69,10 @@ class Solver {
   // high placed earlier. A block placed counts as a node.
   void repair() {
     std::vector<MemoryBlock> trial = blocks_;
-    for (uint64_t n = 0; result_.bytes > result_.lower_bound && !late(); ++n) {
+    for (uint64_t n = 0; result_.bytes > target() && !late(); ++n) {
       const GreedyOrder& start = kGreedyOrders[n % kGreedyOrders.size()];
       std::vector<size_t> order = preference(blocks_, start.keys, n, n < kGreedyOrders.size() ? 0 : kScatter);
-      for (int round = 0; round < kRepairs && result_.bytes > result_.lower_bound && !late(); ++round) {
+      for (int round = 0; round < kRepairs && result_.bytes > target() && !late(); ++round) {
         if (options_.max_nodes - result_.nodes < order.size()) return;
         result_.nodes += order.size();
         const uint64_t bytes = place_greedily(trial, options_.alignment, order, start.best_fit);
@@ -102,6 +107,10 @@ class Solver {
   }
 
   void search() {
+    if (options_.capacity > 0) {
+      attempt(options_.capacity / unit_, options_.max_nodes);
+      return;
+    }
     // At the bound first; where that stays open, halfway towards what is known to be possible.
     uint64_t aim = (result_.lower_bound + unit_ - 1) / unit_, share = 2;
     while (result_.bytes > result_.lower_bound && result_.nodes < options_.max_nodes && !late()) {
@@ -210,6 +219,29 @@ uint64_t memory_lower_bound(const std::vector<MemoryBlock>& blocks, uint64_t ali
     most = std::max(most, now.pieces > 0 ? now.exact : now.aligned);
   }
   return align_up(static_cast<uint64_t>(most), alignment);
+}
+
+bool offsets_valid(const std::vector<MemoryBlock>& blocks, uint64_t alignment) {
+  struct Taken {
+    int first, last;
+    uint64_t begin, end;
+  };
+  std::vector<std::vector<Taken>> taken;
+  for (const MemoryBlock& b : blocks) {
+    if (b.offset % alignment != 0) return false;
+    std::vector<Taken> own;
+    if (b.pieces.empty()) own.push_back({b.first, b.last, b.offset, b.offset + b.bytes});
+    for (const MemoryPiece& p : b.pieces) {
+      if (p.first < b.first || p.last > b.last || p.begin > p.end || p.end > b.bytes) return false;
+      own.push_back({p.first, p.last, b.offset + p.begin, b.offset + p.end});
+    }
+    for (const auto& other : taken)
+      for (const Taken& x : other)
+        for (const Taken& y : own)
+          if (x.first <= y.last && y.first <= x.last && x.begin < y.end && y.begin < x.end) return false;
+    taken.push_back(std::move(own));
+  }
+  return true;
 }
 
 }  // namespace sinter::convert

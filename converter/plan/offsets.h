@@ -30,6 +30,7 @@ struct MemoryBlock {
 
 struct OffsetOptions {
   uint64_t alignment = 64;
+  uint64_t capacity = 0;       // stop at an arrangement of at most this many bytes; 0: find the minimum
   uint64_t max_nodes = 20000;  // of the search; 0: greedy only
   double max_seconds = 0;      // 0: none; else the result may depend on the machine
 };
@@ -38,7 +39,8 @@ struct OffsetResult {
   uint64_t bytes = 0;
   uint64_t lower_bound = 0;  // no arrangement takes less
   uint64_t nodes = 0;        // that the search took
-  bool proved = false;       // bytes is the minimum; lower_bound then agrees
+  bool proved = false;       // bytes is the minimum (where capacity is given: or capacity is proved
+                             // impossible); lower_bound then agrees
 };
 
 // Sets every block's offset. Never worse than the best of the greedy arrangements.
@@ -46,5 +48,8 @@ OffsetResult assign_offsets(std::vector<MemoryBlock>& blocks, const OffsetOption
 
 // The largest sum of (aligned) bytes live in one step.
 uint64_t memory_lower_bound(const std::vector<MemoryBlock>& blocks, uint64_t alignment);
+
+// No two blocks share a byte in a step and every offset is aligned. Independent of how offsets were found.
+bool offsets_valid(const std::vector<MemoryBlock>& blocks, uint64_t alignment);
 
 }  // namespace sinter::convert
