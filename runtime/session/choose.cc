@@ -111,7 +111,7 @@ Status Chooser::choose(const Frame& frame, uint32_t s, const OpCall& call, Choic
     for (size_t i = 0; i < reference && !done; ++i) SINTER_RETURN_IF_ERROR(attempt(i));
   } else {
     for (const uint8_t c : items(plan.candidates()))
-      if (!done) SINTER_RETURN_IF_ERROR(attempt(c));
+      if (!done) SINTER_RETURN_IF_ERROR(attempt(entry_.is_reference(c) ? reference : c));
   }
   return done ? ok_status() : try_backend(reference, call, plan, choice, packing, true);
 }

@@ -12,6 +12,8 @@
 // survey of constants that a file can lack (packed_only.cc).
 #pragma once
 
+#include <cstring>
+
 #include "runtime/session/frame.h"
 #include "runtime/session/packed.h"
 #include "sinter/packed_weights.h"
@@ -50,6 +52,10 @@ struct Entry {
               PackedKey* key) const;
   size_t reference() const { return backend_count - 1; }  // in `backends`
   const char* backend_name(uint8_t kind) const { return profile->backends()->Get(kind - 1u)->c_str(); }
+  // Returns whether a candidate of the plan stands for the model's own kernels, which are the last backend.
+  bool is_reference(uint8_t candidate) const {
+    return std::strcmp(profile->backends()->Get(candidate)->c_str(), "reference") == 0;
+  }
 
   // Return the memory and the address of a placed value of the root (bindings.cc).
   uint8_t memory_of(const fb::Placement& placement) const;

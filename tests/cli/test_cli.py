@@ -761,7 +761,7 @@ class Tune(Case):
         self.assertEqual([s["candidates"] for n, s in enumerate(after) if n != i and "candidates" in s],
                          [s["candidates"] for n, s in enumerate(before) if n != i and "candidates" in s])
         self.expect(0, "compare", self.digits, out, "--inputs", self.path("x.npz"))
-        self.expect(0, "run", out, "--inputs", self.path("x.npz"))
+        self.assertEqual(self.expect(0, "run", out, "--inputs", self.path("x.npz")).err, "", "nothing falls back")
 
     def test_steps_that_share_a_plan(self):
         """Four equal steps, which have one plan in the file: a choice changes the steps that it names alone, again and again."""

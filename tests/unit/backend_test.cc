@@ -173,6 +173,17 @@ TEST(Session, FallbacksAreCountedAndReported) {
   EXPECT_EQ(planned.session.fallbacks(), 0u);
 }
 
+// `sinter tune` puts them first where they are the fastest.
+TEST(Session, TheReferenceKernelsCanBePlannedFirst) {
+  ModelBuilder b = add_relu_on({"reference", "fake"});
+  FakeBackend fake;
+  Backend* const backends[] = {&fake};
+  Running r(b, {.backends = backends, .require_planned = true});
+  ASSERT_RUNNING(r);
+  EXPECT_STREQ(r.session.step_backend(1), "reference");
+  EXPECT_EQ(r.session.fallbacks(), 0u);
+}
+
 TEST(Session, FallbacksCanBeRefused) {
   FakeBackend fake;
   fake.workspace = 64;
