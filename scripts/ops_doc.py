@@ -85,7 +85,7 @@ NOTES = {
 # The domains' names in a row of kRules.
 DOMAINS = {"": "", "kMicrosoft": "com.microsoft", "kMachineLearning": "ai.onnx.ml"}
 
-# Operations of ai.onnx without a rule.
+# Operations of ai.onnx and ai.onnx.ml without a rule.
 REFUSED = [
     ("Training", "Adagrad Adam Gradient Momentum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"),
     ("Random numbers", "Bernoulli Multinomial, the others without a seed"),
@@ -95,7 +95,7 @@ REFUSED = [
     ("Image files", "ImageDecoder"),
     ("Preview domains", "FlexAttention"),
     ("Classical machine learning (ai.onnx.ml)",
-     "Binarizer CategoryMapper CastMap DictVectorizer FeatureVectorizer Imputer LabelEncoder OneHotEncoder SVMClassifier "
+     "CategoryMapper CastMap DictVectorizer FeatureVectorizer Imputer LabelEncoder OneHotEncoder SVMClassifier "
      "SVMRegressor"),
 ]
 
@@ -262,13 +262,13 @@ BEFORE_STANDARD = {"LayerNormalization", "MeanVarianceNormalization", "Threshold
 
 
 def check_with_onnx(rules):
-    """With onnx at hand: every operation of ai.onnx is either read, from the version with which it came, or listed as
-    refused."""
+    """With onnx at hand: every operation of ai.onnx and ai.onnx.ml is either read, from the version with which it came, or
+    listed as refused."""
     try:
         import onnx.defs
     except ImportError:
         return
-    known = {op for domain, op, *_ in rules if not domain}
+    known = {op for domain, op, *_ in rules if domain in ("", "ai.onnx.ml")}
     came = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == "":
@@ -279,8 +279,8 @@ def check_with_onnx(rules):
             sys.exit(f"{f}: {op} came with version {expected}, not {since}")
     listed = {w.strip(",") for _, ops in REFUSED for w in ops.split()}
     for schema in onnx.defs.get_all_schemas():
-        if schema.domain == "" and schema.name not in known and schema.name not in listed:
-            sys.exit(f"{schema.name} of ai.onnx has neither a rule nor a place in REFUSED")
+        if schema.domain in ("", "ai.onnx.ml") and schema.name not in known and schema.name not in listed:
+            sys.exit(f"{schema.name} of {schema.domain or 'ai.onnx'} has neither a rule nor a place in REFUSED")
     if listed & known:
         sys.exit(f"REFUSED lists {sorted(listed & known)}, which have rules")
 

@@ -1,5 +1,8 @@
 // ai.onnx.ml: linear models, and what stands before and behind them.
+#include <cmath>
+
 #include "converter/import/lower/ml_scores.h"
+#include "converter/ir/integer_range.h"
 
 namespace sinter::convert {
 namespace {
@@ -24,6 +27,21 @@ bool lower_scaler(NodeLowering& n) {
   if (!offset.empty()) x = n.sub(x, n.add_constant(row_of(offset)));
   if (!scale.empty()) x = n.mul(x, n.add_constant(row_of(scale)));
   return n.output(0, x);
+}
+
+// 1 where x is above the threshold, else 0, in x's type.
+bool lower_binarizer(NodeLowering& n) {
+  const double threshold = n.attr_float("threshold", 0);
+  const ValueId x = n.input(0);
+  if (x < 0) return false;
+  const DType type = n.dtype(x);
+  const auto range = range_of_integers(type);
+  if (range &&
+      !(threshold >= static_cast<double>(range->low) && threshold < static_cast<double>(range->high)))
+    return n.refuse("threshold {} is outside the range of {}", threshold, dtype_name(type));
+  // An integer is above a number where it is above the largest integer up to it.
+  const ValueId bound = n.scalar(type, range ? std::floor(threshold) : threshold);
+  return n.output(0, n.cast(n.compare(CompareFn::kGreater, {x, bound}), type));
 }
 
 // Rows divided by their largest element, the sum of their magnitudes, or their length; rows of norm 0 stay.
@@ -144,6 +162,7 @@ bool lower_zip_map(NodeLowering& n) {
 std::span<const OnnxOperator> ml_linear_rules() {
   static constexpr OnnxOperator kRules[] = {
       {"Scaler", 1, lower_scaler, "F", kOwnType, kMachineLearning},
+      {"Binarizer", 1, lower_binarizer, "N", kNoTraits, kMachineLearning},
       {"Normalizer", 1, lower_normalizer, "F", kOwnType, kMachineLearning},
       {"LinearRegressor", 1, lower_linear_regressor, "F", kOwnType, kMachineLearning},
       {"LinearClassifier", 1, lower_linear_classifier, "F", kOwnType, kMachineLearning},
