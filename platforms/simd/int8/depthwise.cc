@@ -91,6 +91,10 @@ void q_depthwise_box(const QDepthwise& q, const QBox& box, int64_t c0, std::byte
   }
 }
 
+const char* q_depthwise_name() {
+  return kTaps == 4 ? "qs8_depthwise_4taps" : kTaps == 2 ? "qs8_depthwise_2taps" : "qs8_depthwise_1tap";
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
 HWY_AFTER_NAMESPACE();
@@ -99,6 +103,7 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 namespace {
 
+HWY_EXPORT(q_depthwise_name);
 HWY_EXPORT(pack_q_depthwise);
 HWY_EXPORT(q_depthwise_box);
 
@@ -245,6 +250,8 @@ bool plan_depthwise(const OpCall& call, const Preparation& with, void* plan) {
   return plan_of(call, p) && (call.out(0).size() == 0 || share_depthwise(p, threads_of(with.threads)));
 }
 
+const char* depthwise_name() { return HWY_DYNAMIC_DISPATCH(q_depthwise_name)(); }
+
 Status run_depthwise_variant(const VariantStep& step, const OpCall& call, RunContext& context) {
   return run_depthwise_plan(call, step.plan<Plan>(), context, step.packed, context.workspace.data());
 }
@@ -255,7 +262,8 @@ const Variant qs8_depthwise = {.takes = takes_depthwise,
                                .pack = pack_depthwise_weights,
                                .plan_bytes = sizeof(Plan),
                                .plan = plan_depthwise,
-                               .run = run_depthwise_variant};
+                               .run = run_depthwise_variant,
+                               .full_name = depthwise_name};
 
 const Kernel kQDepthwiseConvKernel = {Op::kQDepthwiseConv, nullptr, workspace, run, accept};
 
