@@ -250,10 +250,15 @@ TEST(StatePlan, BindableValuesShareMemoryWithNone) {
 }
 
 TEST(StateNames, ArePairedByTheirWords) {
-  const auto proposed = [](std::vector<std::string> inputs, std::vector<std::string> outputs) {
+  // Outputs are computed from all inputs, or from the first one.
+  const auto proposed = [](std::vector<std::string> inputs, std::vector<std::string> outputs,
+                           bool from_all = true) {
     StateGraph g;
     for (const std::string& name : inputs) g.input(name, {1, 8});
-    for (const std::string& name : outputs) g.output(g.emit(ExpAttrs{}, {g.graph->inputs[0]}), name);
+    ValueId from = g.graph->inputs[0];
+    for (size_t i = 1; from_all && i < inputs.size(); ++i)
+      from = g.emit(AddAttrs{}, {from, g.graph->inputs[i]});
+    for (const std::string& name : outputs) g.output(g.emit(ExpAttrs{}, {from}), name);
     return propose_states(*g.graph);
   };
   EXPECT_THAT(proposed({"x", "h_in", "c_in"}, {"y", "h_out", "c_out"}),
@@ -270,6 +275,7 @@ TEST(StateNames, ArePairedByTheirWords) {
   EXPECT_THAT(proposed({"image"}, {"mask"}), IsEmpty());
   EXPECT_THAT(proposed({"input"}, {"output"}), IsEmpty());
   EXPECT_THAT(proposed({"h_in", "h_old"}, {"h_out"}), IsEmpty()) << "two inputs are meant";
+  EXPECT_THAT(proposed({"x", "state"}, {"y", "new_state"}, false), IsEmpty()) << "it does not follow";
 }
 
 // ---- against runs whose caller carries the state
