@@ -1,6 +1,6 @@
-// The origin of the elements of a result. One table gives, for every operation that moves elements or works
-// on them one by one, the element of an operand that each element of the result reads. Places are those in
-// row-major order.
+// The origin of the elements of a result. One function gives, for the operations that move elements or work
+// on them one by one, the element of an operand that each element of the result reads; ReverseSequence and
+// Resize have no map. Places are those in row-major order.
 #pragma once
 
 #include <functional>
@@ -11,17 +11,17 @@
 
 namespace sinter::convert {
 
-// AxisSource is the entry along one axis of an operand that an element of the result reads.
+// AxisSource tells which index along one axis of an operand an element of the result reads.
 struct AxisSource {
   static constexpr int kFixed = -1;  // entry 0, for all elements
-  static constexpr int kGiven = -2;  // the entry that an element of operand 1 names, a number of a list
+  static constexpr int kGiven = -2;  // the index that an element of operand 1 names, as Gather's indices do
   static constexpr int kOther = -3;  // another function of the element's place
 
-  int axis = kFixed;  // the axis of the result whose entries follow this one's
+  int axis = kFixed;  // the axis of the result along which the index grows
   int64_t first = 0,
-          step = 1;       // entry i of the result reads first + i * step; step 0: the operand's only one
+          step = 1;  // index i of the result reads first + i * step; step 0: the operand has one, broadcast
   bool repeats = false;   // modulo the operand's length
-  int64_t component = 0;  // with kGiven: how far behind the element its number is, in a tuple
+  int64_t component = 0;  // with kGiven: the number's place in the tuple of GatherNd's indices
 
   // Returns the operand's entry for entry i along `axis`. Where the operand has no such entry, Concat reads
   // another operand and Pad the fill.
@@ -29,7 +29,7 @@ struct AxisSource {
     const int64_t at = first + i * step;
     return repeats && length > 0 ? at % length : at;
   }
-  // Returns whether entries have the same number in the result, as far as the result has them.
+  // Returns whether index i of the result reads index i of the operand.
   bool is_in_place() const { return axis >= 0 && first == 0 && step == 1 && !repeats; }
 };
 

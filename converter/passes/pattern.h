@@ -4,7 +4,8 @@
 //   const Pattern silu = commuted<MulAttrs>(x, op<SigmoidAttrs>(x));
 //   silu.match(e, e.result(n), [&] { return e.replace(n, SiluAttrs{}, {x}), true; });
 //
-// Every way to match is tried until what follows a match accepts it. Captures hold their values only there.
+// Every way to match is tried until the function given to match() accepts it. Captures have values while that
+// function runs. A pattern keeps references to its captures, which must outlive it.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@ namespace sinter::convert {
 
 class Pattern;
 
-// A value of the graph that a pattern meets. Where a pattern has it twice, both are the same value.
+// A value of the graph that a pattern meets. A capture that a pattern names twice must meet the same value.
 struct Capture {
   ValueId id = kAbsent;
   operator ValueId() const { return id; }
@@ -48,7 +49,7 @@ class Pattern {
 Pattern any_value();
 // A constant whose elements are all one number that passes the test; `value` is that number.
 Pattern number(std::function<bool(double)> test, double* value = nullptr);
-// A value that nothing else reads.
+// A value that only the matched operation reads.
 Pattern once(Pattern shape);
 // The first of these shapes that what follows accepts.
 Pattern first_of(std::vector<Pattern> shapes);
@@ -57,7 +58,7 @@ Pattern any_of(P&&... shapes) {
   return first_of({Pattern(std::forward<P>(shapes))...});
 }
 
-// What op() and commuted() make: `is` tells the operation.
+// The general form of op() and commuted(). `is` returns whether a node is of the operation.
 Pattern operation(bool (*is)(const Node& node), std::vector<Pattern> operands, bool commutes);
 
 template <class A>
@@ -67,7 +68,7 @@ bool is_plain(const Node& node) {
   else
     return node.as<A>() != nullptr;
 }
-// The only result of an operation that does not clamp it, of these operands and no others.
+// A result of operation A with exactly these operands. A has one result, and does not clamp it.
 template <class A, class... P>
 Pattern op(P&&... operands) {
   return operation(is_plain<A>, {Pattern(std::forward<P>(operands))...}, false);

@@ -1,8 +1,9 @@
 // A static quantization on its way through its phases: the plan so far, and what each phase hands on to the
 // later ones. quantize.h is what others call.
 //
-// A technique proposes. The judge takes a proposal if the noise in the outputs falls, on kept samples that
-// the proposal was not made from.
+// A technique proposes. The judge (propose) takes a proposal if the SQNR of the worst output gains more than
+// Phase::worth, on kept samples that the proposal was not made from. Ranges, rewritings of all samples and
+// operations kept in float are decided by their phases (phases/).
 #pragma once
 
 #include <map>
@@ -114,7 +115,7 @@ struct Quantization {
   bool uses(const Technique& technique) const;
   // Returns the turns in `phase` of techniques that are used and whose needs are met.
   std::vector<Turn> turns(const Phase& phase, size_t kept) const;
-  // Lets the techniques of a phase propose one after another, and takes what the judge accepts.
+  // The judge: lets the techniques of a phase propose one after another, and takes what gains enough.
   void propose(const Phase& phase);
 
   // ---- measuring

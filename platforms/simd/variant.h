@@ -10,18 +10,18 @@
 
 namespace sinter::simd {
 
-// The instruction sets on which a variant computes a call faster than the rows below it.
+// Where a variant computes a call faster than the rows below it.
 enum class Fit : uint8_t {
-  kNever,      // none, or it cannot compute the call on the one in use
-  kElsewhere,  // others; it computes the call on the one in use as well
-  kHere,       // the one in use, and not all
-  kEverywhere,
+  kNever,       // on no instruction set, or it cannot compute the call on the one in use
+  kElsewhere,   // on other instruction sets than the one in use, on which it can compute the call too
+  kHere,        // on the instruction set in use, but not on every one
+  kEverywhere,  // on every instruction set
 };
 
 struct VariantNeeds {
   Packing packing;       // the packing, made by form_of()
   size_t workspace = 0;  // of a run, on the instruction set in use
-  size_t planned = 0;    // the same on any instruction set, if that is more
+  size_t planned = 0;    // the most that a run needs on any instruction set; 0: no more than `workspace`
 };
 
 struct VariantRow;

@@ -5,6 +5,10 @@
 //   place     create.cc, devices.cc              memory for regions, backends and devices
 //   prepare   create.cc                          the same walk with memory: the session is ready
 //
+// The caller's memory has, in this order, control structures (SessionState, the steps of each program, their
+// operands and attributes, the list of backends), the regions of the plan that are not shared, and prepared
+// memory (backends, queues, widened and packed constants, each step's data).
+//
 // walk.cc has the walk over the programs, create_step.cc what it does for a step, create_control.cc for an If
 // or Loop, and ports.cc what describes the session to its caller.
 #pragma once
@@ -16,7 +20,7 @@ namespace sinter::detail {
 
 class SessionCreator {
  public:
-  // `pointers`: those of the machine that is measured for.
+  // `pointers` is the size of the pointers of the machine that the session is measured for.
   SessionCreator(const Model& model, const SessionOptions& options, Pointers pointers = Pointers::kHere)
       : entry_(model, options), memory_(pointers) {}
   // Asks every step's backends; fills `needs`.
@@ -40,16 +44,18 @@ class SessionCreator {
   Status walk_entry();
   Status walk(Frame& frame);
   Choice* note(size_t at) const;
-  // A step that is not an If or Loop. `noted`: where the first pass leaves the choice for the second; null
-  // where there is no memory.
+  // Measures a step that is not an If or Loop. The first pass leaves the choice for the second in `*noted`,
+  // which is null if the caller gave no memory.
   Status measure_step(Frame& frame, uint32_t s, Choice* noted);
   Status choose_step(const Frame& frame, uint32_t s, Choice* choice, Packing* packing);
   Status build_step(Frame& frame, uint32_t s, Choice choice, RunStep* run);
   Status prepare_step(const Frame& frame, const fb::Step& step, const Choice& choice, const Brought& brought,
                       std::span<const std::byte> packed, std::span<std::byte> fresh, RunStep* run);
-  // Takes the memory of a step besides RunStep; building: fills `*run` as far as the plan decides it.
+  // Takes the memory of a step besides RunStep, and, where there is memory, sets the fields of `*run` that
+  // the plan gives: places of operands, workspace, threads.
   Status lay_out(const Frame& frame, uint32_t s, CallUse use, uint8_t pool, RunStep* run);
-  // Leaves a step to the backend's run of the one right before it, if that takes it.
+  // Lets the step before `*next` compute it as well, if one backend has both and accepts that
+  // (Backend::fuse).
   void fuse(Frame& frame, RunStep* next) const;
   Status walk_control(Frame& frame, uint32_t s, RunStep* run);
   Status walk_if(Frame& frame, uint32_t s, RunStep* run);

@@ -26,6 +26,7 @@ namespace HWY_NAMESPACE {
 #undef SINTER_Q_HALVES
 // Elements are x + kShift; the bias makes up for that and for the zero point.
 using Weight = WeightElement;
+// HWY_NEON has dot products of bytes here (isa/config.h).
 #define SINTER_Q_QUADS ((HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL) || HWY_TARGET == HWY_NEON)
 constexpr DepthwiseForm kForm = SINTER_Q_QUADS ? kQuads : HWY_TARGET_IS_NEON ? kSingles : kPairs;
 
