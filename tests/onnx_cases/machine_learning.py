@@ -184,7 +184,7 @@ def linear():
     yield case("scaler", ml("Scaler", "x", "y", offset=[0.5, -1.0, 2.0, 0.0], scale=[2.0, 0.25, -1.0, 3.0]), x)
     yield case("scaler_one", ml("Scaler", "x", "y", offset=[0.5], scale=[2.0]), x)
     yield case("scaler_int", ml("Scaler", "x", "y", offset=[0.5], scale=[2.0]), np.arange(12).reshape(3, 4))
-    yield case("binarizer", ml("Binarizer", "x", "y", threshold=0.25), np.append(x, [[0.25, np.nan, np.inf, -np.inf]], 0))
+    yield case("binarizer", ml("Binarizer", "x", "y", threshold=0.25), np.append(x, np.float32([[0.25, -0.0, np.inf, -np.inf]]), 0))
     yield case("binarizer_zero", ml("Binarizer", "x", "y"), x)
     zero = x.copy()
     zero[2] = 0
