@@ -1,5 +1,6 @@
 // Functions written out in elementary operations, and what simplifies without a change of any bit.
 #include "converter/passes/passes.h"
+#include "converter/passes/proofs/equal_elements.h"
 #include "runtime/core/op_enums.h"
 #include "tests/unit/evaluate_graph.h"
 
@@ -351,6 +352,40 @@ TEST(RecogniseRope, HalvesThatAreAlike) {
                           [](const Node& node) { return node.op() == Op::kRope; }),
             2)
       << dump(s.graph);
+}
+
+// Decoders for 131,072 tokens have a row for each: the table is not listed, element by element.
+TEST(RecogniseRope, LongTables) {
+  Sketch s;
+  constexpr int64_t kRows = (int64_t{1} << 19) + 1;
+  std::vector<float> table;
+  for (int64_t i = 0; i < kRows * 8; ++i) table.push_back(static_cast<float>(i / 8 % 7 + i % 4) / 16);
+  const ValueId rows = s.graph.add_constant(Constant::of<float>(DType::kFloat32, {kRows, 8}, table));
+  const ValueId at = s.graph.add_constant(Constant::int64s(std::vector<int64_t>{4, 0, kRows - 1, 2}));
+  const ValueId picked = s.emit(GatherAttrs{0}, {rows, at});
+  s.output(rotary(s, s.input({2, 3, 4, 8}), picked, s.emit(ViewAttrs{.dims = {1, 4, 8}}, {picked})));
+  EXPECT_EQ(apply(recognise_rope, s, 1e-6), 1);
+  EXPECT_EQ(count_ops(s.graph, Op::kRope), 1) << dump(s.graph);
+}
+
+// The proof of equal elements knows each integer of 64 bits, and that indices may take a row apart.
+TEST(EqualElements, HalvesThatDiffer) {
+  Sketch s;
+  const int64_t large = int64_t{1} << 53;
+  const ConstantPtr whole = Constant::int64s(std::vector<int64_t>{large, large + 1});
+  const ValueId integers = s.graph.add_constant(whole);
+  const ValueId table =
+      s.graph.add_constant(Constant::of<float>(DType::kFloat32, {2, 2}, std::vector<float>{1, 1, 2, 2}));
+  const ValueId at = s.emit(CastAttrs{static_cast<int64_t>(DType::kInt64), 1}, {s.input({1, 2})});
+  const ValueId mixed = s.emit(GatherElementsAttrs{0}, {table, at});
+  const ValueId picked = s.emit(GatherAttrs{0}, {table, at});
+  s.output(mixed, "mixed");
+  s.output(picked, "picked");
+  Editor e(s.graph);
+  EXPECT_FALSE(equal_elements(e, every_second_of(e, integers, 0), every_second_of(e, integers, 1)));
+  EXPECT_FALSE(equal_halves(e, integers));
+  EXPECT_FALSE(equal_halves(e, mixed));
+  EXPECT_TRUE(equal_halves(e, picked));
 }
 
 TEST(RecogniseRope, OthersStay) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <unordered_map>
 #include <utility>
 
@@ -68,6 +69,12 @@ class SourceText {
   std::string constant(ValueId id, const PlaceList& places) const {
     const Constant& c = *e_.value(id).constant;
     if (c.size() > kMostListed) return leaf(id, places);
+    if (is_integer(c.dtype())) {  // a double does not hold every number of 64 bits
+      const std::vector<int64_t> integers = c.as_int64s();
+      PlaceList numbers;
+      for (const int64_t at : places) numbers.push_back(integers[static_cast<size_t>(at)]);
+      return negated_ ? leaf(id, places) : fmt::format("#{}[{}]", dtype_name(c.dtype()), bytes(numbers));
+    }
     const std::vector<double> items = c.as_doubles();
     std::vector<double> numbers;
     for (const int64_t at : places) {
@@ -140,6 +147,40 @@ class SourceText {
   bool negated_;
 };
 
+// Returns whether the second half of each row of a constant has the bytes of the first one.
+bool equal_halves(const Constant& c) {
+  const int64_t length = c.dims().empty() ? 0 : c.dims().back();
+  if (length == 0 || length % 2 != 0 || bit_width(c.dtype()) % 8 != 0) return false;
+  const LoadedBytes loaded = c.load();
+  const size_t half = static_cast<size_t>(length / 2) * static_cast<size_t>(bit_width(c.dtype()) / 8);
+  for (size_t at = 0; at + 2 * half <= loaded.bytes.size(); at += 2 * half)
+    if (std::memcmp(loaded.bytes.data() + at, loaded.bytes.data() + at + half, half) != 0) return false;
+  return true;
+}
+
+// Returns the operand that gives a node's result its rows, along the last axis: they are moved as a whole, or
+// computed element by element. kAbsent: none does, or it is not known.
+ValueId operand_of_rows(Editor& e, const Node& node) {
+  const bool moved = moves_one(node.attrs);
+  int operand = moved ? 0 : -1;
+  for (size_t i = 0; !moved && is_elementwise(node.op()) && i < node.inputs.size(); ++i) {
+    if (node.inputs[i] < 0 || e.scalar(node.inputs[i])) continue;
+    if (operand >= 0) return kAbsent;
+    operand = static_cast<int>(i);
+  }
+  if (operand < 0) return kAbsent;
+  const ValueId from = node.inputs[static_cast<size_t>(operand)];
+  const auto map = element_map(e.graph(), node, static_cast<size_t>(operand));
+  const Dims &own = e.value(from).dims, &result = e.value(node.outputs[0]).dims;
+  if (!map || own.empty() || result.empty() || own.back() != result.back()) return kAbsent;
+  if (map->is_flat) return from;
+  const int last = static_cast<int>(result.size()) - 1;
+  if (!map->axes.back().is_in_place() || map->axes.back().axis != last) return kAbsent;
+  // Indices may name another row for each element.
+  const auto index = map->following(AxisSource::kGiven) < 0 ? std::nullopt : element_map(e.graph(), node, 1);
+  return index && index->following(last) >= 0 ? kAbsent : from;
+}
+
 }  // namespace
 
 ElementList every_second_of(Editor& e, ValueId id, int64_t phase, bool negated) {
@@ -156,9 +197,16 @@ bool equal_elements(Editor& e, const ElementList& a, const ElementList& b) {
 }
 
 bool equal_halves(Editor& e, ValueId id) {
+  // Tables of cosines have a row for each position: their rows are not listed.
+  for (int n = e.producer(id), depth = kSourceDepth; n >= 0 && depth > 0; n = e.producer(id), --depth) {
+    const ValueId from = operand_of_rows(e, e.node(n));
+    if (from < 0) break;
+    id = from;
+  }
+  if (e.value(id).constant) return equal_halves(*e.value(id).constant);
   const Dims& dims = e.value(id).dims;
   const int64_t length = dims.empty() ? 0 : dims.back();
-  if (length == 0 || length % 2 != 0) return false;
+  if (length == 0 || length % 2 != 0 || element_count(dims) > kMostListed) return false;
   ElementList first{id, {}}, second{id, {}};
   for (int64_t i = 0, count = element_count(dims); i < count; ++i)
     (i % length < length / 2 ? first : second).places.push_back(i);
