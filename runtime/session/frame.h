@@ -24,10 +24,10 @@ struct StepPlace {
 inline constexpr uint32_t kHostMemory = 1;
 constexpr uint32_t memory_bit(uint8_t kind) { return uint32_t{1} << kind; }
 
-// Prepared values whose fate is followed while walking; those of further prepare steps stay in any case.
+// The number of prepared values that a walk tracks; those of further prepare steps stay in any case.
 inline constexpr uint32_t kTracked = 4096;
-// A bit for each of them.
-struct FollowedValues {
+// A bit for each tracked value, which is set if the session keeps the value.
+struct TrackedValues {
   uint64_t kept[kTracked / 64] = {};
 };
 

@@ -84,7 +84,7 @@ class PackingCreator {
   }
 
   [[gnu::noinline]] Status walk_program(Frame& frame) {
-    FollowedValues none;
+    TrackedValues none;
     if (length(frame.program->prepare()) > 0) frame.kept = none.kept;
     for (uint32_t s = 0; s < frame.step_count(); ++s) {
       if (frame.step_plan(s).elided() || frame.place_of(s).transfer) continue;

@@ -159,10 +159,10 @@ Status PreparedValues::keep(Frame& frame, uint32_t index, const Chain& chain, st
   return run(frame, chain, scratch, at);
 }
 
-Status PreparedValues::begin(Frame& frame, FollowedValues& followed) {
+Status PreparedValues::begin(Frame& frame, TrackedValues& tracked) {
   const uint32_t count = length(frame.program->prepare());
   SINTER_RETURN_IF_ERROR(memory_.take(count, &frame.prepared));
-  frame.kept = followed.kept;
+  frame.kept = tracked.kept;
   for (uint32_t i = kTracked; i < count; ++i) {
     Chain chain;
     SINTER_RETURN_IF_ERROR(plan(frame, i, &chain));

@@ -35,7 +35,7 @@ class PreparedValues {
   PreparedValues(const Entry& entry, CreationMemory& memory) : entry_(entry), memory_(memory) {}
 
   // Begins a program that has prepared values, before its steps.
-  Status begin(Frame& frame, FollowedValues& followed);
+  Status begin(Frame& frame, TrackedValues& tracked);
   // Gives a step's prepared operands, and scratch memory, before it is prepared itself.
   Status bring(Frame& frame, const fb::Step& step, const Bring& bring, Brought* brought);
 

@@ -51,8 +51,8 @@ Status SessionCreator::walk(Frame& frame) {
   // Not initialised: the first pass has left notes here.
   auto* run = static_cast<RunStep*>(memory_.control.allocate_raw<RunStep>(count));
   SINTER_RETURN_UNLESS(!building() || run != nullptr, kDisagree);
-  FollowedValues followed;
-  if (length(frame.program->prepare()) > 0) SINTER_RETURN_IF_ERROR(prepared_values_.begin(frame, followed));
+  TrackedValues tracked;
+  if (length(frame.program->prepare()) > 0) SINTER_RETURN_IF_ERROR(prepared_values_.begin(frame, tracked));
   frame.steps->steps = run;
   frame.steps->program = frame.index;
   uint8_t group = 0;  // the device that computed the last step
@@ -93,7 +93,6 @@ Status SessionCreator::walk(Frame& frame) {
   return end_group(0);
 }
 
-// Leaves a step to the backend's run of the one right before it, if that takes it.
 void SessionCreator::fuse(Frame& frame, RunStep* next) const {
   RunStep* first = frame.first;
   frame.first = next;
