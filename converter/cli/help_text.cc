@@ -7,7 +7,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr size_t kWideHelp = 72;  // the least columns in which text stands beside a heading
+constexpr size_t kWideHelp = 72;  // from this many columns on, text stands beside a heading
 
 // Returns the heading with the text beside it, or below it where the heading is too long or lines are short.
 std::string entry(const std::string& heading, const std::string& text, size_t columns, size_t beside = 30) {

@@ -1,5 +1,5 @@
-// What an operation of a float graph costs in float32, on int8 and on int16, by the kernels that compute it
-// fastest: decides where integers would be slower. Pure functions of the graph and of the device's processor,
+// The costs of an operation of a float graph in float32, on int8 and on int16, by the fastest kernels. They
+// decide where integers would be slower. Pure functions of the graph and of the device's processor,
 // so that a conversion gives the same on every machine. Nanoseconds of one core; only ratios mean something.
 #pragma once
 

@@ -21,8 +21,8 @@ struct Rates {
   Rate float32, int8, int16;
 };
 
-// Of Winograd's algorithm in float32: nanoseconds for a step, and for each of what WinogradCounts counts
-// (winograd_cost()).
+// The rates of Winograd's algorithm in float32, in nanoseconds: for a step, and for each unit of
+// WinogradCounts (winograd_cost()).
 struct WinogradRate {
   double step, product, input, output, filter;
   Provenance provenance = Provenance::kUnmeasured;
@@ -44,7 +44,7 @@ struct CostTable {
   Rates mat_mul;  // of two computed matrices
   // For each step of a sequence in one direction, multiplication, and (as `output`) row of gates.
   Rates recurrent;
-  // What is computed element by element; a table for one-input functions.
+  // The rates of operations that work element by element; a table of results counts as a `function`.
   Rates arithmetic, function, cheap_function, prelu, pool, movement, resize, other;
   Rate boundary;  // Quantize and Dequantize
   // A step that takes less than this on one thread, in nanoseconds, gains nothing from a second one.

@@ -41,14 +41,14 @@ double multiply_adds(const CallShape& call);
 
 // Multiply-adds by the type of the first factor.
 using TypedProducts = std::map<DType, double>;
-// Of one run of an If or Loop, by those of its bodies: of an If the branch with the most, of a Loop its body
-// times the maximum trip count. `attributes`: the step's.
+// Returns the products of one run of an If or Loop from those of its bodies: the branch with the most, or the
+// body times the maximum trip count. `attributes` are the step's.
 TypedProducts multiply_adds(Op op, const void* attributes, const std::vector<TypedProducts>& bodies);
-// Of one run of the node, with its bodies.
+// Returns the products of one run of the node, with its bodies.
 TypedProducts multiply_adds(const Graph& graph, const Node& node);
-// Of one run of the graph.
+// Returns the products of one run of the graph.
 TypedProducts multiply_adds(const Graph& graph);
-// The sum over all types.
+// Returns the sum over all types.
 double total(const TypedProducts& products);
 
 // All that a call does, in multiply-adds: products as they are, elements by what they are worth.

@@ -43,7 +43,7 @@ void Dataflow::enter_body(const ImportedNode& node, const ImportedGraph& body) {
   const auto link = [&](const std::string& from, const std::string& to) {
     becomes_[from].push_back(to), sources_[to].push_back(from);
   };
-  // The first result of a Loop's body, its condition, is no result of the Loop.
+  // The first result of a Loop's body is its condition, which the Loop does not give.
   const size_t first = node.op_type == "Loop" ? 1 : 0;
   for (size_t i = first; i < body.outputs.size() && i - first < node.outputs.size(); ++i)
     link(body.outputs[i].name, node.outputs[i - first]);

@@ -27,7 +27,7 @@ constexpr Facts kFacts[] = {
 #undef SINTER_OP
 };
 
-// The facts of a number that is no operation.
+// The facts for a number that does not name an operation.
 constexpr Facts kNothingKnown{WorkKind::kNothing, Elements::kComputed, forms::kNone};
 
 const Facts& facts_of(Op op) {

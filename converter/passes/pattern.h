@@ -27,7 +27,7 @@ struct Capture {
 
 class Pattern {
  public:
-  // What follows a match; it returns false to have the next way tried.
+  // The function that is called for a match; it returns false to have the next way tried.
   using Then = std::function<bool()>;
   // Calls `then` for each way in which a value matches, until it returns true; returns whether it did.
   using Match = std::function<bool(Editor& e, ValueId id, const Then& then)>;

@@ -266,7 +266,8 @@ class ProgramCheck {
     return {};
   }
 
-  // What the session copies into bodies and out of them stays in its memory, and the bodies' regions fit.
+  // Checks that the values which the session copies into bodies and out of them stay in its memory, and that
+  // the bodies' regions fit.
   std::string check_control(const Node& node, const PlannedStep& step) const {
     const auto* loop = node.as<LoopAttrs>();
     const auto carried = loop != nullptr ? static_cast<size_t>(loop->carried) : 0;

@@ -12,7 +12,7 @@
 namespace sinter::convert {
 namespace {
 
-// Of the direct convolution's time: less is not worth the memory for filters.
+// The share of the direct convolution's time up to which the algorithm is worth the memory for its filters.
 constexpr double kWorthwhile = 0.9;
 
 bool is_candidate(const Graph& graph, const NarrowWeights& narrow, const Node& node,

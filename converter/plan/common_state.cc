@@ -11,7 +11,7 @@
 namespace sinter::convert {
 namespace {
 
-// What a state's block takes on both sides of the state's first byte.
+// The bytes of a state's block on both sides of the state's first byte.
 struct StateReach {
   uint64_t before = 0, after = 0;
 };

@@ -136,7 +136,7 @@ uint64_t stripe_bytes(const Graph& graph, const StripeRegion& region, const Stri
   return most;
 }
 
-// That of the rows that are computed more than once.
+// Returns the work of rows that are computed more than once.
 double repeated_work(const Graph& graph, const StripeRegion& region, const std::vector<Stripe>& stripes) {
   double work = 0;
   for (size_t i = 0; i < region.nodes.size(); ++i) {
@@ -293,8 +293,8 @@ Graph in_order_of(const PlannedModel& model, const Graph& graph) {
   return ordered;
 }
 
-// What a session of the plan takes beside packed weights and control structures: its arena, and what the
-// first candidate of each step keeps.
+// Returns the bytes of a session of the plan without packed weights and control structures: its arena, and
+// the memory that the first candidate of each step keeps.
 uint64_t kept_by(const PlannedModel& model, const std::vector<const Platform*>& platforms) {
   uint64_t sum = arena_of(model);
   for (const PlannedProgram& program : model.programs)
@@ -339,7 +339,7 @@ FittedPlan plan_to_fit(const Graph& graph, const PlanOptions& options, uint64_t 
       plan.fullest = state.graph.nodes[static_cast<size_t>(fullest - state.live.begin())].name;
     plan.extra_work = work > 0 ? more / work : 0;
     plan.fits = arena_of(plan.model) <= limit;
-    // What kernels keep for each stripe must not undo what the stripes save.
+    // The memory that kernels keep for each stripe must not undo the savings of the stripes.
     const uint64_t kept = kept_by(plan.model, options.platforms);
     if (plan.fits && kept > kept_whole) {
       PlanOptions compact = striped;

@@ -310,7 +310,7 @@ class MemoryChoosing {
   std::vector<uint8_t> first_;  // by node: the memory that it would be best in
   std::vector<bool> dropped_;   // stays on the host
   const size_t own_;
-  // What the next trip begins with, or the next run: a parameter and a result that stay in one memory.
+  // The values with which the next trip or run begins: a parameter and a result stay in one memory.
   std::vector<Carried> carried_;
   double trips_ = 1;
   std::vector<int> parameter_;  // by value: which own input it is

@@ -11,7 +11,7 @@
 
 namespace sinter::convert {
 
-// Of a graph with all of its bodies.
+// The memories chosen for a graph with all of its bodies.
 struct MemoryChoice {
   static constexpr uint8_t kOpen = 255;  // any: a result that is a constant or captured
 

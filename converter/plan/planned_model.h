@@ -12,7 +12,7 @@
 
 namespace sinter::convert {
 
-// What a control step's bodies take of a device's memory.
+// The part of a device's memory that a control step's bodies take.
 struct PlannedDeviceWorkspace {
   uint8_t memory = 0;   // as in Value::memory
   uint32_t region = 0;  // index into PlannedProgram::regions

@@ -9,7 +9,7 @@
 
 namespace sinter::convert {
 
-// What decides between two platforms before their times.
+// The criterion between two platforms that comes before their times.
 enum class Preference {
   kTime,    // memory decides where one keeps 4 MB or more and the other does not
   kMemory,  // the one that keeps less is preferred

@@ -298,7 +298,7 @@ class Search {
       }
       level = std::move(next);
     }
-    // Of several memories a set's smallest sum of peaks need not be the start of the smallest in the end.
+    // With several memories, the smallest sum of peaks of a set need not lead to the smallest sum of all.
     best->proved = complete && budget_ > 0 && one_memory_;
   }
 

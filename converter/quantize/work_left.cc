@@ -69,7 +69,7 @@ std::optional<TimeLeft> WorkLeft::left() const {
   if (!expects_ || !kinds_[number(Work::kObserving)].measured) return std::nullopt;
   TimeLeft left{0, seconds_of(at_)};
   for (size_t phase = at_; phase < expected_.size(); ++phase) left.seconds += seconds_of(phase);
-  // Of what is being done now.
+  // The time of the unit in progress that has passed.
   const double done = std::min(clock_() - last_, left.of_phase);
   left.seconds -= done, left.of_phase -= done;
   return left;

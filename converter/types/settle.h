@@ -49,7 +49,7 @@ struct OperandSettlement {
 
 struct Settlement {
   std::vector<OperandSettlement> operands;  // one each
-  // What the node's first result becomes once it is computed.
+  // The settlement of the node's first result, once it is computed.
   OperandSettlement result;
   // The type that the operator computes in: that of the operands which lead, or a wider one in which these
   // meet the parameters of a norm (word p). kNone: no operand leads.

@@ -209,7 +209,7 @@ Status Queue::add(Step* step) {
 Status Queue::end_group() {
   if (first_ == nullptr) return ok_status();
   Step& first = *first_;
-  // Of the steps of a chain, only the first is run.
+  // Only the first step of a chain is run.
   for (Step* s = &first; s != nullptr; s = s->next)
     if (!s->in_chain) last_ = s;
   last_->last = true;

@@ -328,7 +328,7 @@ Status verify_values(const ModelState& model, ProgramFacts& f) {
     const Status status = check_value(model, program, entry, value);
     if (!status.ok()) return at_value(status, v);
     if (value.kind() == fb::ValueKind::Constant) f.lives[v] = {-1, -1};
-    // What a run replaces may be overwritten after its last reader.
+    // A state that a run replaces may be overwritten after its last reader.
     if (value.kind() == fb::ValueKind::State) f.lives[v] = {-1, value.update() >= 0 ? -1 : end};
   }
   SINTER_RETURN_IF_ERROR(check_states(program, entry));

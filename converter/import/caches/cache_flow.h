@@ -26,7 +26,7 @@ std::map<std::string, Carry> carried_by(const Dataflow& flow, const std::string&
 using Scores = std::set<const ImportedNode*>;
 Scores scores_of_cache(const Dataflow& flow, const std::string& cache);
 
-// What the elements of an input are used for.
+// The uses of an input's elements.
 struct InputUses {
   bool any = false;     // a result of the model follows from them, not only from their number
   bool index = false;   // they choose rows of a table, or places

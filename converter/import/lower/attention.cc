@@ -99,7 +99,7 @@ bool lower_attention(NodeLowering& n) {
     bias.set_offset(int64_t{0});
   if (mask != kAbsent && n.dtype(mask) == DType::kBool) bias.allow(mask);
   if (mask != kAbsent && n.dtype(mask) != DType::kBool) bias.add(mask);
-  // What one pass expresses without a bias: the last query attends to the last key that exists.
+  // One pass needs no bias where the last query attends to the last key that exists.
   const bool to_the_end =
       valid != kAbsent || (fresh == queries && (past_key != kAbsent || existing == kAbsent));
   const bool ends = one_pass && to_the_end && (causal || right == 0);

@@ -98,7 +98,7 @@ void warn_of_two_readings(NodeLowering& n, int axis, double scaled, int64_t leng
       "give sizes in place of scales, which have one meaning");
 }
 
-// What a Resize asks for, along some axes: scales or sizes, one of them empty, and the part of the operand
+// The request of a Resize, along some axes: scales or sizes, one of them empty, and the part of the operand
 // that is resized, whole where `roi` is empty.
 struct ResizeRequest {
   std::vector<int64_t> axes;

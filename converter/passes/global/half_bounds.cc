@@ -80,7 +80,7 @@ class BoundFinder {
     }
   }
 
-  // The bound of a result that is no sum.
+  // The bound of a result that is not a sum.
   double result_bound(const Node& node) const {
     switch (node.op()) {
       case Op::kSigmoid:

@@ -1,4 +1,4 @@
-// What the numbers of a graph in float32 can reach, to know whether a type of 16 bits holds them.
+// Bounds of the numbers of a graph in float32, which tell whether a type of 16 bits holds them.
 #pragma once
 
 #include <vector>

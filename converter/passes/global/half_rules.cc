@@ -17,7 +17,8 @@
 namespace sinter::convert {
 namespace {
 
-// Of the sum of a filter's magnitudes; rounding normal numbers to float16 changes half of that at most.
+// The largest loss by rounding weights, as a share of the sum of a filter's magnitudes. Rounding normal
+// numbers to float16 changes half of that at most.
 constexpr double kLargestLoss = 0x1p-10;
 
 constexpr char kEntersSoftmax[] = "it enters a softmax, whose operands are not rounded";
@@ -100,8 +101,8 @@ HalfRules::HalfRules(const HalfType& type, const Graph& graph, const AcceptCall&
   find_wide();
 }
 
-// What a node of the model became has no type of the model's own between its operations: all of them share
-// it.
+// Finds the operations that one node of the model became. Values between them have no type in the model, so
+// that all of the operations share one.
 void HalfRules::find_origins() {
   for (const Node& node : graph_.nodes)
     for (const ValueId id : node.outputs) {

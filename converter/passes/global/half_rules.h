@@ -1,5 +1,5 @@
-// What may be computed in a type of 16 bits where the user prefers that (rules compute.float16 and
-// compute.bfloat16), and why the rest may not.
+// The operations that may compute in a type of 16 bits where the user prefers that (rules compute.float16 and
+// compute.bfloat16), and why the others may not.
 #pragma once
 
 #include <optional>

@@ -25,7 +25,7 @@ bool is_double(DType t) { return t == DType::kFloat64; }
 // happened to compute in.
 bool rounds(const Node& node) { return node.op() == Op::kCast; }
 // These take narrow operands as they are: their result's type does not depend on the operand's.
-// What is NaN is so in any type.
+// A test for NaN alone gives the same in any type.
 bool reads_narrow(const Node& node) {
   const auto* classify = node.as<ClassifyAttrs>();
   return rounds(node) || (classify != nullptr && classify->mask != kClassifyNan);
@@ -168,7 +168,7 @@ class Retyping {
   // and goes with the dead code otherwise.
   void widen(Node node) {
     ++changes_;
-    // What a comparison or a search reads is wide, although nothing that it gives is; so are constants.
+    // A comparison or a search reads wide values, although it gives none; constants are wide as well.
     const bool silent = !gives_affected(node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       ValueId& id = node.inputs[i];

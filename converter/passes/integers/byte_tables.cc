@@ -27,7 +27,7 @@ ValueId moved(Editor& e, int n, ValueId q, const std::vector<OpAttrs>& movers) {
   return q;
 }
 
-// What computes the operand of a Quantize from bytes.
+// The operations that compute the operand of a Quantize from bytes.
 class ByteChain {
  public:
   ByteChain(Editor& editor, int quantize) : e_(editor), n_(quantize) {}
@@ -115,7 +115,7 @@ class ByteChain {
     return computed == 1;
   }
 
-  // What moves floats must move nothing else, and no channels.
+  // Returns whether operations that move floats move nothing else, and no channels.
   bool movers_alone(bool alone) const { return movers_.empty() || (alone && channels_ == 1); }
 
   // The table for a channel; null: an operation cannot be computed.

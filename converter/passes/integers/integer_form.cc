@@ -40,7 +40,7 @@ int IntegerForm::clamp_behind(int quantize) {
 
 void IntegerForm::note(ValueId q, const QuantParams& params) {
   Value& v = e.graph().value(q);
-  // What has a name has that value's scale: the same integers with another one are another value.
+  // A named value keeps its scale: the same integers with another scale are another value.
   if (v.constant || (v.scale > 0 && !v.name.empty())) return;
   v.scale = params.scale, v.zero_point = params.zero_point;
 }

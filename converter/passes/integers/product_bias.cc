@@ -14,8 +14,8 @@ struct Interval {
   double low, high;
 };
 
-// What `sum` may be in units of `unit` steps, so that every sum of products is rounded to the result that the
-// bias itself gives: none of them is between a threshold of the result and its neighbour's.
+// Returns the biases, in units of `unit` steps, with which every sum of products is rounded to the result
+// that the exact bias gives: none of the sums is between a threshold of the result and its neighbour's.
 Interval right_sums(const ChannelProduct& c, double unit) {
   const double scale = 1 / unit;
   Interval sums{-c.most, c.most};

@@ -79,8 +79,7 @@ class DynamicProducts {
     return attrs;
   }
 
-  // What is beyond the edges is the zero point, which is a number of the run: it is padded, so that no
-  // window leaves x.
+  // Pads x with the zero point, which is a number of the run, so that no window leaves x.
   ValueId padded(int n, const ConvAttrs& conv, ValueId x, ValueId zero) {
     if (std::all_of(conv.pads.begin(), conv.pads.end(), [](int64_t p) { return p == 0; })) return x;
     const int axes = conv.pads.size() / 2;
@@ -110,7 +109,7 @@ class DynamicProducts {
     return n >= 0 && e_.node(n).outputs[output] == from && e_.value(from).dtype == DType::kUint8 ? n : -1;
   }
 
-  // What a DynamicQuantize to int8 gives of the same x.
+  // The results of a DynamicQuantize of the same x to int8.
   struct Quantized {
     ValueId numbers = kAbsent, zero = kAbsent;
   };

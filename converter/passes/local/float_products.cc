@@ -58,7 +58,7 @@ class FloatProducts {
     return bit_width(e_.value(id).dtype) >= 32 && range && range->low >= -kLargest && range->high <= kLargest;
   }
 
-  // Of the dims of `like`.
+  // Inserts an operation whose result has the bounded dims of `like`.
   ValueId insert_like(int n, ValueId like, OpAttrs attrs, std::vector<ValueId> inputs) {
     if (std::count(inputs.begin(), inputs.end(), kAbsent) > 0) return kAbsent;
     const ValueId id = e_.insert(n, std::move(attrs), std::move(inputs));

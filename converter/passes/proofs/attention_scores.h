@@ -24,7 +24,7 @@ struct Scores {
   std::vector<ScoreTerm> terms;  // the innermost first
 };
 
-// Returns what scores `id` are computed from; nullopt: they are no scores.
+// Returns the operands of scores `id`; nullopt: `id` is not scores.
 std::optional<Scores> find_scores(Editor& e, ValueId id);
 
 // Returns one bias, inserted before node n, that does what the terms do (those that replace scores add a

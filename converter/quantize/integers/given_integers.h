@@ -1,5 +1,5 @@
 // Integers that a graph has before it is rounded: those of a Dequantize, and bytes that are cast to float32.
-// What reads them computes on them as they are.
+// Their readers compute on them as they are.
 #pragma once
 
 #include <optional>

@@ -18,7 +18,7 @@ namespace {
 
 bool is_scalar(const Graph& g, ValueId id) { return g.is_constant(id) && g.value(id).constant->size() == 1; }
 
-// Returns the least steps of weights that keep biases and multipliers within their types: channels that
+// Returns the smallest steps of weights that keep biases and multipliers within their types: channels that
 // (nearly) nothing passes have weights that are next to nothing.
 std::vector<double> least_steps(const Graph& g, const Node& node, size_t channels, const QuantParams* x,
                                 const QuantParams* y) {
@@ -166,8 +166,8 @@ int place_quantizers(Graph& g, const std::vector<Role>& roles, const std::map<Va
     Node node = std::move(old[n]);
     const bool integer = roles[n] == Role::kInteger;
     const ValueId moved = node.inputs.empty() ? kAbsent : node.inputs[0];
-    // What is computed on integers is read as these by all; what is float anyway only by operations on
-    // integers.
+    // All operations read a value that is computed on integers as integers. Only operations on integers read
+    // a float value as integers.
     for (ValueId& id : node.inputs)
       if (const auto at = rounded.find(id);
           at != rounded.end() && (integer || integer_made.contains(id)) && !reads_inner(roots, node, id))

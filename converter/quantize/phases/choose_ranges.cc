@@ -22,7 +22,7 @@ bool alike(const QuantParams& a, const QuantParams& b) {
   return std::fabs(a.scale / b.scale - 1) < 0.02 && std::abs(a.zero_point - b.zero_point) <= 1;
 }
 
-// What the rules make of all values, from all samples and from one half of the kept ones: the other half
+// The ranges of all values by each rule, from all samples and from one half of the kept ones. The other half
 // decides which rule is best.
 struct WeighedRules {
   std::vector<RangeRule> rules;  // the one that is asked for first

@@ -1,4 +1,4 @@
-// What the phases of a quantization are expected to do, for the time left.
+// The expected work of the phases of a quantization, for the time left.
 #include <algorithm>
 
 #include "converter/quantize/integers/value_scales.h"
@@ -8,8 +8,8 @@
 namespace sinter::convert {
 namespace {
 
-// What a unit takes at first, beside the time of observing a sample: seconds for each byte of the float
-// weights, and for each operation; measured on one core with AVX-512.
+// First estimates of a unit's time, beside the time of observing a sample: seconds for each byte of the float
+// weights, and for each operation, measured on one core with AVX-512.
 constexpr double kRoundByte = 10e-9, kStepByte = 3e-9, kTrialByte = 0.2e-9, kTrialOperation = 20e-6;
 constexpr double kValueRange = 1.4e-3;                     // by one rule, of each value
 constexpr double kRoundingCost = 0.05e-9;                  // for each unit of adaptive_rounding_cost()

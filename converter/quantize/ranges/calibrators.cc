@@ -120,7 +120,7 @@ double weighted(const RangeError& e, double clipping_weight) {
   return e.rounding + clipping_weight * e.clipping;
 }
 
-// What is within `share` of the farther end on either side of zero.
+// Returns the part of a range within `share` of the farther end on either side of zero.
 Range within(const Range& whole, double share) {
   const double reach = std::max(-whole.low, whole.high) * share;
   return {std::max(whole.low, -reach), std::min(whole.high, reach)};
@@ -172,7 +172,7 @@ Range least_divergence(const TensorSummary& s, const Levels& levels) {
                                                                 : 0);
     }
   }
-  // Of all bins before one: their mass m, how many have some, and m log m.
+  // Sums over all bins before one: their masses m, the number of bins that have any, and m log m.
   std::vector<double> before(kFine + 1, 0), logs(kFine + 1, 0);
   std::vector<uint32_t> used(kFine + 1, 0);
   const auto with_log = [](double m) { return m > 0 ? m * std::log(m) : 0; };
@@ -193,7 +193,7 @@ Range least_divergence(const TensorSummary& s, const Levels& levels) {
     const size_t end = std::min(kFine, begin + kept);
     const double inside = before[end] - before[begin];
     if (inside <= 0) continue;
-    // What is clipped is at the ends, of one of the two.
+    // Clipped numbers are at the ends of the range.
     const double lower = before[begin], upper = total - before[end];
     const double first = mass[begin], last = mass[end - 1];
     double sum = logs[end] - logs[begin] - with_log(first) - with_log(last) + with_log(first + lower) +

@@ -31,7 +31,7 @@ class KeptPackings {
   // Packings that were made so far.
   int64_t made() const { return made_; }
 
-  // What a packing is made from, as the kernel reads it.
+  // An operand that a packing is made from, as the kernel reads it.
   struct Input {
     ConstantPtr constant;  // null: an optional operand that is absent
     DType dtype = DType::kNone;
@@ -43,8 +43,8 @@ class KeptPackings {
     std::vector<Input> inputs;  // of Packing::inputs, in order
   };
   class Block;
-  // What `fill` writes to Packing::bytes bytes, or wrote for an equal key before. Throws std::bad_alloc.
-  // Null: `fill` failed, and `*status` is its error.
+  // Returns the Packing::bytes bytes that `fill` writes, or wrote for an equal key before; null if `fill`
+  // failed, and `*status` is its error then. Throws std::bad_alloc.
   using Fill = std::function<Status(std::span<std::byte>)>;
   std::shared_ptr<const Block> of(const Key& key, const Fill& fill, Status* status);
   // A packing that is not kept, because what it is made from is not a constant of the graph.

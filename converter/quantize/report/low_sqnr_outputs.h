@@ -17,8 +17,8 @@ inline constexpr double kWorthTelling = 0.5;
 // The cause in words of what is rounded: `layers` has the values, `graph` (float) the weights.
 std::string cause_of(const NoiseSource& source, const std::vector<LayerReport>& layers, const Graph& graph);
 
-// Of outputs that weights in few bits left with a low SQNR: the layer before each that adds most. `fates` has
-// what was done to weights.
+// Returns, for outputs that weights in few bits left with a low SQNR, the layer before each that adds most
+// noise. `fates` has the changes of weights.
 std::vector<LowOutput> low_by_layers(const std::vector<OutputNoise>& outputs, const Graph& rounded,
                                      const std::vector<LayerReport>& layers,
                                      const std::vector<LayerFate>& fates);

@@ -43,7 +43,7 @@ class Rows {
     graph_.ledger->add(std::move(d));
   }
 
-  // Of integers that the model had itself nothing was decided.
+  // Returns whether the model had the integers itself, so that nothing was decided about them.
   bool had(const Value& v) const { return others_.contains(v.name) && !floats_.contains(v.name); }
 
   void value(const Node& node, const Value& v) {

@@ -8,9 +8,9 @@
 
 namespace sinter::convert {
 
-// Of `rounded`, made from `exact`; filed in its ledger.
+// Files the type decisions of `rounded`, which was made from `exact`, in its ledger.
 void file_quantized(const Graph& exact, const Graph& rounded, int64_t samples);
-// Of what did not become integers; `graph` has the operations' outputs.
+// Files a decision for each layer that did not become integers. `graph` has the operations' outputs.
 void file_left_float(const Graph& graph, const std::vector<LayerFate>& layers, TypeLedger* ledger);
 
 }  // namespace sinter::convert

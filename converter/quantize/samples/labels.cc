@@ -46,7 +46,7 @@ Numbers read_classes(const std::string& file) {
   return numbers;
 }
 
-// Of sub-folders without a list of classes.
+// Returns the numbers of classes that are sub-folders without a list.
 Numbers numbered_folders(const FileList& list) {
   std::set<std::string> names;
   for (const ListedSample& s : list.samples) names.insert(s.label);

@@ -24,7 +24,7 @@ class SampleSplit {
   // first 5.
   explicit SampleSplit(int64_t count);
   bool judges(int64_t index) const;
-  // Of all samples; -1: their number is not known.
+  // Returns the number of judges among all samples; -1: their number is not known.
   int64_t judges() const { return runs_ < 0 ? -1 : runs_ * run_; }
 
  private:

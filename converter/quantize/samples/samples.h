@@ -29,7 +29,7 @@ struct SampleInput {
   DType dtype = DType::kNone;
   Dims dims;
   std::vector<std::string> symbols;  // per dim, "" for a fixed one; empty: unknown
-  // Of integers that look up a constant table: its rows, 0 if there is none, and its name.
+  // The rows and the name of the constant table that the integers look up; 0 rows: there is none.
   int64_t rows = 0;
   std::string table = {};
   // The scale of an int8 input: float32 numbers are taken as well, and rounded by it. 0: they are not.
@@ -75,7 +75,7 @@ struct SampleOptions {
   Preprocessing preprocessing = {};  // of pictures and sounds
 };
 
-// Of `count` samples that are spread evenly over `total`, the place of sample `i`.
+// Returns the place of sample `i` of `count` samples that are spread evenly over `total`.
 inline int64_t spread_index(int64_t i, int64_t total, int64_t count) {
   return static_cast<int64_t>(static_cast<__int128>(i) * total / count);
 }

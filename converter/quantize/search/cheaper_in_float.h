@@ -5,7 +5,7 @@
 
 namespace sinter::convert {
 
-// What one run costs with these roles, and 16 bits for these values, in node_cost.h's unit.
+// Returns the cost of one run with these roles, and 16 bits for these values, in node_cost.h's unit.
 double placement_cost(Cpu cpu, const Graph& graph, const std::vector<Role>& roles,
                       const std::vector<ValueId>& wide = {});
 

@@ -1,4 +1,4 @@
-// What --evaluate measures on labelled samples: one number, the higher the better.
+// The measure of --evaluate on labelled samples: one number, the higher the better.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ namespace {
 
 constexpr size_t kMostOutput = size_t{64} << 20;  // bytes that a program may print
 
-// What the command prints until its end.
+// Returns the text that the command prints until its end.
 std::string output_of(ShellCommand& running, const std::string& command, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);

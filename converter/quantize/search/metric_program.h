@@ -32,8 +32,8 @@ class ProgramMetric {
   // DataError where the program fails, takes too long, or prints anything else; FileError where the folder
   // cannot be written.
   double measure(SampleSource& samples, const RunSample& run);
-  // Of a graph, whose states are carried from sample to sample and begin anew every `sequence` samples (0:
-  // never).
+  // Returns the measure of a graph, whose states are carried from sample to sample and begin anew every
+  // `sequence` samples (0: never).
   double measure(SampleSource& samples, const Graph& graph, const RunnerOptions& options, int64_t sequence);
   // The key of the program's JSON objects; "metric" where it prints numbers.
   const std::string& name() const { return name_; }

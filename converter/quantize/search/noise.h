@@ -47,7 +47,7 @@ struct ValueNoise {
   std::optional<QuantParams> params;  // of the integers, if it has any
   bool rescaled = false;              // see NoiseMeter
   double db() const { return all.db(); }
-  // Of the best factor per channel: what equalisation across layers makes of a value does not count.
+  // Returns the SQNR with the best factor for each channel, so that rescaling across layers does not count.
   double fitted_db() const;
   // B holds the value times a factor of its own in every channel.
   bool scaled() const;

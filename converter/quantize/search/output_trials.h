@@ -1,4 +1,4 @@
-// What a changed graph does to the outputs, measured on a few samples that are kept.
+// The effect of a changed graph on the outputs, measured on a few samples that are kept.
 #pragma once
 
 #include <functional>

@@ -30,7 +30,7 @@ struct QuantizationPlan {
   std::map<ValueId, WideValue> wide;      // instead of these
   RecurrentScales recurrent;              // recurrent layers on integers, unless they are left
   LeftMap left;                           // operations that are kept float
-  // Of products, by what they compute: instead of the graph's own wherever they run on integers.
+  // The weights of products, by their result, which replace the graph's own wherever they run on integers.
   std::map<ValueId, RoundedWeights> weights;
   Correction correct;
 };

@@ -38,7 +38,7 @@ std::map<ValueId, size_t> choose_scales(const Trials& trials, Part part, const G
                                         const std::map<ValueId, std::vector<QuantParams>>& candidates,
                                         Sensitivity* sensitivity, const Step& step = {});
 
-// Of the operations that `roles` computes on integers.
+// Measures the noise by the weights of the operations that `roles` computes on integers.
 void measure_weights(const Trials& trials, const Graph& graph, const std::vector<Role>& roles,
                      Sensitivity* sensitivity, const Step& step = {});
 

@@ -1,5 +1,5 @@
-// What the values of a graph come to on made-up inputs: not proof, but a model that leaves float16's range
-// mostly does so there.
+// The magnitudes of a graph's values on made-up inputs. They prove nothing, but a model that leaves float16's
+// range mostly does so there.
 #pragma once
 
 #include <map>

@@ -16,9 +16,9 @@
 
 namespace sinter::convert {
 
-// What weights lost by rounding times the mean of the input that was seen of `exact` (with numbers per
-// channel). Neglects borders, and that inputs are rounded as well. Costs no run. Weights that were corrected
-// before are not read again: trials round most of them alike.
+// A correction by means: the loss of weights by rounding times the mean of the input that was seen in `exact`
+// (with numbers per channel). It neglects borders and the rounding of inputs, and costs no run. Weights that
+// were corrected before are not read again, because trials round most of them alike.
 class MeanCorrection {
  public:
   explicit MeanCorrection(Observations seen) : seen_(std::move(seen)) {}

@@ -71,7 +71,7 @@ class BlockGroup {
   void search() {
     const size_t length = length_;
     wide_.assign(items_.begin(), items_.end());
-    // Of zeros, and of what is too small to count.
+    // The choice for zeros, and for numbers that are too small to count.
     scale_.fill(1), zero_.fill(0), error_.fill(HUGE_VAL);
     Lanes<float> lows, highs;
     code_loops().find_ends(items_.data(), length, lows.data(), highs.data());
@@ -94,7 +94,7 @@ class BlockGroup {
                             coding_.high(), errors.data(), wq.data(), qq.data());
     return errors;
   }
-  // What was chosen before.
+  // Sets a choice that was made before.
   void set(size_t lane, float scale, uint8_t zero) { scale_[lane] = scale, zero_[lane] = zero; }
   // Integers [length][kCodeLanes].
   void code(std::vector<int32_t>* codes) const {

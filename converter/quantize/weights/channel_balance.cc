@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kMostRows = 128;  // of one product that are used
 constexpr double kFloor = 1e-3;     // channels that are smaller than this part of the largest count as this
-// Of few numbers the largest is weak evidence for the next ones: 1 + kUnsure / sqrt(n). Those of one sample
-// are alike, so that not more than kApart of each count.
+// The largest of few numbers is weak evidence for the next ones, by a factor of 1 + kUnsure / sqrt(n).
+// Numbers of one sample are alike, so that not more than kApart of each count.
 constexpr double kUnsure = 6, kApart = 16;
 constexpr double kActivation = 1.0 / (12 * 255.0 * 255.0), kWeight = 1.0 / (12 * 127.0 * 127.0);
 

@@ -1,5 +1,5 @@
 // QAdd, QMul, QPRelu, QAvgPool and QMean of int16, QRequantize and QTable: float32 between, but for QTable.
-// What is less than a vector is loaded and stored as such.
+// Rests of less than a vector are loaded and stored in part.
 #include "platforms/simd/int16/elements.h"
 
 #include "platforms/simd/broadcast.h"
