@@ -223,6 +223,16 @@ class States(ProgramCase):
         facts = json.loads(self.call("inspect", file, "--json").out)
         self.assertEqual(facts["states"][0]["type"], "float32")
 
+    def test_evaluates_sequences(self):
+        """A sum of scores is right where each sequence of two begins at zero, and half of the time where it goes on."""
+        sums = model_of([helper.make_node("Add", ["s", "x"], ["s_out"]), helper.make_node("Identity", ["s_out"], ["y"])],
+                        [value("x", [1, 2]), value("s", [1, 2])], [value("y", [1, 2]), value("s_out", [1, 2])])
+        onnx.save(sums, self.path("sums.onnx"))
+        cli.save_npz(self.path("sums.npz"), {"x": np.float32([[5, 0], [0, 1], [0, 1], [0, 1]]), "label": np.int64([0, 0, 1, 1])})
+        for flags, accuracy in (((), "50.00 %"), (("--sequence", "2"), "100.00 %")):
+            self.call("convert", self.path("sums.onnx"), "-o", self.path("sums.sinter"), "--state", "s_out=s", "--evaluate",
+                      self.path("sums.npz"), "--label", "label", *flags, words=(f"accuracy  {accuracy}",))
+
     def test_binds_what_it_promises(self):
         out = self.path("bindable.sinter")
         self.call("convert", self.path("cache.onnx"), "-o", out, "--state", "auto", "--bindable", "x", "--bindable", "y")
