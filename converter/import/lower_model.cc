@@ -57,11 +57,20 @@ void define_given(const ImportedGraph& source, const LoweringOptions& options, G
     const auto input = std::find_if(source.inputs.begin(), source.inputs.end(),
                                     [&, &name = name](const ImportedValueInfo& v) { return v.name == name; });
     std::string problem;
-    const ConstantPtr constant =
-        input == source.inputs.end() ? array : given_constant(array, *input, &problem);
+    ConstantPtr constant = array;
+    if (input != source.inputs.end()) {
+      ImportedValueInfo declared = *input;
+      if (const auto given = options.shapes.find(name); given != options.shapes.end() && is_number(*array)) {
+        declared.has_shape = true;
+        declared.dims.clear();
+        for (const int64_t n : given->second) declared.dims.push_back({n, {}});
+      }
+      constant = given_constant(array, declared, &problem);
+    }
     if (!constant)
-      lowering.diagnostics().refuse("", "", fmt::format("--const {}: {}", name, problem),
-                                    "give an array of the type and shape that the model declares");
+      lowering.diagnostics().refuse(
+          "", "", fmt::format("--const {}: {}", name, problem),
+          "give a number, or an array, of the type and shape that the model declares");
     lowering.define(name, constant ? lowering.graph().add_constant(constant, name) : kUnknown);
   }
 }

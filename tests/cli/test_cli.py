@@ -1590,6 +1590,23 @@ class Flags(Case):
         self.convert(0, *self.right, *self.right, "--shape", "x=1,4")
         self.convert(0, "--max-trips", "turns=3", "--const", f"z={four}", "--shape", "z=1,4")  # which gives x its width, too
 
+    def test_numbers_as_constants(self):
+        self.convert(0, *self.right, "--const", "z=0.5", "--shape", "z=1,4")
+        self.convert(3, *self.right, "--const", "z=0.5", words=("--const z", "dimensions"))
+        self.convert(3, *self.right, "--const", "z=0.5", "--shape", "z=100000,100000", words=("--const z", "elements"))
+        model = self.path("flag.onnx")
+        flag = helper.make_tensor_value_info("n", TensorProto.INT64, [2])
+        x, y = (helper.make_tensor_value_info(v, TensorProto.INT64, [2]) for v in "xy")
+        onnx.save(helper.make_model(helper.make_graph([helper.make_node("Add", ["x", "n"], ["y"])], "g", [x, flag], [y]),
+                                    opset_imports=[helper.make_opsetid("", 17)], ir_version=9), model)
+        out = self.path("flag.sinter")
+        self.expect(0, "convert", model, "-o", out, "--const", "n=-7")
+        np.savez(self.path("x.npz"), x=np.array([1, 9], np.int64))
+        self.expect(0, "run", out, "--inputs", self.path("x.npz"), "--outputs", self.path("y.npz"))
+        self.assertEqual(np.load(self.path("y.npz"))["y"].tolist(), [-6, 2])
+        for number in ("1.5", "1e30", "nan"):
+            self.expect(3, "convert", model, "-o", out, "--const", f"n={number}", words=("--const n", "int64"))
+
     def test_compare_takes_constants_again(self):
         const = ["--const", f"z={self.path('four.npy')}"]
         onnx.save(model_of([helper.make_node("Add", ["x", "z"], ["y"])], [value("x", [1, 4]), value("z", [1, 4])], [value("y", [1, 4])], []),
