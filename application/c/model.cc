@@ -61,6 +61,7 @@ sinter_code result_of(const char* path, const Status& status, sinter_error* erro
 bool has_entry(const sinter_model* model, uint32_t entry) {
   return model != nullptr && entry < model->model.entry_count();
 }
+sinter_quantization quantization_of(const PortInfo& port) { return {port.scale, port.zero_point}; }
 
 }  // namespace
 }  // namespace sinter::c
@@ -71,6 +72,10 @@ extern "C" {
 
 uint32_t sinter_abi_version(void) { return SINTER_ABI_VERSION; }
 const char* sinter_version(void) { return SINTER_VERSION; }
+const char* sinter_type_name(int32_t type) {
+  const auto count = static_cast<int32_t>(sinter::DType::kCount);
+  return sinter::dtype_name(static_cast<sinter::DType>(type >= 0 && type < count ? type : count));
+}
 
 sinter_code sinter_model_open(const char* path, const sinter_open_options* given, sinter_model** model,
                               sinter_error* error) {
@@ -146,6 +151,18 @@ sinter_code sinter_model_output(const sinter_model* model, uint32_t entry, uint3
                                 sinter_tensor* output) {
   if (index >= sinter_model_output_count(model, entry) || output == nullptr) return SINTER_INVALID_ARGUMENT;
   describe(model->model.output(index, entry), nullptr, output);
+  return SINTER_OK;
+}
+sinter_code sinter_model_input_quantization(const sinter_model* model, uint32_t entry, uint32_t index,
+                                            sinter_quantization* input) {
+  if (index >= sinter_model_input_count(model, entry) || input == nullptr) return SINTER_INVALID_ARGUMENT;
+  *input = quantization_of(model->model.input(index, entry));
+  return SINTER_OK;
+}
+sinter_code sinter_model_output_quantization(const sinter_model* model, uint32_t entry, uint32_t index,
+                                             sinter_quantization* output) {
+  if (index >= sinter_model_output_count(model, entry) || output == nullptr) return SINTER_INVALID_ARGUMENT;
+  *output = quantization_of(model->model.output(index, entry));
   return SINTER_OK;
 }
 int32_t sinter_model_find_input(const sinter_model* model, uint32_t entry, const char* name) {

@@ -278,6 +278,16 @@ sinter_code sinter_session_select(sinter_session* session, const sinter_shape* s
   if (session == nullptr || (shapes == nullptr && count > 0)) return result(kNull, error);
   return result(select(*session, shapes, count), error, session->model);
 }
+sinter_code sinter_session_use_entry(sinter_session* session, uint32_t entry, sinter_error* error) {
+  if (session == nullptr) return result(kNull, error);
+  sinter::EntrySessions& sessions = session->sessions;
+  if (!sessions.has(entry))
+    return result(sinter::invalid("the session does not have shape set %a; it has %b from the first on",
+                                  entry, sessions.count()),
+                  error);
+  sessions.use(entry);
+  return result(sinter::ok_status(), error);
+}
 uint32_t sinter_session_entry(const sinter_session* session) {
   return session != nullptr ? session->entry() : 0;
 }

@@ -112,6 +112,10 @@ int64_t sinter_session_output_length(const sinter_session* session, const char* 
   const int i = session->model.find_output(name, session->entry());
   return i >= 0 ? session->session().output_length(static_cast<uint32_t>(i), axis) : 0;
 }
+int64_t sinter_session_output_length_at(const sinter_session* session, uint32_t index, int32_t axis) {
+  if (session == nullptr || index >= session->session().output_count()) return 0;
+  return session->session().output_length(index, axis);
+}
 
 sinter_code sinter_set(sinter_session* session, const char* name, sinter_type type, const void* data,
                        size_t bytes, sinter_error* error) {

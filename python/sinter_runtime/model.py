@@ -1,10 +1,11 @@
 """load(): a .sinter file, ready to run."""
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Union
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from . import _native, arrays
 from .errors import FileError, InputError, RunError, UsageError
 
 Array = np.ndarray[Any, Any]
-Inputs = Mapping[str, Array] | Sequence[Array] | Array | None
+Inputs = Union[Mapping[str, Array], Sequence[Array], Array, None]
 
 
 class _Port(NamedTuple):
@@ -274,7 +275,7 @@ class Model:
     @property
     def memory_bytes(self) -> int:
         """Bytes of memory in total: the model's, the packed weights and this session's, without the file."""
-        return self._session.bytes()
+        return self._session.memory_bytes()
 
     @property
     def fallbacks(self) -> int:
@@ -318,7 +319,9 @@ def load(model: Any, *, threads: int = 1, backends: Sequence[str] | None = None,
     options = {name: value for name, value in locals().items() if name != "model"}
     data = getattr(model, "data", None) if not isinstance(model, (bytes, bytearray, memoryview)) else bytes(model)
     if isinstance(data, bytes):
-        return _open(lambda o: _native.Session.open_bytes(data, o), options, None)
+        file = arrays.empty(len(data), np.uint8)
+        file[:] = np.frombuffer(data, np.uint8)
+        return _open(lambda o: _native.Session.open_bytes(file, o), options, None)
     path = getattr(model, "path", model)
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"load(): the model is {type(model).__name__}; give a path, bytes or a Report")
@@ -393,11 +396,26 @@ def _native_options(options: Mapping[str, Any], bound: list[tuple[bytes, Array]]
         libraries = [libraries]
     # Without a backend of its own the reference kernels compute everything.
     only_reference = bool(backends) and all(name == "reference" for name in backends)
-    return _native.Options.of(threads=options["threads"], backends=[name for name in backends if name != "reference"],
-                              backend="reference" if only_reference else options["backend"], profile=options["profile"],
-                              entry=options["entry"], require_planned=options["require_planned"], copy_file=options["copy_file"],
-                              check_digests=options["check_digests"], public_key=key or b"",
-                              custom_ops=[arrays.path_text(library) for library in libraries], bound=bound)
+    backend = "reference" if only_reference else options["backend"]
+    return _native.Options(
+        threads=_integer("threads", options["threads"]), backends=[name.encode() for name in backends if name != "reference"],
+        backend=None if backend is None else backend.encode(), profile=_profile(options["profile"]),
+        entry=None if options["entry"] is None else _integer("entry", options["entry"]), bound=bound, public_key=key,
+        require_planned=bool(options["require_planned"]), copy_file=bool(options["copy_file"]),
+        check_digests=bool(options["check_digests"]), custom_ops=[arrays.path_text(library) for library in libraries])
+
+
+def _integer(name: str, value: Any) -> int:
+    number = operator.index(value)
+    if not -2**31 <= number < 2**31:
+        raise UsageError(f"{name} cannot be {number}; give a smaller number")
+    return number
+
+
+def _profile(name: Any) -> bytes | None:
+    if name is not None and (not isinstance(name, str) or "\0" in name):
+        raise TypeError(f"load(): profile is the name of a target, not {name!r}")
+    return None if name is None else name.encode("utf-8", "surrogateescape")
 
 
 def _unknown(kind: str, name: object, names: Iterable[str]) -> str:

@@ -94,7 +94,6 @@ THIRD_PARTY = [
     (("platforms/",), re.compile(r"^hwy/")),
     (("platforms/cuda/",), re.compile(r"^cuda(_|\.h)")),
     (("platforms/cuda/emulator/",), re.compile(r"^boost/")),
-    (("python/",), re.compile(r"^nanobind/")),
     (("converter/data/",), re.compile(r"^(png|jpeglib|jerror)\.h$")),
     (("converter/", "python/", "tests/", "bench/"), re.compile(r"^(google/protobuf|fmt|nlohmann|CLI)/|\.pb\.h$|^zip\.h$|^zlib\.h$")),
 ]

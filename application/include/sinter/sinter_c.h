@@ -79,6 +79,9 @@ typedef struct sinter_tensor {
   size_t bytes;
   void* data; /* NULL without a session */
 } sinter_tensor;
+/* Returns the name of an element type, such as "float32"; "?" for a number that is none. Models may have
+ * types beyond sinter_type, such as "float8e4m3fn". */
+SINTER_API const char* sinter_type_name(int32_t type);
 
 /* ---- Models ---- */
 
@@ -135,6 +138,16 @@ SINTER_API sinter_code sinter_model_input(const sinter_model* model, uint32_t en
                                           sinter_tensor* input);
 SINTER_API sinter_code sinter_model_output(const sinter_model* model, uint32_t entry, uint32_t index,
                                            sinter_tensor* output);
+/* How integers of an input or output stand for numbers: q for (q - zero_point) * scale, or for itself where
+ * `scale` is 0. */
+typedef struct sinter_quantization {
+  float scale;
+  int32_t zero_point;
+} sinter_quantization;
+SINTER_API sinter_code sinter_model_input_quantization(const sinter_model* model, uint32_t entry,
+                                                       uint32_t index, sinter_quantization* input);
+SINTER_API sinter_code sinter_model_output_quantization(const sinter_model* model, uint32_t entry,
+                                                        uint32_t index, sinter_quantization* output);
 /* Returns the index of an input or output; -1 if there is none of that name. */
 SINTER_API int32_t sinter_model_find_input(const sinter_model* model, uint32_t entry, const char* name);
 SINTER_API int32_t sinter_model_find_output(const sinter_model* model, uint32_t entry, const char* name);
@@ -322,6 +335,9 @@ SINTER_API sinter_code sinter_session_move(sinter_session** session, const sinte
  * nothing has changed, if no shape set of the session has them. */
 SINTER_API sinter_code sinter_session_select(sinter_session* session, const sinter_shape* shapes,
                                              size_t count, sinter_error* error);
+/* Goes on with a shape set by its number, like sinter_session_select(). SINTER_INVALID_ARGUMENT if the
+ * session does not have it. */
+SINTER_API sinter_code sinter_session_use_entry(sinter_session* session, uint32_t entry, sinter_error* error);
 /* The shape set that the next run computes, which names and indices of a session's functions refer to. */
 SINTER_API uint32_t sinter_session_entry(const sinter_session* session);
 
@@ -357,6 +373,8 @@ SINTER_API sinter_code sinter_session_output_at(const sinter_session* session, u
 /* Returns the entries of an output's axis that the last run used, at most its dim. */
 SINTER_API int64_t sinter_session_output_length(const sinter_session* session, const char* name,
                                                 int32_t axis);
+SINTER_API int64_t sinter_session_output_length_at(const sinter_session* session, uint32_t index,
+                                                   int32_t axis);
 
 /* Copy a whole input in and a whole output out. The type and the number of bytes must be the tensor's. */
 SINTER_API sinter_code sinter_set(sinter_session* session, const char* name, sinter_type type,
