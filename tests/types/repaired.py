@@ -174,7 +174,9 @@ def worker(work):
         folder = os.path.join(work, c.name.replace("/", "_"))
         fixed = os.path.join(folder, "fixed.onnx")
         try:
-            onnx.checker.check_model(fixed, full_check=True)
+            # Declarations without a shape, which the checker does not take, get the inferred one.
+            inferred = onnx.shape_inference.infer_shapes(onnx.load(fixed), check_type=True, strict_mode=True)
+            onnx.checker.check_model(inferred, full_check=True)
             checked = ""
         except Exception as e:  # the checker raises several types
             checked = " ".join(str(e).split())[:300]
@@ -203,10 +205,10 @@ def ask_others(chosen, work):
 
 
 def known_failures():
-    """case -> reason: lines "CASE: reason"."""
+    """case -> reason: lines "CASE | reason"."""
     with open(os.path.join(HERE, "repair_failures.txt"), encoding="utf-8") as f:
         lines = [line.strip() for line in f if line.strip() and not line.startswith("#")]
-    return dict(line.rsplit(": ", 1) if line.count(": ") == 1 else line.split(": ", 1) for line in lines)
+    return dict(line.split(" | ", 1) for line in lines)
 
 
 def main():
