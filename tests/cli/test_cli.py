@@ -31,7 +31,8 @@ import sinter_cli as cli  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 DIGITS = os.path.join(cli.REPO, "examples", "digits", "digits.onnx")
-COMMANDS = ("convert", "inspect", "embed", "explain", "run", "compare", "bench", "ranges", "keygen", "sign", "tune", "pack")
+COMMANDS = ("convert", "inspect", "embed", "explain", "run", "compare", "bench", "ranges", "keygen", "sign", "tune", "pack",
+            "repair")
 SINTER = None
 
 
