@@ -3,7 +3,6 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
-#include <initializer_list>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -105,7 +104,7 @@ OnnxType nearest_type(OnnxType type, const TypeSet& set) {
   if (set.has(type)) return type;
   // ONNX's numbers.
   enum { F32 = 1, U8, I8, U16, I16, I32, I64, kText, Bool, F16, F64, U32, U64, BF16 = 16, U4 = 21, I4 = 22 };
-  static const std::map<OnnxType, std::initializer_list<OnnxType>> kNearest = {
+  static const std::map<OnnxType, std::vector<OnnxType>> kNearest = {
       {Bool, {U8, I8, I32, I64, F32, F16, F64}},
       {I8, {I16, I32, I64, F32, F64}},
       {U8, {U16, I16, I32, U32, I64, U64, F32, F64}},
