@@ -228,7 +228,7 @@ bool Runner::use_entry(uint32_t entry) {
   State& s = *state_;
   if (!s.sessions.has(entry))
     return s.fail(invalid("shape set %a is not open; %b are", entry, s.sessions.count()));
-  s.marks.forget();
+  s.marks.forget_all();
   s.sessions.use(entry);
   return true;
 }

@@ -188,7 +188,7 @@ Status select(sinter_session& session, const sinter_shape* shapes, size_t count)
       invalid("no shape set of the session has inputs of these shapes; sinter_model_input() lists those of "
               "each of its %a sets",
               all.count()));
-  if (entry != session.entry()) session.marks.forget();
+  if (entry != session.entry()) session.marks.forget_all();
   session.sessions.use(entry);
   return ok_status();
 }

@@ -119,8 +119,8 @@ class Runner {
   // Goes on with a shape set by its number (Model::find_entry). Inputs have to be set anew; state stays.
   bool use_entry(uint32_t entry);
 
-  // Computes the outputs; returns when they are ready. A run may overwrite its inputs, so each input is set
-  // before every run; a run without one fails with its name. An input that is bound, or whose address input()
+  // Computes the outputs; returns when they are ready. A run with an input that was never set in
+  // its shape set fails with its name. A run may overwrite its inputs, so set each before every run. An input that is bound, or whose address input()
   // or session() has given, is the caller's care.
   bool run();
   bool reset();

@@ -397,8 +397,9 @@ SINTER_API int64_t sinter_session_input_length(const sinter_session* session, co
 SINTER_API sinter_code sinter_get_used(const sinter_session* session, const char* name, sinter_type type,
                                        void* data, size_t bytes, sinter_error* error);
 
-/* Computes the outputs; returns when they are ready. A run may overwrite its inputs, so each input is set
- * before every run: a run without one is SINTER_INVALID_ARGUMENT, with its name. Inputs that are bound, or
+/* Computes the outputs; returns when they are ready. A run with an input that was never set in its
+ * shape set is SINTER_INVALID_ARGUMENT, with its name. A run may overwrite its inputs, so set each before
+ * every run. Inputs that are bound, or
  * whose address sinter_session_input() has given, are the caller's care. */
 SINTER_API sinter_code sinter_run(sinter_session* session, sinter_error* error);
 /* Starts a run on a thread of the session's own, and returns. All other functions of the session but
