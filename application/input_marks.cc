@@ -27,10 +27,7 @@ Status InputMarks::check(const Model& model, uint32_t entry) const {
     view.dtype = input.dtype;
     view.set_shape(input.dims);
     if (view.dense_bytes() == 0) continue;
-    return invalid(
-               "it has not been set since the last run, which may have overwritten it; set every input "
-               "before "
-               "each run")
+    return invalid("it has never been set; set every input before the first run of a shape set")
         .at(Where::kInput, static_cast<int32_t>(i));
   }
   return ok_status();

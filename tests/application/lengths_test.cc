@@ -70,7 +70,7 @@ TEST(GivenLengths, WrongOnesOfARunner) {
   fails(net.set("x", kSix, {2, 4}), "input 'x' is float32[2,4], 8 elements, but 6 were given");
   fails(net.set("x", std::vector<double>(6), {2, 3}), "elements of another type");
   fails(net.set_shape("x", {2, 0}), "as [2,0]");
-  ASSERT_TRUE(net.set("x", kSix, {2, 3}) && net.set("z", kEight) && net.set("w", kPair));
+  ASSERT_TRUE(net.set("x", kSix, {2, 3}) && net.set("z", kEight) && net.set("w", kPair, {2, 1}));
   fails(net.run(), "input 1 'z': its length is 4, but that of another input with the same dimension is 3");
   ASSERT_TRUE(give(net, kSix, 3) && net.run()) << net.error();
   std::vector<float> y(7);
@@ -121,7 +121,9 @@ TEST(GivenLengths, OfTheCApi) {
         << error.text;
   EXPECT_EQ(sinter_run(session, &error), SINTER_INVALID_ARGUMENT);
   EXPECT_THAT(error.text, HasSubstr("input 2 'w': it has never been set"));
-  ASSERT_EQ(sinter_set(session, "w", SINTER_FLOAT32, kPair.data(), 8, &error), SINTER_OK) << error.text;
+  const int64_t pair[] = {2, 1};
+  ASSERT_EQ(sinter_set_shaped(session, "w", SINTER_FLOAT32, kPair.data(), 8, pair, 2, &error), SINTER_OK)
+      << error.text;
   ASSERT_EQ(sinter_run(session, &error), SINTER_OK) << error.text;
   EXPECT_EQ(sinter_session_input_length(session, "x", 1), 3);
   EXPECT_EQ(sinter_session_output_length(session, "y", 1), 3);
