@@ -30,6 +30,7 @@ COMMAND = re.compile(r'^(sinter |cmake |\./|export |python |pip |scripts/|bench/
 NAMED = re.compile(r'(?://|#) (\w+\.(?:cc|py)): ')
 # The beginning of a block: why it is not run.
 LEFT_OUT = {
+    'pip install': 'the suite of packages installs the wheel',
     './demo': 'CI runs ./test; this test begins after ./demo',
     'python examples/chat/train.py': 'needs torch, and hours',
     'python examples/diffusion/train.py': 'needs torch, and 12 minutes',
@@ -166,6 +167,10 @@ def device_package():
     shutil.rmtree(name)
 
 
+def folder_of_pictures():
+    subprocess.run([sys.executable, 'examples/digits/pictures.py', 'pictures'], check=True)
+
+
 def camera():
     device_package()
     frame()
@@ -188,6 +193,7 @@ def decoder():
 
 # What a page presumes, by the first words of a block; '' for the page's first block.
 FILES = {
+    'README.md': {'sinter convert': folder_of_pictures},
     'docs/cli.md': {'': plain},
     'examples/camera_c/README.md': {'': frame},
     'docs/application.md': {'sinter convert wave.onnx': wave_operator},
