@@ -274,7 +274,8 @@ class _Handle:
     def __init__(self, pointer: Any, destroy: Any, *needs: object) -> None:
         self.pointer = pointer
         # The finalizer, which nothing but its object ends, keeps `needs`, so that garbage in a circle is destroyed in order.
-        weakref.finalize(self, _destroy, destroy, pointer, needs).atexit = False
+        finalizer = weakref.finalize(self, _destroy, destroy, pointer, needs)
+        setattr(finalizer, "atexit", False)  # a run on another thread may go on; typeshed has no setter
 
 
 def _destroy(destroy: Any, pointer: Any, needs: object) -> None:
