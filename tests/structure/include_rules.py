@@ -54,6 +54,9 @@ AREAS = [
     # Import asks for decisions about types. The lattice that they are made by (promote.h) is not among these.
     ("converter/import/", BASE + CORE + ("converter/data/",) + tuple(
         f"converter/types/{name}.h" for name in ("branch_edge", "operand_rules", "representable", "settle"))),
+    # A repaired ONNX file has the decisions of import.
+    ("converter/repair/", BASE + CORE + ("converter/import/",) + tuple(
+        f"converter/types/{name}.h" for name in ("branch_edge", "representable", "settle"))),
     # Files of people: pictures, sounds and lists.
     ("converter/data/", BASE + CORE),
     ("converter/passes/", BASE + CORE),
