@@ -204,6 +204,25 @@ const char* sinter_model_producer(const sinter_model* model) {
   return model != nullptr ? model->model.producer() : nullptr;
 }
 
+uint32_t sinter_model_metadata_count(const sinter_model* model) {
+  return model != nullptr ? model->model.metadata_count() : 0;
+}
+const char* sinter_model_metadata_key(const sinter_model* model, uint32_t index) {
+  return index < sinter_model_metadata_count(model) ? model->model.metadata_key(index) : nullptr;
+}
+const char* sinter_model_metadata_value(const sinter_model* model, uint32_t index) {
+  return index < sinter_model_metadata_count(model) ? model->model.metadata_value(index) : nullptr;
+}
+const char* sinter_model_metadata(const sinter_model* model, const char* key) {
+  return model != nullptr && key != nullptr ? model->model.metadata(key) : nullptr;
+}
+uint32_t sinter_model_label_count(const sinter_model* model, const char* output) {
+  return model != nullptr && output != nullptr ? model->model.label_count(output) : 0;
+}
+const char* sinter_model_label(const sinter_model* model, const char* output, uint32_t index) {
+  return model != nullptr && output != nullptr ? model->model.label(output, index) : nullptr;
+}
+
 uint32_t sinter_model_program_count(const sinter_model* model) {
   return model != nullptr ? model->model.program_count() : 0;
 }
