@@ -19,6 +19,7 @@
 struct sinter_model {
   sinter::Model model;
   sinter::FileMap map;
+  size_t bytes = 0;
   bool on_heap = false;
 };
 

@@ -31,6 +31,7 @@ Status open_model(std::span<const std::byte> file, FileMap* map, const sinter_op
   }
   *model = new (block) sinter_model;
   (*model)->model = *opened;
+  (*model)->bytes = options.memory == nullptr ? kModelHandle + *needed : options.memory_bytes;
   (*model)->on_heap = options.memory == nullptr;
   if (map != nullptr) (*model)->map = std::move(*map);
   return ok_status();
@@ -107,6 +108,7 @@ sinter_code sinter_model_memory(const void* file, size_t bytes, const sinter_ope
 size_t sinter_model_retained(const sinter_model* model) {
   return model != nullptr ? kModelHandle + model->model.retained_bytes() : 0;
 }
+size_t sinter_model_bytes(const sinter_model* model) { return model != nullptr ? model->bytes : 0; }
 void sinter_model_close(sinter_model* model) { destroy(model); }
 
 uint32_t sinter_model_entry_count(const sinter_model* model) {

@@ -86,7 +86,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "sinter_model_open": (c_int32, c_char_p, POINTER(OpenOptions), POINTER(c_void_p), POINTER(Error)),
     "sinter_model_open_bytes": (c_int32, c_void_p, c_size_t, POINTER(OpenOptions), POINTER(c_void_p), POINTER(Error)),
     "sinter_model_close": (None, c_void_p),
-    "sinter_model_retained": (c_size_t, c_void_p),
+    "sinter_model_bytes": (c_size_t, c_void_p),
     "sinter_model_entry_count": (c_uint32, c_void_p),
     "sinter_model_input_count": (c_uint32, c_void_p, c_uint32),
     "sinter_model_output_count": (c_uint32, c_void_p, c_uint32),
@@ -274,7 +274,8 @@ class _Handle:
     def __init__(self, pointer: Any, destroy: Any, *needs: object) -> None:
         self.pointer = pointer
         # The finalizer, which nothing but its object ends, keeps `needs`, so that garbage in a circle is destroyed in order.
-        weakref.finalize(self, _destroy, destroy, pointer, needs).atexit = False
+        finalizer = weakref.finalize(self, _destroy, destroy, pointer, needs)
+        setattr(finalizer, "atexit", False)  # a run on another thread may go on; typeshed has no setter
 
 
 def _destroy(destroy: Any, pointer: Any, needs: object) -> None:
@@ -393,7 +394,7 @@ class Session:
 
     def memory_bytes(self) -> int:
         """Returns the bytes of the model, the packed weights and the session, without the file."""
-        total = int(_lib.sinter_model_retained(self._model.pointer))
+        total = int(_lib.sinter_model_bytes(self._model.pointer))
         for requirements in (_lib.sinter_packed_requirements, _lib.sinter_session_requirements):
             needs = Requirements(size=ctypes.sizeof(Requirements))
             self._fault.check(requirements(self._model.pointer, byref(self._options), byref(needs), self._fault.to))

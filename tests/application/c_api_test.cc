@@ -262,6 +262,7 @@ TEST_F(CApi, UsesTheCallersMemory) {
             SINTER_OK)
       << error_.text;
   EXPECT_LE(sinter_model_retained(model), needed);
+  EXPECT_EQ(sinter_model_bytes(model), needed);
 
   sinter_requirements requirements = {};
   EXPECT_EQ(sinter_session_requirements(model, nullptr, &requirements, &error_), SINTER_INVALID_ARGUMENT);

@@ -117,6 +117,8 @@ SINTER_API sinter_code sinter_model_memory(const void* file, size_t bytes, const
 /* The bytes of this memory that the model keeps; the rest is free after opening. A multiple of
  * SINTER_ALIGNMENT. */
 SINTER_API size_t sinter_model_retained(const sinter_model* model);
+/* All bytes of memory that the model has, those free after opening included. */
+SINTER_API size_t sinter_model_bytes(const sinter_model* model);
 /* The model's sessions and packed weights must be destroyed before. NULL is ignored. */
 SINTER_API void sinter_model_close(sinter_model* model);
 
