@@ -120,8 +120,8 @@ class Runner {
   bool use_entry(uint32_t entry);
 
   // Computes the outputs; returns when they are ready. A run with an input that was never set in
-  // its shape set fails with its name. A run may overwrite its inputs, so set each before every run. An input that is bound, or whose address input()
-  // or session() has given, is the caller's care.
+  // its shape set fails with its name. A run may overwrite its inputs, so set each before every run. An input
+  // that is bound, or whose address input() or session() has given, is the caller's care.
   bool run();
   bool reset();
 
@@ -133,8 +133,8 @@ class Runner {
   void wait() const;     // for the end of a run that start() has begun, and of `done`
   bool running() const;  // whether there is one
   // Ends the run in progress, from any thread: it returns before its next step, or trip of a loop, with
-  // kCodeCancelled, after at most the time of its longest step. Without a run it does nothing. Afterwards inputs
-  // are set anew, outputs are undefined, and so is the state until reset(); clear_error() resumes.
+  // kCodeCancelled, after at most the time of its longest step. Without a run it does nothing. Afterwards
+  // inputs are set anew, outputs are undefined, and so is the state until reset(); clear_error() resumes.
   void cancel() const;
 
   // Adds up the time of each step in further runs, from zero, or no longer. It takes the place of
