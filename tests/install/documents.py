@@ -26,7 +26,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 PAGES = """README.md docs/cli.md examples/classify/README.md examples/classify_c/README.md examples/camera_c/README.md
 examples/custom_op/README.md docs/application.md examples/chat/README.md examples/diffusion/README.md docs/data.md
 docs/decoders.md docs/quantization.md docs/shapes.md docs/guides/pictures.md docs/guides/sound.md docs/guides/language.md""".split()
-COMMAND = re.compile(r'^(sinter |cmake |\./|export |python |pip |scripts/|bench/|build/|qemu|tar )')
+COMMAND = re.compile(r'^(sinter |cmake |\./|export |python |pip |scripts/|bench/|build/|qemu)')
 NAMED = re.compile(r'(?://|#) (\w+\.(?:cc|py)): ')
 # The beginning of a block: why it is not run.
 LEFT_OUT = {
@@ -158,21 +158,7 @@ def wave_operator():
     shutil.copy('build/custom_op/wave.so', 'wave.so')
 
 
-def device_package():
-    """The device package of this machine, as ./release packs it."""
-    name = 'sinter-device-0.1.0-x86_64'
-    subprocess.run(['cmake', '--install', 'build/release', '--prefix', name], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(['tar', 'cJf', f'{name}.tar.xz', name], check=True, env=dict(os.environ, XZ_OPT='-0'))
-    shutil.rmtree(name)
-
-
-def camera():
-    device_package()
-    frame()
-
-
 def recording():
-    device_package()
     times = np.arange(48000) / 16000
     voiced = sum(np.sin(2 * np.pi * f * times) / f for f in (140, 280, 700)) * (np.sin(6 * np.pi * times) > 0)
     with wave.open('speech.wav', 'wb') as f:
@@ -193,8 +179,7 @@ FILES = {
     'docs/application.md': {'sinter convert wave.onnx': wave_operator},
     'docs/data.md': {'': converted_pictures, 'sinter convert net.onnx -o net.sinter --evaluate photos --metric': image_to_image},
     'docs/decoders.md': {'': states, 'sinter convert net.onnx -o net.sinter --bindable': bindable, 'sinter convert decoder.onnx': decoder},
-    'docs/guides/language.md': {'': device_package},
-    'docs/guides/pictures.md': {'': camera},
+    'docs/guides/pictures.md': {'': frame},
     'docs/guides/sound.md': {'': recording},
     'docs/quantization.md': {'': digits},
     'docs/shapes.md': {'': sequence, 'sinter convert decoder.onnx': caches},
