@@ -164,7 +164,9 @@ const sinter_custom_op* const* sinter_python_operator_list(const sinter_python_o
 void sinter_python_free_operators(sinter_python_operators* operators) { delete operators; }
 
 sinter_code sinter_python_run(sinter_python_run_call* call) {
-  const sinter_code code = sinter_run(call->session, &call->error);
+  const sinter_code code = call->started != 0 ? sinter_finish(call->session, &call->error)
+                                              : sinter_run(call->session, &call->error);
+  call->started = 0;
   if (code != SINTER_OK) return code;
   bool all_used = true;
   for (uint32_t output = 0; output < call->output_count; ++output)

@@ -74,6 +74,7 @@ SINTER_API void sinter_python_free_operators(sinter_python_operators* operators)
 typedef struct sinter_python_run_call {
   sinter_session* session;
   uint32_t output_count;
+  int32_t started;  /* not 0: sinter_start() has begun the run, whose end is waited for */
   int32_t all_used; /* a run writes whether `used` is `planned` */
   const int64_t* planned;
   int64_t* used;

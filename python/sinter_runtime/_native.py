@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import ctypes
 import json
+import logging
 import os
 import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
-from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint32, c_uint64, \
+    c_void_p
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -23,7 +25,8 @@ LIBRARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libsinter_py
 MAX_RANK = 8
 ALIGNMENT = 64
 READ_PADDING = 64
-OUT_OF_MEMORY, INVALID_ARGUMENT, UNSUPPORTED = 4, 1, 3
+INVALID_ARGUMENT, UNSUPPORTED, OUT_OF_MEMORY, CANCELLED = 1, 3, 4, 7
+LOG_WARNING = 2
 EVERY_ENTRY = 0xFFFFFFFF
 GO_ON = 20807
 Words = POINTER(c_char_p)
@@ -63,6 +66,11 @@ class Requirements(Structure):
     _fields_ = [("size", c_size_t), ("bytes", c_size_t)]
 
 
+class StepTime(Structure):
+    _fields_ = [("size", c_size_t), ("backend", c_char_p), ("kernel", c_char_p), ("runs", c_uint64), ("nanoseconds", c_uint64),
+                ("least", c_uint64), ("most", c_uint64)]
+
+
 class PythonProgress(Structure):
     _fields_ = [("fraction", c_double), ("stage", c_char_p)]
 
@@ -72,11 +80,13 @@ class PythonResult(Structure):
 
 
 class PythonRunCall(Structure):
-    _fields_ = [("session", c_void_p), ("output_count", c_uint32), ("all_used", c_int32), ("planned", POINTER(c_int64)),
+    _fields_ = [("session", c_void_p), ("output_count", c_uint32), ("started", c_int32), ("all_used", c_int32), ("planned", POINTER(c_int64)),
                 ("used", POINTER(c_int64)), ("error", Error)]
 
 
 Listener = ctypes.CFUNCTYPE(c_int32, POINTER(PythonProgress))
+Done = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, POINTER(Error))
+Log = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 
 # The result and the parameters of each function.
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
@@ -96,6 +106,9 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "sinter_model_output_quantization": (c_int32, c_void_p, c_uint32, c_uint32, POINTER(Quantization)),
     "sinter_model_input_range": (c_int32, c_void_p, c_uint32, c_uint32, c_int32, POINTER(c_int64), POINTER(c_int64)),
     "sinter_model_profile_name": (c_char_p, c_void_p, c_uint32),
+    "sinter_model_step_count": (c_uint32, c_void_p, c_uint32),
+    "sinter_model_step_op": (c_char_p, c_void_p, c_uint32, c_uint32),
+    "sinter_model_step_name": (c_char_p, c_void_p, c_uint32, c_uint32),
     "sinter_pool_create_with": (c_int32, c_int32, c_void_p, POINTER(c_void_p), POINTER(Error)),
     "sinter_pool_destroy": (None, c_void_p),
     "sinter_packed_requirements": (c_int32, c_void_p, POINTER(SessionOptions), POINTER(Requirements), POINTER(Error)),
@@ -110,7 +123,14 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "sinter_session_set_shape": (c_int32, c_void_p, c_char_p, POINTER(c_int64), c_int32, POINTER(Error)),
     "sinter_session_profile": (c_uint32, c_void_p),
     "sinter_session_fallbacks": (c_uint32, c_void_p),
+    "sinter_session_program": (c_uint32, c_void_p),
+    "sinter_session_step_time": (c_int32, c_void_p, c_uint32, c_uint32, POINTER(StepTime), POINTER(Error)),
+    "sinter_time_steps": (c_int32, c_void_p, c_void_p, c_size_t, POINTER(Error)),
+    "sinter_time_steps_end": (None, c_void_p),
     "sinter_reset": (None, c_void_p),
+    "sinter_start": (c_int32, c_void_p, Done, c_void_p, POINTER(Error)),
+    "sinter_cancel": (None, c_void_p),
+    "sinter_set_log": (None, Log, c_void_p),
     "sinter_python_start": (None,),
     "sinter_python_free": (None, c_void_p),
     "sinter_python_message": (c_void_p, c_char_p),
@@ -149,8 +169,26 @@ def _taken(text: int | None) -> str:
         _lib.sinter_python_free(text)
 
 
+_logger = logging.getLogger("sinter_runtime")
+_logger.addHandler(logging.NullHandler())
+
+
+def _log(_: object, level: int, text: bytes) -> None:
+    kind = logging.WARNING if level >= LOG_WARNING else logging.INFO
+    if _logger.isEnabledFor(kind):
+        _logger.log(kind, "%s", _message(text))
+
+
+_log_callback = Log(_log)  # which the library keeps
+_lib.sinter_set_log(_log_callback, None)
+
+
 def _words(words: Sequence[bytes]) -> Any:
     return (c_char_p * len(words))(*words)
+
+
+def _text(text: bytes | None) -> str:
+    return (text or b"").decode("utf-8", "surrogateescape")
 
 
 def _message(text: bytes) -> str:
@@ -372,7 +410,23 @@ class Session:
     def run(self) -> None:
         if _run(self._call):  # faster than a pointer to it
             error = self._call.error
-            raise errors.RunError(_message(error.text), error.code)
+            kind = errors.Cancelled if error.code == CANCELLED else errors.RunError
+            raise kind(_message(error.text), error.code)
+
+    def start(self) -> None:
+        """Starts a run, whose end run() waits for, so that cancel() finds it."""
+        self._fault.check(_lib.sinter_start(self._session.pointer, Done(), None, self._fault.to))
+        self._call.started = 1
+
+    def abandon(self) -> None:
+        """Ends a run that start() has begun and whose end nothing waits for."""
+        if self._call.started:
+            self.cancel()
+            self._call.started = 0
+
+    def cancel(self) -> None:
+        """Ends the run in progress, from any thread."""
+        _lib.sinter_cancel(self._session.pointer)
 
     def set_shape(self, index: int, shape: Sequence[int]) -> None:
         """Sets the lengths of the next run, for an input that the caller writes in place."""
@@ -391,6 +445,25 @@ class Session:
         shape = self._ports[False, self._entry][output].shape
         used = tuple(self._call.used[output * MAX_RANK + axis] for axis in range(len(shape)))
         return None if used == shape else used
+
+    def begin_times(self) -> None:
+        """Adds up the time of each step in further runs."""
+        self._fault.check(_lib.sinter_time_steps(self._session.pointer, None, 0, self._fault.to))
+
+    def end_times(self) -> list[tuple[str, str, StepTime]]:
+        """Returns the operation, the name and the time of each step since begin_times(), and stops."""
+        model, session = self._model.pointer, self._session.pointer
+        program = _lib.sinter_session_program(session)
+        found = []
+        try:
+            for step in range(_lib.sinter_model_step_count(model, program)):
+                time = StepTime(size=ctypes.sizeof(StepTime))
+                self._fault.check(_lib.sinter_session_step_time(session, program, step, byref(time), self._fault.to))
+                found.append((_text(_lib.sinter_model_step_op(model, program, step)),
+                              _text(_lib.sinter_model_step_name(model, program, step)), time))
+        finally:
+            _lib.sinter_time_steps_end(session)
+        return found
 
     def memory_bytes(self) -> int:
         """Returns the bytes of the model, the packed weights and the session, without the file."""

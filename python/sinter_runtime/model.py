@@ -5,6 +5,7 @@ import operator
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, NoReturn, Union
 
 import numpy as np
@@ -83,6 +84,18 @@ class _Slot(NamedTuple):
         return "[" + ", ".join(str(b) if a == b else f"{a}..{b}" for a, b in zip(low, self.port.shape)) + "]"
 
 
+class StepTime(NamedTuple):
+    """The time of a step in Model.time_steps(), in seconds. An If or Loop includes its bodies."""
+
+    op: str
+    name: str
+    backend: str  # "session" for an If or Loop
+    runs: int  # 0: the step does no work
+    seconds: float  # of all runs
+    least: float
+    most: float
+
+
 class _Ports(NamedTuple):
     """The inputs and outputs of one shape set, by name."""
 
@@ -113,6 +126,7 @@ class Model:
         self._session = session
         self._options = options
         self._busy = threading.Lock()
+        self._worker: ThreadPoolExecutor | None = None
         self.bound: dict[str, Array] = bound  # the arrays that runs read and write in place
         self._sets: dict[int, _Ports] = {}
         for entry in session.entries():
@@ -195,29 +209,83 @@ class Model:
         shapes choose the shape set. `outputs`: arrays to write to, for any of the outputs; the others are new arrays. Types and
         shapes must be the model's: no value is converted silently.
         """
+        self._take()
+        try:
+            self._set(inputs, outputs)
+            return self._compute(outputs)
+        finally:
+            self._busy.release()
+
+    def run_async(self, inputs: Inputs = None, *, outputs: Mapping[str, Array] | None = None) -> Future[dict[str, Array]]:
+        """Does the work of run() on a thread of the model's own: copies the inputs, which may change then, and returns the future
+        of its result. The model is in use until it is done; cancel() ends the run."""
+        self._take()
+        try:
+            self._set(inputs, outputs)
+            if self._worker is None:
+                self._worker = ThreadPoolExecutor(1, "sinter")
+            self._session.start()
+            return self._worker.submit(self._complete, outputs)
+        except BaseException:
+            self._session.abandon()
+            self._busy.release()
+            raise
+
+    def cancel(self) -> None:
+        """Ends the run in progress, from any thread, before its next step or trip of a loop: it raises Cancelled. Without a run
+        nothing happens. Afterwards state is undefined until reset()."""
+        self._session.cancel()
+
+    def time_steps(self, inputs: Inputs = None, *, runs: int = 10) -> list[StepTime]:
+        """Runs the model and returns the time of each step, in the order of the plan."""
+        self._take()
+        try:
+            self._set(inputs, None)
+            self._session.begin_times()
+            try:
+                for i in range(runs):
+                    if i > 0:
+                        self._set(inputs, None)  # a run may overwrite its inputs
+                    self._session.run()
+            finally:
+                times = self._session.end_times()
+            return [StepTime(op, name, (t.backend or b"").decode(), t.runs, t.nanoseconds / 1e9, t.least / 1e9, t.most / 1e9)
+                    for op, name, t in times]
+        finally:
+            self._busy.release()
+
+    def _take(self) -> None:
         if not self._busy.acquire(blocking=False):
             raise RunError("another thread runs this model; give each thread one of its own by another()")
+
+    def _set(self, inputs: Inputs, outputs: Mapping[str, Array] | None) -> None:
+        """Checks the arrays of a run and copies the inputs."""
+        given = self._named(inputs)
+        if len(self._sets) > 1:
+            self._choose(given)
+        self._check_inputs(given)
+        for name, array in (outputs or {}).items():
+            slot = self._outputs.get(name)
+            if slot is None:
+                raise InputError(_unknown("output", name, self._outputs))
+            _check(array, slot.port, "output", writes=True)
+        for name, array in given.items():
+            slot = self._inputs[name]
+            view = slot.view
+            if slot.bounded:
+                self._session.set_shape(slot.number, list(array.shape))
+                view = view[tuple(slice(n) for n in array.shape)]
+            if array is not slot.view:
+                np.copyto(view, array, casting="no")
+
+    def _compute(self, outputs: Mapping[str, Array] | None) -> dict[str, Array]:
+        self._session.run()
+        return {name: self._result(i, slot, (outputs or {}).get(name)) for i, (name, slot) in enumerate(self._outputs.items())}
+
+    def _complete(self, outputs: Mapping[str, Array] | None) -> dict[str, Array]:
+        """Computes what run_async() began."""
         try:
-            given = self._named(inputs)
-            if len(self._sets) > 1:
-                self._choose(given)
-            self._check_inputs(given)
-            for name, array in (outputs or {}).items():
-                slot = self._outputs.get(name)
-                if slot is None:
-                    raise InputError(_unknown("output", name, self._outputs))
-                _check(array, slot.port, "output", writes=True)
-            for name, array in given.items():
-                slot = self._inputs[name]
-                view = slot.view
-                if slot.bounded:
-                    self._session.set_shape(slot.number, list(array.shape))
-                    view = view[tuple(slice(n) for n in array.shape)]
-                if array is not slot.view:
-                    np.copyto(view, array, casting="no")
-            self._session.run()
-            return {name: self._result(i, slot, (outputs or {}).get(name))
-                    for i, (name, slot) in enumerate(self._outputs.items())}
+            return self._compute(outputs)
         finally:
             self._busy.release()
 
@@ -244,6 +312,8 @@ class Model:
         """Releases the memory. Arrays that were bound stay the caller's."""
         if not self._busy.acquire(blocking=False):
             raise RunError("another thread runs this model; close it after the run")
+        if self._worker is not None:
+            self._worker.shutdown(wait=False)
         closed: Any = _Closed()
         self._session = self._sets = self._inputs = self._outputs = self.bound = closed
         self._busy.release()

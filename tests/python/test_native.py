@@ -19,7 +19,9 @@ import models  # noqa: E402
 native = sinter._native
 # Members and parameters that refer to objects, for which c_void_p serves, or a more exact type.
 SIMPLE = {"void": None, "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t,
-          "char": ctypes.c_char, "double": ctypes.c_double, "float": ctypes.c_float, "sinter_code": ctypes.c_int32, "sinter_python_listener": native.Listener}
+          "char": ctypes.c_char, "double": ctypes.c_double, "float": ctypes.c_float, "sinter_code": ctypes.c_int32, "sinter_python_listener": native.Listener,
+          "uint64_t": ctypes.c_uint64, "sinter_log": native.Log,
+          "sinter_done": native.Done}
 
 
 def headers():
@@ -87,6 +89,7 @@ class Declarations(unittest.TestCase):
     def test_numbers(self):
         for name, c in (("MAX_RANK", "define SINTER_MAX_RANK"), ("ALIGNMENT", "define SINTER_ALIGNMENT"),
                         ("READ_PADDING", "define SINTER_READ_PADDING"), ("GO_ON", "define SINTER_PYTHON_GO_ON"),
+                        ("CANCELLED", "number SINTER_CANCELLED"), ("LOG_WARNING", "number SINTER_LOG_WARNING"),
                         ("OUT_OF_MEMORY", "number SINTER_OUT_OF_MEMORY"), ("INVALID_ARGUMENT", "number SINTER_INVALID_ARGUMENT"),
                         ("UNSUPPORTED", "number SINTER_UNSUPPORTED")):
             self.assertEqual(getattr(native, name), int(self.FOUND["numbers"][c]), name)
