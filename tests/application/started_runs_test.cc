@@ -76,9 +76,9 @@ TEST(CancelledRuns, EndBeforeTheirNextStep) {
   std::atomic<bool> cancel{true};
   ASSERT_TRUE(net.set("x", kValues)) << net.error();
   net.session().set_cancel(&cancel);
-  EXPECT_EQ(net.session().run().code, kCodeCancelled);
+  EXPECT_EQ(net.session().run().code, Code::kCancelled);
   EXPECT_FALSE(net.run());
-  EXPECT_EQ(net.code(), kCodeCancelled);
+  EXPECT_EQ(net.code(), Code::kCancelled);
   EXPECT_THAT(net.error(), HasSubstr("the run was cancelled"));
   net.clear_error();
   cancel = false;
@@ -99,7 +99,7 @@ TEST(CancelledRuns, FromAnotherThread) {
   for (int i = 0; i < 100000 && cancelled == 0; ++i) {
     ASSERT_TRUE(net.set("x", kValues)) << net.error();
     if (net.run()) continue;
-    ASSERT_EQ(net.code(), kCodeCancelled);
+    ASSERT_EQ(net.code(), Code::kCancelled);
     ++cancelled;
     net.clear_error();
   }
