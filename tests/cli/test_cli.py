@@ -1276,7 +1276,7 @@ class Json(Case):
         self.failure(2, "run", "-", "--json")
         places = {"convert": ["-o", out], "run": ["--inputs", x], "explain": ["probabilities"], "embed": ["-o", self.path("failed")],
                   "sign": ["--key", none, "-o", out], "tune": ["--seconds", "0"], "compare": [self.digits, "--inputs", x],
-                  "ranges": ["--calibrate", x]}
+                  "ranges": ["--calibrate", x], "repair": ["-o", out]}
         for command in COMMANDS:
             if command == "keygen":
                 continue
