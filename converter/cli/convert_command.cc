@@ -112,6 +112,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
                               {"--evaluate", a.evaluate_data},
                               {"--sign", a.sign}};
   for (const std::string& file : constant_files(a)) read.push_back({"--const", file});
+  for (const LabelFile& labels : options.label_files) read.push_back({"--labels", labels.file});
   check_output(a.out);
   const std::vector<NamedFile> written{{"-o", a.out}, {"--report", a.report}};
   check_outputs(written, read);

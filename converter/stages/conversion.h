@@ -53,6 +53,7 @@ struct Conversion {
 // A stage that sets report.withheld is the last one. Each throws FileError.
 bool read_model(Conversion& c);
 bool lower_entries(Conversion& c);
+bool settle_texts(Conversion& c);  // metadata and labels
 bool open_calibration(Conversion& c);
 bool open_evaluation(Conversion& c);
 bool refuse_warnings(Conversion& c);  // with --strict
