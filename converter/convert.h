@@ -89,6 +89,7 @@ struct ConversionOptions {
   std::vector<FileStage> file_stages;
   std::vector<LabelFile> label_files;           // --labels
   std::map<std::string, std::string> metadata;  // --meta; an empty value leaves the key out
+  bool reads_data() const { return !calibrate.empty() || !evaluate.empty(); }
   // Is called with the files of the model's external data, before anything is written. What it throws ends
   // the conversion.
   std::function<void(const std::vector<std::filesystem::path>&)> external_files;

@@ -355,6 +355,11 @@ std::map<std::string, std::string> metadata_of(const ConvertArguments& a) {
     if (key.size() > detail::kMaxKeyBytes)
       throw UsageError(fmt::format("--meta {}: the key has {} bytes, more than {}; shorten it", shown,
                                    key.size(), detail::kMaxKeyBytes));
+    if (key.starts_with(kOwnKeys) && !value.empty())
+      throw UsageError(fmt::format(
+          "--meta {}: the program keeps the keys {}* for what it was given; give --mean, --scale, "
+          "--resize, --layout or --channel-order, or choose another key",
+          shown, kOwnKeys));
     if (value.size() > detail::kMaxMetadataBytes)
       throw UsageError(fmt::format("--meta {}: the value has {} bytes, more than {}; shorten it", shown,
                                    value.size(), detail::kMaxMetadataBytes));

@@ -68,6 +68,9 @@ bool check_all_types(Conversion& c);
 bool plan(Conversion& c);
 bool write(Conversion& c);
 
+// Whether the file has metadata and class names that no flag gives: not without names, and not on a
+// microcontroller.
+bool keeps_facts(const ConversionOptions& options);
 // The diagnostics of a shape set: what the first one has as well is there once, the rest names its set.
 void add_of_set(const Diagnostics& own, size_t set, Conversion& c);
 void describe_ports(Conversion& c);

@@ -122,6 +122,63 @@ class Labels(Case):
         with open(labels, encoding="utf-8") as f:
             self.assertEqual(f.read().split("\n")[:10], NAMES)
 
+    def test_json(self):
+        forms = (NAMES, {str(i): n for i, n in reversed(list(enumerate(NAMES)))}, {n: i for i, n in enumerate(NAMES)},
+                 {str(i): [f"n0{i}", n] for i, n in enumerate(NAMES)}, {"id2label": {str(i): n for i, n in enumerate(NAMES)}, "x": [1]},
+                 {"id2label": {n: i for i, n in enumerate(NAMES)}})
+        for form in forms:
+            self.assertEqual(self.convert(DIGITS, "--labels", self.put("l.json", json.dumps(form)))["labels"], {"probabilities": NAMES})
+        os.remove(self.out)
+        for text, words in (("", ("no list of names",)), ("[", ("no list of names",)), ("[]", ("no list of names",)), ("{}", ("no list of names",)),
+                            ("[1, 2]", ("no list of names",)), ('{"0": "a", "2": "b"}', ("no list of names",)),
+                            ('{"0": "a", "0": "b"}', ("no list of names",)), ('{"a": 0, "b": 0}', ("no list of names",)),
+                            ('{"0": "a", "00": "b"}', ("no list of names",)), ('{"a": -1}', ("no list of names",)), ("7", ("no list of names",)),
+                            (b'["\xff"]', ("no list of names",)), (json.dumps(NAMES[:4] + [""] + NAMES[5:]), ("name 5", "missing")),
+                            (json.dumps(NAMES[:9]), ("name 10", "10 classes")), (json.dumps(["a\0b"] * 10), ("name 1", "UTF-8")),
+                            ("[" * 100000, ("no list of names",))):
+            self.refuse(5, DIGITS, "--labels", self.put("l.json", text), words=("l.json", *words))
+
+    def test_names_in_the_onnx_file(self):
+        for text in ("{0: 'cat', 1: \"dog's\"}", '{"0": "cat", "1": "dog\'s"}', '["cat", "dog\'s"]', "['cat', 'dog\\'s']"):
+            model = identity((1, 2))
+            helper.set_model_props(model, {"names": text, "task": "classify"})
+            said = self.convert(self.put("own.onnx", model))
+            self.assertEqual((said["labels"], said["metadata"]), ({"y": ["cat", "dog's"]}, {"task": "classify"}), text)
+        own = self.path("own.onnx")
+        self.call("inspect", self.out, words=("labels    y: cat, dog's",))
+        said = self.convert(own, "--labels", self.put("two.txt", "p\nq\n"))
+        self.assertEqual((said["labels"], said["metadata"]["names"]), ({"y": ["p", "q"]}, text))
+        self.assertEqual(self.convert(own, "--meta", "names=")["labels"], {})
+        self.assertEqual(self.convert(own, "--strip")["labels"], {})
+        self.assertEqual(self.convert(own, "--target", "cortex-m4")["labels"], {})
+        for text in ("{0: 'cat', 1: 'dog', 2: 'bird'}", "cat, dog", "{0: 'cat', 1: 'd\\x41'}", "{0: 'cat', 1: 'dog'", "['0', '1']", "{0: 'a', 0: 'b'}"):
+            model = identity((1, 2))
+            helper.set_model_props(model, {"names": text})
+            said = self.convert(self.put("own.onnx", model))
+            self.assertEqual((said["labels"], said["metadata"]), ({}, {"names": text}), text)
+        for count, kept in ((1000, True), (5000, False)):
+            model = identity((1, count))
+            names = [f"class number {i}" for i in range(count)]
+            helper.set_model_props(model, {"names": str(dict(enumerate(names)))})
+            said = self.convert(self.put("own.onnx", model))
+            self.assertEqual((said["labels"], said["metadata"]), ({"y": names} if kept else {}, {}))
+            self.assertEqual("not kept" in json.dumps(said["diagnostics"]), not kept)
+
+    def test_labels_of_classifiers(self):
+        def classifier(outputs, **labels):
+            nodes = [helper.make_node("LinearClassifier", ["x"], ["l", "p"], domain="ai.onnx.ml", coefficients=[1.0, 2, 3, 4, 5, 6],
+                                      intercepts=[0.0, 1, 2], **labels),
+                     helper.make_node("ZipMap", ["p"], ["z"], domain="ai.onnx.ml",
+                                      **{k.replace("_ints", "_int64s"): v for k, v in labels.items()})]
+            model = model_of(nodes[:1 if "p" in outputs else 2], [value("x", (1, 2))],
+                             [value("l", (1,), TensorProto.INT64)] + [value(n, (1, 3)) for n in outputs])
+            model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+            return self.put("ml.onnx", model)
+        for output in "pz":
+            self.assertEqual(self.convert(classifier([output], classlabels_strings=["a", "b", "c"]))["labels"], {output: ["a", "b", "c"]})
+        self.assertEqual(self.convert(classifier(["p"], classlabels_ints=[3, 5, 7]))["labels"], {"p": ["3", "5", "7"]})
+        self.assertEqual(self.convert(classifier(["p"], classlabels_ints=[0, 1, 2]))["labels"], {})
+
     def test_several_outputs(self):
         split = helper.make_node("Split", ["x"], ["a=b", "c"], axis=1)
         model = self.put("two.onnx", model_of([split], [value("x", (1, 6))], [value("a=b", (1, 3)), value("c", (1, 3))]))
@@ -224,8 +281,25 @@ class Metadata(Case):
                           "preprocessing.layout": "nchw"})
         self.assertEqual(self.convert_with(pictures, "--scale", "1/16", "--resize", "crop", "--input-type", "uint8"),
                          {"preprocessing.resize": "crop", "preprocessing.uint8": "pixels"})
-        self.assertEqual(self.convert_with(pictures, "--scale", "1/16", "--meta", "preprocessing.scale=1/16", "--meta", "preprocessing.x=y"),
-                         {"preprocessing.scale": "1/16", "preprocessing.x": "y"})
+        self.assertEqual(self.convert_with(pictures, "--scale", "1/16", "--resize", "crop", "--meta", "preprocessing.scale="),
+                         {"preprocessing.resize": "crop"})
+        os.remove(self.out)
+        self.refuse(2, DIGITS, "--meta", "preprocessing.scale=1", words=("preprocessing.scale", "--scale", "another key"))
+
+    def test_preprocessing_without_data(self):
+        """The flags are for the application alone."""
+        said = self.convert(DIGITS, "--scale", "1/16", "--layout", "nchw")["metadata"]
+        self.assertEqual((said["preprocessing.scale"], said["preprocessing.layout"]), ("0.0625", "nchw"))
+        colours = self.put("colours.onnx", identity((1, 3, 8, 8)))
+        self.assertEqual(self.convert(colours, "--mean", "1,2,3", "--scale", "1/255", "--channel-order", "bgr")["metadata"],
+                         {"preprocessing.mean": "1,2,3", "preprocessing.scale": "0.003921569", "preprocessing.channel_order": "bgr"})
+        sound = self.put("sound.onnx", identity((1, 16000)))
+        self.assertEqual(self.convert(sound, "--scale", "2")["metadata"], {"preprocessing.scale": "2"})
+        os.remove(self.out)
+        self.refuse(2, colours, "--mean", "1,2", "--scale", "1", words=("--mean", "3 channels"))
+        self.refuse(2, self.put("cube.onnx", identity((4, 5, 6))), "--scale", "1", words=("--scale", "leave it out"))
+        for flags in (("--strip",), ("--target", "cortex-m4")):
+            self.refuse(2, colours, "--scale", "1", *flags, words=("--scale", "leave it out"))
 
     def convert_with(self, data, *flags):
         found = self.convert(DIGITS, "--quantize", "int8", "--calibrate", data, *flags)["metadata"]

@@ -31,8 +31,8 @@ Numbers read_classes(const std::string& file) {
   for (const std::string& name : read_class_names(file)) {
     const auto number = static_cast<int64_t>(numbers.size());
     if (!numbers.emplace(name, number).second)
-      throw DataError(
-          fmt::format("{}, line {}: '{}' occurs twice; give each class once", file, number + 1, name));
+      throw DataError(fmt::format("{}: '{}' occurs twice; give each class once",
+                                  place_of_name(file, static_cast<size_t>(number)), name));
   }
   return numbers;
 }
