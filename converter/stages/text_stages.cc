@@ -53,7 +53,6 @@ void carry_all(bool without_names, Conversion& c) {
   const ImportedModel& m = *c.imported;
   size_t bytes = 0;
   const auto take = [&](const std::string& key, const std::string& value) { carry(key, value, &bytes, c); };
-  take("model.producer", m.producer_version.empty() ? m.producer : m.producer + " " + m.producer_version);
   take("model.domain", m.domain);
   take("model.version", m.version == 0 ? "" : fmt::format("{}", m.version));
   take("model.description", m.description);

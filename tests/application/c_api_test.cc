@@ -51,8 +51,8 @@ TEST_F(CApi, GivesTheTextsOfTheFile) {
   const std::string path = (source_dir() / "tests/format/corpus/v3_texts.sinter").string();
   ASSERT_EQ(sinter_model_open(path.c_str(), nullptr, &model, &error_), SINTER_OK) << error_.text;
   ASSERT_EQ(sinter_model_metadata_count(model), 3u);
-  EXPECT_STREQ(sinter_model_metadata_key(model, 1), "model.producer");
-  EXPECT_STREQ(sinter_model_metadata_value(model, 1), "exporter 2.1");
+  EXPECT_STREQ(sinter_model_metadata_key(model, 1), "model.domain");
+  EXPECT_STREQ(sinter_model_metadata_value(model, 1), "org.example");
   EXPECT_EQ(sinter_model_metadata_key(model, 3), nullptr);
   EXPECT_STREQ(sinter_model_metadata(model, "license"), "MIT");
   EXPECT_EQ(sinter_model_metadata(model, "none"), nullptr);

@@ -214,7 +214,7 @@ class Metadata(Case):
         helper.set_model_props(model, {"author": "someone", "license": "MIT", **more})
         return self.put("facts.onnx", model)
 
-    CARRIED = {"model.producer": "exporter 2.1", "model.domain": "org.example", "model.version": "7",
+    CARRIED = {"model.domain": "org.example", "model.version": "7",
                "model.description": "What it does.", "author": "someone", "license": "MIT"}
 
     def test_facts_of_the_onnx_file(self):
@@ -302,9 +302,7 @@ class Metadata(Case):
             self.refuse(2, colours, "--scale", "1", *flags, words=("--scale", "leave it out"))
 
     def convert_with(self, data, *flags):
-        found = self.convert(DIGITS, "--quantize", "int8", "--calibrate", data, *flags)["metadata"]
-        self.assertEqual(found.pop("model.producer"), "examples/digits/train.py")
-        return found
+        return self.convert(DIGITS, "--quantize", "int8", "--calibrate", data, *flags)["metadata"]
 
     def test_other_commands_keep_them(self):
         labels = self.put("labels.txt", "\n".join(NAMES))

@@ -128,7 +128,7 @@ struct ImportedFunction {
 
 struct ImportedModel {
   int64_t ir_version = 0;
-  std::string producer, producer_version, domain, description;
+  std::string producer, domain, description;
   int64_t version = 0;                    // 0: the file has none
   std::map<std::string, int64_t> opsets;  // by domain, "" for ai.onnx
   std::map<std::string, std::string> metadata;

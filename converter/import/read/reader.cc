@@ -84,7 +84,7 @@ class Reader {
   ImportedModel model(const onnx_pb::ModelProto& proto) {
     ImportedModel m;
     m.ir_version = proto.ir_version();
-    m.producer = proto.producer_name(), m.producer_version = proto.producer_version();
+    m.producer = proto.producer_name();
     m.domain = proto.domain(), m.description = proto.doc_string();
     m.version = proto.model_version();
     for (const auto& entry : proto.metadata_props()) m.metadata[entry.key()] = entry.value();
