@@ -79,6 +79,7 @@ void add_keygen(CLI::App& app, Outcome& outcome);
 void add_sign(CLI::App& app, Outcome& outcome);
 void add_pack(CLI::App& app, Outcome& outcome);
 void add_tune(CLI::App& app, Outcome& outcome);
+void add_simplify(CLI::App& app, Outcome& outcome);
 // Adds help, completion and man, which describe the commands added before and themselves.
 void add_self_description(CLI::App& app);
 // Prints the help of a command, or of the program if `command` is null.

@@ -1,0 +1,46 @@
+// Writes a graph of the converter as an ONNX model.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "converter/diagnostics/diagnostics.h"
+#include "converter/ir/graph.h"
+
+namespace sinter::convert {
+
+// The versions of ai.onnx that can be written.
+inline constexpr int kOldestWrittenOpset = 17, kNewestWrittenOpset = 23;
+
+struct OnnxExport {
+  int opset = kOldestWrittenOpset;
+  // Whether operators of com.microsoft are written where ai.onnx has none of the same meaning.
+  bool microsoft = false;
+  // Whether initializers are in a file beside the model, OUT.data. They are, too, where the model would be
+  // larger than protobuf allows (2 GB).
+  bool external_data = false;
+  std::string producer, producer_version, model_doc;
+  std::string domain;
+  int64_t model_version = 0;
+  std::map<std::string, std::string> metadata;
+  std::map<std::string, std::string> docs;  // of nodes, by name
+};
+
+// Returns the name of the file of external data beside a model.
+std::filesystem::path external_data_path(const std::filesystem::path& model);
+
+struct WrittenOnnx {
+  size_t nodes = 0;            // of the main graph
+  bool external_data = false;  // whether a file was written beside the model
+};
+
+// Writes a lowered or rewritten graph. Inputs, outputs and the values that are still there keep their names.
+// Values whose axes the converter has reordered (Value::order) are written in the order of their ONNX value
+// where an operator allows that. nullopt: an operation has no ONNX form, and nothing is written; the
+// diagnostics have the reason for each. Throws FileError.
+std::optional<WrittenOnnx> export_onnx(const Graph& graph, const std::filesystem::path& out,
+                                       const OnnxExport& options, Diagnostics& diagnostics);
+
+}  // namespace sinter::convert
