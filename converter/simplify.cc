@@ -62,6 +62,7 @@ std::optional<SimplifyReport> simplify_file(const std::filesystem::path& onnx,
   OnnxExport with;
   with.opset = opset_for(*model, options.opset);
   with.external_data = options.external_data;
+  with.microsoft = model->opsets.count("com.microsoft") != 0;
   with.producer = "sinter simplify";
   with.metadata = model->metadata;
   SimplifyReport report;

@@ -37,12 +37,6 @@ SINTER_REFUSED(QRequantize, kInteger, kIntegerRemedy)
 SINTER_REFUSED(QTable, kInteger, kIntegerRemedy)
 SINTER_REFUSED(QLstm, kInteger, kIntegerRemedy)
 SINTER_REFUSED(QGru, kInteger, kIntegerRemedy)
-SINTER_REFUSED(Attention, "x", "")
-SINTER_REFUSED(Rope, "x", "")
-SINTER_REFUSED(LowBitFullyConnected, "x", "")
-SINTER_REFUSED(ExpertFullyConnected, "x", "")
-SINTER_REFUSED(LinearAttention, "x", "")
-SINTER_REFUSED(Custom, "x", "")
 #undef SINTER_REFUSED
 
 }  // namespace sinter::convert
