@@ -68,6 +68,7 @@ struct Outcome {
 };
 
 void add_convert(CLI::App& app, Outcome& outcome);
+void add_quantize(CLI::App& app, Outcome& outcome);
 void add_inspect(CLI::App& app, Outcome& outcome);
 void add_embed(CLI::App& app, Outcome& outcome);
 void add_explain(CLI::App& app, Outcome& outcome);

@@ -130,6 +130,7 @@ class Parser {
     app_.require_subcommand(1);
     app_.set_version_flag("--version", "sinter " SINTER_VERSION);
     add_convert(app_, outcome);
+    add_quantize(app_, outcome);
     add_inspect(app_, outcome);
     add_explain(app_, outcome);
     add_embed(app_, outcome);
