@@ -31,7 +31,7 @@ import sinter_cli as cli  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 DIGITS = os.path.join(cli.REPO, "examples", "digits", "digits.onnx")
-COMMANDS = ("convert", "inspect", "embed", "explain", "run", "compare", "bench", "ranges", "keygen", "sign", "tune", "pack")
+COMMANDS = ("convert", "quantize", "inspect", "embed", "explain", "run", "compare", "bench", "ranges", "keygen", "sign", "tune", "pack")
 SINTER = None
 
 
