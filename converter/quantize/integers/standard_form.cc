@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "converter/ir/builder.h"
@@ -28,6 +29,9 @@ class Standard {
 
   StandardForm run() {
     std::vector<Node> old = std::move(g_.nodes);
+    std::vector<std::optional<QuantParams>> params;
+    for (const Node& node : old) params.push_back(quant_params(g_, node));
+    for (size_t n = 0; n < old.size(); ++n) make_unsigned(old[n], params[n]);
     for (const Node& node : old)
       if (node.as<QuantizeAttrs>() != nullptr) quantized_by_[node.inputs[0]] = quant_params_of(node);
     for (Node& node : old) {
@@ -45,6 +49,21 @@ class Standard {
   }
 
   std::optional<QuantParams> quant_params_of(const Node& node) const { return quant_params(g_, node); }
+
+  // Activations of int8 become uint8, as most runtimes compute them beside int8 weights. onnxruntime rewrites
+  // them so by itself, and fails where it has put pairs of its own between.
+  void make_unsigned(Node& node, const std::optional<QuantParams>& params) {
+    if (!params || params->type != DType::kInt8) return;
+    auto* quantize = node.as<QuantizeAttrs>();
+    const ValueId q = quantize != nullptr ? node.outputs[0] : node.inputs[0];
+    if (quantize != nullptr)
+      quantize->to = static_cast<int64_t>(DType::kUint8), unsigned_.insert(q),
+      g_.value(q).dtype = DType::kUint8;
+    else if (!unsigned_.contains(q))
+      return;
+    if (node.inputs.size() < 3) node.inputs.resize(3, kAbsent);
+    node.inputs[2] = g_.add_constant(Constant::scalar_int(DType::kUint8, params->zero_point + kToUnsigned));
+  }
 
   void write(Node node) {
     if (weight_axis(g_, node) >= 0)
@@ -227,6 +246,7 @@ class Standard {
   const Uses uses_;
   std::vector<Node> nodes_;
   StandardForm form_;
+  std::set<ValueId> unsigned_;
   std::map<ValueId, QuantParams> known_;                        // what comes from a Dequantize
   std::map<ValueId, std::optional<QuantParams>> quantized_by_;  // what a Quantize reads
 };
