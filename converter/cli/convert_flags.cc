@@ -314,7 +314,6 @@ void add_quantize_flags(CLI::App& c, ConvertArguments& a) {
   a.data.add_to(c);
   add_state_flags(c, a);
   add_type_flags(c, a);
-  add_port_type_flags(c, a);
   begin_group(c, flag_group::kQuantization);
   const std::vector<std::string> modes{"int8", "int8x16", "int8w", "int4w"};
   add_value(c, "--quantize", a.quantize, fmt::format("{}", fmt::join(modes, "|")).c_str(),
