@@ -94,12 +94,7 @@ bool write_row(NodeExport& n, const FullyConnectedAttrs& a) {
     return n.done();
   }
   const std::string weights = weights_in(n, swapped(2, true));
-  // onnxruntime would make Gemm and a Reshape of this and a stored bias of rank 1, and fail at integers
-  // between.
-  Axes of_bias(n.rank(0), -1);
-  of_bias.back() = 0;
-  const bool stored = n.constant(2) && n.constant(2)->recipe();
-  const std::string bias = stored ? n.in(2, of_bias) : n.in(2), y = n.clamped_out(a.act_min, a.act_max);
+  const std::string bias = n.in(2), y = n.clamped_out(a.act_min, a.act_max);
   const std::string product = bias.empty() ? y : n.temporary();
   n.add("MatMul", {x, weights}, {product});
   if (!bias.empty()) n.add("Add", {product, bias}, {y});
