@@ -130,7 +130,6 @@ class Parser {
     app_.require_subcommand(1);
     app_.set_version_flag("--version", "sinter " SINTER_VERSION);
     add_convert(app_, outcome);
-    add_quantize(app_, outcome);
     add_inspect(app_, outcome);
     add_explain(app_, outcome);
     add_embed(app_, outcome);
@@ -140,6 +139,7 @@ class Parser {
     add_tune(app_, outcome);
     add_pack(app_, outcome);
     add_ranges(app_, outcome);
+    add_quantize(app_, outcome);
     add_simplify(app_, outcome);
     add_keygen(app_, outcome);
     add_sign(app_, outcome);
