@@ -71,6 +71,16 @@ void drop_unread_nodes(onnx_pb::GraphProto* graph, std::unordered_set<std::strin
                infos->end());
 }
 
+// Lists the names that nodes read, in the order of reading.
+void list_operands(const onnx_pb::GraphProto& graph, std::vector<std::string>* names) {
+  for (const auto& node : graph.node()) {
+    names->insert(names->end(), node.input().begin(), node.input().end());
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g()) list_operands(attribute.g(), names);
+  }
+  for (const auto& output : graph.output()) names->push_back(output.name());
+}
+
 void set_frame(const OnnxExport& options, bool microsoft, onnx_pb::ModelProto* model) {
   model->set_ir_version(ir_version_of(options.opset));
   if (!options.producer.empty()) model->set_producer_name(options.producer);
@@ -120,7 +130,9 @@ std::optional<WrittenOnnx> export_onnx(const Graph& graph, const std::filesystem
   if (diagnostics.refused()) return std::nullopt;
   std::unordered_set<std::string> read;
   drop_unread_nodes(proto, &read);
-  parts.drop_initializers_but(read);
+  std::vector<std::string> in_order;
+  list_operands(*proto, &in_order);
+  parts.keep_initializers(in_order);
   set_frame(options, parts.uses_microsoft, &model);
   WrittenOnnx written;
   written.nodes = static_cast<size_t>(proto->node_size());

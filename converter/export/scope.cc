@@ -26,6 +26,7 @@ void set_ints(onnx_pb::NodeProto* node, const char* name, const std::vector<int6
 Scope::Scope(ModelParts& parts, const Graph& graph, onnx_pb::GraphProto* proto)
     : parts_(parts), graph_(graph), proto_(proto), uses_(graph) {
   for (const ValueId id : graph.outputs) outputs_[id] = graph.value(id).name;
+  for (const Node& node : graph.nodes) ++node_names_[node.name];
 }
 
 void Scope::name_outputs(const std::vector<std::string>& names) {
@@ -42,10 +43,7 @@ onnx_pb::NodeProto* Scope::add(const char* op, const std::string& name,
   for (const std::string& x : inputs) node->add_input(x);
   while (node->input_size() > 0 && node->input(node->input_size() - 1).empty())
     node->mutable_input()->RemoveLast();
-  for (const std::string& y : outputs) {
-    node->add_output(y);
-    produced_.insert(y);
-  }
+  for (const std::string& y : outputs) node->add_output(y);
   while (node->output_size() > 0 && node->output(node->output_size() - 1).empty())
     node->mutable_output()->RemoveLast();
   return node;
@@ -111,7 +109,9 @@ std::string Scope::tensor(ValueId id, const Axes& axes) {
   if (have.empty()) throw std::logic_error("export: no tensor holds the value '" + v.name + "'");
   for (const Form& form : have)
     if (same_tensor(v.dims, form.axes, axes)) return form.name;
-  const std::string node_name = passed_on_.count(id) != 0 ? passed_on_[id] : v.name + "_reorder";
+  const auto passed = passed_on_.find(id);
+  const bool own_node = passed != passed_on_.end() && node_names_[passed->second] == 1;
+  const auto node_name = [&](const std::string& tensor) { return own_node ? passed->second : tensor; };
   std::string from = have[0].name;
   Axes order = have[0].axes;
   for (const Form& form : have)
@@ -125,13 +125,13 @@ std::string Scope::tensor(ValueId id, const Axes& axes) {
     }
     const bool last = same_tensor(v.dims, to, axes);
     const std::string name = last ? result(id, to) : parts_.unique(v.name + "_reordered");
-    set_ints(add("Transpose", node_name, {from}, {name}), "perm", permutation(v.dims, order, to));
+    set_ints(add("Transpose", node_name(name), {from}, {name}), "perm", permutation(v.dims, order, to));
     if (last) return name;
     from = name;
   }
   const Dims dims = tensor_dims(v.dims, axes);
   std::string name = result(id, axes);
-  onnx_pb::NodeProto* node = add("Reshape", node_name, {from, parts_.ints(dims, name + "_shape")}, {name});
+  onnx_pb::NodeProto* node = add("Reshape", node_name(name), {from, parts_.ints(dims)}, {name});
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) set_int(node, "allowzero", 1);
   return name;
 }
@@ -202,8 +202,7 @@ bool Scope::write_nodes() {
 void Scope::write_outputs(const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string from = tensor(graph_.outputs[i]);
-    if (from != names[i] || produced_.count(from) == 0)
-      add("Identity", names[i] + "_copy", {from}, {names[i]});
+    if (from != names[i]) add("Identity", names[i] + "_copy", {from}, {names[i]});
   }
 }
 

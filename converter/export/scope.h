@@ -7,7 +7,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -65,9 +64,9 @@ class Scope {
   Uses uses_;
   std::map<ValueId, std::vector<Form>> forms_;
   std::map<ValueId, std::string> passed_on_;  // the name of the node that writes nothing itself
+  std::map<std::string, int> node_names_;     // how many nodes have a name
   std::map<std::string, std::string> from_recipes_;
   std::map<ValueId, std::string> outputs_;  // whose names no tensor has yet
-  std::set<std::string> produced_;          // by nodes of this graph
 };
 
 }  // namespace sinter::convert
