@@ -43,12 +43,18 @@ uint64_t size_of_model(const std::filesystem::path& file) {
   return std::filesystem::file_size(file, ignored);
 }
 
-}  // namespace
+// The most times that a model is written: what one operation became can be simplified in turn.
+constexpr int kMostRounds = 5;
 
-std::optional<SimplifyReport> simplify_file(const std::filesystem::path& onnx,
-                                            const std::filesystem::path& out, const SimplifyOptions& options,
-                                            Diagnostics& diagnostics) {
-  const ResidentLimit limit;
+struct Round {
+  size_t nodes_before = 0;
+  int opset = 0;
+  WrittenOnnx written;
+};
+
+// Writes the model simplified once. nullopt: it is refused.
+std::optional<Round> simplify_once(const std::filesystem::path& onnx, const std::filesystem::path& out,
+                                   const SimplifyOptions& options, Diagnostics& diagnostics) {
   const auto model = import_model(onnx, diagnostics, 2 * options.lowering.most_operations);
   if (!model) return std::nullopt;
   if (options.external_files) options.external_files(model->external_files);
@@ -58,21 +64,50 @@ std::optional<SimplifyReport> simplify_file(const std::filesystem::path& onnx,
   if (!graph || diagnostics.refused()) return std::nullopt;
   for (const char* pass : kSimplifying) run_pass(*graph, pass);
   graph->name = model->graph.name;
-
   OnnxExport with;
   with.opset = opset_for(*model, options.opset);
   with.external_data = options.external_data;
   with.microsoft = model->opsets.count("com.microsoft") != 0;
   with.producer = "sinter simplify";
   with.metadata = model->metadata;
-  SimplifyReport report;
-  report.opset = with.opset;
-  report.nodes_before = model->graph.nodes.size();
-  report.bytes_before = size_of_model(onnx);
   const std::optional<WrittenOnnx> written = export_onnx(*graph, out, with, diagnostics);
   if (!written) return std::nullopt;
-  report.nodes_after = written->nodes;
-  report.external_data = written->external_data;
+  return Round{model->graph.nodes.size(), with.opset, *written};
+}
+
+bool same_bytes(const MappedFile& a, const MappedFile& b) {
+  return a.bytes.size() == b.bytes.size() && std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin());
+}
+
+}  // namespace
+
+std::optional<SimplifyReport> simplify_file(const std::filesystem::path& onnx,
+                                            const std::filesystem::path& out, const SimplifyOptions& options,
+                                            Diagnostics& diagnostics) {
+  const ResidentLimit limit;
+  SimplifyReport report;
+  report.bytes_before = size_of_model(onnx);
+  const std::optional<Round> first = simplify_once(onnx, out, options, diagnostics);
+  if (!first) return std::nullopt;
+  report.nodes_before = first->nodes_before;
+  report.opset = first->opset;
+  WrittenOnnx written = first->written;
+  SimplifyOptions again;
+  again.opset = first->opset;
+  again.external_data = written.external_data;
+  again.lowering.max_trips = options.lowering.max_trips;
+  again.lowering.bounds = options.lowering.bounds;
+  again.lowering.custom_ops = options.lowering.custom_ops;
+  for (int round = 1; round < kMostRounds; ++round) {
+    const auto before = MappedFile::open(out);  // keeps its bytes when the file is replaced
+    Diagnostics unread;                         // they are those of the first round
+    const std::optional<Round> next = simplify_once(out, out, again, unread);
+    if (!next) break;
+    written = next->written;
+    if (same_bytes(*before, *MappedFile::open(out))) break;
+  }
+  report.nodes_after = written.nodes;
+  report.external_data = written.external_data;
   report.bytes_after = size_of_model(out);
   return report;
 }

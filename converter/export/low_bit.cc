@@ -154,8 +154,9 @@ bool write_row(NodeExport& n, const ExpertFullyConnectedAttrs&) {
                     "keep this part of the model out of it");
   const Dims& d = n.dims(0);
   const std::string expert = n.in(1), x = n.reshaped(n.in(0), {d[0], 1, d[1]});
-  std::string weights = n.step("Gather", {n.in(2, {0, 2, 1}), expert});
-  if (n.dtype(2) != n.dtype(0)) weights = n.cast(weights, n.dtype(0));
+  std::string matrices = n.in(2, {0, 2, 1});
+  if (n.dtype(2) != n.dtype(0)) matrices = n.cast(matrices, n.dtype(0));
+  const std::string weights = n.step("Gather", {matrices, expert});
   const std::string product = n.step("MatMul", {x, weights});
   const std::string flat = n.reshaped(product, n.result_value().dims), bias = n.in(5), y = n.out();
   if (bias.empty())

@@ -71,14 +71,15 @@ void drop_unread_nodes(onnx_pb::GraphProto* graph, std::unordered_set<std::strin
                infos->end());
 }
 
-// Lists the names that nodes read, in the order of reading.
-void list_operands(const onnx_pb::GraphProto& graph, std::vector<std::string>* names) {
-  for (const auto& node : graph.node()) {
+// Gives nodes names of their own, and lists the values that they read, in the order of reading.
+void finish_nodes(ModelParts& parts, onnx_pb::GraphProto* graph, std::vector<std::string>* names) {
+  for (auto& node : *graph->mutable_node()) {
+    node.set_name(parts.unique_node(node.name()));
     names->insert(names->end(), node.input().begin(), node.input().end());
-    for (const auto& attribute : node.attribute())
-      if (attribute.has_g()) list_operands(attribute.g(), names);
+    for (auto& attribute : *node.mutable_attribute())
+      if (attribute.has_g()) finish_nodes(parts, attribute.mutable_g(), names);
   }
-  for (const auto& output : graph.output()) names->push_back(output.name());
+  for (const auto& output : graph->output()) names->push_back(output.name());
 }
 
 void set_frame(const OnnxExport& options, bool microsoft, onnx_pb::ModelProto* model) {
@@ -131,7 +132,7 @@ std::optional<WrittenOnnx> export_onnx(const Graph& graph, const std::filesystem
   std::unordered_set<std::string> read;
   drop_unread_nodes(proto, &read);
   std::vector<std::string> in_order;
-  list_operands(*proto, &in_order);
+  finish_nodes(parts, proto, &in_order);
   parts.keep_initializers(in_order);
   set_frame(options, parts.uses_microsoft, &model);
   WrittenOnnx written;

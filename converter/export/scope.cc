@@ -39,7 +39,7 @@ onnx_pb::NodeProto* Scope::add(const char* op, const std::string& name,
                                const std::vector<std::string>& outputs) {
   onnx_pb::NodeProto* node = proto_->add_node();
   node->set_op_type(op);
-  node->set_name(parts_.unique_node(name));
+  node->set_name(name);
   for (const std::string& x : inputs) node->add_input(x);
   while (node->input_size() > 0 && node->input(node->input_size() - 1).empty())
     node->mutable_input()->RemoveLast();
@@ -125,7 +125,8 @@ std::string Scope::tensor(ValueId id, const Axes& axes) {
     }
     const bool last = same_tensor(v.dims, to, axes);
     const std::string name = last ? result(id, to) : parts_.unique(v.name + "_reordered");
-    set_ints(add("Transpose", node_name(name), {from}, {name}), "perm", permutation(v.dims, order, to));
+    set_ints(add("Transpose", last ? node_name(name) : name, {from}, {name}), "perm",
+             permutation(v.dims, order, to));
     if (last) return name;
     from = name;
   }
@@ -153,17 +154,17 @@ std::string Scope::from_recipe(const ConstantPtr& constant, const Axes& axes, co
   if (dequantize != nullptr &&
       (dequantize->block_size > 0 || recipe->inputs[1]->dtype() != constant->dtype()))
     return {};
-  const std::string held = parts_.initializer(x, axes, name.empty() ? name : name + "_stored");
+  const std::string held = parts_.initializer(x, axes, name);
   std::string& known = from_recipes_[held];
   if (!known.empty()) return known;
-  known = parts_.unique(name);
+  known = parts_.unique(held + "_wide");
   describe(known, constant->dtype(), tensor_dims(constant->dims(), axes));
   std::vector<std::string> inputs{held};
   for (size_t i = 1; i < recipe->inputs.size(); ++i)
-    inputs.push_back(recipe->inputs[i] == nullptr ? ""
-                                                  : parts_.initializer(recipe->inputs[i], known + "_scale"));
-  onnx_pb::NodeProto* node =
-      add(dequantize != nullptr ? "DequantizeLinear" : "Cast", known + "_widen", inputs, {known});
+    inputs.push_back(recipe->inputs[i] == nullptr
+                         ? ""
+                         : parts_.initializer(recipe->inputs[i], held + (i == 1 ? "_scale" : "_zero_point")));
+  onnx_pb::NodeProto* node = add(dequantize != nullptr ? "DequantizeLinear" : "Cast", known, inputs, {known});
   if (dequantize == nullptr)
     set_int(node, "to", onnx_type(constant->dtype()));
   else if (recipe->inputs[1]->size() > 1 || !recipe->inputs[1]->dims().empty())

@@ -1,4 +1,5 @@
 // Rows of pools, resizing, sampling and Fourier transforms.
+#include <algorithm>
 #include <cmath>
 
 #include "converter/export/rows.h"
@@ -7,27 +8,36 @@
 namespace sinter::convert {
 namespace {
 
-// Returns ceil_mode: as the model has it, or 0 where ONNX's older shape inference would count a last window
-// that begins in the padding, and the other windows are those of ceil_mode 0.
+// The windows of a pool: as the model has them, or in the form without ceil_mode where ONNX's shape inference
+// would count a last window that begins in the padding.
+struct PoolWindows {
+  int64_t ceil_mode = 0;
+  std::vector<int64_t> pads;
+};
+
 template <class Attrs>
-int64_t ceil_mode_of(const NodeExport& n, const Attrs& a) {
-  if (a.ceil_mode == 0) return 0;
-  for (int i = 0; i < a.kernel.size(); ++i) {
-    const size_t axis = static_cast<size_t>(i) + 1;
-    const int64_t reach = (a.kernel[i] - 1) * a.dilations[i] + 1;
+PoolWindows windows_of(const NodeExport& n, const Attrs& a) {
+  PoolWindows windows{a.ceil_mode, {a.pads.begin(), a.pads.end()}}, floor = windows;
+  floor.ceil_mode = 0;
+  bool counts_more = false;
+  for (int i = 0; i < a.kernel.size() && a.ceil_mode != 0; ++i) {
+    const size_t axis = static_cast<size_t>(i) + 1, end = static_cast<size_t>(i + a.kernel.size());
+    const int64_t reach = (a.kernel[i] - 1) * a.dilations[i] + 1, results = n.result_value().dims[axis];
     const int64_t span = n.dims(0)[axis] + a.pads[i] + a.pads[i + a.kernel.size()] - reach;
-    if ((span + a.strides[i] - 1) / a.strides[i] + 1 != n.result_value().dims[axis]) return 0;
+    counts_more |= (span + a.strides[i] - 1) / a.strides[i] + 1 != results;
+    floor.pads[end] += std::max<int64_t>(0, (results - 1) * a.strides[i] - span);
   }
-  return 1;
+  return counts_more ? floor : windows;
 }
 
 // Adds the attributes that both pools have.
 template <class Attrs>
 OnnxNode& set_pool(const NodeExport& n, OnnxNode& node, const Attrs& a) {
-  node.set_ints("kernel_shape", a.kernel).set_ints("strides", a.strides).set_ints("pads", a.pads);
+  const PoolWindows windows = windows_of(n, a);
+  node.set_ints("kernel_shape", a.kernel).set_ints("strides", a.strides).set_ints("pads", windows.pads);
   for (const int64_t d : a.dilations)
-    if (d != 1) return node.set_ints("dilations", a.dilations).set("ceil_mode", ceil_mode_of(n, a));
-  return node.set("ceil_mode", ceil_mode_of(n, a));
+    if (d != 1) return node.set_ints("dilations", a.dilations).set("ceil_mode", windows.ceil_mode);
+  return node.set("ceil_mode", windows.ceil_mode);
 }
 
 }  // namespace
@@ -44,6 +54,8 @@ bool write_row(NodeExport& n, const MaxPoolAttrs& a) {
 bool write_row(NodeExport& n, const AvgPoolAttrs& a) {
   for (const int64_t d : a.dilations)
     if (d != 1 && !n.needs_opset(19, "AveragePool with dilations")) return false;
+  if (a.count_include_pad != 0 && windows_of(n, a).pads != std::vector<int64_t>(a.pads.begin(), a.pads.end()))
+    return n.refuse("its last windows are others than those of ONNX's ceil_mode", "pool without ceil_mode");
   const Axes first = channels_first(n.rank(0));
   const std::string x = n.in(0, first);
   OnnxNode node = n.add("AveragePool", {x}, {n.out(0, first)});
