@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "converter/import/read/reader.h"
 #include "converter/ir/resident_limit.h"
 #include "converter/passes/pass.h"
+#include "runtime/model/format.h"
 
 namespace sinter::convert {
 namespace {
@@ -75,8 +77,10 @@ std::optional<Round> simplify_once(const std::filesystem::path& onnx, const std:
   return Round{model->graph.nodes.size(), with.opset, *written};
 }
 
-bool same_bytes(const MappedFile& a, const MappedFile& b) {
-  return a.bytes.size() == b.bytes.size() && std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin());
+// Returns the digest of a file's bytes.
+std::string digest_of_file(const std::filesystem::path& file) {
+  const format::Digest digest = format::digest_of(MappedFile::open(file)->bytes);
+  return {std::begin(digest.bytes), std::end(digest.bytes)};
 }
 
 }  // namespace
@@ -87,6 +91,7 @@ std::optional<SimplifyReport> simplify_file(const std::filesystem::path& onnx,
   const ResidentLimit limit;
   SimplifyReport report;
   report.bytes_before = size_of_model(onnx);
+  const std::string before = digest_of_file(onnx);
   const std::optional<Round> first = simplify_once(onnx, out, options, diagnostics);
   if (!first) return std::nullopt;
   report.nodes_before = first->nodes_before;
@@ -98,13 +103,14 @@ std::optional<SimplifyReport> simplify_file(const std::filesystem::path& onnx,
   again.lowering.max_trips = options.lowering.max_trips;
   again.lowering.bounds = options.lowering.bounds;
   again.lowering.custom_ops = options.lowering.custom_ops;
+  // Some choices among equal forms alternate: the end is a model that has been there before.
+  std::set<std::string> seen{before, digest_of_file(out)};
   for (int round = 1; round < kMostRounds; ++round) {
-    const auto before = MappedFile::open(out);  // keeps its bytes when the file is replaced
-    Diagnostics unread;                         // they are those of the first round
+    Diagnostics unread;  // they are those of the first round
     const std::optional<Round> next = simplify_once(out, out, again, unread);
     if (!next) break;
     written = next->written;
-    if (same_bytes(*before, *MappedFile::open(out))) break;
+    if (!seen.insert(digest_of_file(out)).second) break;
   }
   report.nodes_after = written.nodes;
   report.external_data = written.external_data;

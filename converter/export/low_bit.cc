@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "converter/export/rows.h"
+#include "converter/import/read/onnx.pb.h"
 #include "runtime/core/bit_rows.h"
 
 namespace sinter::convert {
@@ -143,7 +144,7 @@ bool write_row(NodeExport& n, const LowBitFullyConnectedAttrs& a) {
     const std::string weights = n.transposed(dequantized(n, a), {1, 0});
     n.add("MatMul", {n.in(0), weights}, {product});
   }
-  if (!bias.empty()) n.add("Add", {product, bias}, {y});
+  if (!bias.empty()) n.add("Add", {product, bias}, {y}).proto()->set_name(n.label() + "_bias");
   return n.done();
 }
 

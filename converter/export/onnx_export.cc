@@ -73,8 +73,10 @@ void drop_unread_nodes(onnx_pb::GraphProto* graph, std::unordered_set<std::strin
 
 // Gives nodes names of their own, and lists the values that they read, in the order of reading.
 void finish_nodes(ModelParts& parts, onnx_pb::GraphProto* graph, std::vector<std::string>* names) {
+  // Of several nodes with one name the last one keeps it, which gives the result that the model's node gave.
+  for (int i = graph->node_size() - 1; i >= 0; --i)
+    graph->mutable_node(i)->set_name(parts.unique_node(graph->node(i).name()));
   for (auto& node : *graph->mutable_node()) {
-    node.set_name(parts.unique_node(node.name()));
     names->insert(names->end(), node.input().begin(), node.input().end());
     for (auto& attribute : *node.mutable_attribute())
       if (attribute.has_g()) finish_nodes(parts, attribute.mutable_g(), names);

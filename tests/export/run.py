@@ -141,7 +141,7 @@ def shapes(model, feeds):
         t = i.type.tensor_type
         if i.name in initialized or i.name not in feeds or feeds[i.name] is None:
             continue
-        if not t.HasField("shape") or any(d.WhichOneof("value") != "dim_value" for d in t.shape.dim):
+        if not t.HasField("shape") or any(d.WhichOneof("value") != "dim_value" or d.dim_value < 0 for d in t.shape.dim):
             result += ["--shape", f"{i.name}={','.join(map(str, np.asarray(feeds[i.name]).shape))}"]
     return result
 
@@ -176,7 +176,7 @@ def made_up(model):
         t = i.type.tensor_type
         if i.name in initialized:
             continue
-        dims = [d.dim_value if d.WhichOneof("value") == "dim_value" else 1 if at == 0 else 16
+        dims = [d.dim_value if d.WhichOneof("value") == "dim_value" and d.dim_value > 0 else 1 if at == 0 else 16
                 for at, d in enumerate(t.shape.dim)]
         dtype = onnx.helper.tensor_dtype_to_np_dtype(t.elem_type)
         feeds[i.name] = (rng.integers(0, 2, dims) if dtype.kind in "iub" else rng.standard_normal(dims)).astype(dtype)
