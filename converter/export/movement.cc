@@ -24,11 +24,9 @@ std::vector<int64_t> ordered_pairs(const IntList& list, const Axes& axes) {
 }  // namespace
 
 bool write_row(NodeExport& n, const ViewAttrs&) {
-  const DType from = n.dtype(0), to = n.result_value().dtype;
-  if (from != to) {
-    if (!n.needs_opset(26, "BitCast")) return false;
-    return n.refuse("the operation reads numbers as another type", "convert the numbers by a Cast");
-  }
+  if (n.dtype(0) != n.result_value().dtype)
+    return n.refuse("it reads numbers as another type, by an operator that ONNX has in later versions only",
+                    "convert the numbers by a Cast");
   const std::string x = n.in(0), y = n.out();
   const Dims& dims = n.result_value().dims;
   OnnxNode node = n.add("Reshape", {x, n.ints(dims)}, {y});
@@ -165,7 +163,6 @@ bool write_row(NodeExport& n, const ReverseSequenceAttrs& a) {
   return true;
 }
 
-// A cache with one place for all rows is written by Concat; the places of single rows are indices.
 bool write_row(NodeExport& n, const CacheUpdateAttrs&) {
   return n.refuse("TensorScatter is an operator of opset 24", "keep the cache out of the model");
 }

@@ -76,7 +76,9 @@ void finish_nodes(ModelParts& parts, onnx_pb::GraphProto* graph, std::vector<std
   // Of several nodes with one name the last one keeps it, which gives the result that the model's node gave.
   for (int i = graph->node_size() - 1; i >= 0; --i)
     graph->mutable_node(i)->set_name(parts.unique_node(graph->node(i).name()));
+  const auto& docs = parts.options().node_docs;
   for (auto& node : *graph->mutable_node()) {
+    if (const auto doc = docs.find(node.name()); doc != docs.end()) node.set_doc_string(doc->second);
     names->insert(names->end(), node.input().begin(), node.input().end());
     for (auto& attribute : *node.mutable_attribute())
       if (attribute.has_g()) finish_nodes(parts, attribute.mutable_g(), names);
@@ -87,8 +89,8 @@ void finish_nodes(ModelParts& parts, onnx_pb::GraphProto* graph, std::vector<std
 void set_frame(const OnnxExport& options, bool microsoft, onnx_pb::ModelProto* model) {
   model->set_ir_version(ir_version_of(options.opset));
   if (!options.producer.empty()) model->set_producer_name(options.producer);
-  if (!options.producer_version.empty()) model->set_producer_version(options.producer_version);
   if (!options.domain.empty()) model->set_domain(options.domain);
+  if (!options.doc.empty()) model->set_doc_string(options.doc);
   if (options.model_version != 0) model->set_model_version(options.model_version);
   auto* opset = model->add_opset_import();
   opset->set_domain(""), opset->set_version(options.opset);
