@@ -99,7 +99,10 @@ class Reader {
     names_.clear();
     m.graph = graph(proto.graph(), m.opsets);
     forget_unknown_names(m.graph, false);
-    for (const auto& f : proto.functions()) m.functions.push_back(function(f, m.opsets));
+    for (const auto& f : proto.functions()) {
+      places_ = fmt::format("f{}:", m.functions.size()), next_place_ = 0;
+      m.functions.push_back(function(f, m.opsets));
+    }
     m.node_docs = std::move(node_docs_);
     m.external_files = tensors_.external_files();
     return m;
@@ -224,6 +227,7 @@ class Reader {
 
   ImportedNode node(const onnx_pb::NodeProto& proto, const Opsets& opsets) {
     ImportedNode n;
+    n.place = fmt::format("{}{}", places_, next_place_++);
     n.domain = clean_domain(proto.domain());
     n.op_type = proto.op_type();
     n.overload = proto.overload();
@@ -282,11 +286,13 @@ class Reader {
                 "declare a positive size, or a name and --dim NAME=N");
         }
         g.inputs.push_back(std::move(info));
-      } else if (info.dtype != DType::kNone && info.dtype != found->second->dtype) {
-        diagnostics_->warn(
-            {}, {},
-            fmt::format("'{}' is declared {} and its data is {}: the data's type is used", info.name,
-                        onnx_type_name(info.onnx_type), onnx_type_name(found->second->onnx_type)));
+      } else {
+        if (info.dtype != DType::kNone && info.dtype != found->second->dtype)
+          diagnostics_->warn(
+              {}, {},
+              fmt::format("'{}' is declared {} and its data is {}: the data's type is used", info.name,
+                          onnx_type_name(info.onnx_type), onnx_type_name(found->second->onnx_type)));
+        g.initialized_inputs.push_back(std::move(info));
       }
     }
     for (const auto& v : proto.output()) g.outputs.push_back(value_info(v));
@@ -310,9 +316,9 @@ class Reader {
     self.domain = f.domain;
     self.op_type = f.name;
     self.name = f.name;
+    for (const auto& n : proto.node()) f.nodes.push_back(node(n, f.opsets));
     for (const auto& a : proto.attribute_proto())
       f.attribute_defaults.push_back(attribute(a, self, f.opsets));
-    for (const auto& n : proto.node()) f.nodes.push_back(node(n, f.opsets));
     return f;
   }
 
@@ -322,6 +328,8 @@ class Reader {
   std::set<std::string> names_;
   std::map<std::string, int> counters_;
   bool said_missing_ = false;
+  std::string places_;  // the beginning of ImportedNode::place
+  size_t next_place_ = 0;
 };
 
 }  // namespace
