@@ -163,7 +163,7 @@ Status Runner::State::start(void (*call)(void* context, Runner& runner), void* c
 }
 
 Status Runner::State::time_steps(bool on) {
-  for (uint32_t e = sessions.first(); sessions.has(e); ++e) sessions.of(e).set_observer(nullptr);
+  for (Session& s : sessions.all()) s.set_observer(nullptr);
   clock.end();
   clock_memory.reset();
   if (!on) return ok_status();
@@ -174,7 +174,7 @@ Status Runner::State::time_steps(bool on) {
   observer = {
       this, [](void* self, const StepInfo& info) { static_cast<State*>(self)->clock.before(info); },
       [](void* self, const StepInfo& info, const OpCall&) { static_cast<State*>(self)->clock.after(info); }};
-  for (uint32_t e = sessions.first(); sessions.has(e); ++e) sessions.of(e).set_observer(&observer);
+  for (Session& s : sessions.all()) s.set_observer(&observer);
   return ok_status();
 }
 
@@ -253,7 +253,7 @@ Status Runner::State::create(const RunnerOptions& options, bool packs) {
                           log_fallback(static_cast<detail::SharedModel*>(of)->model, fallback);
                         }};
   SINTER_RETURN_IF_ERROR(sessions.create(of, needs.value(), memory.span(), with));
-  for (uint32_t e = sessions.first(); sessions.has(e); ++e) sessions.of(e).set_cancel(&cancel);
+  for (Session& s : sessions.all()) s.set_cancel(&cancel);
   if (logs()) log_session(session(), needs.value());
   return ok_status();
 }

@@ -76,8 +76,11 @@ void Worker::close() {
   closing_ = true;
   pthread_cond_broadcast(&changed_);
   pthread_mutex_unlock(&mutex_);
-  if (!first) return;
-  if (begun) pthread_join(thread_, nullptr);
+  if (first && begun) pthread_join(thread_, nullptr);
+}
+
+Worker::~Worker() {
+  close();
   pthread_cond_destroy(&changed_);
   pthread_mutex_destroy(&mutex_);
 }
@@ -85,6 +88,7 @@ void Worker::close() {
 #else
 
 Worker::Worker() = default;
+Worker::~Worker() = default;
 Status Worker::ready() {
   return unsupported("this build starts no threads (SINTER_THREADS=OFF); call run()");
 }

@@ -16,7 +16,7 @@ class Worker {
   using Task = void (*)(void* context);
 
   Worker();
-  ~Worker() { close(); }
+  ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -31,7 +31,8 @@ class Worker {
   }
   // Returns whether a task is in progress.
   bool busy() const { return busy_.load(std::memory_order_acquire); }
-  // Refuses further tasks, waits for the one in progress, and ends the thread. No task calls it.
+  // Refuses further tasks, waits for the one in progress, and ends the thread; does nothing the second time.
+  // No task calls it.
   void close();
 
  private:

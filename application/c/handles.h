@@ -46,7 +46,7 @@ static_assert(SINTER_MAX_RANK == kMaxRank && SINTER_ALIGNMENT == kBufferAlignmen
               sizeof(sinter_arena) <= SINTER_ARENA_HANDLE);
 static_assert(SINTER_BOOL == static_cast<int>(DType::kBool) &&
               SINTER_INTERNAL == static_cast<int>(Code::kInternal) &&
-              SINTER_CANCELLED == static_cast<int>(kCodeCancelled));
+              SINTER_CANCELLED == static_cast<int>(Code::kCancelled));
 
 inline const Status kNull = invalid("a required argument is NULL");
 

@@ -80,9 +80,9 @@ Status step_time(const sinter_session& session, uint32_t program, uint32_t step,
 void sinter_session::attach() {
   const bool observed = observes || clock.running();
   step_observer = {this, sinter::c::before_step, sinter::c::after_step};
-  for (uint32_t e = sessions.first(); sessions.has(e); ++e) {
-    sessions.of(e).set_cancel(&cancel);
-    sessions.of(e).set_observer(observed ? &step_observer : nullptr);
+  for (sinter::Session& s : sessions.all()) {
+    s.set_cancel(&cancel);
+    s.set_observer(observed ? &step_observer : nullptr);
   }
 }
 

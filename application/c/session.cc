@@ -166,6 +166,12 @@ Status move(sinter_session** session, const sinter_session_options* options) {
   return ok_status();
 }
 
+// Goes on with a shape set of the session, whose inputs have to be set anew.
+void use_entry(sinter_session& session, uint32_t entry) {
+  if (entry != session.entry()) session.marks.forget_all();
+  session.sessions.use(entry);
+}
+
 Status select(sinter_session& session, const sinter_shape* shapes, size_t count) {
   const Model& model = session.model;
   const EntrySessions& all = session.sessions;
@@ -188,8 +194,7 @@ Status select(sinter_session& session, const sinter_shape* shapes, size_t count)
       invalid("no shape set of the session has inputs of these shapes; sinter_model_input() lists those of "
               "each of its %a sets",
               all.count()));
-  if (entry != session.entry()) session.marks.forget_all();
-  session.sessions.use(entry);
+  use_entry(session, entry);
   return ok_status();
 }
 
@@ -272,12 +277,12 @@ sinter_code sinter_session_select(sinter_session* session, const sinter_shape* s
 }
 sinter_code sinter_session_use_entry(sinter_session* session, uint32_t entry, sinter_error* error) {
   if (session == nullptr) return result(kNull, error);
-  sinter::EntrySessions& sessions = session->sessions;
+  const sinter::EntrySessions& sessions = session->sessions;
   if (!sessions.has(entry))
     return result(sinter::invalid("the session does not have shape set %a; it has %b from the first on",
                                   entry, sessions.count()),
                   error);
-  sessions.use(entry);
+  use_entry(*session, entry);
   return result(sinter::ok_status(), error);
 }
 uint32_t sinter_session_entry(const sinter_session* session) {

@@ -1,30 +1,9 @@
 #include "converter/repair/wire.h"
 
-#include <optional>
-
 #include "converter/diagnostics/errors.h"
+#include "converter/import/read/varint.h"
 
 namespace sinter::convert {
-namespace {
-
-void append_varint(uint64_t v, std::string* out) {
-  for (; v >= 0x80; v >>= 7) out->push_back(static_cast<char>(v | 0x80));
-  out->push_back(static_cast<char>(v));
-}
-
-std::optional<uint64_t> read_varint(std::span<const std::byte> bytes, size_t* at) {
-  uint64_t value = 0;
-  for (int shift = 0; shift < 70; shift += 7) {
-    if (*at >= bytes.size()) return std::nullopt;
-    const auto byte = static_cast<uint8_t>(bytes[(*at)++]);
-    if (shift < 64) value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) return value;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::vector<WireField> wire_fields(std::span<const std::byte> message) {
   std::vector<WireField> fields;
   const auto damaged = [] {

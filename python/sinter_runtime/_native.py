@@ -285,7 +285,7 @@ class Port(NamedTuple):
     name: bytes
     dtype: str
     shape: tuple[int, ...]
-    minima: tuple[int, ...]  # the least lengths of an input's axes
+    minima: tuple[int, ...]  # the smallest sizes of an input's axes
     scale: float
     zero_point: int
 

@@ -6,7 +6,8 @@
 namespace sinter::detail {
 namespace {
 
-// Returns whether a text is there and has at most so many bytes. FlatBuffers' verifier has found its end.
+// Returns whether a text is present and has at most `most` bytes. FlatBuffers' verifier has checked that it
+// ends within the file.
 bool good_text(const flatbuffers::String* text, uint32_t most) {
   return text != nullptr && text->size() <= most;
 }

@@ -16,7 +16,7 @@ namespace sinter::detail {
 
 // The flag of sessions that are given none.
 inline constexpr std::atomic<bool> kNeverCancelled{false};
-inline constexpr Status kCancelled = error(kCodeCancelled, "the run was cancelled");
+inline constexpr Status kCancelled = error(Code::kCancelled, "the run was cancelled");
 
 inline constexpr size_t kMaxBackends = 16;  // of a profile, and given by the application
 // Creation has computed a size that differs from that of requirements().

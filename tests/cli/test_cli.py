@@ -1276,16 +1276,17 @@ class Json(Case):
         self.failure(2, "run", "-", "--json")
         places = {"convert": ["-o", out], "run": ["--inputs", x], "explain": ["probabilities"], "embed": ["-o", self.path("failed")],
                   "sign": ["--key", none, "-o", out], "tune": ["--seconds", "0"], "compare": [self.digits, "--inputs", x],
-                  "ranges": ["--calibrate", x]}
+                  "ranges": ["--calibrate", x], "repair": ["-o", out]}
         for command in COMMANDS:
             if command == "keygen":
                 continue
             with self.subTest(command=command):
-                onnx_file = command in ("convert", "ranges")
+                onnx_file = command in ("convert", "ranges", "repair")
                 absent = "none.onnx" if onnx_file else none
                 self.assertIn("none", self.failure(6, command, absent, *places.get(command, []), "--json")["error"])
                 if command not in ("sign", "ranges", "convert"):
-                    self.failure(4, command, broken, *places.get(command, []), "--json")
+                    # repair takes ONNX files alone.
+                    self.failure(3 if command == "repair" else 4, command, broken, *places.get(command, []), "--json")
         self.failure(6, "keygen", os.path.join(self.dir, "no folder", "k"), "--json")
         self.failure(3, "convert", not_onnx, "-o", out, "--json")
         for args in (["convert", "-o", out], ["inspect"], ["bench"], ["run", "--random", "1"], ["ranges", "--calibrate", x]):

@@ -161,6 +161,8 @@ def wave_operator():
 
 
 def recording():
+    if os.path.exists('wave.so'):  # of another page; Python would take it for its own module
+        os.remove('wave.so')
     times = np.arange(48000) / 16000
     voiced = sum(np.sin(2 * np.pi * f * times) / f for f in (140, 280, 700)) * (np.sin(6 * np.pi * times) > 0)
     with wave.open('speech.wav', 'wb') as f:

@@ -133,7 +133,7 @@ class Runner {
   void wait() const;     // for the end of a run that start() has begun, and of `done`
   bool running() const;  // whether there is one
   // Ends the run in progress, from any thread: it returns before its next step, or trip of a loop, with
-  // kCodeCancelled, after at most the time of its longest step. Without a run it does nothing. Afterwards
+  // Code::kCancelled, after at most the time of its longest step. Without a run it does nothing. Afterwards
   // inputs are set anew, outputs are undefined, and so is the state until reset(); clear_error() resumes.
   void cancel() const;
 

@@ -177,9 +177,8 @@ SINTER_API const char* sinter_model_profile_target(const sinter_model* model, ui
 SINTER_API uint32_t sinter_model_default_profile(const sinter_model* model);
 SINTER_API const char* sinter_model_producer(const sinter_model* model);
 
-/* Facts about the model, by their keys in ascending order: those of `sinter convert --meta`, of the ONNX file
- * ("onnx.model_version", and its own metadata), and of the preprocessing ("sinter.scale"). UTF-8. NULL if
- * there is none of that number or key. */
+/* Facts about the model, by their keys in ascending order, in UTF-8. NULL if there is none of that number or
+ * key. */
 SINTER_API uint32_t sinter_model_metadata_count(const sinter_model* model);
 SINTER_API const char* sinter_model_metadata_key(const sinter_model* model, uint32_t index);
 SINTER_API const char* sinter_model_metadata_value(const sinter_model* model, uint32_t index);

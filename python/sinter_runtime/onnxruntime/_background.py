@@ -31,7 +31,7 @@ def submit(job: Callable[[], None]) -> None:
         if _running:
             return
         _running = True
-    # The thread is no daemon: the interpreter waits for the report of progress that ends its conversion.
+    # The thread is not a daemon, so the interpreter waits for the report of progress that ends its conversion.
     threading.Thread(target=_work, name="sinter-conversions").start()
 
 
@@ -52,7 +52,7 @@ def _work() -> None:
             job()
         except ProgramEnds:
             continue
-        except Exception:  # the job has told those who wait
+        except Exception:  # the job has given it to the callers that wait
             _notes.logger.debug("a conversion in the background failed", exc_info=True)
 
 

@@ -54,15 +54,11 @@ def digest_of_files(paths: list[str]) -> str:
     total = hashlib.sha256()
     for path in paths:
         with open(path, "rb") as file:
-            total.update(hashlib.file_digest(file, "sha256").digest() if hasattr(hashlib, "file_digest") else _digest(file))
+            own = hashlib.sha256()
+            while block := file.read(1 << 20):
+                own.update(block)
+        total.update(own.digest())
     return total.hexdigest()
-
-
-def _digest(file: Any) -> bytes:
-    total = hashlib.sha256()
-    while block := file.read(1 << 20):
-        total.update(block)
-    return total.digest()
 
 
 class Cache:

@@ -114,9 +114,8 @@ class Model {
   uint32_t default_profile() const;
   const char* producer() const;
 
-  // Facts about the model for applications and people, by their keys in ascending order: those of
-  // `convert --meta`, of the ONNX file ("onnx.model_version", and its own metadata), and of the preprocessing
-  // ("sinter.scale"). Texts are UTF-8 and the file's own.
+  // Facts about the model for applications and people, by their keys in ascending order. Texts are
+  // UTF-8 and the file's own.
   uint32_t metadata_count() const;
   const char* metadata_key(uint32_t i) const;
   const char* metadata_value(uint32_t i) const;

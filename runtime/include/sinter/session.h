@@ -29,9 +29,6 @@
 
 namespace sinter {
 
-// The code of a run that its caller has ended (Session::set_cancel); SINTER_CANCELLED in C.
-inline constexpr Code kCodeCancelled = Code{7};
-
 class PackedWeights;
 namespace detail {
 struct PackedInFile;
@@ -248,7 +245,7 @@ class Session {
   // for a device after each step.
   void set_observer(const StepObserver* observer);
   // Sets a flag by which another thread, or an interrupt, ends runs, or none by null: a run that finds it
-  // true before a step, or before a trip of a loop, returns kCodeCancelled. It takes at most as long as the
+  // true before a step, or before a trip of a loop, returns Code::kCancelled. It takes at most as long as the
   // longest step from then on. The session is usable afterwards as after any failed run: inputs are written
   // anew, outputs are undefined, and so is the state until reset() or until a saved one is written. The
   // caller sets the flag back; it must live until it is replaced. Runs of run_async() do not read it.
