@@ -38,6 +38,7 @@ class EntrySessions {
   uint32_t count() const { return count_; }
   bool has(uint32_t entry) const { return entry >= first_ && entry - first_ < count_; }
   Session& of(uint32_t entry) const { return sessions_[entry - first_]; }
+  std::span<Session> all() const { return {sessions_, count_}; }
   // Returns the shape set in use, which is first() at the beginning.
   uint32_t entry() const { return entry_; }
   void use(uint32_t entry) { entry_ = entry; }

@@ -64,12 +64,23 @@ Runner Runner::with_state() {
   return Runner(state);
 }
 
-bool Runner::ok() const { return state_ != nullptr && state_->code == Code::kOk; }
-Code Runner::code() const { return state_ != nullptr ? state_->code : Code::kInvalidArgument; }
+void Runner::wait() const {
+  if (state_ != nullptr) state_->worker.wait();
+}
+bool Runner::ok() const {
+  wait();
+  return state_ != nullptr && state_->code == Code::kOk;
+}
+Code Runner::code() const {
+  wait();
+  return state_ != nullptr ? state_->code : Code::kInvalidArgument;
+}
 const char* Runner::error() const {
+  wait();
   return state_ != nullptr ? state_->text : "the Runner is empty; open() gives one";
 }
 void Runner::clear_error() {
+  wait();
   if (state_ == nullptr || !state_->opened()) return;
   state_->code = Code::kOk;
   state_->text[0] = '\0';
@@ -97,7 +108,10 @@ std::byte* Runner::memory_of(const char* name, Port port, uint32_t types, size_t
   const TensorView view = port == Port::kInput ? s.session().input(i) : s.session().output(i);
   const bool raw = types == UINT32_MAX;
   *count = static_cast<size_t>(raw ? view.dense_bytes() : view.size());
-  if (port == Port::kInput) s.given[static_cast<size_t>(i)] = true;
+  if (port == Port::kInput) {
+    s.marks.set(s.entry(), static_cast<uint32_t>(i));
+    s.marks.give_address(s.entry(), static_cast<uint32_t>(i));
+  }
   return view.data;
 }
 
@@ -114,7 +128,8 @@ bool Runner::write(const char* name, uint32_t types, size_t width, std::span<con
     return s.fail_values("input", name, view, dims, width, values.size() / width, elements, true), false;
   const Status status = s.session().write_input(input, values, dims);
   if (!status.ok()) return s.fail(status);
-  return s.given[input] = true;
+  s.marks.set(s.entry(), input);
+  return true;
 }
 
 bool Runner::read(const char* name, uint32_t types, size_t width, std::span<std::byte> values) {
@@ -147,15 +162,36 @@ bool Runner::set_shape(const char* name, std::span<const int64_t> dims) {
   State& s = *state_;
   const auto input = static_cast<uint32_t>(s.model().find_input(name, s.entry()));
   const Status status = s.session().set_shape(input, dims);
-  if (status.ok()) s.given[input] = true;
+  if (status.ok()) s.marks.set(s.entry(), input);
   return status.ok() || s.fail(status);
 }
 
 bool Runner::run() {
   if (!ok()) return false;
-  const Status status = state_->session().run();
-  state_->forget_given();
+  state_->cancel.store(false, std::memory_order_relaxed);
+  return state_->run();
+}
+
+bool Runner::start(void (*done)(void* context, Runner& runner), void* context) {
+  if (!ok()) return false;
+  const Status status = state_->start(done, context);
   return status.ok() || state_->fail(status);
+}
+
+bool Runner::running() const { return state_ != nullptr && state_->worker.busy(); }
+
+void Runner::cancel() const {
+  if (state_ != nullptr) state_->cancel.store(true, std::memory_order_relaxed);
+}
+
+bool Runner::time_steps(bool on) {
+  if (!ok()) return false;
+  const Status status = state_->time_steps(on);
+  return status.ok() || state_->fail(status);
+}
+StepTime Runner::step_time(uint32_t program, uint32_t step) const {
+  wait();
+  return state_ != nullptr ? state_->clock.time_of(program, step) : StepTime();
 }
 
 bool Runner::reset() {
@@ -176,25 +212,36 @@ bool Runner::choose(const char* name, std::span<const int64_t> dims) {
   return s.fail_shape(name, dims), false;
 }
 
-uint32_t Runner::entry() const { return state_ != nullptr ? state_->entry() : 0; }
+uint32_t Runner::entry() const {
+  wait();
+  return state_ != nullptr ? state_->entry() : 0;
+}
+
+uint32_t Runner::program() const {
+  wait();
+  if (state_ == nullptr || !state_->opened()) return 0;
+  return state_->model().entry_program(state_->entry(), state_->session().profile());
+}
 
 bool Runner::use_entry(uint32_t entry) {
   if (!ok()) return false;
   State& s = *state_;
   if (!s.sessions.has(entry))
     return s.fail(invalid("shape set %a is not open; %b are", entry, s.sessions.count()));
-  s.forget_given();
+  s.marks.forget_all();
   s.sessions.use(entry);
   return true;
 }
 
 TensorView Runner::port(const char* name) const {
+  wait();
   if (state_ == nullptr || !state_->opened()) return {};
   const TensorView input = state_->session().input(name);
   return input.present() ? input : state_->session().output(name);
 }
 
 std::span<const int64_t> Runner::shape(const char* name) const {
+  wait();
   if (state_ == nullptr || !state_->opened()) return {};
   const Model& model = state_->model();
   const uint32_t entry = state_->entry();
@@ -207,6 +254,7 @@ std::span<const int64_t> Runner::shape(const char* name) const {
 DType Runner::dtype(const char* name) const { return port(name).dtype; }
 
 int64_t Runner::output_length(const char* name, int axis) const {
+  wait();
   if (state_ == nullptr || !state_->opened()) return 0;
   const int out = state_->model().find_output(name, state_->entry());
   return out >= 0 ? state_->session().output_length(static_cast<uint32_t>(out), axis) : 0;
@@ -218,7 +266,12 @@ size_t Runner::bytes() const {
          state_->memory.span().size() + state_->moving.span().size();
 }
 
-Session& Runner::session() { return state_->opened() ? state_->session() : state_->none; }
+Session& Runner::session() {
+  wait();
+  if (!state_->opened()) return state_->none;
+  state_->marks.give_all_addresses();
+  return state_->session();
+}
 const Model& Runner::model() const { return state_ != nullptr ? state_->model() : detail::kNoModel; }
 
 }  // namespace sinter

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "application/log.h"
 #include "sinter/backends.h"
 
 namespace sinter {
@@ -79,7 +80,7 @@ void Runner::State::fail_shape(const char* name, std::span<const int64_t> dims) 
   Text out{text};
   bool others = false;
   for (uint32_t j = 0; j < model().input_count(entry()); ++j)
-    others = others || (given[j] && std::strcmp(model().input(j, entry()).name, name) != 0);
+    others = others || (marks.is_set(entry(), j) && std::strcmp(model().input(j, entry()).name, name) != 0);
   const uint32_t first = sessions.first();
   out.put("no shape set %s has input '%s' as ", sessions.count() == 1 ? "that is open" : "of the file", name);
   put_dims(out, dims);
@@ -95,7 +96,7 @@ bool Runner::State::fits(uint32_t other, uint32_t i, std::span<const int64_t> di
   const Model& of = model();
   if (of.input_count(other) != of.input_count(entry())) return false;
   for (uint32_t j = 0; j < of.input_count(entry()); ++j) {
-    if (j != i && !given[j]) continue;
+    if (j != i && !marks.is_set(entry(), j)) continue;
     const PortInfo here = of.input(j, entry()), there = of.input(j, other);
     if (std::strcmp(here.name, there.name) != 0 || here.dtype != there.dtype) return false;
     int64_t room[kMaxRank];
@@ -116,11 +117,12 @@ std::span<const int64_t> Runner::State::shape_of(uint32_t i, int64_t* room) cons
 
 void Runner::State::switch_to(uint32_t other, uint32_t replaced) {
   Session &from = session(), &to = sessions.of(other);
+  const uint32_t before = entry();
   // All inputs are read before any is written: their places in the arena overlap.
   for (const bool writes : {false, true}) {
     std::byte* kept = moving.span().data();
     for (uint32_t j = 0; j < model().input_count(entry()); ++j) {
-      if (j == replaced || !given[j]) continue;
+      if (j == replaced || !marks.is_set(before, j)) continue;
       const TensorView input = writes ? to.input(j) : from.input(j);
       const auto bytes = static_cast<size_t>(input.dense_bytes());
       if (bytes > 0) std::memcpy(writes ? input.data : kept, writes ? kept : input.data, bytes);
@@ -129,7 +131,51 @@ void Runner::State::switch_to(uint32_t other, uint32_t replaced) {
       if (writes) (void)to.set_shape(j, shape_of(j, room));  // fits() has found this to be possible
     }
   }
+  for (uint32_t j = 0; j < model().input_count(before); ++j)
+    if (j != replaced && marks.is_set(before, j)) marks.set(other, j);
+  marks.forget_all_but(other);
   sessions.use(other);
+}
+
+bool Runner::State::run() {
+  Status status = marks.check(model(), entry());
+  if (!status.ok()) return fail(status);
+  status = session().run();
+  marks.forget();
+  return status.ok() || fail(status);
+}
+
+Status Runner::State::start(void (*call)(void* context, Runner& runner), void* context) {
+  SINTER_RETURN_IF_ERROR(worker.ready());
+  SINTER_RETURN_IF_ERROR(marks.check(model(), entry()));
+  cancel.store(false, std::memory_order_relaxed);
+  done = call, done_context = context;
+  return worker.start(
+      [](void* self) {
+        State& state = *static_cast<State*>(self);
+        state.run();
+        if (state.done == nullptr) return;
+        Runner runner(&state);  // without owning it
+        state.done(state.done_context, runner);
+        runner.state_ = nullptr;
+      },
+      this);
+}
+
+Status Runner::State::time_steps(bool on) {
+  for (Session& s : sessions.all()) s.set_observer(nullptr);
+  clock.end();
+  clock_memory.reset();
+  if (!on) return ok_status();
+  clock_memory.reset(new (std::nothrow) detail::Memory);
+  SINTER_RETURN_UNLESS(clock_memory != nullptr, detail::kNoMemory);
+  SINTER_RETURN_IF_ERROR(clock_memory->allocate(StepClock::bytes(model())));
+  clock.begin(model(), clock_memory->span());
+  observer = {
+      this, [](void* self, const StepInfo& info) { static_cast<State*>(self)->clock.before(info); },
+      [](void* self, const StepInfo& info, const OpCall&) { static_cast<State*>(self)->clock.after(info); }};
+  for (Session& s : sessions.all()) s.set_observer(&observer);
+  return ok_status();
 }
 
 Status detail::SharedModel::open(std::span<const std::byte> file, const RunnerOptions& options) {
@@ -197,12 +243,19 @@ Status Runner::State::create(const RunnerOptions& options, bool packs) {
   const Result<Requirements> needs = EntrySessions::requirements(of, with);
   SINTER_RETURN_IF_ERROR(needs.status());
   SINTER_RETURN_IF_ERROR(memory.allocate(needs.value().bytes));
-  uint32_t most_inputs = 0;
-  for (uint32_t e = 0; e < of.entry_count(); ++e) most_inputs = std::max(most_inputs, of.input_count(e));
-  given.reset(new (std::nothrow) bool[most_inputs]());
-  SINTER_RETURN_UNLESS(given != nullptr, detail::kNoMemory);
+  const size_t mark_bytes = InputMarks::bytes(of);
+  mark_memory.reset(new (std::nothrow) uint8_t[mark_bytes]);
+  SINTER_RETURN_UNLESS(mark_memory != nullptr, detail::kNoMemory);
+  marks.begin(of, with, {mark_memory.get(), mark_bytes});
   if (every && of.entry_count() > 1) SINTER_RETURN_IF_ERROR(moving.allocate(most_moving_bytes(of)));
-  return sessions.create(of, needs.value(), memory.span(), with);
+  if (logs())
+    with.on_fallback = {shared, [](void* of, const Fallback& fallback) {
+                          log_fallback(static_cast<detail::SharedModel*>(of)->model, fallback);
+                        }};
+  SINTER_RETURN_IF_ERROR(sessions.create(of, needs.value(), memory.span(), with));
+  for (Session& s : sessions.all()) s.set_cancel(&cancel);
+  if (logs()) log_session(session(), needs.value());
+  return ok_status();
 }
 
 }  // namespace sinter

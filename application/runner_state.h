@@ -6,8 +6,11 @@
 #include <memory>
 
 #include "application/entry_sessions.h"
+#include "application/input_marks.h"
 #include "application/memory.h"
+#include "application/step_clock.h"
 #include "application/text.h"
+#include "application/worker.h"
 #include "sinter/file_map.h"
 #include "sinter/runner.h"
 #include "sinter/sinter.h"
@@ -73,11 +76,23 @@ struct Runner::State {
   detail::Memory moving;  // for inputs that move along to another shape set
   EntrySessions sessions;
   Session none;
-  std::unique_ptr<bool[]> given;  // by input of the current entry: true if set since the last run
+  std::unique_ptr<uint8_t[]> mark_memory;
+  InputMarks marks;
+  std::unique_ptr<detail::Memory> clock_memory;
+  StepClock clock;
+  StepObserver observer;
   Code code = Code::kOk;
   char text[kErrorText] = "";
 
+  // A run that start() has begun.
+  Worker worker;
+  std::atomic<bool> cancel{false};  // the sessions read it
+  void (*done)(void* context, Runner& runner) = nullptr;
+  void* done_context = nullptr;
+
   ~State() {
+    cancel.store(true, std::memory_order_relaxed);
+    worker.close();
     sessions.destroy();
     own_pool.reset();
     if (shared != nullptr) shared->release();
@@ -105,7 +120,10 @@ struct Runner::State {
   // Returns the shape of input i of the current entry in the next run; `room` has kMaxRank numbers.
   std::span<const int64_t> shape_of(uint32_t i, int64_t* room) const;
   void switch_to(uint32_t other, uint32_t replaced);
-  void forget_given() { std::fill_n(given.get(), model().input_count(entry()), false); }
+  // Runs the session, unless an input was forgotten.
+  bool run();
+  Status start(void (*call)(void* context, Runner& runner), void* context);
+  Status time_steps(bool on);
   // Takes threads and memory. With `packs`, packs the model's weights for all its Runners as well.
   Status create(const RunnerOptions& options, bool packs);
 };

@@ -228,7 +228,7 @@ def results():
 
 def document():
     out = ['# Benchmarks', '',
-           'This page is generated from the files in [`bench/results`](../bench/results), which the benchmarks write; do not edit it. The files have',
+           'This page is generated from the files in `bench/results/`, which the benchmarks write; do not edit it. The files have',
            'all numbers, the commands, and notes on how the numbers are to be read. [`bench/README.md`](../bench/README.md) describes the programs.', '']
     out += races() + [''] + decoders() + prefill() + gpu()
     out += ['## ARM, accuracy, microcontrollers', '', arm(), accuracy(), microcontrollers(), '']

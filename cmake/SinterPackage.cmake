@@ -19,7 +19,8 @@ if(SINTER_SHARED)
   set(exports "${PROJECT_SOURCE_DIR}/cmake/sinter.map")
   set_target_properties(sinter_shared PROPERTIES OUTPUT_NAME sinter EXPORT_NAME shared VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINK_DEPENDS "${exports}")
-  target_compile_definitions(sinter_shared PRIVATE SINTER_SHARED SINTER_VERSION="${PROJECT_VERSION}")
+  target_compile_definitions(sinter_shared PRIVATE SINTER_SHARED SINTER_VERSION="${PROJECT_VERSION}"
+    $<$<BOOL:${SINTER_THREADS}>:SINTER_THREADS>)
   target_compile_options(sinter_shared PRIVATE $<TARGET_PROPERTY:sinter_device_flags,INTERFACE_COMPILE_OPTIONS>)
   target_compile_features(sinter_shared PRIVATE cxx_std_20)
   target_include_directories(sinter_shared

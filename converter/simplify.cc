@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "converter/import/read/reader.h"
 #include "converter/ir/resident_limit.h"
 #include "converter/passes/pass.h"
+#include "runtime/model/format.h"
 
 namespace sinter::convert {
 namespace {
@@ -43,12 +45,18 @@ uint64_t size_of_model(const std::filesystem::path& file) {
   return std::filesystem::file_size(file, ignored);
 }
 
-}  // namespace
+// The most times that a model is written: what one operation became can be simplified in turn.
+constexpr int kMostRounds = 5;
 
-std::optional<SimplifyReport> simplify_file(const std::filesystem::path& onnx,
-                                            const std::filesystem::path& out, const SimplifyOptions& options,
-                                            Diagnostics& diagnostics) {
-  const ResidentLimit limit;
+struct Round {
+  size_t nodes_before = 0;
+  int opset = 0;
+  WrittenOnnx written;
+};
+
+// Writes the model simplified once. nullopt: it is refused.
+std::optional<Round> simplify_once(const std::filesystem::path& onnx, const std::filesystem::path& out,
+                                   const SimplifyOptions& options, Diagnostics& diagnostics) {
   const auto model = import_model(onnx, diagnostics, 2 * options.lowering.most_operations);
   if (!model) return std::nullopt;
   if (options.external_files) options.external_files(model->external_files);
@@ -58,21 +66,55 @@ std::optional<SimplifyReport> simplify_file(const std::filesystem::path& onnx,
   if (!graph || diagnostics.refused()) return std::nullopt;
   for (const char* pass : kSimplifying) run_pass(*graph, pass);
   graph->name = model->graph.name;
-
   OnnxExport with;
   with.opset = opset_for(*model, options.opset);
   with.external_data = options.external_data;
   with.microsoft = model->opsets.count("com.microsoft") != 0;
   with.producer = "sinter simplify";
-  with.metadata = model->metadata;
-  SimplifyReport report;
-  report.opset = with.opset;
-  report.nodes_before = model->graph.nodes.size();
-  report.bytes_before = size_of_model(onnx);
+  with.domain = model->domain, with.doc = model->doc, with.model_version = model->version;
+  with.metadata = model->metadata, with.node_docs = model->node_docs;
   const std::optional<WrittenOnnx> written = export_onnx(*graph, out, with, diagnostics);
   if (!written) return std::nullopt;
-  report.nodes_after = written->nodes;
-  report.external_data = written->external_data;
+  return Round{model->graph.nodes.size(), with.opset, *written};
+}
+
+// Returns the digest of a file's bytes.
+std::string digest_of_file(const std::filesystem::path& file) {
+  const format::Digest digest = format::digest_of(MappedFile::open(file)->bytes);
+  return {std::begin(digest.bytes), std::end(digest.bytes)};
+}
+
+}  // namespace
+
+std::optional<SimplifyReport> simplify_file(const std::filesystem::path& onnx,
+                                            const std::filesystem::path& out, const SimplifyOptions& options,
+                                            Diagnostics& diagnostics) {
+  const ResidentLimit limit;
+  SimplifyReport report;
+  report.bytes_before = size_of_model(onnx);
+  const std::string before = digest_of_file(onnx);
+  const std::optional<Round> first = simplify_once(onnx, out, options, diagnostics);
+  if (!first) return std::nullopt;
+  report.nodes_before = first->nodes_before;
+  report.opset = first->opset;
+  WrittenOnnx written = first->written;
+  SimplifyOptions again;
+  again.opset = first->opset;
+  again.external_data = written.external_data;
+  again.lowering.max_trips = options.lowering.max_trips;
+  again.lowering.bounds = options.lowering.bounds;
+  again.lowering.custom_ops = options.lowering.custom_ops;
+  // Some choices among equal forms alternate: the end is a model that has been there before.
+  std::set<std::string> seen{before, digest_of_file(out)};
+  for (int round = 1; round < kMostRounds; ++round) {
+    Diagnostics unread;  // they are those of the first round
+    const std::optional<Round> next = simplify_once(out, out, again, unread);
+    if (!next) break;
+    written = next->written;
+    if (!seen.insert(digest_of_file(out)).second) break;
+  }
+  report.nodes_after = written.nodes;
+  report.external_data = written.external_data;
   report.bytes_after = size_of_model(out);
   return report;
 }

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """Writes the type stub of the options of convert(), from the command line's table of flags.
 
-    make_options.py FOLDER-OF-_native OUTPUT
+    make_options.py LIBRARY OUTPUT
+
+LIBRARY is libsinter_python.so.
 """
+import ctypes
+import json
 import re
 import sys
 import textwrap
@@ -32,26 +36,31 @@ class ConvertOptions(TypedDict, total=False):
 def type_of(name, flag):
     if name in WIDER:
         return WIDER[name]
-    if not flag.takes_value:
+    if not flag["takes_value"]:
         return "bool"
-    choices = re.search(r"\{(.*)\}", flag.type)
+    choices = re.search(r"\{(.*)\}", flag["type"])
     if choices:
         return f"Literal[{', '.join(repr(c) for c in choices[1].split(','))}]"
-    if "[," in flag.form:
+    if "[," in flag["form"]:
         return "Text | Sequence[Text] | np.ndarray[Any, Any]"
-    return BASES.get(re.match(r"\w*", flag.type)[0], ("Text", "Texts"))[flag.repeats]
+    return BASES.get(re.match(r"\w*", flag["type"])[0], ("Text", "Texts"))[flag["repeats"]]
 
 
-def main(folder, output):
-    sys.path.insert(0, folder)
-    import _native
+def flags(library):
+    """The flags of `sinter convert`, each a dict (python/native/sinter_python.h)."""
+    function = ctypes.CDLL(library).sinter_python_flags
+    function.restype = ctypes.c_char_p
+    return json.loads(function(b"convert"))
+
+
+def main(library, output):
     lines = [HEAD]
-    for flag in _native.flags("convert"):
-        if flag.name in ("json", "quiet", "output"):
+    for flag in flags(library):
+        if flag["name"] in ("json", "quiet", "output"):
             continue
-        name = flag.name.replace("-", "_")
+        name = flag["name"].replace("-", "_")
         lines.append(f"    {name}: {type_of(name, flag)} | None\n")
-        text = " ".join(flag.help.split()).replace("\\", "\\\\").replace('"""', "'''")
+        text = " ".join(flag["help"].split()).replace("\\", "\\\\").replace('"""', "'''")
         body = textwrap.wrap(text, 110, initial_indent='    """', subsequent_indent="    ")
         lines.append("\n".join(body) + '"""\n')
     with open(output, "w") as file:

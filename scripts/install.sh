@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-packages=(g++ cmake ninja-build ccache make patch xz-utils ca-certificates binutils python3 python3-dev python3-venv
+packages=(g++ cmake ninja-build ccache make patch xz-utils ca-certificates binutils python3 python3-venv
   protobuf-compiler libprotobuf-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libzip-dev libpng-dev libjpeg62-turbo-dev
   libxxhash-dev libsodium-dev)
 [ -z "$tests" ] || packages+=(googletest libgtest-dev libgmock-dev libbenchmark-dev libboost-context-dev clang-format-14 lld

@@ -7,7 +7,10 @@
 #include <span>
 
 #include "application/entry_sessions.h"
+#include "application/input_marks.h"
 #include "application/memory.h"
+#include "application/step_clock.h"
+#include "application/worker.h"
 #include "sinter/file_map.h"
 #include "sinter/sinter.h"
 #include "sinter/sinter_c.h"
@@ -16,6 +19,7 @@
 struct sinter_model {
   sinter::Model model;
   sinter::FileMap map;
+  size_t bytes = 0;
   bool on_heap = false;
 };
 
@@ -41,7 +45,8 @@ static_assert(SINTER_MAX_RANK == kMaxRank && SINTER_ALIGNMENT == kBufferAlignmen
               SINTER_READ_PADDING == kReadPadding && SINTER_MAX_DEVICES == kMaxDevices &&
               sizeof(sinter_arena) <= SINTER_ARENA_HANDLE);
 static_assert(SINTER_BOOL == static_cast<int>(DType::kBool) &&
-              SINTER_INTERNAL == static_cast<int>(Code::kInternal));
+              SINTER_INTERNAL == static_cast<int>(Code::kInternal) &&
+              SINTER_CANCELLED == static_cast<int>(Code::kCancelled));
 
 inline const Status kNull = invalid("a required argument is NULL");
 
@@ -133,10 +138,35 @@ struct sinter_session {
   sinter::Model model;
   sinter::c::OwnPool own_pool;
   sinter_observer observer = {};
+  bool observes = false;
   sinter::StepObserver step_observer;
+  mutable sinter::InputMarks marks;  // in the block, behind the handle
+  sinter::StepClock clock;
+  void* clock_memory = nullptr;  // from the heap
   bool on_heap = false;
 
-  // Returns the session of the shape set in use.
-  sinter::Session& session() const { return sessions.current(); }
-  uint32_t entry() const { return sessions.entry(); }
+  // A run that sinter_start() has begun.
+  sinter::Worker worker;
+  std::atomic<bool> cancel{false};  // the sessions read it
+  sinter_done done = nullptr;
+  void* done_context = nullptr;
+  sinter_error finished = {};  // its result
+
+  ~sinter_session() {
+    cancel.store(true, std::memory_order_relaxed);
+    worker.close();
+    sinter::free_aligned(clock_memory);
+  }
+  // Returns the session of the shape set in use, when no started run uses it.
+  sinter::Session& session() const {
+    worker.wait();
+    return sessions.current();
+  }
+  uint32_t entry() const {
+    worker.wait();
+    return sessions.entry();
+  }
+  // Gives the sessions what lives in the handle.
+  void attach();
+  sinter::Status run();
 };

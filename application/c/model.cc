@@ -31,6 +31,7 @@ Status open_model(std::span<const std::byte> file, FileMap* map, const sinter_op
   }
   *model = new (block) sinter_model;
   (*model)->model = *opened;
+  (*model)->bytes = options.memory == nullptr ? kModelHandle + *needed : options.memory_bytes;
   (*model)->on_heap = options.memory == nullptr;
   if (map != nullptr) (*model)->map = std::move(*map);
   return ok_status();
@@ -61,6 +62,7 @@ sinter_code result_of(const char* path, const Status& status, sinter_error* erro
 bool has_entry(const sinter_model* model, uint32_t entry) {
   return model != nullptr && entry < model->model.entry_count();
 }
+sinter_quantization quantization_of(const PortInfo& port) { return {port.scale, port.zero_point}; }
 
 }  // namespace
 }  // namespace sinter::c
@@ -71,6 +73,10 @@ extern "C" {
 
 uint32_t sinter_abi_version(void) { return SINTER_ABI_VERSION; }
 const char* sinter_version(void) { return SINTER_VERSION; }
+const char* sinter_type_name(int32_t type) {
+  const auto count = static_cast<int32_t>(sinter::DType::kCount);
+  return sinter::dtype_name(static_cast<sinter::DType>(type >= 0 && type < count ? type : count));
+}
 
 sinter_code sinter_model_open(const char* path, const sinter_open_options* given, sinter_model** model,
                               sinter_error* error) {
@@ -102,6 +108,7 @@ sinter_code sinter_model_memory(const void* file, size_t bytes, const sinter_ope
 size_t sinter_model_retained(const sinter_model* model) {
   return model != nullptr ? kModelHandle + model->model.retained_bytes() : 0;
 }
+size_t sinter_model_bytes(const sinter_model* model) { return model != nullptr ? model->bytes : 0; }
 void sinter_model_close(sinter_model* model) { destroy(model); }
 
 uint32_t sinter_model_entry_count(const sinter_model* model) {
@@ -148,6 +155,18 @@ sinter_code sinter_model_output(const sinter_model* model, uint32_t entry, uint3
   describe(model->model.output(index, entry), nullptr, output);
   return SINTER_OK;
 }
+sinter_code sinter_model_input_quantization(const sinter_model* model, uint32_t entry, uint32_t index,
+                                            sinter_quantization* input) {
+  if (index >= sinter_model_input_count(model, entry) || input == nullptr) return SINTER_INVALID_ARGUMENT;
+  *input = quantization_of(model->model.input(index, entry));
+  return SINTER_OK;
+}
+sinter_code sinter_model_output_quantization(const sinter_model* model, uint32_t entry, uint32_t index,
+                                             sinter_quantization* output) {
+  if (index >= sinter_model_output_count(model, entry) || output == nullptr) return SINTER_INVALID_ARGUMENT;
+  *output = quantization_of(model->model.output(index, entry));
+  return SINTER_OK;
+}
 int32_t sinter_model_find_input(const sinter_model* model, uint32_t entry, const char* name) {
   return has_entry(model, entry) && name != nullptr ? model->model.find_input(name, entry) : -1;
 }
@@ -183,6 +202,25 @@ uint32_t sinter_model_default_profile(const sinter_model* model) {
 }
 const char* sinter_model_producer(const sinter_model* model) {
   return model != nullptr ? model->model.producer() : nullptr;
+}
+
+uint32_t sinter_model_metadata_count(const sinter_model* model) {
+  return model != nullptr ? model->model.metadata_count() : 0;
+}
+const char* sinter_model_metadata_key(const sinter_model* model, uint32_t index) {
+  return index < sinter_model_metadata_count(model) ? model->model.metadata_key(index) : nullptr;
+}
+const char* sinter_model_metadata_value(const sinter_model* model, uint32_t index) {
+  return index < sinter_model_metadata_count(model) ? model->model.metadata_value(index) : nullptr;
+}
+const char* sinter_model_metadata(const sinter_model* model, const char* key) {
+  return model != nullptr && key != nullptr ? model->model.metadata(key) : nullptr;
+}
+uint32_t sinter_model_label_count(const sinter_model* model, const char* output) {
+  return model != nullptr && output != nullptr ? model->model.label_count(output) : 0;
+}
+const char* sinter_model_label(const sinter_model* model, const char* output, uint32_t index) {
+  return model != nullptr && output != nullptr ? model->model.label(output, index) : nullptr;
 }
 
 uint32_t sinter_model_program_count(const sinter_model* model) {

@@ -1,5 +1,6 @@
 #include "application/c/options.h"
 
+#include "application/log.h"
 #include "sinter/backends.h"
 
 namespace sinter::c {
@@ -7,6 +8,7 @@ namespace {
 
 void report(void* context, const Fallback& f) {
   const auto& call = *static_cast<const Converted*>(context);
+  if (call.logs_fallbacks) log_fallback(*call.model, f);
   if (!call.reports) return;
   char reason[SINTER_ERROR_TEXT];
   call.model->format(f.reason, reason);
@@ -65,7 +67,7 @@ Status Converted::convert(const Model& of, const sinter_session_options* from) {
   if (given.packed_weights != nullptr) options.packed_weights = &given.packed_weights->packed;
   options.packed_in_file = packed_in_file();
   if (given.arena != nullptr) options.arena = &given.arena->arena;
-  if (given.on_fallback != nullptr) options.on_fallback = {this, report};
+  if (given.on_fallback != nullptr || logs()) options.on_fallback = {this, report};
   return ok_status();
 }
 

@@ -16,7 +16,7 @@ struct Converted {
   DeviceBlock devices[kMaxDevices];
   OwnPool own_pool;
   const Model* model = nullptr;
-  bool reports = false;
+  bool reports = false, logs_fallbacks = false;
 
   Status convert(const Model& of, const sinter_session_options* from);
 };

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "application/c/options.h"
+#include "application/log.h"
 #include "application/text.h"
 #include "sinter/backends.h"
 #include "sinter/pack_file.h"
@@ -36,22 +37,32 @@ Status write_requirements(const Requirements& needs, size_t handle, sinter_requi
 // The differences between the functions of sessions and of packed weights.
 struct SessionTraits {
   using Handle = sinter_session;
+  // Returns the bytes between the handle and the memory of the object.
+  static size_t marks(const Model& model) { return handle_bytes(InputMarks::bytes(model)); }
   static Result<Requirements> requirements(const Model& model, const SessionOptions& options) {
     return EntrySessions::requirements(model, options);
   }
   static void prepare(Handle* handle, const Model& model, Converted* call) {
     handle->model = model;
+    call->logs_fallbacks = logs();
+    handle->marks.begin(
+        model, call->options,
+        {reinterpret_cast<uint8_t*>(handle) + handle_bytes(sizeof(Handle)), InputMarks::bytes(model)});
     if (call->given.own_pool == nullptr) return;
     handle->own_pool.set(*call->given.own_pool);
     call->options.threads = &handle->own_pool;
   }
   static Status create(Handle* handle, const Model& model, const Requirements& needs,
                        std::span<std::byte> memory, const SessionOptions& options) {
-    return handle->sessions.create(model, needs, memory, options);
+    SINTER_RETURN_IF_ERROR(handle->sessions.create(model, needs, memory, options));
+    handle->attach();
+    if (logs()) log_session(handle->session(), needs);
+    return ok_status();
   }
 };
 struct PackedTraits {
   using Handle = sinter_packed_weights;
+  static size_t marks(const Model&) { return 0; }
   static Result<Requirements> requirements(const Model& model, const SessionOptions& options) {
     return PackedWeights::requirements(model, options);
   }
@@ -65,7 +76,9 @@ struct PackedTraits {
   }
 };
 template <class Traits>
-constexpr size_t kHandle = handle_bytes(sizeof(typename Traits::Handle));
+size_t bytes_before(const Model& model) {
+  return handle_bytes(sizeof(typename Traits::Handle)) + Traits::marks(model);
+}
 
 template <class Traits>
 sinter_code requirements(const sinter_model* model, const sinter_session_options* options,
@@ -76,7 +89,8 @@ sinter_code requirements(const sinter_model* model, const sinter_session_options
   if (status.ok()) {
     call.reports = call.given.on_fallback != nullptr;
     const Result<Requirements> found = Traits::requirements(model->model, call.options);
-    status = found.ok() ? write_requirements(*found, kHandle<Traits>, needs) : found.status();
+    status =
+        found.ok() ? write_requirements(*found, bytes_before<Traits>(model->model), needs) : found.status();
   }
   return result(status, error, model->model);
 }
@@ -95,13 +109,14 @@ struct Taken {
     SINTER_RETURN_IF_ERROR(found.status());
     needs = *found;
     std::byte* block = nullptr;
+    const size_t before = bytes_before<Traits>(model);
     SINTER_RETURN_IF_ERROR(
-        take_block(call.given.memory, call.given.memory_bytes, kHandle<Traits> + needs.bytes, &block));
+        take_block(call.given.memory, call.given.memory_bytes, before + needs.bytes, &block));
     handle = new (block) typename Traits::Handle;
     handle->on_heap = call.given.memory == nullptr;
     Traits::prepare(handle, model, &call);
     call.reports = call.given.on_fallback != nullptr;  // once: measuring would report them as well
-    memory = {block + kHandle<Traits>, needs.bytes};
+    memory = {block + before, needs.bytes};
     return ok_status();
   }
 };
@@ -122,10 +137,9 @@ sinter_code create(const sinter_model* model, const sinter_session_options* opti
   return result(status, error, model->model);
 }
 
-void observe(sinter_session* session);
-
 Status move(sinter_session** session, const sinter_session_options* options) {
   sinter_session& old = **session;
+  old.worker.wait();
   // The options are converted before a handle is placed there.
   sinter_session_options given;
   SINTER_RETURN_IF_ERROR(complete(options, &given));
@@ -144,35 +158,18 @@ Status move(sinter_session** session, const sinter_session_options* options) {
     destroy(handle);
     return status;
   }
-  handle->observer = old.observer;
-  if (old.step_observer.before != nullptr) observe(handle);
+  handle->observer = old.observer, handle->observes = old.observes;
+  handle->clock = old.clock, handle->clock_memory = std::exchange(old.clock_memory, nullptr);
+  handle->attach();
   destroy(&old);
   *session = handle;
   return ok_status();
 }
 
-void notify(const sinter_session& session, void (*call)(void*, const sinter_step*), const StepInfo& info) {
-  if (call == nullptr) return;
-  const sinter_step step{info.program, info.step, info.backend, info.in_body ? 1 : 0};
-  call(session.observer.context, &step);
-}
-void before_step(void* context, const StepInfo& info) {
-  const auto& session = *static_cast<const sinter_session*>(context);
-  notify(session, session.observer.before, info);
-}
-void after_step(void* context, const StepInfo& info, const OpCall&) {
-  const auto& session = *static_cast<const sinter_session*>(context);
-  notify(session, session.observer.after, info);
-}
-
-void set_observer(const sinter_session& session, const StepObserver* observer) {
-  const EntrySessions& all = session.sessions;
-  for (uint32_t e = all.first(); all.has(e); ++e) all.of(e).set_observer(observer);
-}
-
-void observe(sinter_session* session) {
-  session->step_observer = {session, before_step, after_step};
-  set_observer(*session, &session->step_observer);
+// Goes on with a shape set of the session, whose inputs have to be set anew.
+void use_entry(sinter_session& session, uint32_t entry) {
+  if (entry != session.entry()) session.marks.forget_all();
+  session.sessions.use(entry);
 }
 
 Status select(sinter_session& session, const sinter_shape* shapes, size_t count) {
@@ -197,7 +194,7 @@ Status select(sinter_session& session, const sinter_shape* shapes, size_t count)
       invalid("no shape set of the session has inputs of these shapes; sinter_model_input() lists those of "
               "each of its %a sets",
               all.count()));
-  session.sessions.use(entry);
+  use_entry(session, entry);
   return ok_status();
 }
 
@@ -278,6 +275,16 @@ sinter_code sinter_session_select(sinter_session* session, const sinter_shape* s
   if (session == nullptr || (shapes == nullptr && count > 0)) return result(kNull, error);
   return result(select(*session, shapes, count), error, session->model);
 }
+sinter_code sinter_session_use_entry(sinter_session* session, uint32_t entry, sinter_error* error) {
+  if (session == nullptr) return result(kNull, error);
+  const sinter::EntrySessions& sessions = session->sessions;
+  if (!sessions.has(entry))
+    return result(sinter::invalid("the session does not have shape set %a; it has %b from the first on",
+                                  entry, sessions.count()),
+                  error);
+  use_entry(*session, entry);
+  return result(sinter::ok_status(), error);
+}
 uint32_t sinter_session_entry(const sinter_session* session) {
   return session != nullptr ? session->entry() : 0;
 }
@@ -316,24 +323,6 @@ sinter_code sinter_arena_create(void* memory, size_t bytes, sinter_arena** arena
 }
 void sinter_arena_destroy(sinter_arena* arena) { destroy(arena); }
 
-sinter_code sinter_run(sinter_session* session, sinter_error* error) {
-  if (session == nullptr) return result(kNull, error);
-  const sinter::Status status = session->session().run();
-  if (status.ok() && error == nullptr) return SINTER_OK;
-  return result(status, error, session->model);
-}
-sinter_code sinter_run_async(sinter_session* session, void* stream, sinter_error* error) {
-  if (session == nullptr) return result(kNull, error);
-  return result(session->session().run_async(stream), error, session->model);
-}
-sinter_code sinter_wait(sinter_session* session, sinter_error* error) {
-  if (session == nullptr) return result(kNull, error);
-  return result(session->session().wait(), error, session->model);
-}
-void sinter_reset(sinter_session* session) {
-  if (session != nullptr) session->sessions.reset();
-}
-
 uint32_t sinter_session_profile(const sinter_session* session) {
   return session != nullptr ? session->session().profile() : 0;
 }
@@ -342,16 +331,6 @@ uint32_t sinter_session_fallbacks(const sinter_session* session) {
 }
 const char* sinter_session_step_backend(const sinter_session* session, uint32_t step) {
   return session != nullptr ? session->session().step_backend(step) : nullptr;
-}
-
-void sinter_session_observe(sinter_session* session, const sinter_observer* given) {
-  if (session == nullptr) return;
-  if (given == nullptr || !complete(given, &session->observer).ok()) {
-    session->step_observer = {};
-    set_observer(*session, nullptr);
-    return;
-  }
-  observe(session);
 }
 
 const char* sinter_backend_name(uint32_t index) {

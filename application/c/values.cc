@@ -68,6 +68,11 @@ std::span<const std::byte> bytes_of(const void* data, size_t bytes) {
   return {static_cast<const std::byte*>(data), bytes};
 }
 
+// The caller writes the input in place from now on.
+void give_address(const sinter_session& session, int input) {
+  session.marks.give_address(session.entry(), static_cast<uint32_t>(input));
+}
+
 Status find_state(const sinter_session& session, const char* name, sinter_tensor* tensor) {
   const Model& model = session.model;
   uint32_t i = 0;
@@ -90,7 +95,9 @@ extern "C" {
 sinter_code sinter_session_input(const sinter_session* session, const char* name, sinter_tensor* input,
                                  sinter_error* error) {
   if (session == nullptr || name == nullptr || input == nullptr) return result(kNull, error);
-  return result(find_port(*session, Port::kInput, name, input), error);
+  const sinter::Status status = find_port(*session, Port::kInput, name, input);
+  if (status.ok()) give_address(*session, session->model.find_input(name, session->entry()));
+  return result(status, error);
 }
 sinter_code sinter_session_output(const sinter_session* session, const char* name, sinter_tensor* output,
                                   sinter_error* error) {
@@ -100,7 +107,9 @@ sinter_code sinter_session_output(const sinter_session* session, const char* nam
 sinter_code sinter_session_input_at(const sinter_session* session, uint32_t index, sinter_tensor* input,
                                     sinter_error* error) {
   if (session == nullptr || input == nullptr) return result(kNull, error);
-  return result(port_at(*session, Port::kInput, index, input), error);
+  const sinter::Status status = port_at(*session, Port::kInput, index, input);
+  if (status.ok()) give_address(*session, static_cast<int>(index));
+  return result(status, error);
 }
 sinter_code sinter_session_output_at(const sinter_session* session, uint32_t index, sinter_tensor* output,
                                      sinter_error* error) {
@@ -112,6 +121,10 @@ int64_t sinter_session_output_length(const sinter_session* session, const char* 
   const int i = session->model.find_output(name, session->entry());
   return i >= 0 ? session->session().output_length(static_cast<uint32_t>(i), axis) : 0;
 }
+int64_t sinter_session_output_length_at(const sinter_session* session, uint32_t index, int32_t axis) {
+  if (session == nullptr || index >= session->session().output_count()) return 0;
+  return session->session().output_length(index, axis);
+}
 
 sinter_code sinter_set(sinter_session* session, const char* name, sinter_type type, const void* data,
                        size_t bytes, sinter_error* error) {
@@ -122,6 +135,7 @@ sinter_code sinter_set(sinter_session* session, const char* name, sinter_type ty
   if (status.ok())
     status = session->session().write_input(port.index, bytes_of(data, bytes),
                                             shape_of(port.tensor.dims, port.tensor.rank));
+  if (status.ok()) session->marks.set(session->entry(), port.index);
   return result(status, error, session->model);
 }
 sinter_code sinter_set_shaped(sinter_session* session, const char* name, sinter_type type, const void* data,
@@ -133,6 +147,7 @@ sinter_code sinter_set_shaped(sinter_session* session, const char* name, sinter_
   sinter::Status status = port.find(*session, Port::kInput, name, type);
   if (status.ok())
     status = session->session().write_input(port.index, bytes_of(data, bytes), shape_of(dims, rank));
+  if (status.ok()) session->marks.set(session->entry(), port.index);
   return result(status, error, session->model);
 }
 sinter_code sinter_session_set_shape(sinter_session* session, const char* name, const int64_t* dims,

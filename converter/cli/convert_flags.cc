@@ -277,7 +277,8 @@ void add_shape_flags(CLI::App& c, ConvertArguments& a) {
       c, "--dim", a.dims, "NAME=N|MIN..MAX",
       "The size of a named dimension; MIN..MAX: any size in this range, which the caller gives with the "
       "inputs of a run");
-  add_value(c, "--const", a.constants, "NAME=FILE.npy", "Turns an input into a constant");
+  add_value(c, "--const", a.constants, "NAME=NUMBER|FILE.npy",
+            "Turns an input into a constant: an array, or a number for all of its elements");
   add_value(c, "--max-trips", a.trips, "NODE=N", "The maximum number of iterations of a Loop node");
   add_value(c, "--bound", a.bounds, "NODE=N", "The maximum of the bounded dimension in the node's results");
 }

@@ -26,6 +26,16 @@ std::pair<std::string, std::string> split(const std::string& text, const char* f
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
+constexpr const char* kConstForm = "NAME=NUMBER or NAME=FILE.npy";
+
+// Returns the number that the whole text is; nullopt: it is a path.
+std::optional<double> one_number(std::string_view text) {
+  double x = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return x;
+}
+
 int64_t number(std::string_view text, const std::string& where) {
   const std::optional<int64_t> size = parse_size(text);
   if (!size)
@@ -78,10 +88,13 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
   }
   std::map<std::string, std::string> constants;
   for (const std::string& item : a.constants) {
-    const auto [name, file] = split(item, "--const", "NAME=FILE.npy");
-    enter(constants, "--const", name, file);
+    const auto [name, value] = split(item, "--const", kConstForm);
+    enter(constants, "--const", name, value);
   }
-  for (const auto& [name, file] : constants) options.constants[name] = read_npy(file);
+  for (const auto& [name, value] : constants) {
+    const std::optional<double> number = one_number(value);
+    options.constants[name] = number ? Constant::scalar(DType::kFloat64, *number) : read_npy(value);
+  }
   for (const std::string& item : a.states) {
     if (item == "auto")
       options.all_states = true;
@@ -331,7 +344,9 @@ void check_backends_here(const ConvertArguments& a, const ConversionOptions& opt
 
 std::vector<std::string> constant_files(const ConvertArguments& a) {
   std::vector<std::string> files;
-  for (const std::string& item : a.constants) files.push_back(split(item, "--const", "NAME=FILE.npy").second);
+  for (const std::string& item : a.constants)
+    if (const std::string value = split(item, "--const", kConstForm).second; !one_number(value))
+      files.push_back(value);
   for (const std::string& item : a.initial_states)
     files.push_back(split(item, "--state-init", "IN=FILE.npy").second);
   return files;

@@ -133,6 +133,7 @@ class Parser {
     add_inspect(app_, outcome);
     add_explain(app_, outcome);
     add_embed(app_, outcome);
+    add_repair(app_, outcome);
     add_run(app_, outcome);
     add_compare(app_, outcome);
     add_bench(app_, outcome);

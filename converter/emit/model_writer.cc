@@ -86,9 +86,12 @@ class ModelWriter {
     for (size_t p = 0; p < profiles_.size(); ++p) profiles.push_back(profile(p, bases[p]));
     const auto debug =
         options_.strip_names ? 0 : fb::CreateDebug(builder_, 0, 0, 0, builder_.CreateVector(texts_.bytes()));
-    const auto root =
-        fb::CreateModel(builder_, builder_.CreateString(options_.producer), builder_.CreateVector(programs_),
-                        builder_.CreateVector(constants), builder_.CreateVector(profiles), debug);
+    // One after the other, because compilers differ in the order in which they compute a call's arguments.
+    const auto profile_list = builder_.CreateVector(profiles);
+    const auto constant_list = builder_.CreateVector(constants);
+    const auto program_list = builder_.CreateVector(programs_);
+    const auto producer = builder_.CreateString(options_.producer);
+    const auto root = fb::CreateModel(builder_, producer, program_list, constant_list, profile_list, debug);
     fb::FinishModelBuffer(builder_, root);
     return {{builder_.GetBufferPointer(), builder_.GetBufferPointer() + builder_.GetSize()},
             std::move(pool_)};

@@ -61,8 +61,7 @@ class WrittenAttention {
     if (d[1] == heads_) return x;
     const int64_t sharing = heads_ / d[1];
     const std::string apart = n_.reshaped(x, {d[0], d[1], 1, d[2], d[3]});
-    const std::string repeated =
-        n_.step("Expand", {apart, n_.ints({d[0], d[1], sharing, d[2], d[3]}, "shape")});
+    const std::string repeated = n_.step("Expand", {apart, n_.ints({d[0], d[1], sharing, d[2], d[3]})});
     return n_.reshaped(repeated, {d[0], heads_, d[2], d[3]});
   }
   std::string keys() { return n_.transposed(of_heads(scaled(1, kKeyScales), n_.dims(1)), {0, 1, 3, 2}); }
@@ -109,11 +108,10 @@ class WrittenAttention {
   std::string with_sinks(const std::string& scores) {
     if (!n_.has(kSinks)) return softmax(scores);
     const std::string row = n_.reshaped(wide(n_.in(kSinks), kSinks), {1, heads_, 1, 1});
-    const std::string sinks = n_.step("Expand", {row, n_.ints({batch_, heads_, queries_, 1}, "shape")});
+    const std::string sinks = n_.step("Expand", {row, n_.ints({batch_, heads_, queries_, 1})});
     const std::string joined = n_.temporary();
     n_.add("Concat", {scores, sinks}, {joined}).set("axis", int64_t{-1});
-    return n_.step("Slice",
-                   {softmax(joined), n_.ints({0}, "starts"), n_.ints({keys_}, "ends"), n_.ints({3}, "axes")});
+    return n_.step("Slice", {softmax(joined), n_.ints({0}), n_.ints({keys_}), n_.ints({3})});
   }
 
   NodeExport& n_;
@@ -158,7 +156,7 @@ bool write_row(NodeExport& n, const RopeAttrs& a) {
   const int64_t turned = a.rotary_dim == 0 ? d.back() : a.rotary_dim, half = turned / 2;
   const DType t = n.dtype(0), wide = n.dtype(1);
   const auto slice = [&](const std::string& x, int64_t axis, int64_t begin, int64_t end) {
-    return n.step("Slice", {x, n.ints({begin}, "starts"), n.ints({end}, "ends"), n.ints({axis}, "axes")});
+    return n.step("Slice", {x, n.ints({begin}), n.ints({end}), n.ints({axis})});
   };
   const std::string x = n.in(0), cos = n.in(1), sin = n.in(2), y = n.out();
   const std::string v = t == wide ? x : n.cast(x, wide);

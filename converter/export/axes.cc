@@ -96,7 +96,7 @@ std::vector<int64_t> permutation(const Dims& dims, const Axes& from, const Axes&
 }
 
 bool passes_tensor_on(const Graph& graph, const Node& node) {
-  if (node.as<TransposeAttrs>() != nullptr) return true;
+  if (node.as<TransposeAttrs>() != nullptr || node.as<CopyAttrs>() != nullptr) return true;
   const auto* view = node.as<ViewAttrs>();
   if (view == nullptr) return false;
   const Value &x = graph.value(node.inputs[0]), &y = graph.value(node.outputs[0]);

@@ -29,8 +29,8 @@ Axes as_permutation(const Axes& axes, size_t rank);
 int64_t position_of(const Axes& axes, int64_t axis);
 // Returns the permutation that takes a tensor of order `from` to `to`, of the same length.
 std::vector<int64_t> permutation(const Dims& dims, const Axes& from, const Axes& to);
-// Whether the node is a Transpose, or a View that only adds and removes axes of length 1: a tensor that holds
-// the operand also holds the result, with other axes.
+// Whether the node is a Transpose, a Copy, or a View that only adds and removes axes of length 1: a tensor
+// that holds the operand also holds the result, with other axes.
 bool passes_tensor_on(const Graph& graph, const Node& node);
 // Return the result's axes of such a tensor by the operand's, and the operand's by the result's.
 Axes axes_behind(const Graph& graph, const Node& node, const Axes& of_operand);

@@ -1,6 +1,7 @@
 // Rows of convolutions and products of matrices.
 #include "converter/export/integer_products.h"
 #include "converter/export/rows.h"
+#include "converter/import/read/onnx.pb.h"
 #include "converter/ir/builder.h"
 
 namespace sinter::convert {
@@ -97,7 +98,7 @@ bool write_row(NodeExport& n, const FullyConnectedAttrs& a) {
   const std::string bias = n.in(2), y = n.clamped_out(a.act_min, a.act_max);
   const std::string product = bias.empty() ? y : n.temporary();
   n.add("MatMul", {x, weights}, {product});
-  if (!bias.empty()) n.add("Add", {product, bias}, {y});
+  if (!bias.empty()) n.add("Add", {product, bias}, {y}).proto()->set_name(n.label() + "_bias");
   return n.done();
 }
 

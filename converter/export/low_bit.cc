@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "converter/export/rows.h"
+#include "converter/import/read/onnx.pb.h"
 #include "runtime/core/bit_rows.h"
 
 namespace sinter::convert {
@@ -143,7 +144,7 @@ bool write_row(NodeExport& n, const LowBitFullyConnectedAttrs& a) {
     const std::string weights = n.transposed(dequantized(n, a), {1, 0});
     n.add("MatMul", {n.in(0), weights}, {product});
   }
-  if (!bias.empty()) n.add("Add", {product, bias}, {y});
+  if (!bias.empty()) n.add("Add", {product, bias}, {y}).proto()->set_name(n.label() + "_bias");
   return n.done();
 }
 
@@ -154,8 +155,9 @@ bool write_row(NodeExport& n, const ExpertFullyConnectedAttrs&) {
                     "keep this part of the model out of it");
   const Dims& d = n.dims(0);
   const std::string expert = n.in(1), x = n.reshaped(n.in(0), {d[0], 1, d[1]});
-  std::string weights = n.step("Gather", {n.in(2, {0, 2, 1}), expert});
-  if (n.dtype(2) != n.dtype(0)) weights = n.cast(weights, n.dtype(0));
+  std::string matrices = n.in(2, {0, 2, 1});
+  if (n.dtype(2) != n.dtype(0)) matrices = n.cast(matrices, n.dtype(0));
+  const std::string weights = n.step("Gather", {matrices, expert});
   const std::string product = n.step("MatMul", {x, weights});
   const std::string flat = n.reshaped(product, n.result_value().dims), bias = n.in(5), y = n.out();
   if (bias.empty())

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <unordered_map>
 
 #include "converter/import/read/imported_graph.h"
 #include "converter/import/read/onnx.pb.h"
@@ -87,13 +88,22 @@ std::string ModelParts::scalar(DType dtype, double value) {
   return known;
 }
 
-std::string ModelParts::ints(const std::vector<int64_t>& values, const std::string& name) {
+std::string ModelParts::ints(const std::vector<int64_t>& values) {
   std::string& known = small_[{DType::kInt64, fmt::format("[{}]", fmt::join(values, ","))}];
   if (known.empty()) {
-    known = unique(name);
+    // Named after the numbers, so that the name does not depend on the first node that reads them.
+    known = unique(fmt::format("ints_{}", fmt::join(values, "_")));
     initializers_.push_back({known, Constant::int64s(values)});
   }
   return known;
+}
+
+void ModelParts::keep_initializers(const std::vector<std::string>& names) {
+  std::unordered_map<std::string, size_t> places;
+  for (size_t i = 0; i < names.size(); ++i) places.emplace(names[i], i);
+  std::erase_if(initializers_, [&](const Initializer& i) { return places.count(i.name) == 0; });
+  std::sort(initializers_.begin(), initializers_.end(),
+            [&](const Initializer& a, const Initializer& b) { return places[a.name] < places[b.name]; });
 }
 
 }  // namespace sinter::convert

@@ -48,12 +48,11 @@ class ModelParts {
   }
   // Returns the initializer of a scalar or of a list, which is there once.
   std::string scalar(DType dtype, double value);
-  std::string ints(const std::vector<int64_t>& values, const std::string& name);
+  std::string ints(const std::vector<int64_t>& values);
   const std::vector<Initializer>& initializers() const { return initializers_; }
 
-  void drop_initializers_but(const std::unordered_set<std::string>& names) {
-    std::erase_if(initializers_, [&](const Initializer& i) { return names.count(i.name) == 0; });
-  }
+  // Drops initializers whose names are not listed, and puts the others in the list's order.
+  void keep_initializers(const std::vector<std::string>& names);
 
   // Whether an operator of com.microsoft has been written.
   bool uses_microsoft = false;

@@ -24,14 +24,12 @@ std::vector<int64_t> ordered_pairs(const IntList& list, const Axes& axes) {
 }  // namespace
 
 bool write_row(NodeExport& n, const ViewAttrs&) {
-  const DType from = n.dtype(0), to = n.result_value().dtype;
-  if (from != to) {
-    if (!n.needs_opset(26, "BitCast")) return false;
-    return n.refuse("the operation reads numbers as another type", "convert the numbers by a Cast");
-  }
+  if (n.dtype(0) != n.result_value().dtype)
+    return n.refuse("it reads numbers as another type, by an operator that ONNX has in later versions only",
+                    "convert the numbers by a Cast");
   const std::string x = n.in(0), y = n.out();
   const Dims& dims = n.result_value().dims;
-  OnnxNode node = n.add("Reshape", {x, n.ints(dims, "shape")}, {y});
+  OnnxNode node = n.add("Reshape", {x, n.ints(dims)}, {y});
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) node.set("allowzero", int64_t{1});
   return true;
 }
@@ -60,10 +58,7 @@ bool write_row(NodeExport& n, const SliceAttrs& a) {
     n.add("Identity", {x}, {y});
     return true;
   }
-  n.add("Slice",
-        {x, n.ints(starts, "starts"), n.ints(ends, "ends"), n.ints(which, "axes"),
-         forward ? "" : n.ints(steps, "steps")},
-        {y});
+  n.add("Slice", {x, n.ints(starts), n.ints(ends), n.ints(which), forward ? "" : n.ints(steps)}, {y});
   return true;
 }
 
@@ -80,7 +75,7 @@ bool write_row(NodeExport& n, const ConcatAttrs& a) {
 bool write_row(NodeExport& n, const TileAttrs& a) {
   const Axes axes = n.axes_of(0);
   const std::string x = n.in(0, axes);
-  n.add("Tile", {x, n.ints(ordered(a.repeats, axes), "repeats")}, {n.out(0, axes)});
+  n.add("Tile", {x, n.ints(ordered(a.repeats, axes))}, {n.out(0, axes)});
   return true;
 }
 
@@ -88,7 +83,7 @@ bool write_row(NodeExport& n, const BroadcastAttrs&) {
   const Dims& dims = n.result_value().dims;
   const Axes axes = n.rank(0) == dims.size() ? n.axes_of(0) : same_axes(dims.size());
   const std::string x = n.rank(0) == dims.size() ? n.in(0, axes) : n.in(0);
-  n.add("Expand", {x, n.ints(tensor_dims(dims, axes), "shape")}, {n.out(0, axes)});
+  n.add("Expand", {x, n.ints(tensor_dims(dims, axes))}, {n.out(0, axes)});
   return true;
 }
 
@@ -99,7 +94,7 @@ bool write_row(NodeExport& n, const PadAttrs& a) {
   const std::string x = n.in(0, axes);
   std::string value = n.in(1);
   if (n.has(1) && n.rank(1) > 0) value = n.in(1, {});
-  n.add("Pad", {x, n.ints(ordered_pairs(a.pads, axes), "pads"), value}, {n.out(0, axes)})
+  n.add("Pad", {x, n.ints(ordered_pairs(a.pads, axes)), value}, {n.out(0, axes)})
       .set("mode", std::string(kModes[a.mode]));
   return true;
 }
@@ -168,7 +163,6 @@ bool write_row(NodeExport& n, const ReverseSequenceAttrs& a) {
   return true;
 }
 
-// A cache with one place for all rows is written by Concat; the places of single rows are indices.
 bool write_row(NodeExport& n, const CacheUpdateAttrs&) {
   return n.refuse("TensorScatter is an operator of opset 24", "keep the cache out of the model");
 }

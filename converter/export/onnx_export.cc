@@ -71,11 +71,26 @@ void drop_unread_nodes(onnx_pb::GraphProto* graph, std::unordered_set<std::strin
                infos->end());
 }
 
+// Gives nodes names of their own, and lists the values that they read, in the order of reading.
+void finish_nodes(ModelParts& parts, onnx_pb::GraphProto* graph, std::vector<std::string>* names) {
+  // Of several nodes with one name the last one keeps it, which gives the result that the model's node gave.
+  for (int i = graph->node_size() - 1; i >= 0; --i)
+    graph->mutable_node(i)->set_name(parts.unique_node(graph->node(i).name()));
+  const auto& docs = parts.options().node_docs;
+  for (auto& node : *graph->mutable_node()) {
+    if (const auto doc = docs.find(node.name()); doc != docs.end()) node.set_doc_string(doc->second);
+    names->insert(names->end(), node.input().begin(), node.input().end());
+    for (auto& attribute : *node.mutable_attribute())
+      if (attribute.has_g()) finish_nodes(parts, attribute.mutable_g(), names);
+  }
+  for (const auto& output : graph->output()) names->push_back(output.name());
+}
+
 void set_frame(const OnnxExport& options, bool microsoft, onnx_pb::ModelProto* model) {
   model->set_ir_version(ir_version_of(options.opset));
   if (!options.producer.empty()) model->set_producer_name(options.producer);
-  if (!options.producer_version.empty()) model->set_producer_version(options.producer_version);
   if (!options.domain.empty()) model->set_domain(options.domain);
+  if (!options.doc.empty()) model->set_doc_string(options.doc);
   if (options.model_version != 0) model->set_model_version(options.model_version);
   auto* opset = model->add_opset_import();
   opset->set_domain(""), opset->set_version(options.opset);
@@ -120,7 +135,9 @@ std::optional<WrittenOnnx> export_onnx(const Graph& graph, const std::filesystem
   if (diagnostics.refused()) return std::nullopt;
   std::unordered_set<std::string> read;
   drop_unread_nodes(proto, &read);
-  parts.drop_initializers_but(read);
+  std::vector<std::string> in_order;
+  finish_nodes(parts, proto, &in_order);
+  parts.keep_initializers(in_order);
   set_frame(options, parts.uses_microsoft, &model);
   WrittenOnnx written;
   written.nodes = static_cast<size_t>(proto->node_size());

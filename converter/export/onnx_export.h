@@ -21,11 +21,10 @@ struct OnnxExport {
   // Whether initializers are in a file beside the model, OUT.data. They are, too, where the model would be
   // larger than protobuf allows (2 GB).
   bool external_data = false;
-  std::string producer, producer_version, model_doc;
-  std::string domain;
+  std::string producer, domain, doc;
   int64_t model_version = 0;
   std::map<std::string, std::string> metadata;
-  std::map<std::string, std::string> docs;  // of nodes, by name
+  std::map<std::string, std::string> node_docs;  // by node
 };
 
 // Returns the name of the file of external data beside a model.

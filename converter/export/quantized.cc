@@ -96,7 +96,7 @@ bool write_row(NodeExport& n, const QuantizeRowsAttrs&) {
   const std::string rounded = n.step("Round", {n.step("Div", {x, divisor})});
   n.add("Cast", {n.step("Clip", {rounded, number(-127), number(127)})}, {q})
       .set("to", static_cast<int64_t>(onnx_type(DType::kInt8)));
-  if (!scales.empty()) n.add("Squeeze", {scale, n.ints({-1}, "axes")}, {scales});
+  if (!scales.empty()) n.add("Squeeze", {scale, n.ints({-1})}, {scales});
   return true;
 }
 

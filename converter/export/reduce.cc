@@ -87,7 +87,7 @@ bool write_row(NodeExport& n, const CumulateAttrs& a) {
 bool write_row(NodeExport& n, const TopKAttrs& a) {
   const Axes axes = n.axes_of(0);
   const std::string x = n.in(0, axes), values = n.out(0, axes), indices = n.out(1, axes);
-  n.add("TopK", {x, n.ints({a.k}, "k")}, {values.empty() ? n.temporary() : values, indices})
+  n.add("TopK", {x, n.ints({a.k})}, {values.empty() ? n.temporary() : values, indices})
       .set("axis", position_of(axes, a.axis))
       .set("largest", a.largest)
       .set("sorted", a.sorted);

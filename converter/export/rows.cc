@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "converter/import/read/onnx.pb.h"
+#include "converter/ir/op_traits.h"
 
 namespace sinter::convert {
 namespace {
@@ -133,7 +134,7 @@ std::string NodeExport::cast(const std::string& x, DType to) {
 
 std::string NodeExport::reshaped(const std::string& x, const Dims& to) {
   std::string result = temporary();
-  OnnxNode node = add("Reshape", {x, ints(to, "shape")}, {result});
+  OnnxNode node = add("Reshape", {x, ints(to)}, {result});
   if (std::find(to.begin(), to.end(), 0) != to.end()) node.set("allowzero", int64_t{1});
   return result;
 }
@@ -147,13 +148,9 @@ std::string NodeExport::transposed(const std::string& x, const std::vector<int64
 void NodeExport::reduce(const std::string& op, const std::string& x, const std::vector<int64_t>& axes,
                         bool keepdims, const std::string& y) {
   const bool as_input = opset() >= 18 || op == "ReduceSum";
-  OnnxNode node = add(op.c_str(), {x, as_input ? ints(axes, "axes") : ""}, {y});
+  OnnxNode node = add(op.c_str(), {x, as_input ? ints(axes) : ""}, {y});
   if (!as_input) node.set_ints("axes", axes);
   if (!keepdims) node.set("keepdims", int64_t{0});
-}
-
-std::string NodeExport::ints(const std::vector<int64_t>& values, const char* what) {
-  return scope_.parts().ints(values, label() + "_" + what);
 }
 
 bool NodeExport::done() {
@@ -202,6 +199,12 @@ bool write_operation(NodeExport& n) {
                     "another shape than ONNX's",
                     name),
         "make the length constant in the model, or keep this part of the model out of it");
+  for (const ValueId id : n.node().inputs) {
+    const DType type = id < 0 ? DType::kNone : n.graph().value(id).dtype;
+    if ((is_float8(type) || is_sub_byte(type)) && has_traits(n.node().op(), kMovement))
+      return n.refuse(fmt::format("ONNX's operators that move elements take no {}", dtype_name(type)),
+                      "move elements of another type in the model");
+  }
   return std::visit(
       [&](const auto& attrs) {
         if constexpr (std::is_same_v<std::decay_t<decltype(attrs)>, std::monostate>)

@@ -89,7 +89,7 @@ class NodeExport {
   void reduce(const std::string& op, const std::string& x, const std::vector<int64_t>& axes, bool keepdims,
               const std::string& y);
   std::string scalar(DType dtype, double value) { return scope_.parts().scalar(dtype, value); }
-  std::string ints(const std::vector<int64_t>& values, const char* what);
+  std::string ints(const std::vector<int64_t>& values) { return scope_.parts().ints(values); }
   std::string temporary() { return scope_.parts().unique(label() + "_part"); }
   // Returns a name for what belongs to the node.
   std::string label() const { return node_.name.empty() ? op_name(node_.op()) : node_.name; }

@@ -26,6 +26,7 @@ void set_ints(onnx_pb::NodeProto* node, const char* name, const std::vector<int6
 Scope::Scope(ModelParts& parts, const Graph& graph, onnx_pb::GraphProto* proto)
     : parts_(parts), graph_(graph), proto_(proto), uses_(graph) {
   for (const ValueId id : graph.outputs) outputs_[id] = graph.value(id).name;
+  for (const Node& node : graph.nodes) ++node_names_[node.name];
 }
 
 void Scope::name_outputs(const std::vector<std::string>& names) {
@@ -38,14 +39,11 @@ onnx_pb::NodeProto* Scope::add(const char* op, const std::string& name,
                                const std::vector<std::string>& outputs) {
   onnx_pb::NodeProto* node = proto_->add_node();
   node->set_op_type(op);
-  node->set_name(parts_.unique_node(name));
+  node->set_name(name);
   for (const std::string& x : inputs) node->add_input(x);
   while (node->input_size() > 0 && node->input(node->input_size() - 1).empty())
     node->mutable_input()->RemoveLast();
-  for (const std::string& y : outputs) {
-    node->add_output(y);
-    produced_.insert(y);
-  }
+  for (const std::string& y : outputs) node->add_output(y);
   while (node->output_size() > 0 && node->output(node->output_size() - 1).empty())
     node->mutable_output()->RemoveLast();
   return node;
@@ -111,7 +109,9 @@ std::string Scope::tensor(ValueId id, const Axes& axes) {
   if (have.empty()) throw std::logic_error("export: no tensor holds the value '" + v.name + "'");
   for (const Form& form : have)
     if (same_tensor(v.dims, form.axes, axes)) return form.name;
-  const std::string node_name = passed_on_.count(id) != 0 ? passed_on_[id] : v.name + "_reorder";
+  const auto passed = passed_on_.find(id);
+  const bool own_node = passed != passed_on_.end() && node_names_[passed->second] == 1;
+  const auto node_name = [&](const std::string& tensor) { return own_node ? passed->second : tensor; };
   std::string from = have[0].name;
   Axes order = have[0].axes;
   for (const Form& form : have)
@@ -125,13 +125,14 @@ std::string Scope::tensor(ValueId id, const Axes& axes) {
     }
     const bool last = same_tensor(v.dims, to, axes);
     const std::string name = last ? result(id, to) : parts_.unique(v.name + "_reordered");
-    set_ints(add("Transpose", node_name, {from}, {name}), "perm", permutation(v.dims, order, to));
+    set_ints(add("Transpose", last ? node_name(name) : name, {from}, {name}), "perm",
+             permutation(v.dims, order, to));
     if (last) return name;
     from = name;
   }
   const Dims dims = tensor_dims(v.dims, axes);
   std::string name = result(id, axes);
-  onnx_pb::NodeProto* node = add("Reshape", node_name, {from, parts_.ints(dims, name + "_shape")}, {name});
+  onnx_pb::NodeProto* node = add("Reshape", node_name(name), {from, parts_.ints(dims)}, {name});
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) set_int(node, "allowzero", 1);
   return name;
 }
@@ -153,17 +154,17 @@ std::string Scope::from_recipe(const ConstantPtr& constant, const Axes& axes, co
   if (dequantize != nullptr &&
       (dequantize->block_size > 0 || recipe->inputs[1]->dtype() != constant->dtype()))
     return {};
-  const std::string held = parts_.initializer(x, axes, name.empty() ? name : name + "_stored");
+  const std::string held = parts_.initializer(x, axes, name);
   std::string& known = from_recipes_[held];
   if (!known.empty()) return known;
-  known = parts_.unique(name);
+  known = parts_.unique(held + "_wide");
   describe(known, constant->dtype(), tensor_dims(constant->dims(), axes));
   std::vector<std::string> inputs{held};
   for (size_t i = 1; i < recipe->inputs.size(); ++i)
-    inputs.push_back(recipe->inputs[i] == nullptr ? ""
-                                                  : parts_.initializer(recipe->inputs[i], known + "_scale"));
-  onnx_pb::NodeProto* node =
-      add(dequantize != nullptr ? "DequantizeLinear" : "Cast", known + "_widen", inputs, {known});
+    inputs.push_back(recipe->inputs[i] == nullptr
+                         ? ""
+                         : parts_.initializer(recipe->inputs[i], held + (i == 1 ? "_scale" : "_zero_point")));
+  onnx_pb::NodeProto* node = add(dequantize != nullptr ? "DequantizeLinear" : "Cast", known, inputs, {known});
   if (dequantize == nullptr)
     set_int(node, "to", onnx_type(constant->dtype()));
   else if (recipe->inputs[1]->size() > 1 || !recipe->inputs[1]->dims().empty())
@@ -202,8 +203,7 @@ bool Scope::write_nodes() {
 void Scope::write_outputs(const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string from = tensor(graph_.outputs[i]);
-    if (from != names[i] || produced_.count(from) == 0)
-      add("Identity", names[i] + "_copy", {from}, {names[i]});
+    if (from != names[i]) add("Identity", names[i] + "_copy", {from}, {names[i]});
   }
 }
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -41,7 +40,7 @@ class Scope {
   std::string tensor(ValueId id) { return tensor(id, same_axes(graph_.value(id).dims.size())); }
   // Returns the name of a new tensor that holds the value: the value's, if its axes have their order.
   std::string result(ValueId id, const Axes& axes);
-  // Adds a node to the graph, named after `node`.
+  // Adds a node to the graph. Names that several nodes have are told apart in the end.
   onnx_pb::NodeProto* add(const char* op, const std::string& name, const std::vector<std::string>& inputs,
                           const std::vector<std::string>& outputs);
   // Gives the graph's outputs names, which are reserved; without it they have the values'.
@@ -65,9 +64,9 @@ class Scope {
   Uses uses_;
   std::map<ValueId, std::vector<Form>> forms_;
   std::map<ValueId, std::string> passed_on_;  // the name of the node that writes nothing itself
+  std::map<std::string, int> node_names_;     // how many nodes have a name
   std::map<std::string, std::string> from_recipes_;
   std::map<ValueId, std::string> outputs_;  // whose names no tensor has yet
-  std::set<std::string> produced_;          // by nodes of this graph
 };
 
 }  // namespace sinter::convert

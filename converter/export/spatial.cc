@@ -1,4 +1,5 @@
 // Rows of pools, resizing, sampling and Fourier transforms.
+#include <algorithm>
 #include <cmath>
 
 #include "converter/export/rows.h"
@@ -7,13 +8,36 @@
 namespace sinter::convert {
 namespace {
 
+// The windows of a pool: as the model has them, or in the form without ceil_mode where ONNX's shape inference
+// would count a last window that begins in the padding.
+struct PoolWindows {
+  int64_t ceil_mode = 0;
+  std::vector<int64_t> pads;
+};
+
+template <class Attrs>
+PoolWindows windows_of(const NodeExport& n, const Attrs& a) {
+  PoolWindows windows{a.ceil_mode, {a.pads.begin(), a.pads.end()}}, floor = windows;
+  floor.ceil_mode = 0;
+  bool counts_more = false;
+  for (int i = 0; i < a.kernel.size() && a.ceil_mode != 0; ++i) {
+    const size_t axis = static_cast<size_t>(i) + 1, end = static_cast<size_t>(i + a.kernel.size());
+    const int64_t reach = (a.kernel[i] - 1) * a.dilations[i] + 1, results = n.result_value().dims[axis];
+    const int64_t span = n.dims(0)[axis] + a.pads[i] + a.pads[i + a.kernel.size()] - reach;
+    counts_more |= (span + a.strides[i] - 1) / a.strides[i] + 1 != results;
+    floor.pads[end] += std::max<int64_t>(0, (results - 1) * a.strides[i] - span);
+  }
+  return counts_more ? floor : windows;
+}
+
 // Adds the attributes that both pools have.
 template <class Attrs>
-OnnxNode& set_pool(OnnxNode& node, const Attrs& a) {
-  node.set_ints("kernel_shape", a.kernel).set_ints("strides", a.strides).set_ints("pads", a.pads);
+OnnxNode& set_pool(const NodeExport& n, OnnxNode& node, const Attrs& a) {
+  const PoolWindows windows = windows_of(n, a);
+  node.set_ints("kernel_shape", a.kernel).set_ints("strides", a.strides).set_ints("pads", windows.pads);
   for (const int64_t d : a.dilations)
-    if (d != 1) return node.set_ints("dilations", a.dilations).set("ceil_mode", a.ceil_mode);
-  return node.set("ceil_mode", a.ceil_mode);
+    if (d != 1) return node.set_ints("dilations", a.dilations).set("ceil_mode", windows.ceil_mode);
+  return node.set("ceil_mode", windows.ceil_mode);
 }
 
 }  // namespace
@@ -22,7 +46,7 @@ bool write_row(NodeExport& n, const MaxPoolAttrs& a) {
   const Axes first = channels_first(n.rank(0));
   const std::string x = n.in(0, first), y = n.out(0, first), indices = n.out(1, first);
   OnnxNode node = n.add("MaxPool", {x}, {y.empty() ? n.temporary() : y, indices});
-  set_pool(node, a);
+  set_pool(n, node, a);
   if (a.storage_order != 0) node.set("storage_order", a.storage_order);
   return true;
 }
@@ -30,10 +54,12 @@ bool write_row(NodeExport& n, const MaxPoolAttrs& a) {
 bool write_row(NodeExport& n, const AvgPoolAttrs& a) {
   for (const int64_t d : a.dilations)
     if (d != 1 && !n.needs_opset(19, "AveragePool with dilations")) return false;
+  if (a.count_include_pad != 0 && windows_of(n, a).pads != std::vector<int64_t>(a.pads.begin(), a.pads.end()))
+    return n.refuse("its last windows are others than those of ONNX's ceil_mode", "pool without ceil_mode");
   const Axes first = channels_first(n.rank(0));
   const std::string x = n.in(0, first);
   OnnxNode node = n.add("AveragePool", {x}, {n.out(0, first)});
-  set_pool(node, a).set("count_include_pad", a.count_include_pad);
+  set_pool(n, node, a).set("count_include_pad", a.count_include_pad);
   return true;
 }
 
@@ -54,10 +80,12 @@ ResizeTo resize_to(const NodeExport& n, const ResizeAttrs& a, const Axes& axes) 
     const auto size = static_cast<double>(a.sizes[axis]);
     const auto stored = static_cast<float>(scale);
     by_scale.scales.push_back(stored);
-    by_scale.exact &=
-        std::floor(static_cast<float>(length) * stored) == size && static_cast<double>(stored) == scale;
+    // Readers multiply in float32 or in float64.
+    by_scale.exact &= std::floor(static_cast<float>(length) * stored) == size &&
+                      std::floor(length * static_cast<double>(stored)) == size &&
+                      static_cast<double>(stored) == scale;
     by_size.sizes.push_back(a.sizes[axis]);
-    by_size.exact &= scale == size / length;
+    by_size.exact &= stored == static_cast<float>(size / length);
   }
   return by_scale.exact ? by_scale : by_size;
 }
@@ -95,7 +123,7 @@ bool write_row(NodeExport& n, const ResizeAttrs& a) {
     roi = floats(n, corners, "_roi");
   }
   const std::string x = n.in(0, axes), scales = to.scales.empty() ? "" : floats(n, to.scales, "_scales");
-  const std::string sizes = to.scales.empty() ? n.ints(to.sizes, "sizes") : "";
+  const std::string sizes = to.scales.empty() ? n.ints(to.sizes) : "";
   OnnxNode node = n.add("Resize", {x, roi, scales, sizes}, {n.out(0, axes)});
   node.set("mode", std::string(kModes[a.mode]));
   node.set("coordinate_transformation_mode", std::string(kCoordinates[a.coordinates]));

@@ -5,6 +5,7 @@
 
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/import/input_shapes.h"
+#include "converter/import/read/given_constant.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {
@@ -110,11 +111,11 @@ void check_options(const ImportedModel& model, const LoweringOptions& options, D
   for (const auto& [name, shape] : options.shapes) {
     if (has(constants, name) && !has(inputs, name))
       diagnostics.refuse("", "", fmt::format("--shape {}: the model holds this input's value", name),
-                         "remove the option, or replace the value with --const NAME=FILE.npy");
+                         "remove the option, or replace the value with --const NAME=NUMBER or NAME=FILE.npy");
     else if (!has(inputs, name))
       refuse_name("--shape", name, "input", inputs, diagnostics);
     else if (const auto value = options.constants.find(name);
-             value != options.constants.end() && value->second->dims() != shape)
+             value != options.constants.end() && !is_number(*value->second) && value->second->dims() != shape)
       diagnostics.refuse("", "",
                          fmt::format("--shape {}={}: --const gives this input a value of shape {}", name,
                                      shape_text(shape), to_string(value->second->dims())),

@@ -44,7 +44,8 @@ GraphLowering::GraphLowering(Graph& graph, const ImportedModel& model, const Low
       diagnostics_(diagnostics),
       outer_(outer),
       cost_(outer != nullptr ? outer->cost_ : own_cost_),
-      fates_(outer != nullptr ? outer->fates_ : nullptr) {
+      fates_(outer != nullptr ? outer->fates_ : nullptr),
+      types_(outer != nullptr ? outer->types_ : nullptr) {
   scopes_.emplace_back();
   if (outer != nullptr) return;
   const uint64_t own = own_constant_bytes(model.graph), rest = options.most_operations * kFoldedPerOperation;
@@ -270,10 +271,26 @@ void GraphLowering::lower_node(const ImportedNode& given) {
   check_folding(node);
   if (!done) return;
   enter_fate(node, lowering.outputs_, nodes_before);
+  enter_types(lowering);
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (!node.outputs[i].empty() && lowering.outputs_[i] == kUnknown)
       lowering.refuse_advising("remove the readers of this output from the model",
                                "output {} ('{}') is not supported", i, node.outputs[i]);
+}
+
+void GraphLowering::enter_types(const NodeLowering& lowering) {
+  const ImportedNode& node = lowering.node_;
+  if (types_ == nullptr || node.place.empty()) return;
+  NodeTypes types;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    NodeTypes::Operand& operand = types.operands.emplace_back();
+    const ValueId given = lookup(node.inputs[i]);
+    operand.given = lowering.dtype(given);
+    if (i < lowering.settled_.size()) operand.settled = lowering.settled_[i];
+    operand.left_out = given >= 0 && i < lowering.inputs_.size() && lowering.inputs_[i] == kAbsent;
+  }
+  for (const ValueId id : lowering.outputs_) types.results.push_back(lowering.dtype(id));
+  (*types_)[node.place] = std::move(types);
 }
 
 void GraphLowering::check_folding(const ImportedNode& node) {

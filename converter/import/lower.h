@@ -15,6 +15,7 @@
 #include "converter/data/preprocessing.h"
 #include "converter/import/lengths/lengths.h"
 #include "converter/import/lowering.h"
+#include "converter/import/node_types.h"
 #include "converter/ir/custom_operators.h"
 
 namespace sinter::convert {
@@ -182,11 +183,14 @@ class GraphLowering {
   void set_context(ContextValues context) { context_ = std::move(context); }
   // Enters what nodes become, those of bodies too, into `fates`.
   void set_fates(NodeFates* fates) { fates_ = fates; }
+  // Enters the types of nodes, those of bodies too, into `types`.
+  void set_types(NodeTypesByPlace* types) { types_ = types; }
 
  private:
   void lower_node(const ImportedNode& node);
   void check_folding(const ImportedNode& node);
   void enter_fate(const ImportedNode& node, const std::vector<ValueId>& outputs, size_t nodes_before);
+  void enter_types(const NodeLowering& lowering);
   void find_deciders(ValueId value, std::vector<const Value*>* inputs, bool* carried) const;
   bool lookup_here(const std::string& name) const;
 
@@ -200,6 +204,7 @@ class GraphLowering {
   Cost own_cost_;
   Cost& cost_;  // the outermost graph's
   NodeFates* fates_ = nullptr;
+  NodeTypesByPlace* types_ = nullptr;
   ContextValues context_;
   std::vector<std::unordered_map<std::string, ValueId>> scopes_;
   std::unordered_map<std::string, Unusable> unusable_;
@@ -226,9 +231,10 @@ void separate_outputs(Graph& graph);
 
 // Lowers the model's main graph. nullopt: refused; diagnostics hold every reason, those behind open
 // dimensions, unbounded loops and growing carried values included. What every node became is entered into
-// `fates`, the size of every open dimension into `settled`.
+// `fates`, the size of every open dimension into `settled`, every node's types into `types`.
 std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
                                  Diagnostics& diagnostics, NodeFates* fates = nullptr,
-                                 std::vector<SettledDim>* settled = nullptr);
+                                 std::vector<SettledDim>* settled = nullptr,
+                                 NodeTypesByPlace* types = nullptr);
 
 }  // namespace sinter::convert

@@ -57,11 +57,20 @@ void define_given(const ImportedGraph& source, const LoweringOptions& options, G
     const auto input = std::find_if(source.inputs.begin(), source.inputs.end(),
                                     [&, &name = name](const ImportedValueInfo& v) { return v.name == name; });
     std::string problem;
-    const ConstantPtr constant =
-        input == source.inputs.end() ? array : given_constant(array, *input, &problem);
+    ConstantPtr constant = array;
+    if (input != source.inputs.end()) {
+      ImportedValueInfo declared = *input;
+      if (const auto given = options.shapes.find(name); given != options.shapes.end() && is_number(*array)) {
+        declared.has_shape = true;
+        declared.dims.clear();
+        for (const int64_t n : given->second) declared.dims.push_back({n, {}});
+      }
+      constant = given_constant(array, declared, &problem);
+    }
     if (!constant)
-      lowering.diagnostics().refuse("", "", fmt::format("--const {}: {}", name, problem),
-                                    "give an array of the type and shape that the model declares");
+      lowering.diagnostics().refuse(
+          "", "", fmt::format("--const {}: {}", name, problem),
+          "give a number, or an array, of the type and shape that the model declares");
     lowering.define(name, constant ? lowering.graph().add_constant(constant, name) : kUnknown);
   }
 }
@@ -115,7 +124,7 @@ void enter_constants(const ImportedGraph& main, const LoweringOptions& options, 
 
 std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOptions& given,
                                 Diagnostics& diagnostics, NodeFates* fates, std::vector<SettledDim>* settled,
-                                bool* any_open) {
+                                NodeTypesByPlace* types, bool* any_open) {
   check_options(model, given, diagnostics);
   const ContextRoles roles(model, given, diagnostics);
   Context context(model, roles, diagnostics);
@@ -124,6 +133,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   graph.name = model.graph.name;
   GraphLowering lowering(graph, model, options, diagnostics);
   lowering.set_fates(fates);
+  lowering.set_types(types);
   check_port_names(model.graph, diagnostics);
   InputShapes shapes(model.graph, options, roles.batches(), diagnostics);
   GivenLengths lengths(options, lowering);
@@ -281,7 +291,7 @@ void add_reasons_behind(const ImportedModel& model, const LoweringOptions& optio
     LoweringOptions trial = options;
     trial.assumed = kSizes[i];
     bool any_open = false;
-    lower_once(model, trial, found[i], nullptr, nullptr, &any_open);
+    lower_once(model, trial, found[i], nullptr, nullptr, nullptr, &any_open);
   }
   for (Diagnostic d : found[0].all()) {
     const std::vector<Diagnostic>& others = found[1].all();
@@ -310,10 +320,10 @@ void separate_outputs(Graph& graph) {
 }
 
 std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
-                                 Diagnostics& diagnostics, NodeFates* fates,
-                                 std::vector<SettledDim>* settled) {
+                                 Diagnostics& diagnostics, NodeFates* fates, std::vector<SettledDim>* settled,
+                                 NodeTypesByPlace* types) {
   bool any_open = false;
-  std::optional<Graph> graph = lower_once(model, options, diagnostics, fates, settled, &any_open);
+  std::optional<Graph> graph = lower_once(model, options, diagnostics, fates, settled, types, &any_open);
   if (!graph && (any_open || has_loop(model))) add_reasons_behind(model, options, diagnostics);
   return graph;
 }

@@ -237,7 +237,8 @@ class NodeLowering {
   std::vector<bool> attr_read_;
   mutable std::vector<bool> input_read_;
   DType inner_ = DType::kNone;
-  OperandSettlement result_;  // what output 0 becomes
+  std::vector<OperandSettlement> settled_;  // what the operands have become
+  OperandSettlement result_;                // what output 0 becomes
   bool refused_ = false;
 };
 

@@ -225,7 +225,7 @@ bool NodeLowering::settle_operands() {
                                                  dims(inputs_[0]).back() >= kLongSum);
   const std::vector<OperandFact> facts = facts_of(rules, inputs_, node_.inputs, "operand", long_sum);
   const Settlement settled = settle(rules, facts, result_fact(rules, facts));
-  inner_ = settled.inner, result_ = settled.result;
+  inner_ = settled.inner, result_ = settled.result, settled_ = settled.operands;
   if (!apply(settled, facts, node_.inputs, &inputs_)) return false;
   // Rule store.scale.
   for (size_t i = 0; i < inputs_.size() && rules.sums; ++i)

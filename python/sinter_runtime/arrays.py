@@ -56,8 +56,8 @@ def empty(shape: Sequence[int] | int, dtype: Any = np.float32) -> np.ndarray[Any
     kind = np.dtype(dtype)
     dims = (shape,) if isinstance(shape, int) else tuple(shape)
     count = int(np.prod(dims, dtype=np.int64)) * kind.itemsize
-    block = np.empty(count + _native.alignment + _native.padding, np.uint8)
-    start = -block.ctypes.data % _native.alignment
+    block = np.empty(count + _native.ALIGNMENT + _native.READ_PADDING, np.uint8)
+    start = -block.ctypes.data % _native.ALIGNMENT
     array: np.ndarray[Any, Any] = block[start:start + count].view(kind).reshape(dims)
     return array
 
@@ -70,7 +70,7 @@ def bindable(array: np.ndarray[Any, Any]) -> bool:
     if base is array or base.base is not None or not array.flags.c_contiguous or not array.flags.writeable:
         return False
     behind = base.ctypes.data + base.nbytes - (array.ctypes.data + array.nbytes)
-    return bool(array.ctypes.data % _native.alignment == 0 and behind >= _native.padding)
+    return bool(array.ctypes.data % _native.ALIGNMENT == 0 and behind >= _native.READ_PADDING)
 
 
 def path_text(path: str | bytes | os.PathLike[Any]) -> bytes:

@@ -37,6 +37,10 @@ class RunError(Error):
         self.code = code  # sinter_code of sinter_c.h; 0: the model is in use
 
 
+class Cancelled(RunError):
+    """Model.cancel() has ended the run."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Diagnostic:
     """A statement of a conversion about one node or value."""

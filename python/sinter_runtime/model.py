@@ -1,10 +1,12 @@
 """load(): a .sinter file, ready to run."""
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple, NoReturn, Union
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from . import _native, arrays
 from .errors import FileError, InputError, RunError, UsageError
 
 Array = np.ndarray[Any, Any]
-Inputs = Mapping[str, Array] | Sequence[Array] | Array | None
+Inputs = Union[Mapping[str, Array], Sequence[Array], Array, None]
 
 
 class _Port(NamedTuple):
@@ -82,6 +84,18 @@ class _Slot(NamedTuple):
         return "[" + ", ".join(str(b) if a == b else f"{a}..{b}" for a, b in zip(low, self.port.shape)) + "]"
 
 
+class StepTime(NamedTuple):
+    """The time of a step in Model.time_steps(), in seconds. An If or Loop includes its bodies."""
+
+    op: str
+    name: str
+    backend: str  # "session" for an If or Loop
+    runs: int  # 0: the step does no work
+    seconds: float  # of all runs
+    least: float
+    most: float
+
+
 class _Ports(NamedTuple):
     """The inputs and outputs of one shape set, by name."""
 
@@ -112,6 +126,7 @@ class Model:
         self._session = session
         self._options = options
         self._busy = threading.Lock()
+        self._worker: ThreadPoolExecutor | None = None
         self.bound: dict[str, Array] = bound  # the arrays that runs read and write in place
         self._sets: dict[int, _Ports] = {}
         for entry in session.entries():
@@ -194,29 +209,83 @@ class Model:
         shapes choose the shape set. `outputs`: arrays to write to, for any of the outputs; the others are new arrays. Types and
         shapes must be the model's: no value is converted silently.
         """
+        self._take()
+        try:
+            self._set(inputs, outputs)
+            return self._compute(outputs)
+        finally:
+            self._busy.release()
+
+    def run_async(self, inputs: Inputs = None, *, outputs: Mapping[str, Array] | None = None) -> Future[dict[str, Array]]:
+        """Does the work of run() on a thread of the model's own: copies the inputs, which may change then, and returns the future
+        of its result. The model is in use until it is done; cancel() ends the run."""
+        self._take()
+        try:
+            self._set(inputs, outputs)
+            if self._worker is None:
+                self._worker = ThreadPoolExecutor(1, "sinter")
+            self._session.start()
+            return self._worker.submit(self._complete, outputs)
+        except BaseException:
+            self._session.abandon()
+            self._busy.release()
+            raise
+
+    def cancel(self) -> None:
+        """Ends the run in progress, from any thread, before its next step or trip of a loop: it raises Cancelled. Without a run
+        nothing happens. Afterwards state is undefined until reset()."""
+        self._session.cancel()
+
+    def time_steps(self, inputs: Inputs = None, *, runs: int = 10) -> list[StepTime]:
+        """Runs the model and returns the time of each step, in the order of the plan."""
+        self._take()
+        try:
+            self._set(inputs, None)
+            self._session.begin_times()
+            try:
+                for i in range(runs):
+                    if i > 0:
+                        self._set(inputs, None)  # a run may overwrite its inputs
+                    self._session.run()
+            finally:
+                times = self._session.end_times()
+            return [StepTime(op, name, (t.backend or b"").decode(), t.runs, t.nanoseconds / 1e9, t.least / 1e9, t.most / 1e9)
+                    for op, name, t in times]
+        finally:
+            self._busy.release()
+
+    def _take(self) -> None:
         if not self._busy.acquire(blocking=False):
             raise RunError("another thread runs this model; give each thread one of its own by another()")
+
+    def _set(self, inputs: Inputs, outputs: Mapping[str, Array] | None) -> None:
+        """Checks the arrays of a run and copies the inputs."""
+        given = self._named(inputs)
+        if len(self._sets) > 1:
+            self._choose(given)
+        self._check_inputs(given)
+        for name, array in (outputs or {}).items():
+            slot = self._outputs.get(name)
+            if slot is None:
+                raise InputError(_unknown("output", name, self._outputs))
+            _check(array, slot.port, "output", writes=True)
+        for name, array in given.items():
+            slot = self._inputs[name]
+            view = slot.view
+            if slot.bounded:
+                self._session.set_shape(slot.number, list(array.shape))
+                view = view[tuple(slice(n) for n in array.shape)]
+            if array is not slot.view:
+                np.copyto(view, array, casting="no")
+
+    def _compute(self, outputs: Mapping[str, Array] | None) -> dict[str, Array]:
+        self._session.run()
+        return {name: self._result(i, slot, (outputs or {}).get(name)) for i, (name, slot) in enumerate(self._outputs.items())}
+
+    def _complete(self, outputs: Mapping[str, Array] | None) -> dict[str, Array]:
+        """Computes what run_async() began."""
         try:
-            given = self._named(inputs)
-            if len(self._sets) > 1:
-                self._choose(given)
-            self._check_inputs(given)
-            for name, array in (outputs or {}).items():
-                slot = self._outputs.get(name)
-                if slot is None:
-                    raise InputError(_unknown("output", name, self._outputs))
-                _check(array, slot.port, "output", writes=True)
-            for name, array in given.items():
-                slot = self._inputs[name]
-                view = slot.view
-                if slot.bounded:
-                    self._session.set_shape(slot.number, list(array.shape))
-                    view = view[tuple(slice(n) for n in array.shape)]
-                if array is not slot.view:
-                    np.copyto(view, array, casting="no")
-            self._session.run()
-            return {name: self._result(i, slot, (outputs or {}).get(name))
-                    for i, (name, slot) in enumerate(self._outputs.items())}
+            return self._compute(outputs)
         finally:
             self._busy.release()
 
@@ -243,6 +312,8 @@ class Model:
         """Releases the memory. Arrays that were bound stay the caller's."""
         if not self._busy.acquire(blocking=False):
             raise RunError("another thread runs this model; close it after the run")
+        if self._worker is not None:
+            self._worker.shutdown(wait=False)
         closed: Any = _Closed()
         self._session = self._sets = self._inputs = self._outputs = self.bound = closed
         self._busy.release()
@@ -274,7 +345,7 @@ class Model:
     @property
     def memory_bytes(self) -> int:
         """Bytes of memory in total: the model's, the packed weights and this session's, without the file."""
-        return self._session.bytes()
+        return self._session.memory_bytes()
 
     @property
     def fallbacks(self) -> int:
@@ -318,7 +389,9 @@ def load(model: Any, *, threads: int = 1, backends: Sequence[str] | None = None,
     options = {name: value for name, value in locals().items() if name != "model"}
     data = getattr(model, "data", None) if not isinstance(model, (bytes, bytearray, memoryview)) else bytes(model)
     if isinstance(data, bytes):
-        return _open(lambda o: _native.Session.open_bytes(data, o), options, None)
+        file = arrays.empty(len(data), np.uint8)
+        file[:] = np.frombuffer(data, np.uint8)
+        return _open(lambda o: _native.Session.open_bytes(file, o), options, None)
     path = getattr(model, "path", model)
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"load(): the model is {type(model).__name__}; give a path, bytes or a Report")
@@ -393,11 +466,26 @@ def _native_options(options: Mapping[str, Any], bound: list[tuple[bytes, Array]]
         libraries = [libraries]
     # Without a backend of its own the reference kernels compute everything.
     only_reference = bool(backends) and all(name == "reference" for name in backends)
-    return _native.Options.of(threads=options["threads"], backends=[name for name in backends if name != "reference"],
-                              backend="reference" if only_reference else options["backend"], profile=options["profile"],
-                              entry=options["entry"], require_planned=options["require_planned"], copy_file=options["copy_file"],
-                              check_digests=options["check_digests"], public_key=key or b"",
-                              custom_ops=[arrays.path_text(library) for library in libraries], bound=bound)
+    backend = "reference" if only_reference else options["backend"]
+    return _native.Options(
+        threads=_integer("threads", options["threads"]), backends=[name.encode() for name in backends if name != "reference"],
+        backend=None if backend is None else backend.encode(), profile=_profile(options["profile"]),
+        entry=None if options["entry"] is None else _integer("entry", options["entry"]), bound=bound, public_key=key,
+        require_planned=bool(options["require_planned"]), copy_file=bool(options["copy_file"]),
+        check_digests=bool(options["check_digests"]), custom_ops=[arrays.path_text(library) for library in libraries])
+
+
+def _integer(name: str, value: Any) -> int:
+    number = operator.index(value)
+    if not -2**31 <= number < 2**31:
+        raise UsageError(f"{name} cannot be {number}; give a smaller number")
+    return number
+
+
+def _profile(name: Any) -> bytes | None:
+    if name is not None and (not isinstance(name, str) or "\0" in name):
+        raise TypeError(f"load(): profile is the name of a target, not {name!r}")
+    return None if name is None else name.encode("utf-8", "surrogateescape")
 
 
 def _unknown(kind: str, name: object, names: Iterable[str]) -> str:

@@ -12,10 +12,6 @@ template <class T>
   return !__builtin_add_overflow(a, b, out);
 }
 template <class T>
-[[nodiscard]] constexpr bool checked_sub(T a, T b, T* out) {
-  return !__builtin_sub_overflow(a, b, out);
-}
-template <class T>
 [[nodiscard]] constexpr bool checked_mul(T a, T b, T* out) {
   return !__builtin_mul_overflow(a, b, out);
 }

@@ -15,6 +15,7 @@ enum class Code : uint8_t {
   kOutOfMemory,      // a region is too small; `a` bytes are needed, `b` were given
   kOutOfRange,       // a value found at run time (an index, a length) is outside its domain
   kInternal,         // a bug
+  kCancelled,        // the caller has ended the run (Session::set_cancel)
 };
 
 // The meaning of `Status::index`.

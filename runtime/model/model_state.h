@@ -63,6 +63,11 @@ inline constexpr int kMaxNesting = 8;
 inline constexpr uint32_t kMaxRegions = 16;   // of a program
 inline constexpr uint32_t kMaxProfiles = 16;  // of a file
 inline constexpr uint32_t kMaxLengths = 16;   // given by the caller of a program
+// The limits of metadata and labels: how many, and the bytes of a text.
+inline constexpr uint32_t kMaxMetadata = 1024;
+inline constexpr uint32_t kMaxKeyBytes = 255;
+inline constexpr uint32_t kMaxMetadataBytes = 1 << 20;  // of one value
+inline constexpr uint32_t kMaxLabelBytes = 4095;
 // The longest chain of prepare steps, from the first that a prepared value depends on to its own.
 inline constexpr int32_t kMaxPrepareChain = 64;
 

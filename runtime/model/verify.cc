@@ -75,6 +75,8 @@ Status check_total_lengths(const fb::Model& root, uint64_t flatbuffer_bytes) {
         for (const fb::Placement* q : *plan->placements()) add(length(q->strides()));
     }
   }
+  add(length(root.metadata()));
+  for (uint32_t i = 0; i < length(root.labels()); ++i) add(length(root.labels()->Get(i)->texts()) + 1);
   SINTER_RETURN_UNLESS(total <= flatbuffer_bytes, corrupt("the model's lists overlap"));
   return ok_status();
 }
@@ -222,7 +224,7 @@ Status verify(const ModelState& model, std::span<std::byte> memory) {
     SINTER_RETURN_UNLESS(
         scratch.facts[i].planned != 0,
         corrupt("no profile plans the program").at(Where::kProgram, static_cast<int32_t>(i)));
-  return ok_status();
+  return verify_metadata(root);
 }
 
 }  // namespace sinter::detail

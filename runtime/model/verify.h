@@ -66,6 +66,9 @@ Status verify_plan(const ModelState& model, const fb::Profile& profile, std::spa
 void measure_plan(uint32_t values, size_t workspaces, BumpArena& scratch);
 size_t device_workspaces(const fb::ProgramPlan& plan);
 
+// Checks metadata and labels. All else is verified.
+Status verify_metadata(const fb::Model& root);
+
 // The memory of a value: host memory (0), that of a backend (as Region.memory_kind), or none for a constant.
 inline constexpr uint8_t kNowhere = 127;
 inline constexpr uint8_t kMostMemoryKind = 126;

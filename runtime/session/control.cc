@@ -44,6 +44,7 @@ Status run_loop(void* state, const OpCall&, RunContext&) {
   SINTER_RETURN_IF_ERROR(copy_all(s.initial));
   int64_t i = 0;
   for (; i < trip_count && condition; ++i) {
+    SINTER_RETURN_UNLESS(!s.session->cancelled(), kCancelled);  // a body may have no steps
     SINTER_RETURN_UNLESS(
         i < s.max_trips,
         error(Code::kOutOfRange, "the loop would continue after its planned %a trips", s.max_trips));

@@ -122,8 +122,10 @@ Status Session::move_to(std::span<std::byte> memory, const SessionOptions& optio
       std::memcpy(next.copies[i].to, state_->copies[i].to, next.copies[i].bytes);
   for (uint32_t i = 0; i < next.given_count; ++i) next.given[i].now = state_->given[i].now;
   const StepObserver* observer = state_->observer;
+  const std::atomic<bool>* cancel = state_->cancel;
   *this = std::move(created.value());
   set_observer(observer);
+  set_cancel(cancel);
   return ok_status();
 }
 
@@ -212,6 +214,10 @@ void Session::set_observer(const StepObserver* observer) {
   state_->observer = observer;
   for (uint32_t i = 0; i < state_->device_count; ++i)
     state_->devices[i].queue->set_stepwise(observer != nullptr);
+}
+
+void Session::set_cancel(const std::atomic<bool>* flag) {
+  state_->cancel = flag != nullptr ? flag : &detail::kNeverCancelled;
 }
 
 const char* Session::step_backend(uint32_t step) const {

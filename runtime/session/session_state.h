@@ -6,11 +6,17 @@
 // OpCall, laid out on run()'s stack just before (step_call.cc).
 #pragma once
 
+#include <atomic>
+
 #include "runtime/model/model_state.h"
 #include "runtime/model/structure_arena.h"
 #include "sinter/session.h"
 
 namespace sinter::detail {
+
+// The flag of sessions that are given none.
+inline constexpr std::atomic<bool> kNeverCancelled{false};
+inline constexpr Status kCancelled = error(Code::kCancelled, "the run was cancelled");
 
 inline constexpr size_t kMaxBackends = 16;  // of a profile, and given by the application
 // Creation has computed a size that differs from that of requirements().
@@ -145,6 +151,7 @@ struct SessionState {
   uint32_t backend_count = 0;
   Backend** backends = nullptr;  // those that compute a step
   const StepObserver* observer = nullptr;
+  const std::atomic<bool>* cancel = &kNeverCancelled;
   ThreadPool* threads = nullptr;
   SharedArena* arena = nullptr;
   SharedState* shared_state = nullptr;
@@ -159,6 +166,8 @@ struct SessionState {
   CallRoom* room = nullptr;      // while running
   KernelBackend reference{"reference", {}};
 
+  // Returns whether the caller has asked the run to end.
+  bool cancelled() const { return cancel->load(std::memory_order_relaxed); }
   // Returns the threads that a step may use: all of them, halved `pool` times.
   ThreadPool* threads_of(uint8_t pool) const {
     return pool == RunStep::kOneThread ? nullptr : pool == 0 ? threads : &parts[pool - 1];
@@ -220,7 +229,7 @@ SINTER_ON_32(CopyItem, 16, 4);
 SINTER_ON_32(OutputLength, 12, 4);
 SINTER_ON_32(GivenAxis, 48, 8);
 SINTER_ON_32(DeviceState, 72, 8);
-SINTER_ON_32(SessionState, 144, 4);
+SINTER_ON_32(SessionState, 148, 4);
 SINTER_ON_32(IfState, 32, 4);
 SINTER_ON_32(LoopState, 80, 8);
 

@@ -50,10 +50,16 @@ RunContext context_of(const SessionState& session, const RunStep& step) {
   return {{step.workspace, step.workspace_bytes}, session.threads_of(step.pool)};
 }
 
+// Returns the status of a run that is cancelled before this step.
+[[gnu::cold, gnu::noinline]] Status cancelled_before(const RunStep& step, const StepList& list) {
+  return step.step == RunStep::kNoStep ? kCancelled : kCancelled.at_step(step.step, list.program);
+}
+
 Status run_observed(SessionState& session, const StepList& list, const StepObserver& observer) {
   const std::byte* model = flatbuffer_start(session.model);
   for (uint32_t i = 0; i < list.count; ++i) {
     const RunStep& step = list.steps[i];
+    if (session.cancelled()) return cancelled_before(step, list);
     if (step.step == RunStep::kNoStep) {
       RunContext none;
       SINTER_RETURN_IF_ERROR(step.run(step.state, {}, none));
@@ -96,6 +102,8 @@ Status run_steps(SessionState& session, const StepList& list) {
   const OpCall nothing;
   RunContext no_context;
   for (RunStep *step = list.steps, *end = step + list.count; step != end; step += 1 + step->fused) {
+    if (session.cancelled()) [[unlikely]]
+      return cancelled_before(*step, list);
     Status status;
     if (step->call == CallUse::kKept) {
       status = step->run(step->state, step->kept->call, step->kept->context);

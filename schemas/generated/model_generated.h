@@ -62,6 +62,12 @@ struct ProfileBuilder;
 struct Debug;
 struct DebugBuilder;
 
+struct Metadata;
+struct MetadataBuilder;
+
+struct Labels;
+struct LabelsBuilder;
+
 struct Model;
 struct ModelBuilder;
 
@@ -1690,6 +1696,137 @@ inline ::flatbuffers::Offset<Debug> CreateDebugDirect(
       texts__);
 }
 
+struct Metadata FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
+  typedef MetadataBuilder Builder;
+  enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
+    VT_KEY = 4,
+    VT_VALUE = 6
+  };
+  const ::flatbuffers::String *key() const {
+    return GetPointer<const ::flatbuffers::String *>(VT_KEY);
+  }
+  const ::flatbuffers::String *value() const {
+    return GetPointer<const ::flatbuffers::String *>(VT_VALUE);
+  }
+  bool Verify(::flatbuffers::Verifier &verifier) const {
+    return VerifyTableStart(verifier) &&
+           VerifyOffset(verifier, VT_KEY) &&
+           verifier.VerifyString(key()) &&
+           VerifyOffset(verifier, VT_VALUE) &&
+           verifier.VerifyString(value()) &&
+           verifier.EndTable();
+  }
+};
+
+struct MetadataBuilder {
+  typedef Metadata Table;
+  ::flatbuffers::FlatBufferBuilder &fbb_;
+  ::flatbuffers::uoffset_t start_;
+  void add_key(::flatbuffers::Offset<::flatbuffers::String> key) {
+    fbb_.AddOffset(Metadata::VT_KEY, key);
+  }
+  void add_value(::flatbuffers::Offset<::flatbuffers::String> value) {
+    fbb_.AddOffset(Metadata::VT_VALUE, value);
+  }
+  explicit MetadataBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
+        : fbb_(_fbb) {
+    start_ = fbb_.StartTable();
+  }
+  ::flatbuffers::Offset<Metadata> Finish() {
+    const auto end = fbb_.EndTable(start_);
+    auto o = ::flatbuffers::Offset<Metadata>(end);
+    return o;
+  }
+};
+
+inline ::flatbuffers::Offset<Metadata> CreateMetadata(
+    ::flatbuffers::FlatBufferBuilder &_fbb,
+    ::flatbuffers::Offset<::flatbuffers::String> key = 0,
+    ::flatbuffers::Offset<::flatbuffers::String> value = 0) {
+  MetadataBuilder builder_(_fbb);
+  builder_.add_value(value);
+  builder_.add_key(key);
+  return builder_.Finish();
+}
+
+inline ::flatbuffers::Offset<Metadata> CreateMetadataDirect(
+    ::flatbuffers::FlatBufferBuilder &_fbb,
+    const char *key = nullptr,
+    const char *value = nullptr) {
+  auto key__ = key ? _fbb.CreateString(key) : 0;
+  auto value__ = value ? _fbb.CreateString(value) : 0;
+  return sinter::fb::CreateMetadata(
+      _fbb,
+      key__,
+      value__);
+}
+
+struct Labels FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
+  typedef LabelsBuilder Builder;
+  enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
+    VT_OUTPUT = 4,
+    VT_TEXTS = 6
+  };
+  const ::flatbuffers::String *output() const {
+    return GetPointer<const ::flatbuffers::String *>(VT_OUTPUT);
+  }
+  const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *texts() const {
+    return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *>(VT_TEXTS);
+  }
+  bool Verify(::flatbuffers::Verifier &verifier) const {
+    return VerifyTableStart(verifier) &&
+           VerifyOffset(verifier, VT_OUTPUT) &&
+           verifier.VerifyString(output()) &&
+           VerifyOffset(verifier, VT_TEXTS) &&
+           verifier.VerifyVector(texts()) &&
+           verifier.VerifyVectorOfStrings(texts()) &&
+           verifier.EndTable();
+  }
+};
+
+struct LabelsBuilder {
+  typedef Labels Table;
+  ::flatbuffers::FlatBufferBuilder &fbb_;
+  ::flatbuffers::uoffset_t start_;
+  void add_output(::flatbuffers::Offset<::flatbuffers::String> output) {
+    fbb_.AddOffset(Labels::VT_OUTPUT, output);
+  }
+  void add_texts(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> texts) {
+    fbb_.AddOffset(Labels::VT_TEXTS, texts);
+  }
+  explicit LabelsBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
+        : fbb_(_fbb) {
+    start_ = fbb_.StartTable();
+  }
+  ::flatbuffers::Offset<Labels> Finish() {
+    const auto end = fbb_.EndTable(start_);
+    auto o = ::flatbuffers::Offset<Labels>(end);
+    return o;
+  }
+};
+
+inline ::flatbuffers::Offset<Labels> CreateLabels(
+    ::flatbuffers::FlatBufferBuilder &_fbb,
+    ::flatbuffers::Offset<::flatbuffers::String> output = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> texts = 0) {
+  LabelsBuilder builder_(_fbb);
+  builder_.add_texts(texts);
+  builder_.add_output(output);
+  return builder_.Finish();
+}
+
+inline ::flatbuffers::Offset<Labels> CreateLabelsDirect(
+    ::flatbuffers::FlatBufferBuilder &_fbb,
+    const char *output = nullptr,
+    const std::vector<::flatbuffers::Offset<::flatbuffers::String>> *texts = nullptr) {
+  auto output__ = output ? _fbb.CreateString(output) : 0;
+  auto texts__ = texts ? _fbb.CreateVector<::flatbuffers::Offset<::flatbuffers::String>>(*texts) : 0;
+  return sinter::fb::CreateLabels(
+      _fbb,
+      output__,
+      texts__);
+}
+
 struct Model FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   typedef ModelBuilder Builder;
   enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
@@ -1697,7 +1834,9 @@ struct Model FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_PROGRAMS = 6,
     VT_CONSTANTS = 8,
     VT_PROFILES = 10,
-    VT_DEBUG = 12
+    VT_DEBUG = 12,
+    VT_METADATA = 14,
+    VT_LABELS = 16
   };
   const ::flatbuffers::String *producer() const {
     return GetPointer<const ::flatbuffers::String *>(VT_PRODUCER);
@@ -1714,6 +1853,12 @@ struct Model FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   const sinter::fb::Debug *debug() const {
     return GetPointer<const sinter::fb::Debug *>(VT_DEBUG);
   }
+  const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Metadata>> *metadata() const {
+    return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Metadata>> *>(VT_METADATA);
+  }
+  const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Labels>> *labels() const {
+    return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Labels>> *>(VT_LABELS);
+  }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_PRODUCER) &&
@@ -1729,6 +1874,12 @@ struct Model FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            verifier.VerifyVectorOfTables(profiles()) &&
            VerifyOffset(verifier, VT_DEBUG) &&
            verifier.VerifyTable(debug()) &&
+           VerifyOffset(verifier, VT_METADATA) &&
+           verifier.VerifyVector(metadata()) &&
+           verifier.VerifyVectorOfTables(metadata()) &&
+           VerifyOffset(verifier, VT_LABELS) &&
+           verifier.VerifyVector(labels()) &&
+           verifier.VerifyVectorOfTables(labels()) &&
            verifier.EndTable();
   }
 };
@@ -1752,6 +1903,12 @@ struct ModelBuilder {
   void add_debug(::flatbuffers::Offset<sinter::fb::Debug> debug) {
     fbb_.AddOffset(Model::VT_DEBUG, debug);
   }
+  void add_metadata(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Metadata>>> metadata) {
+    fbb_.AddOffset(Model::VT_METADATA, metadata);
+  }
+  void add_labels(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Labels>>> labels) {
+    fbb_.AddOffset(Model::VT_LABELS, labels);
+  }
   explicit ModelBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -1769,8 +1926,12 @@ inline ::flatbuffers::Offset<Model> CreateModel(
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Program>>> programs = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Constant>>> constants = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Profile>>> profiles = 0,
-    ::flatbuffers::Offset<sinter::fb::Debug> debug = 0) {
+    ::flatbuffers::Offset<sinter::fb::Debug> debug = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Metadata>>> metadata = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Labels>>> labels = 0) {
   ModelBuilder builder_(_fbb);
+  builder_.add_labels(labels);
+  builder_.add_metadata(metadata);
   builder_.add_debug(debug);
   builder_.add_profiles(profiles);
   builder_.add_constants(constants);
@@ -1785,18 +1946,24 @@ inline ::flatbuffers::Offset<Model> CreateModelDirect(
     const std::vector<::flatbuffers::Offset<sinter::fb::Program>> *programs = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Constant>> *constants = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Profile>> *profiles = nullptr,
-    ::flatbuffers::Offset<sinter::fb::Debug> debug = 0) {
+    ::flatbuffers::Offset<sinter::fb::Debug> debug = 0,
+    const std::vector<::flatbuffers::Offset<sinter::fb::Metadata>> *metadata = nullptr,
+    const std::vector<::flatbuffers::Offset<sinter::fb::Labels>> *labels = nullptr) {
   auto producer__ = producer ? _fbb.CreateString(producer) : 0;
   auto programs__ = programs ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Program>>(*programs) : 0;
   auto constants__ = constants ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Constant>>(*constants) : 0;
   auto profiles__ = profiles ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Profile>>(*profiles) : 0;
+  auto metadata__ = metadata ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Metadata>>(*metadata) : 0;
+  auto labels__ = labels ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Labels>>(*labels) : 0;
   return sinter::fb::CreateModel(
       _fbb,
       producer__,
       programs__,
       constants__,
       profiles__,
-      debug);
+      debug,
+      metadata__,
+      labels__);
 }
 
 inline const sinter::fb::Model *GetModel(const void *buf) {

@@ -164,6 +164,10 @@ TEST_F(CApi, DescribesTheModel) {
   EXPECT_EQ(sinter_model_output(model_, 0, 1, &port), SINTER_INVALID_ARGUMENT);
   EXPECT_EQ(sinter_model_input(model_, 1, 0, &port), SINTER_INVALID_ARGUMENT);
   EXPECT_EQ(sinter_model_input_count(model_, 7), 0u);
+  EXPECT_STREQ(sinter_type_name(port.type), "float32");
+  EXPECT_STREQ(sinter_type_name(14), "float8e4m3fn");
+  EXPECT_STREQ(sinter_type_name(-1), "?");
+  EXPECT_STREQ(sinter_type_name(99), "?");
   ASSERT_EQ(sinter_model_profile_count(model_), 1u);
   EXPECT_NE(sinter_model_profile_name(model_, 0), nullptr);
   EXPECT_EQ(sinter_model_profile_name(model_, 1), nullptr);
@@ -172,6 +176,28 @@ TEST_F(CApi, DescribesTheModel) {
   EXPECT_STREQ(sinter_model_step_op(model_, program, 0), "Add");
   EXPECT_EQ(sinter_model_step_op(model_, program, 2), nullptr);
   EXPECT_EQ(sinter_model_step_op(model_, 99, 0), nullptr);
+}
+
+TEST_F(CApi, StatesWhatIntegersStandFor) {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kInt8, {2}), y = b.value(DType::kInt8, {2});
+  b.program().values[static_cast<size_t>(x)].scale = 0.5f;
+  b.step(relu(), {x}, {y});
+  b.output("y", y);
+  const AlignedBytes file = b.build();
+  sinter_model* model = nullptr;
+  ASSERT_EQ(sinter_model_open_bytes(file.span().data(), file.span().size(), nullptr, &model, &error_),
+            SINTER_OK)
+      << error_.text;
+  sinter_quantization in = {}, out = {1, 1};
+  ASSERT_EQ(sinter_model_input_quantization(model, 0, 0, &in), SINTER_OK);
+  ASSERT_EQ(sinter_model_output_quantization(model, 0, 0, &out), SINTER_OK);
+  EXPECT_EQ(in.scale, 0.5f);
+  EXPECT_EQ(out.scale, 0);
+  EXPECT_EQ(sinter_model_input_quantization(model, 0, 1, &in), SINTER_INVALID_ARGUMENT);
+  EXPECT_EQ(sinter_model_output_quantization(model, 1, 0, &out), SINTER_INVALID_ARGUMENT);
+  EXPECT_EQ(sinter_model_output_quantization(model, 0, 0, nullptr), SINTER_INVALID_ARGUMENT);
+  sinter_model_close(model);
 }
 
 TEST_F(CApi, ReportsWithNames) {
@@ -236,6 +262,7 @@ TEST_F(CApi, UsesTheCallersMemory) {
             SINTER_OK)
       << error_.text;
   EXPECT_LE(sinter_model_retained(model), needed);
+  EXPECT_EQ(sinter_model_bytes(model), needed);
 
   sinter_requirements requirements = {};
   EXPECT_EQ(sinter_session_requirements(model, nullptr, &requirements, &error_), SINTER_INVALID_ARGUMENT);

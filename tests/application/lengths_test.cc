@@ -47,7 +47,10 @@ TEST(GivenLengths, OfInputsInPlace) {
   ASSERT_TRUE(net.set_shape("x", {2, 2}) && net.set_shape("z", {2, 2})) << net.error();
   for (const char* name : {"x", "z"})
     for (const size_t i : {0, 1, 4, 5}) net.input<float>(name)[i] = static_cast<float>(i);
-  ASSERT_TRUE(net.run()) << net.error();
+  EXPECT_FALSE(net.run());
+  EXPECT_THAT(net.error(), HasSubstr("input 2 'w': it has never been set"));
+  net.clear_error();
+  ASSERT_TRUE(net.set("w", kPair, {2, 1}) && net.run()) << net.error();
   std::vector<float> y(4);
   ASSERT_TRUE(net.copy("y", y)) << net.error();
   EXPECT_THAT(y, ElementsAre(0, 2, 8, 10));
@@ -67,7 +70,7 @@ TEST(GivenLengths, WrongOnesOfARunner) {
   fails(net.set("x", kSix, {2, 4}), "input 'x' is float32[2,4], 8 elements, but 6 were given");
   fails(net.set("x", std::vector<double>(6), {2, 3}), "elements of another type");
   fails(net.set_shape("x", {2, 0}), "as [2,0]");
-  ASSERT_TRUE(net.set("x", kSix, {2, 3}) && net.set("z", kEight));
+  ASSERT_TRUE(net.set("x", kSix, {2, 3}) && net.set("z", kEight) && net.set("w", kPair, {2, 1}));
   fails(net.run(), "input 1 'z': its length is 4, but that of another input with the same dimension is 3");
   ASSERT_TRUE(give(net, kSix, 3) && net.run()) << net.error();
   std::vector<float> y(7);
@@ -116,6 +119,11 @@ TEST(GivenLengths, OfTheCApi) {
   for (const char* name : {"x", "z"})
     ASSERT_EQ(sinter_set_shaped(session, name, SINTER_FLOAT32, kSix.data(), 24, three, 2, &error), SINTER_OK)
         << error.text;
+  EXPECT_EQ(sinter_run(session, &error), SINTER_INVALID_ARGUMENT);
+  EXPECT_THAT(error.text, HasSubstr("input 2 'w': it has never been set"));
+  const int64_t pair[] = {2, 1};
+  ASSERT_EQ(sinter_set_shaped(session, "w", SINTER_FLOAT32, kPair.data(), 8, pair, 2, &error), SINTER_OK)
+      << error.text;
   ASSERT_EQ(sinter_run(session, &error), SINTER_OK) << error.text;
   EXPECT_EQ(sinter_session_input_length(session, "x", 1), 3);
   EXPECT_EQ(sinter_session_output_length(session, "y", 1), 3);

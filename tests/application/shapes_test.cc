@@ -285,6 +285,12 @@ TEST(Shapes, ASessionOfTheCApiHasAllSets) {
   EXPECT_EQ(sinter_session_entry(session), 1u);
   EXPECT_EQ(sinter_session_select(nullptr, &small, 1, &error), SINTER_INVALID_ARGUMENT);
   EXPECT_EQ(sinter_session_select(session, nullptr, 1, &error), SINTER_INVALID_ARGUMENT);
+  ASSERT_EQ(sinter_session_use_entry(session, 0, &error), SINTER_OK) << error.text;
+  EXPECT_EQ(sinter_session_entry(session), 0u);
+  EXPECT_EQ(sinter_session_use_entry(session, 2, &error), SINTER_INVALID_ARGUMENT);
+  EXPECT_THAT(error.text, HasSubstr("does not have shape set 2; it has 2"));
+  EXPECT_EQ(sinter_session_use_entry(nullptr, 0, &error), SINTER_INVALID_ARGUMENT);
+  ASSERT_EQ(sinter_session_use_entry(session, 1, &error), SINTER_OK) << error.text;
   // In other memory it goes on with the set and the state.
   options.memory = block.span().data();
   EXPECT_EQ(sinter_session_move(&session, &options, &error), SINTER_INVALID_ARGUMENT);

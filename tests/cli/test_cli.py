@@ -31,7 +31,8 @@ import sinter_cli as cli  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 DIGITS = os.path.join(cli.REPO, "examples", "digits", "digits.onnx")
-COMMANDS = ("convert", "quantize", "inspect", "embed", "explain", "run", "compare", "bench", "ranges", "keygen", "sign", "tune", "pack")
+COMMANDS = ("convert", "quantize", "simplify", "repair", "inspect", "embed", "explain", "run", "compare", "bench", "ranges",
+            "keygen", "sign", "tune", "pack")
 SINTER = None
 
 
@@ -1275,16 +1276,18 @@ class Json(Case):
         self.failure(2, "run", "-", "--json")
         places = {"convert": ["-o", out], "run": ["--inputs", x], "explain": ["probabilities"], "embed": ["-o", self.path("failed")],
                   "sign": ["--key", none, "-o", out], "tune": ["--seconds", "0"], "compare": [self.digits, "--inputs", x],
-                  "ranges": ["--calibrate", x], "quantize": ["-o", out, "--calibrate", x]}
+                  "ranges": ["--calibrate", x], "quantize": ["-o", out, "--calibrate", x], "simplify": ["-o", out], "repair": ["-o", out]}
         for command in COMMANDS:
             if command == "keygen":
                 continue
             with self.subTest(command=command):
-                onnx_file = command in ("convert", "quantize", "ranges")
+                onnx_file = command in ("convert", "quantize", "simplify", "repair", "ranges")
                 absent = "none.onnx" if onnx_file else none
                 self.assertIn("none", self.failure(6, command, absent, *places.get(command, []), "--json")["error"])
                 if command != "sign" and not onnx_file:
                     self.failure(4, command, broken, *places.get(command, []), "--json")
+                if command in ("simplify", "repair"):  # which take ONNX files alone
+                    self.failure(3, command, broken, *places.get(command, []), "--json")
         self.failure(6, "keygen", os.path.join(self.dir, "no folder", "k"), "--json")
         self.failure(3, "convert", not_onnx, "-o", out, "--json")
         for args in (["convert", "-o", out], ["inspect"], ["bench"], ["run", "--random", "1"], ["ranges", "--calibrate", x],
@@ -1590,6 +1593,23 @@ class Flags(Case):
         # The same twice is not a contradiction.
         self.convert(0, *self.right, *self.right, "--shape", "x=1,4")
         self.convert(0, "--max-trips", "turns=3", "--const", f"z={four}", "--shape", "z=1,4")  # which gives x its width, too
+
+    def test_numbers_as_constants(self):
+        self.convert(0, *self.right, "--const", "z=0.5", "--shape", "z=1,4")
+        self.convert(3, *self.right, "--const", "z=0.5", words=("--const z", "dimensions"))
+        self.convert(3, *self.right, "--const", "z=0.5", "--shape", "z=100000,100000", words=("--const z", "elements"))
+        model = self.path("flag.onnx")
+        flag = helper.make_tensor_value_info("n", TensorProto.INT64, [2])
+        x, y = (helper.make_tensor_value_info(v, TensorProto.INT64, [2]) for v in "xy")
+        onnx.save(helper.make_model(helper.make_graph([helper.make_node("Add", ["x", "n"], ["y"])], "g", [x, flag], [y]),
+                                    opset_imports=[helper.make_opsetid("", 17)], ir_version=9), model)
+        out = self.path("flag.sinter")
+        self.expect(0, "convert", model, "-o", out, "--const", "n=-7")
+        np.savez(self.path("x.npz"), x=np.array([1, 9], np.int64))
+        self.expect(0, "run", out, "--inputs", self.path("x.npz"), "--outputs", self.path("y.npz"))
+        self.assertEqual(np.load(self.path("y.npz"))["y"].tolist(), [-6, 2])
+        for number in ("1.5", "1e30", "nan"):
+            self.expect(3, "convert", model, "-o", out, "--const", f"n={number}", words=("--const n", "int64"))
 
     def test_compare_takes_constants_again(self):
         const = ["--const", f"z={self.path('four.npy')}"]

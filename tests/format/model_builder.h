@@ -243,6 +243,8 @@ class ModelBuilder {
   std::vector<ProgramSpec> programs;
   std::vector<ConstantSpec> constants;
   std::vector<std::byte> weights;
+  std::vector<std::pair<std::string, std::string>> metadata;             // key and value
+  std::vector<std::pair<std::string, std::vector<std::string>>> labels;  // an output and its classes
   std::vector<std::string> backends;
   std::vector<ProfileSpec> profiles = {{}};
   std::vector<uint8_t> regions = {0};  // of every entry: memory kinds
@@ -440,8 +442,16 @@ inline AlignedBytes ModelBuilder::build() {
   for (const ConstantSpec& c : constants)
     constant_list.push_back(fb::CreateConstant(fbb, static_cast<uint8_t>(c.dtype), fbb.CreateVector(c.dims),
                                                c.segment, c.offset));
+  std::vector<flatbuffers::Offset<fb::Metadata>> metadata_list;
+  for (const auto& [key, text] : metadata)
+    metadata_list.push_back(fb::CreateMetadata(fbb, fbb.CreateString(key), fbb.CreateString(text)));
+  std::vector<flatbuffers::Offset<fb::Labels>> label_list;
+  for (const auto& [output, texts] : labels)
+    label_list.push_back(fb::CreateLabels(fbb, fbb.CreateString(output), fbb.CreateVectorOfStrings(texts)));
   fbb.Finish(fb::CreateModel(fbb, fbb.CreateString("tests"), fbb.CreateVector(program_list),
-                             fbb.CreateVector(constant_list), fbb.CreateVector(profile_list)),
+                             fbb.CreateVector(constant_list), fbb.CreateVector(profile_list), 0,
+                             metadata_list.empty() ? 0 : fbb.CreateVector(metadata_list),
+                             label_list.empty() ? 0 : fbb.CreateVector(label_list)),
              fb::ModelIdentifier());
 
   format::Header header{};

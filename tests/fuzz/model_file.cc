@@ -87,12 +87,16 @@ const TableType kDebug{"Debug",
                         {"origins", Type::kString, true},
                         {"orders", Type::kString, true},
                         {"texts", Type::kU8, true}}};
+const TableType kMetadata{"Metadata", {{"key", Type::kString}, {"value", Type::kString}}};
+const TableType kLabels{"Labels", {{"output", Type::kString}, {"texts", Type::kString, true}}};
 const TableType kModel{"Model",
                        {{"producer", Type::kString},
                         {"programs", Type::kTable, true, &kProgram},
                         {"constants", Type::kTable, true, &kConstant},
                         {"profiles", Type::kTable, true, &kProfile},
-                        {"debug", Type::kTable, false, &kDebug}}};
+                        {"debug", Type::kTable, false, &kDebug},
+                        {"metadata", Type::kTable, true, &kMetadata},
+                        {"labels", Type::kTable, true, &kLabels}}};
 
 uint64_t read(const uint8_t* at, size_t width) {
   uint64_t v = 0;

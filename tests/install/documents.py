@@ -4,7 +4,8 @@
     documents.py --build FOLDER --sinter PROGRAM [PAGE]...
 
 The tree is copied, and `build/release` there is FOLDER. A block of commands is indented or fenced and begins with a command; a
-block with [optional] words is a synopsis and is not run. Pages presume files, such as net.onnx: FILES makes them. LEFT_OUT has a
+block with [optional] words is a synopsis and is not run. A fenced block that begins with a comment "NAME.cc: ..." or "NAME.py: ..." is that
+file. Pages presume files, such as net.onnx: FILES makes them. LEFT_OUT has a
 reason for each block that is not run. Other suites run the commands of devices.md (install.cross, microcontroller; those for a GPU
 need a device) and python.md (python_package). 23 s of processor time, most of it the examples' compilation.
 """
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import wave
 
 import numpy as np
 import onnx
@@ -23,8 +25,9 @@ from onnx import TensorProto, helper, numpy_helper
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGES = """README.md docs/cli.md examples/classify/README.md examples/classify_c/README.md examples/camera_c/README.md
 examples/custom_op/README.md docs/application.md examples/chat/README.md examples/diffusion/README.md docs/data.md
-docs/decoders.md docs/quantization.md docs/shapes.md""".split()
+docs/decoders.md docs/quantization.md docs/shapes.md docs/guides/pictures.md docs/guides/sound.md docs/guides/language.md""".split()
 COMMAND = re.compile(r'^(sinter |cmake |\./|export |python |pip |scripts/|bench/|build/|qemu)')
+NAMED = re.compile(r'(?://|#) (\w+\.(?:cc|py)): ')
 # The beginning of a block: why it is not run.
 LEFT_OUT = {
     './demo': 'CI runs ./test; this test begins after ./demo',
@@ -51,7 +54,7 @@ def blocks(page):
         elif block:
             found.append(block)
             block = None
-    return [b for b in found if b and COMMAND.match(b[0]) and not any(re.search(r' \[', line) for line in b)]
+    return [b for b in found if b and (COMMAND.match(b[0]) and not any(re.search(r' \[', line) for line in b) or NAMED.match(b[0]))]
 
 
 def model(path, nodes, inputs, outputs, weights=()):
@@ -146,13 +149,27 @@ def image_to_image():
 
 
 def frame():
+    if os.path.exists('frame.pgm'):
+        return
     subprocess.run([sys.executable, os.path.join(ROOT, 'tests', 'install', 'frames.py'), 'frames', 'examples/digits/digits_eval.npz',
                     'frames'], check=True)
     shutil.copy('frames/00.pgm', 'frame.pgm')
 
 
-def wave():
+def wave_operator():
     shutil.copy('build/custom_op/wave.so', 'wave.so')
+
+
+def recording():
+    if os.path.exists('wave.so'):  # of another page; Python would take it for its own module
+        os.remove('wave.so')
+    times = np.arange(48000) / 16000
+    voiced = sum(np.sin(2 * np.pi * f * times) / f for f in (140, 280, 700)) * (np.sin(6 * np.pi * times) > 0)
+    with wave.open('speech.wav', 'wb') as f:
+        f.setnchannels(1)
+        f.setsampwidth(2)
+        f.setframerate(16000)
+        f.writeframes((voiced * 2e6).astype(np.int16).tobytes())
 
 
 def decoder():
@@ -163,9 +180,11 @@ def decoder():
 FILES = {
     'docs/cli.md': {'': plain},
     'examples/camera_c/README.md': {'': frame},
-    'docs/application.md': {'sinter convert wave.onnx': wave},
+    'docs/application.md': {'sinter convert wave.onnx': wave_operator},
     'docs/data.md': {'': converted_pictures, 'sinter convert net.onnx -o net.sinter --evaluate photos --metric': image_to_image},
     'docs/decoders.md': {'': states, 'sinter convert net.onnx -o net.sinter --bindable': bindable, 'sinter convert decoder.onnx': decoder},
+    'docs/guides/pictures.md': {'': frame},
+    'docs/guides/sound.md': {'': recording},
     'docs/quantization.md': {'': digits},
     'docs/shapes.md': {'': sequence, 'sinter convert decoder.onnx': caches},
 }
@@ -185,9 +204,16 @@ def run_page(page, environment):
                     make()
                 except OSError as e:
                     faults.append(f'{page}: a file that the page presumes cannot be made: {e}')
+        if named := NAMED.match(block[0]):
+            with open(named.group(1), 'w') as f:
+                f.write('\n'.join(block) + '\n')
+            continue
         done = subprocess.run(['bash', '-euo', 'pipefail', '-c', '\n'.join(block)], env=environment, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         ran += 1
+        if done.returncode != 0 and block[0].startswith('pip download'):
+            print(f'{page}: the rest is left out: it needs a package that cannot be downloaded:\n{done.stdout[-300:]}')
+            break
         if done.returncode != 0:
             faults.append('{}: exit code {}:\n{}\n{}'.format(page, done.returncode, '\n'.join('    ' + line for line in block),
                                                             done.stdout[-1500:]))

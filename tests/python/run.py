@@ -21,7 +21,7 @@ REPO = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "common"))
 import pinned  # noqa: E402
 
-pinned.require("numpy", "onnx", "nanobind", "scikit_build_core", "mypy")
+pinned.require("numpy", "onnx", "scikit_build_core", "mypy")
 MOST_WHEEL_BYTES = 12_000_000
 
 
@@ -90,17 +90,19 @@ def custom_operator(folder, cc):
 
 
 def check_wheel(wheel, package):
-    """Its size, and what its module exports."""
+    """Its tags, its size, and what its library exports."""
     size = wheel.stat().st_size
     say(f"{wheel.name}: {size} bytes")
     if size > MOST_WHEEL_BYTES:
         raise SystemExit(f"the wheel is larger than {MOST_WHEEL_BYTES} bytes")
-    module, = package.glob("_native*.so")
-    exported = subprocess.run(["nm", "-D", "--defined-only", module], capture_output=True, text=True, check=True).stdout.split("\n")
-    foreign = [line for line in exported if " T " in line and not line.endswith("PyInit__native")]
-    if foreign or "no symbols" not in subprocess.run(["nm", module], capture_output=True, text=True).stderr:
-        raise SystemExit(f"{module.name} exports functions or is not stripped: {foreign[:5]}")
-    missing = [name for name in ("py.typed", "_native.pyi", "options.pyi") if not (package / name).exists()]
+    if "-py3-none-" not in wheel.name:
+        raise SystemExit(f"{wheel.name} is for one version of Python")
+    library = package / "libsinter_python.so"
+    exported = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout.splitlines()
+    foreign = [line for line in exported if not line.split()[-1].startswith(("sinter_", "SINTER"))]
+    if foreign or "no symbols" not in subprocess.run(["nm", library], capture_output=True, text=True).stderr:
+        raise SystemExit(f"{library.name} exports other functions or is not stripped: {foreign[:5]}")
+    missing = [name for name in ("py.typed", "options.pyi") if not (package / name).exists()]
     if missing:
         raise SystemExit(f"the wheel lacks {missing}")
 

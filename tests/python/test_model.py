@@ -297,7 +297,7 @@ class CustomOperators(unittest.TestCase):
         with self.assertRaisesRegex(sinter.UsageError, "wave.so"):
             sinter.load(file, custom_ops=["wave.so", "wave.so"])
         with self.assertRaisesRegex(sinter.UsageError, "does not export"):
-            sinter.load(file, custom_ops=sinter._native.__file__)
+            sinter.load(file, custom_ops=sinter._native.LIBRARY)
         with self.assertRaises(TypeError):
             sinter.load(file, custom_ops=[3])
 

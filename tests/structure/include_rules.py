@@ -54,6 +54,9 @@ AREAS = [
     # Import asks for decisions about types. The lattice that they are made by (promote.h) is not among these.
     ("converter/import/", BASE + CORE + ("converter/data/",) + tuple(
         f"converter/types/{name}.h" for name in ("branch_edge", "operand_rules", "representable", "settle"))),
+    # A repaired ONNX file has the decisions of import.
+    ("converter/repair/", BASE + CORE + ("converter/import/",) + tuple(
+        f"converter/types/{name}.h" for name in ("branch_edge", "representable", "settle"))),
     # Files of people: pictures, sounds and lists.
     ("converter/data/", BASE + CORE),
     ("converter/passes/", BASE + CORE),
@@ -96,7 +99,6 @@ THIRD_PARTY = [
     (("platforms/",), re.compile(r"^hwy/")),
     (("platforms/cuda/",), re.compile(r"^cuda(_|\.h)")),
     (("platforms/cuda/emulator/",), re.compile(r"^boost/")),
-    (("python/",), re.compile(r"^nanobind/")),
     (("converter/data/",), re.compile(r"^(png|jpeglib|jerror)\.h$")),
     (("converter/", "python/", "tests/", "bench/"), re.compile(r"^(google/protobuf|fmt|nlohmann|CLI)/|\.pb\.h$|^zip\.h$|^zlib\.h$")),
 ]

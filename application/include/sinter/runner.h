@@ -23,6 +23,7 @@
 
 #include "sinter/packed_weights.h"
 #include "sinter/session.h"
+#include "sinter/step_time.h"
 #include "sinter/thread_pool.h"
 
 namespace sinter {
@@ -118,9 +119,32 @@ class Runner {
   // Goes on with a shape set by its number (Model::find_entry). Inputs have to be set anew; state stays.
   bool use_entry(uint32_t entry);
 
-  // Computes the outputs; returns when they are ready.
+  // Computes the outputs; returns when they are ready. A run with an input that was never set in
+  // its shape set fails with its name. A run may overwrite its inputs, so set each before every run. An input
+  // that is bound, or whose address input() or session() has given, is the caller's care.
   bool run();
   bool reset();
+
+  // Starts a run on a thread of the Runner's own, and returns. All other functions but cancel() and running()
+  // wait for its end, so that get() gives its outputs. `done` is called on that thread when the run has
+  // ended, well or not: runner.ok() tells. It may read the outputs, set inputs and start the next run, and
+  // must not destroy the Runner. The destructor cancels the run and waits for it.
+  bool start(void (*done)(void* context, Runner& runner) = nullptr, void* context = nullptr);
+  void wait() const;     // for the end of a run that start() has begun, and of `done`
+  bool running() const;  // whether there is one
+  // Ends the run in progress, from any thread: it returns before its next step, or trip of a loop, with
+  // Code::kCancelled, after at most the time of its longest step. Without a run it does nothing. Afterwards
+  // inputs are set anew, outputs are undefined, and so is the state until reset(); clear_error() resumes.
+  void cancel() const;
+
+  // Adds up the time of each step in further runs, from zero, or no longer. It takes the place of
+  // Session::set_observer(), and as with an observer every step runs by itself.
+  bool time_steps(bool on = true);
+  // Returns the time of a step so far, of program() or of the body of an If or Loop;
+  // model().step_name(step, program) and step_op() describe it.
+  StepTime step_time(uint32_t program, uint32_t step) const;
+  // Returns the program that the next run computes (Model::step_count).
+  uint32_t program() const;
 
   // Returns the dims of an input or output, for bounded axes the maxima; empty if there is none of that name.
   std::span<const int64_t> shape(const char* name) const;

@@ -56,7 +56,8 @@ typedef enum sinter_code {
   SINTER_UNSUPPORTED = 3,      /* a valid request that this build or kernel cannot serve */
   SINTER_OUT_OF_MEMORY = 4,    /* too little memory was given or is available */
   SINTER_OUT_OF_RANGE = 5,     /* a value found in a run (an index, a length) is outside its domain */
-  SINTER_INTERNAL = 6          /* a bug */
+  SINTER_INTERNAL = 6,         /* a bug */
+  SINTER_CANCELLED = 7         /* sinter_cancel() has ended the run */
 } sinter_code;
 
 #define SINTER_ERROR_TEXT 508
@@ -79,6 +80,9 @@ typedef struct sinter_tensor {
   size_t bytes;
   void* data; /* NULL without a session */
 } sinter_tensor;
+/* Returns the name of an element type, such as "float32"; "?" for a number that is none. Models may have
+ * types beyond sinter_type, such as "float8e4m3fn". */
+SINTER_API const char* sinter_type_name(int32_t type);
 
 /* ---- Models ---- */
 
@@ -113,6 +117,8 @@ SINTER_API sinter_code sinter_model_memory(const void* file, size_t bytes, const
 /* The bytes of this memory that the model keeps; the rest is free after opening. A multiple of
  * SINTER_ALIGNMENT. */
 SINTER_API size_t sinter_model_retained(const sinter_model* model);
+/* All bytes of memory that the model has, those free after opening included. */
+SINTER_API size_t sinter_model_bytes(const sinter_model* model);
 /* The model's sessions and packed weights must be destroyed before. NULL is ignored. */
 SINTER_API void sinter_model_close(sinter_model* model);
 
@@ -135,6 +141,16 @@ SINTER_API sinter_code sinter_model_input(const sinter_model* model, uint32_t en
                                           sinter_tensor* input);
 SINTER_API sinter_code sinter_model_output(const sinter_model* model, uint32_t entry, uint32_t index,
                                            sinter_tensor* output);
+/* How integers of an input or output stand for numbers: q for (q - zero_point) * scale, or for itself where
+ * `scale` is 0. */
+typedef struct sinter_quantization {
+  float scale;
+  int32_t zero_point;
+} sinter_quantization;
+SINTER_API sinter_code sinter_model_input_quantization(const sinter_model* model, uint32_t entry,
+                                                       uint32_t index, sinter_quantization* input);
+SINTER_API sinter_code sinter_model_output_quantization(const sinter_model* model, uint32_t entry,
+                                                        uint32_t index, sinter_quantization* output);
 /* Returns the index of an input or output; -1 if there is none of that name. */
 SINTER_API int32_t sinter_model_find_input(const sinter_model* model, uint32_t entry, const char* name);
 SINTER_API int32_t sinter_model_find_output(const sinter_model* model, uint32_t entry, const char* name);
@@ -160,6 +176,16 @@ SINTER_API const char* sinter_model_profile_name(const sinter_model* model, uint
 SINTER_API const char* sinter_model_profile_target(const sinter_model* model, uint32_t profile);
 SINTER_API uint32_t sinter_model_default_profile(const sinter_model* model);
 SINTER_API const char* sinter_model_producer(const sinter_model* model);
+
+/* Facts about the model, by their keys in ascending order, in UTF-8. NULL if there is none of that number or
+ * key. */
+SINTER_API uint32_t sinter_model_metadata_count(const sinter_model* model);
+SINTER_API const char* sinter_model_metadata_key(const sinter_model* model, uint32_t index);
+SINTER_API const char* sinter_model_metadata_value(const sinter_model* model, uint32_t index);
+SINTER_API const char* sinter_model_metadata(const sinter_model* model, const char* key);
+/* The class names of an output, one for each entry of its last axis; 0 and NULL if the file has none. */
+SINTER_API uint32_t sinter_model_label_count(const sinter_model* model, const char* output);
+SINTER_API const char* sinter_model_label(const sinter_model* model, const char* output, uint32_t index);
 
 /* Programs: each entry of a profile, and each body of its control flow. */
 SINTER_API uint32_t sinter_model_program_count(const sinter_model* model);
@@ -322,6 +348,9 @@ SINTER_API sinter_code sinter_session_move(sinter_session** session, const sinte
  * nothing has changed, if no shape set of the session has them. */
 SINTER_API sinter_code sinter_session_select(sinter_session* session, const sinter_shape* shapes,
                                              size_t count, sinter_error* error);
+/* Goes on with a shape set by its number, like sinter_session_select(). SINTER_INVALID_ARGUMENT if the
+ * session does not have it. */
+SINTER_API sinter_code sinter_session_use_entry(sinter_session* session, uint32_t entry, sinter_error* error);
 /* The shape set that the next run computes, which names and indices of a session's functions refer to. */
 SINTER_API uint32_t sinter_session_entry(const sinter_session* session);
 
@@ -345,7 +374,7 @@ SINTER_API sinter_code sinter_pack_file_packed_only(const char* from, const char
                                                     sinter_error* error);
 
 /* Inputs and outputs in place: inputs are written before each run, outputs are valid until the next run or
- * until an input is written. */
+ * until an input is written. A run does not check that an input was set whose address was given here. */
 SINTER_API sinter_code sinter_session_input(const sinter_session* session, const char* name,
                                             sinter_tensor* input, sinter_error* error);
 SINTER_API sinter_code sinter_session_output(const sinter_session* session, const char* name,
@@ -357,6 +386,8 @@ SINTER_API sinter_code sinter_session_output_at(const sinter_session* session, u
 /* Returns the entries of an output's axis that the last run used, at most its dim. */
 SINTER_API int64_t sinter_session_output_length(const sinter_session* session, const char* name,
                                                 int32_t axis);
+SINTER_API int64_t sinter_session_output_length_at(const sinter_session* session, uint32_t index,
+                                                   int32_t axis);
 
 /* Copy a whole input in and a whole output out. The type and the number of bytes must be the tensor's. */
 SINTER_API sinter_code sinter_set(sinter_session* session, const char* name, sinter_type type,
@@ -385,8 +416,27 @@ SINTER_API int64_t sinter_session_input_length(const sinter_session* session, co
 SINTER_API sinter_code sinter_get_used(const sinter_session* session, const char* name, sinter_type type,
                                        void* data, size_t bytes, sinter_error* error);
 
-/* Computes the outputs; returns when they are ready. */
+/* Computes the outputs; returns when they are ready. A run with an input that was never set in its
+ * shape set is SINTER_INVALID_ARGUMENT, with its name. A run may overwrite its inputs, so set each before
+ * every run. Inputs that are bound, or
+ * whose address sinter_session_input() has given, are the caller's care. */
 SINTER_API sinter_code sinter_run(sinter_session* session, sinter_error* error);
+/* Starts a run on a thread of the session's own, and returns. All other functions of the session but
+ * sinter_cancel() and sinter_running() wait for its end, so that sinter_get() gives its outputs.
+ * `done`, unless NULL, is called on that thread when the run has ended: `error` has its code, SINTER_OK too.
+ * It may read outputs, set inputs and start the next run, and must not destroy or move the session.
+ * sinter_session_destroy() cancels the run and waits for it. SINTER_UNSUPPORTED in builds without threads. */
+typedef void (*sinter_done)(void* context, sinter_session* session, const sinter_error* error);
+SINTER_API sinter_code sinter_start(sinter_session* session, sinter_done done, void* context,
+                                    sinter_error* error);
+/* Waits for the end of the last run that was started, and of `done`, and returns the run's result. */
+SINTER_API sinter_code sinter_finish(sinter_session* session, sinter_error* error);
+/* Returns not 0 while a run that was started is in progress. From any thread. */
+SINTER_API int32_t sinter_running(const sinter_session* session);
+/* Ends the run in progress, from any thread: it returns SINTER_CANCELLED before its next step, or trip of a
+ * loop, after at most the time of its longest step. Without a run it does nothing. Afterwards inputs are set
+ * anew, outputs are undefined, and so is the state until sinter_reset(). */
+SINTER_API void sinter_cancel(sinter_session* session);
 /* Do the work of Session::run_async() and wait(); `stream` is a CUstream. */
 SINTER_API sinter_code sinter_run_async(sinter_session* session, void* stream, sinter_error* error);
 SINTER_API sinter_code sinter_wait(sinter_session* session, sinter_error* error);
@@ -417,6 +467,42 @@ typedef struct sinter_observer {
 } sinter_observer;
 /* NULL: none. The structure is copied. */
 SINTER_API void sinter_session_observe(sinter_session* session, const sinter_observer* observer);
+
+/* The time that a step has taken in the runs since sinter_time_steps(). */
+typedef struct sinter_step_time {
+  size_t size;          /* set by the caller, to sizeof(sinter_step_time) */
+  const char* backend;  /* the backend that computed it; "session" for an If or Loop */
+  const char* kernel;   /* the name of its kernel; NULL if the backend has one for the operation */
+  uint64_t runs;        /* how often it ran; in the body of a loop: in all trips */
+  uint64_t nanoseconds; /* of all runs; those of an If or Loop include its bodies */
+  uint64_t least;       /* nanoseconds of the shortest run */
+  uint64_t most;
+} sinter_step_time;
+/* Adds up the time of each step in further runs, from zero. As with an observer every step runs by itself.
+ * `memory`: aligned to SINTER_ALIGNMENT, with sinter_time_steps_bytes(), until sinter_time_steps_end(); NULL:
+ * allocate. */
+SINTER_API size_t sinter_time_steps_bytes(const sinter_session* session);
+SINTER_API sinter_code sinter_time_steps(sinter_session* session, void* memory, size_t bytes,
+                                         sinter_error* error);
+SINTER_API void sinter_time_steps_end(sinter_session* session);
+/* The time so far of a step of sinter_session_program(), or of the body of an If or Loop;
+ * sinter_model_step_name() has its name. */
+SINTER_API sinter_code sinter_session_step_time(const sinter_session* session, uint32_t program,
+                                                uint32_t step, sinter_step_time* time, sinter_error* error);
+/* Returns the program that the next run computes. */
+SINTER_API uint32_t sinter_session_program(const sinter_session* session);
+
+/* ---- Messages ---- */
+
+typedef enum sinter_log_level {
+  SINTER_LOG_INFO = 1,   /* what was opened: the plan that runs, the memory that is packed */
+  SINTER_LOG_WARNING = 2 /* what makes runs slower than the plan: fallbacks, a plan for another machine */
+} sinter_log_level;
+typedef void (*sinter_log)(void* context, int32_t level, const char* text);
+/* Sends the library's messages to `write`, one sentence a call, on the thread that opens a model or creates a
+ * session; none by NULL, which is the default. None come from a run. `write` may be in use on other threads
+ * until they return. */
+SINTER_API void sinter_set_log(sinter_log write, void* context);
 
 /* Names of the backends of this build, best first; NULL for an index behind the last. */
 SINTER_API const char* sinter_backend_name(uint32_t index);

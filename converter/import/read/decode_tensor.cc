@@ -132,6 +132,7 @@ ImportedTensor TensorDecoder::decode(const onnx_pb::TensorProto& proto, const st
   t.onnx_type = proto.data_type();
   t.dtype = dtype_from_onnx(proto.data_type());
   t.dims.assign(proto.dims().begin(), proto.dims().end());
+  t.external = proto.data_location() == 1;
   const auto refused = [&](std::string reason, const std::string& remedy = {}) {
     t.problem = std::move(reason);
     diagnostics_->refuse(place, op, fmt::format("tensor '{}': {}", t.name, t.problem),

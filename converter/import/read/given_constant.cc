@@ -12,6 +12,9 @@ namespace sinter::convert {
 
 namespace {
 
+// Elements that a number is written out to.
+constexpr int64_t kMostFilled = int64_t{1} << 24;
+
 // Does every dimension that the model fixes have this size?
 bool fits(const Dims& dims, const ImportedValueInfo& declared) {
   if (!declared.has_shape) return true;
@@ -58,11 +61,43 @@ ConstantPtr packed(const ConstantPtr& array, DType dtype) {
   return Constant::owned(dtype, array->dims(), std::move(bytes));
 }
 
+// Returns the declared shape, filled with one number of the declared type.
+ConstantPtr filled(double number, const ImportedValueInfo& declared, std::string* problem) {
+  Dims dims;
+  int64_t count = 1;
+  for (const ImportedDim& d : declared.dims) {
+    if (!d.symbol.empty() || d.value < 0) {
+      *problem =
+          fmt::format("one number does not say how long the dimensions of {} are", declared_shape(declared));
+      return nullptr;
+    }
+    dims.push_back(d.value);
+    if (__builtin_mul_overflow(count, d.value, &count) || count > kMostFilled) {
+      *problem = fmt::format("one number fills at most {} elements", kMostFilled);
+      return nullptr;
+    }
+  }
+  const std::vector<double> numbers(static_cast<size_t>(count), number);
+  const ConstantPtr wide = Constant::of<double>(DType::kFloat64, dims, numbers);
+  std::vector<ConstantPtr> cast;
+  if (is_sub_byte(declared.dtype)) {
+    if (ConstantPtr done = packed(wide, declared.dtype)) return done;
+  } else if (evaluate(CastAttrs{static_cast<int64_t>(declared.dtype), 1}, {wide}, 1, &cast).ok()) {
+    const bool holds = is_float(declared.dtype) || cast[0]->as_doubles() == numbers;
+    if (holds) return cast[0];
+  }
+  *problem = fmt::format("{} is not a number of {}", number, dtype_name(declared.dtype));
+  return nullptr;
+}
+
 }  // namespace
 
 ConstantPtr given_constant(const ConstantPtr& array, const ImportedValueInfo& declared,
                            std::string* problem) {
   const DType have = array->dtype(), want = declared.dtype;
+  if (is_number(*array) && want != DType::kNone && declared.has_shape &&
+      (want != have || !declared.dims.empty()))
+    return filled(array->as_doubles()[0], declared, problem);
   if (!fits(array->dims(), declared)) {
     *problem = fmt::format("the array is {}, the model declares {}", to_string(have, array->dims()),
                            declared_shape(declared));

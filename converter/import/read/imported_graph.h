@@ -27,6 +27,7 @@ struct ImportedTensor {
   ConstantPtr data;                  // null for strings, or where `problem` has a reason
   std::vector<std::string> strings;  // string tensors
   std::string problem;               // why the data cannot be used; empty: it can
+  bool external = false;             // the data is in another file
 };
 
 struct ImportedGraph;
@@ -68,6 +69,10 @@ struct ImportedNode {
   std::vector<std::string> inputs, outputs;  // "" where an optional one is left out
   std::vector<ImportedAttribute> attributes;
   int opset = 0;  // version of `domain` that is in force
+  // The node's number in the file, counted from 0 in the main graph ("12") or in a function ("f2:12"), nodes
+  // of bodies included; in an inlined function behind the calls' ("12/f2:3"). Empty: the file has no such
+  // node.
+  std::string place;
 
   const ImportedAttribute* find(const std::string& attribute) const {
     for (const ImportedAttribute& a : attributes)
@@ -96,6 +101,7 @@ struct ImportedValueInfo {
 struct ImportedGraph {
   std::string name;
   std::vector<ImportedValueInfo> inputs;  // without those that an initializer of the same name defines
+  std::vector<ImportedValueInfo> initialized_inputs;  // these
   std::vector<ImportedValueInfo> outputs;
   std::vector<ImportedValueInfo> value_info;
   std::vector<ImportedTensor> initializers;
@@ -122,8 +128,10 @@ struct ImportedFunction {
 
 struct ImportedModel {
   int64_t ir_version = 0;
-  std::string producer;
-  std::map<std::string, int64_t> opsets;  // by domain, "" for ai.onnx
+  std::string producer, domain, doc;
+  int64_t version = 0;                           // of the model itself
+  std::map<std::string, std::string> node_docs;  // by node
+  std::map<std::string, int64_t> opsets;         // by domain, "" for ai.onnx
   std::map<std::string, std::string> metadata;
   ImportedGraph graph;
   std::vector<ImportedFunction> functions;

@@ -130,6 +130,7 @@ class Inliner {
       return {};
     ImportedNode n = body;
     n.name = fresh(scope->prefix + body.name, &node_names_);
+    n.place = scope->call->place + "/" + body.place;
     for (std::string& i : n.inputs) i = rename(i, scope);
     for (std::string& o : n.outputs) o = rename(o, scope);
     std::vector<ImportedAttribute> attributes;

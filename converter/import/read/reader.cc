@@ -84,7 +84,8 @@ class Reader {
   ImportedModel model(const onnx_pb::ModelProto& proto) {
     ImportedModel m;
     m.ir_version = proto.ir_version();
-    m.producer = proto.producer_name();
+    m.producer = proto.producer_name(), m.domain = proto.domain(), m.doc = proto.doc_string();
+    m.version = proto.model_version();
     for (const auto& entry : proto.metadata_props()) m.metadata[entry.key()] = entry.value();
     m.opsets = opsets(proto.opset_import(), "the model");
     if (m.opsets.empty()) {
@@ -98,7 +99,11 @@ class Reader {
     names_.clear();
     m.graph = graph(proto.graph(), m.opsets);
     forget_unknown_names(m.graph, false);
-    for (const auto& f : proto.functions()) m.functions.push_back(function(f, m.opsets));
+    for (const auto& f : proto.functions()) {
+      places_ = fmt::format("f{}:", m.functions.size()), next_place_ = 0;
+      m.functions.push_back(function(f, m.opsets));
+    }
+    m.node_docs = std::move(node_docs_);
     m.external_files = tensors_.external_files();
     return m;
   }
@@ -222,12 +227,14 @@ class Reader {
 
   ImportedNode node(const onnx_pb::NodeProto& proto, const Opsets& opsets) {
     ImportedNode n;
+    n.place = fmt::format("{}{}", places_, next_place_++);
     n.domain = clean_domain(proto.domain());
     n.op_type = proto.op_type();
     n.overload = proto.overload();
     n.inputs.assign(proto.input().begin(), proto.input().end());
     n.outputs.assign(proto.output().begin(), proto.output().end());
     n.name = unique_name(proto.name(), n.op_type);
+    if (!proto.doc_string().empty()) node_docs_[n.name] = proto.doc_string();
     const auto found = opsets.find(n.domain);
     n.opset = found == opsets.end() ? 1 : static_cast<int>(std::min<int64_t>(found->second, 1 << 20));
     if (found == opsets.end() && n.domain.empty() && !said_missing_) {
@@ -279,11 +286,13 @@ class Reader {
                 "declare a positive size, or a name and --dim NAME=N");
         }
         g.inputs.push_back(std::move(info));
-      } else if (info.dtype != DType::kNone && info.dtype != found->second->dtype) {
-        diagnostics_->warn(
-            {}, {},
-            fmt::format("'{}' is declared {} and its data is {}: the data's type is used", info.name,
-                        onnx_type_name(info.onnx_type), onnx_type_name(found->second->onnx_type)));
+      } else {
+        if (info.dtype != DType::kNone && info.dtype != found->second->dtype)
+          diagnostics_->warn(
+              {}, {},
+              fmt::format("'{}' is declared {} and its data is {}: the data's type is used", info.name,
+                          onnx_type_name(info.onnx_type), onnx_type_name(found->second->onnx_type)));
+        g.initialized_inputs.push_back(std::move(info));
       }
     }
     for (const auto& v : proto.output()) g.outputs.push_back(value_info(v));
@@ -307,17 +316,20 @@ class Reader {
     self.domain = f.domain;
     self.op_type = f.name;
     self.name = f.name;
+    for (const auto& n : proto.node()) f.nodes.push_back(node(n, f.opsets));
     for (const auto& a : proto.attribute_proto())
       f.attribute_defaults.push_back(attribute(a, self, f.opsets));
-    for (const auto& n : proto.node()) f.nodes.push_back(node(n, f.opsets));
     return f;
   }
 
   TensorDecoder tensors_;
+  std::map<std::string, std::string> node_docs_;
   Diagnostics* diagnostics_;
   std::set<std::string> names_;
   std::map<std::string, int> counters_;
   bool said_missing_ = false;
+  std::string places_;  // the beginning of ImportedNode::place
+  size_t next_place_ = 0;
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "converter/import/read/varint.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -41,11 +43,6 @@ constexpr size_t kLongTensor = 256;
 // Subgraphs in subgraphs cost three messages each.
 constexpr int kMaxMessageDepth = 80;
 
-void put_varint(uint64_t v, std::string* out) {
-  for (; v >= 0x80; v >>= 7) out->push_back(static_cast<char>(v | 0x80));
-  out->push_back(static_cast<char>(v));
-}
-
 struct Scanner {
   std::span<const std::byte> bytes;
   std::string fault;
@@ -55,16 +52,7 @@ struct Scanner {
     if (fault.empty()) fault = std::move(sentence);
     return false;
   }
-  std::optional<uint64_t> varint(size_t* at, size_t end) const {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
-      if (*at >= end) return std::nullopt;
-      const auto byte = static_cast<uint8_t>(bytes[(*at)++]);
-      if (shift < 64) value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-    return std::nullopt;
-  }
+  std::optional<uint64_t> varint(size_t* at, size_t end) const { return read_varint(bytes.first(end), at); }
   void copy(size_t from, size_t to, std::string* out) const {
     out->append(reinterpret_cast<const char*>(bytes.data()) + from, to - from);
   }
@@ -110,14 +98,14 @@ struct Scanner {
       if (child != Message::kLeaf) {
         std::string inner;
         if (!message(child, at, at + length, depth + 1, &inner)) return false;
-        put_varint(*tag, out);
-        put_varint(inner.size(), out);
+        append_varint(*tag, out);
+        append_varint(inner.size(), out);
         *out += inner;
       } else if (kind == Message::kTensor && field == kRawData && (*tag & 7) == 2 && length >= kLongTensor) {
-        put_varint(kMappedOffset << 3, out);
-        put_varint(at, out);
-        put_varint(kMappedLength << 3, out);
-        put_varint(length, out);
+        append_varint(kMappedOffset << 3, out);
+        append_varint(at, out);
+        append_varint(kMappedLength << 3, out);
+        append_varint(length, out);
       } else {
         copy(start, at + length, out);
       }

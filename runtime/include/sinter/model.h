@@ -114,6 +114,19 @@ class Model {
   uint32_t default_profile() const;
   const char* producer() const;
 
+  // Facts about the model for applications and people, by their keys in ascending order. Texts are
+  // UTF-8 and the file's own.
+  uint32_t metadata_count() const;
+  const char* metadata_key(uint32_t i) const;
+  const char* metadata_value(uint32_t i) const;
+  // Returns the value of a key, or null.
+  const char* metadata(const char* key) const;
+  // Returns the number of class names that the file has for this output, one for each entry of its last axis;
+  // 0 if it has none.
+  uint32_t label_count(const char* output) const;
+  // Returns the name of a class by its index, or null.
+  const char* label(const char* output, uint32_t i) const;
+
   // Each entry of a profile is a program, and so is each body of its control flow. Messages, StepInfo and
   // Fallback number the programs of all profiles consecutively.
   uint32_t program_count() const;

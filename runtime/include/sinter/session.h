@@ -16,6 +16,7 @@
 // outputs that are bound to separate buffers can be copied in any order.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -243,6 +244,12 @@ class Session {
   // Sets an observer, or none by null. It must live until it is replaced. With an observer, the session waits
   // for a device after each step.
   void set_observer(const StepObserver* observer);
+  // Sets a flag by which another thread, or an interrupt, ends runs, or none by null: a run that finds it
+  // true before a step, or before a trip of a loop, returns Code::kCancelled. It takes at most as long as the
+  // longest step from then on. The session is usable afterwards as after any failed run: inputs are written
+  // anew, outputs are undefined, and so is the state until reset() or until a saved one is written. The
+  // caller sets the flag back; it must live until it is replaced. Runs of run_async() do not read it.
+  void set_cancel(const std::atomic<bool>* flag);
   // Returns the name of the backend that computes a step of the entry program's main list; "elided" if the
   // step does nothing.
   const char* step_backend(uint32_t step) const;

@@ -1,0 +1,1 @@
+"""The modules below onnxruntime's own, by their names there."""
