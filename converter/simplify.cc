@@ -37,7 +37,7 @@ int opset_for(const ImportedModel& model, int requested) {
   if (requested != 0) return requested;
   const auto own = model.opsets.find("");
   const int64_t version = own == model.opsets.end() ? 0 : own->second;
-  return static_cast<int>(std::clamp<int64_t>(version, kOldestWrittenOpset, kNewestWrittenOpset));
+  return static_cast<int>(std::clamp<int64_t>(version, kUsualOpset, kNewestWrittenOpset));
 }
 
 uint64_t size_of_model(const std::filesystem::path& file) {

@@ -330,7 +330,7 @@ void add_quantize_flags(CLI::App& c, ConvertArguments& a) {
       fmt::format(
           "The version of ai.onnx of the new model, {} to {} (default: {}, and 21 for integers of 4 or 16 "
           "bits and scales for blocks)",
-          kOldestWrittenOpset, kNewestWrittenOpset, kOldestWrittenOpset))
+          kOldestWrittenOpset, kNewestWrittenOpset, kUsualOpset))
       ->check(CLI::Range(kOldestWrittenOpset, kNewestWrittenOpset));
   c.add_flag(
       "--microsoft", a.onnx.microsoft,

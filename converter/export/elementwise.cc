@@ -27,7 +27,14 @@ bool write_row(NodeExport& n, const LogAttrs&) { return n.unary("Log"); }
 bool write_row(NodeExport& n, const ErfAttrs&) { return n.unary("Erf"); }
 bool write_row(NodeExport& n, const SigmoidAttrs&) { return n.unary("Sigmoid"); }
 bool write_row(NodeExport& n, const TanhAttrs&) { return n.unary("Tanh"); }
-bool write_row(NodeExport& n, const HardSwishAttrs&) { return n.unary("HardSwish"); }
+bool write_row(NodeExport& n, const HardSwishAttrs&) {
+  if (n.opset() >= 14) return n.unary("HardSwish");
+  const Axes axes = n.axes_of(0);
+  const std::string x = n.in(0, axes), gate = n.temporary();
+  n.add("HardSigmoid", {x}, {gate}).set_float("alpha", 1.0 / 6).set_float("beta", 0.5);
+  n.add("Mul", {x, gate}, {n.out(0, axes)});
+  return true;
+}
 bool write_row(NodeExport& n, const SoftplusAttrs&) { return n.unary("Softplus"); }
 bool write_row(NodeExport& n, const CopyAttrs&) { return n.unary("Identity"); }
 
@@ -79,7 +86,7 @@ bool write_row(NodeExport& n, const ClassifyAttrs& a) {
 }
 
 bool write_row(NodeExport& n, const ClampAttrs& a) {
-  if (a.min == 0 && a.max == kInfinity && n.node().origin != "Clip") return n.unary("Relu");
+  if (a.min == 0 && a.max == kInfinity && n.node().origin != "Clip" && n.has_relu()) return n.unary("Relu");
   const Axes axes = n.axes_of(0);
   const std::string x = n.in(0, axes), lowest = a.min == -kInfinity ? "" : n.scalar(n.dtype(0), a.min);
   n.add("Clip", {x, lowest, a.max == kInfinity ? "" : n.scalar(n.dtype(0), a.max)}, {n.out(0, axes)});

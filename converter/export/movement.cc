@@ -29,8 +29,7 @@ bool write_row(NodeExport& n, const ViewAttrs&) {
                     "convert the numbers by a Cast");
   const std::string x = n.in(0), y = n.out();
   const Dims& dims = n.result_value().dims;
-  OnnxNode node = n.add("Reshape", {x, n.ints(dims)}, {y});
-  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) node.set("allowzero", int64_t{1});
+  n.reshape(x, dims, y);
   return true;
 }
 
@@ -126,8 +125,9 @@ namespace {
 // Adds the attribute of scatter operators. False: refused.
 bool can_scatter(NodeExport& n, int64_t reduction) {
   const auto how = static_cast<ScatterReduction>(reduction);
-  return (how != ScatterReduction::kMax && how != ScatterReduction::kMin) ||
-         n.needs_opset(18, "scattering with 'max' and 'min'");
+  const bool orders = how == ScatterReduction::kMax || how == ScatterReduction::kMin;
+  return (!orders || n.needs_opset(18, "scattering with 'max' and 'min'")) &&
+         (how == ScatterReduction::kNone || n.needs_opset(16, "scattering with a reduction"));
 }
 
 void set_reduction(OnnxNode node, int64_t reduction) {

@@ -19,9 +19,38 @@ ConstantPtr filled(DType dtype, int64_t count, double value) {
   return Constant::owned(dtype, {count}, std::move(bytes));
 }
 
+// The operations of a LayerNormalization one by one, in float32 as its definition has them.
+bool write_layer_norm_in_steps(NodeExport& n, const LayerNormAttrs& a) {
+  const DType t = n.dtype(0), wide = is_wide_float(t) ? t : DType::kFloat32;
+  const std::vector<int64_t> axes = axes_from(a.axis, n.rank(0));
+  const std::string x = wide == t ? n.in(0) : n.cast(n.in(0), wide);
+  const auto statistic = [&](size_t i) {
+    return n.wants(i) && wide == n.result_value(i).dtype ? n.out(i) : n.temporary();
+  };
+  const std::string mean = statistic(1), variance = n.temporary(), deviation = statistic(2);
+  n.reduce("ReduceMean", x, axes, true, mean);
+  const std::string centred = n.step("Sub", {x, mean});
+  n.reduce("ReduceMean", n.step("Mul", {centred, centred}), axes, true, variance);
+  const std::string root = n.step("Sqrt", {n.step("Add", {variance, n.scalar(wide, a.epsilon)})});
+  std::string normal = n.step("Div", {centred, root});
+  if (n.wants(2)) n.add("Reciprocal", {root}, {deviation});
+  for (size_t i = 1; i < 3; ++i)
+    if (n.wants(i) && wide != n.result_value(i).dtype)
+      n.add("Cast", {i == 1 ? mean : deviation}, {n.out(i)})
+          .set("to", static_cast<int64_t>(onnx_type(n.result_value(i).dtype)));
+  if (wide != t) normal = n.cast(normal, t);
+  if (!n.has(2)) {
+    n.add("Mul", {normal, n.in(1)}, {n.out(0)});
+    return true;
+  }
+  n.add("Add", {n.step("Mul", {normal, n.in(1)}), n.in(2)}, {n.out(0)});
+  return true;
+}
+
 }  // namespace
 
 bool write_row(NodeExport& n, const LayerNormAttrs& a) {
+  if (n.opset() < 17) return write_layer_norm_in_steps(n, a);
   const DType t = n.dtype(0);
   if ((n.wants(1) || n.wants(2)) && t == DType::kFloat64)
     return n.refuse("LayerNormalization gives mean and deviation of float64 in float32",

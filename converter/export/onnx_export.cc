@@ -13,7 +13,9 @@ namespace sinter::convert {
 namespace {
 
 // The version of the file format that came with a version of ai.onnx.
-int ir_version_of(int opset) { return opset >= 23 ? 11 : opset >= 21 ? 10 : opset >= 19 ? 9 : 8; }
+int ir_version_of(int opset) {
+  return opset >= 23 ? 11 : opset >= 21 ? 10 : opset >= 19 ? 9 : opset >= 15 ? 8 : 7;
+}
 
 // Refuses what only a session of Sinter keeps.
 void check_ports(const Graph& graph, Diagnostics& diagnostics) {
@@ -33,9 +35,10 @@ void check_types(const ModelParts& parts, const Graph& graph, Diagnostics& diagn
     const int needed = type == DType::kInt2 || type == DType::kUint2 ? 25
                        : type == DType::kFloat4E2M1 || type == DType::kFloat8E8M0
                            ? (type == DType::kFloat4E2M1 ? 23 : 24)
-                       : is_sub_byte(type) ? 21
-                       : is_float8(type)   ? 19
-                                           : 0;
+                       : is_sub_byte(type)        ? 21
+                       : is_float8(type)          ? 19
+                       : type == DType::kBFloat16 ? 16  // which Where, If and others take since
+                                                  : 0;
     if (needed <= opset) return;
     diagnostics.refuse(name, "",
                        fmt::format("ONNX has the type {} from opset {} on", dtype_name(type), needed),

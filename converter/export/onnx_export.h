@@ -11,11 +11,12 @@
 
 namespace sinter::convert {
 
-// The versions of ai.onnx that can be written.
-inline constexpr int kOldestWrittenOpset = 17, kNewestWrittenOpset = 23;
+// The versions of ai.onnx that can be written, and the oldest that is written without being asked for: the
+// first one that has every operator which runtimes compute as a whole (LayerNormalization among them).
+inline constexpr int kOldestWrittenOpset = 13, kUsualOpset = 17, kNewestWrittenOpset = 23;
 
 struct OnnxExport {
-  int opset = kOldestWrittenOpset;
+  int opset = kUsualOpset;
   // Whether operators of com.microsoft are written where ai.onnx has none of the same meaning.
   bool microsoft = false;
   // Whether initializers are in a file beside the model, OUT.data. They are, too, where the model would be

@@ -134,9 +134,14 @@ std::string NodeExport::cast(const std::string& x, DType to) {
 
 std::string NodeExport::reshaped(const std::string& x, const Dims& to) {
   std::string result = temporary();
-  OnnxNode node = add("Reshape", {x, ints(to)}, {result});
-  if (std::find(to.begin(), to.end(), 0) != to.end()) node.set("allowzero", int64_t{1});
+  reshape(x, to, result);
   return result;
+}
+
+void NodeExport::reshape(const std::string& x, const Dims& to, const std::string& y) {
+  OnnxNode node = add("Reshape", {x, ints(to)}, {y});
+  if (std::find(to.begin(), to.end(), 0) == to.end() || !needs_opset(14, "Reshape to no elements")) return;
+  node.set("allowzero", int64_t{1});
 }
 
 std::string NodeExport::transposed(const std::string& x, const std::vector<int64_t>& perm) {
@@ -156,7 +161,7 @@ void NodeExport::reduce(const std::string& op, const std::string& x, const std::
 bool NodeExport::done() {
   if (clip_.to.empty()) return true;
   const DType type = result_value().dtype;
-  if (clip_.lowest == 0 && clip_.highest == kInfinity)
+  if (clip_.lowest == 0 && clip_.highest == kInfinity && has_relu())
     add("Relu", {clip_.from}, {clip_.to});
   else
     add("Clip",
@@ -174,6 +179,11 @@ bool NodeExport::unary(const char* op) {
 }
 
 bool NodeExport::binary(const char* op, double lowest, double highest) {
+  const DType type = dtype(0);
+  const std::string_view narrow[] = {"Add", "Sub", "Mul", "Div"};
+  if (is_integer(type) && bit_width(type) < 32 && std::ranges::find(narrow, op) != std::end(narrow) &&
+      !needs_opset(14, fmt::format("{} of {}", op, dtype_name(type))))
+    return false;
   const Axes axes = common_axes({0, 1});
   const std::string a = broadcast_in(0, axes), b = broadcast_in(1, axes);
   add(op, {a, b}, {clamped_out(axes, lowest, highest)});

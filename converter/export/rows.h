@@ -100,6 +100,10 @@ class NodeExport {
   bool binary(const char* op, double lowest = -kInfinity, double highest = kInfinity);
   // Files the refusal. Returns false.
   bool refuse(const std::string& reason, const std::string& remedy = {});
+  // Whether Relu takes the result's type.
+  bool has_relu() const { return opset() >= 14 || is_float(result_value().dtype); }
+  // Adds a Reshape.
+  void reshape(const std::string& x, const Dims& dims, const std::string& y);
   // Refuses the operation where the model's opset is older; returns whether it is not.
   bool needs_opset(int opset, const std::string& what);
 

@@ -140,6 +140,7 @@ bool write_row(NodeExport& n, const GridSampleAttrs& a) {
   constexpr const char* kModes[] = {"linear", "nearest", "cubic"};
   constexpr const char* kModesBefore20[] = {"bilinear", "nearest", "bicubic"};
   constexpr const char* kPaddings[] = {"zeros", "border", "reflection"};
+  if (!n.needs_opset(16, "GridSample")) return false;
   if (n.rank(0) != 4 && !n.needs_opset(20, "GridSample of other than two spatial axes")) return false;
   const Axes first = channels_first(n.rank(0));
   const std::string x = n.in(0, first), grid = n.in(1);
@@ -151,22 +152,25 @@ bool write_row(NodeExport& n, const GridSampleAttrs& a) {
 }
 
 bool write_row(NodeExport& n, const RoiAlignAttrs& a) {
+  if (a.half_pixel != 0 && !n.needs_opset(16, "RoiAlign with 'half_pixel'")) return false;
   const Axes first = channels_first(4);
   const std::string x = n.in(0, first), rois = n.in(1);
   std::string batches = n.in(2);
   if (n.dtype(2) != DType::kInt64) batches = n.cast(batches, DType::kInt64);
-  n.add("RoiAlign", {x, rois, batches}, {n.out(0, first)})
-      .set("mode", std::string(static_cast<RoiAlignMode>(a.mode) == RoiAlignMode::kMax ? "max" : "avg"))
+  OnnxNode node = n.add("RoiAlign", {x, rois, batches}, {n.out(0, first)});
+  node.set("mode", std::string(static_cast<RoiAlignMode>(a.mode) == RoiAlignMode::kMax ? "max" : "avg"))
       .set("output_height", a.out_height)
       .set("output_width", a.out_width)
       .set("sampling_ratio", a.sampling_ratio)
-      .set_float("spatial_scale", a.spatial_scale)
-      .set("coordinate_transformation_mode",
-           std::string(a.half_pixel != 0 ? "half_pixel" : "output_half_pixel"));
+      .set_float("spatial_scale", a.spatial_scale);
+  if (n.opset() >= 16)
+    node.set("coordinate_transformation_mode",
+             std::string(a.half_pixel != 0 ? "half_pixel" : "output_half_pixel"));
   return true;
 }
 
 bool write_row(NodeExport& n, const DftAttrs& a) {
+  if (!n.needs_opset(17, "DFT")) return false;
   const std::string x = n.in(0),
                     length = a.length == 0 ? "" : n.scalar(DType::kInt64, static_cast<double>(a.length));
   const bool by_input = n.opset() >= 20;

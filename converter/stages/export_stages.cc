@@ -48,7 +48,7 @@ bool write_onnx(Conversion& c) {
   c.report.ledger = c.graph().ledger;
   c.graph().name = c.imported->graph.name;
   OnnxExport to;
-  to.opset = how.opset != 0 ? how.opset : needs_blocks(c.graph()) ? kOpsetOfBlocks : kOldestWrittenOpset;
+  to.opset = how.opset != 0 ? how.opset : needs_blocks(c.graph()) ? kOpsetOfBlocks : kUsualOpset;
   to.microsoft = how.microsoft, to.external_data = how.external_data;
   to.producer = "sinter quantize";
   to.metadata = c.imported->metadata;

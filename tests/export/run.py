@@ -3,13 +3,15 @@
 
 Each new model passes ONNX's checker with strict shape inference, gives what the original gives in onnxruntime (or, where
 that cannot run one of them, in Sinter), and stays the same when it is simplified again. A model may be refused with a
-reason. The last line counts models that were written, refused and wrong.
+reason. Every third model is written in the oldest opset, where that has its operators, and the others in simplify's default.
+The last line counts models that were written, refused and wrong.
 
-    run.py [--sinter PROGRAM] [--filter GLOB]... [--no-shared] [--keep FOLDER]
+    run.py [--sinter PROGRAM] [--filter GLOB]... [--no-shared] [--opset N] [--keep FOLDER]
 """
 import argparse
 import collections
 import fnmatch
+import itertools
 import os
 import re
 import shutil
@@ -31,6 +33,7 @@ import sinter_cli as cli  # noqa: E402
 
 # Flags of convert that simplify takes, too.
 TAKEN = ("--shape", "--dim", "--const", "--max-trips", "--bound", "--custom-ops")
+OLDEST = ("--opset", "13")
 ort.set_default_logger_severity(4)
 
 
@@ -77,7 +80,26 @@ def differences(got, want, types, rtol, atol, steps):
     return ""
 
 
-def check(sinter, model, flags, all_flags, feeds, work, rtol=1e-5, atol=1e-6, steps=0):
+class Opsets:
+    """The flags that choose the opset of one model after another: the list of alternatives that check tries in turn."""
+
+    def __init__(self, opset):
+        self.turns = itertools.cycle([[("--opset", opset)]] if opset else [[OLDEST, ()], [()], [()]])
+
+    def next(self):
+        return next(self.turns)
+
+
+def check(sinter, model, opsets, flags, *rest):
+    """What check_in says of the first opset that the model can be written in."""
+    for opset in opsets:
+        outcome = check_in(sinter, model, [*flags, *opset], *rest)
+        if outcome[0] != "refused":
+            break
+    return outcome
+
+
+def check_in(sinter, model, flags, all_flags, feeds, work, rtol=1e-5, atol=1e-6, steps=0):
     """("written" | "refused" | "WRONG", message)."""
     out, again = os.path.join(work, "simple.onnx"), os.path.join(work, "again.onnx")
     r = cli.call(sinter, "simplify", model, "-o", out, *flags, timeout=120)
@@ -116,7 +138,7 @@ def check(sinter, model, flags, all_flags, feeds, work, rtol=1e-5, atol=1e-6, st
         outcome = differences(got, want, types, rtol, atol, steps) or ""
     if outcome:
         return "WRONG", f"in {where}: {outcome}"
-    kept = [f for pair in zip(flags[::2], flags[1::2]) if pair[0] in ("--max-trips", "--bound") for f in pair]
+    kept = [f for pair in zip(flags[::2], flags[1::2]) if pair[0] in ("--max-trips", "--bound", "--opset") for f in pair]
     r = cli.call(sinter, "simplify", out, "-o", again, *kept, timeout=120)
     if r.code != 0:
         return "WRONG", f"a second time: {r.why()}"
@@ -146,7 +168,7 @@ def shapes(model, feeds):
     return result
 
 
-def run_cases(sinter, chosen, keep):
+def run_cases(sinter, chosen, opsets, keep):
     for case in make_cases.cases():
         if case.expect == "refuse" or not chosen(case.name):
             continue
@@ -160,7 +182,7 @@ def run_cases(sinter, chosen, keep):
             if not any(f in case.flags for f in ("--shape", "--dim", "--shapes")):
                 open_dims = shapes(m, {k: v for k, v in case.feeds.items() if k not in case.consts})
                 flags, all_flags = flags + open_dims, all_flags + open_dims
-            status, message = check(sinter, os.path.join(work, "model.onnx"), flags, all_flags,
+            status, message = check(sinter, os.path.join(work, "model.onnx"), opsets.next(), flags, all_flags,
                                     {**case.feeds, **case.consts}, work, case.rtol, case.atol, case.steps)
             if status == "WRONG" and keep:
                 shutil.copytree(work, os.path.join(keep, case.name), dirs_exist_ok=True)
@@ -183,7 +205,7 @@ def made_up(model):
     return feeds
 
 
-def run_shared(sinter, chosen, folder):
+def run_shared(sinter, chosen, opsets, folder):
     for base, _, files in sorted(os.walk(os.path.join(folder, "models"))):
         for file in sorted(f for f in files if f.endswith(".onnx")):
             path = os.path.join(base, file)
@@ -194,7 +216,7 @@ def run_shared(sinter, chosen, folder):
             feeds = made_up(model)
             flags = shapes(model, feeds)
             with tempfile.TemporaryDirectory(prefix="export-") as work:
-                yield name, *check(sinter, path, flags, flags, feeds, work, 1e-4, 1e-4, 1)
+                yield name, *check(sinter, path, opsets.next(), flags, flags, feeds, work, 1e-4, 1e-4, 1)
 
 
 def main():
@@ -202,19 +224,21 @@ def main():
     p.add_argument("--sinter", help="the program (default: SINTER or the build folder)")
     p.add_argument("--filter", action="append", help="only models whose name matches this glob")
     p.add_argument("--no-shared", action="store_true", help="only models of tests/onnx_cases")
+    p.add_argument("--opset", help="the version that all models are written in (default: 13 for every third, else simplify's)")
     p.add_argument("--keep", help="a folder for the models that come out wrong")
     p.add_argument("--verbose", action="store_true", help="show refusals")
     args = p.parse_args()
     sinter = cli.find_sinter(args.sinter)
+    opsets = Opsets(args.opset)
 
     def chosen(name):
         return not args.filter or any(fnmatch.fnmatchcase(name, f) for f in args.filter)
 
     def models():
-        yield from run_cases(sinter, chosen, args.keep)
+        yield from run_cases(sinter, chosen, opsets, args.keep)
         shared = None if args.no_shared else cli.find_shared()
         if shared:
-            yield from run_shared(sinter, chosen, shared)
+            yield from run_shared(sinter, chosen, opsets, shared)
         elif not args.no_shared:
             print("without the shared models, which are not there")
 
