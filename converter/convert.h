@@ -44,6 +44,13 @@ struct LabelFile {
   std::string output, file;
 };
 
+// How an ONNX model is written.
+struct OnnxOutput {
+  int opset = 0;           // of ai.onnx; 0: the oldest that has what the graph needs
+  bool microsoft = false;  // operators of com.microsoft where ai.onnx has none
+  bool external_data = false;
+};
+
 struct ConversionOptions {
   LoweringOptions lowering;
   // --shapes: an entry program for each, in this order. Empty: one, by `lowering` alone. Data to calibrate
@@ -90,6 +97,8 @@ struct ConversionOptions {
   std::vector<LabelFile> label_files;           // --labels
   std::map<std::string, std::string> metadata;  // --meta; an empty value leaves the key out
   bool reads_data() const { return !calibrate.empty() || !evaluate.empty(); }
+  // Writes the graph as an ONNX model, and makes no plan.
+  std::optional<OnnxOutput> onnx;
   // Is called with the files of the model's external data, before anything is written. What it throws ends
   // the conversion.
   std::function<void(const std::vector<std::filesystem::path>&)> external_files;
@@ -136,6 +145,14 @@ struct EntryReport {
   uint64_t arena_bytes = 0;
 };
 
+// The ONNX file that was written in place of a plan.
+struct OnnxFileReport {
+  int opset = 0;            // of ai.onnx
+  size_t nodes = 0;         // of the main graph
+  uint64_t bytes = 0;       // of the model
+  uint64_t data_bytes = 0;  // of the file of external data; 0: there is none
+};
+
 struct ConversionReport {
   std::vector<PortReport> inputs, outputs;  // without states
   std::vector<SettledDim> settled_dims;
@@ -160,9 +177,10 @@ struct ConversionReport {
   std::vector<ProfileReport> profiles;  // in the order of the file
   std::vector<EntryReport> entries;     // with --shapes; all else is of the first one
   EmitSummary file;
-  ModelTexts texts;                   // of the file
-  std::set<std::string> replaced;     // keys whose value is that of --meta in place of the ONNX file's
-  std::vector<std::string> not_kept;  // metadata of the ONNX file, with the reason
+  ModelTexts texts;                    // of the file
+  std::set<std::string> replaced;      // keys whose value is that of --meta in place of the ONNX file's
+  std::vector<std::string> not_kept;   // metadata of the ONNX file, with the reason
+  std::optional<OnnxFileReport> onnx;  // with ConversionOptions::onnx; there is no plan and no `file` then
   std::optional<QuantizeSummary> quantized;
   std::optional<ProgramValues> metric;  // whose share of the float one is quantized->accuracy
   std::vector<std::string> skipped;     // why samples were left out by --skip-damaged

@@ -67,9 +67,10 @@ bool report_rounding(Conversion& c);
 bool check_all_types(Conversion& c);
 bool plan(Conversion& c);
 bool write(Conversion& c);
+bool write_onnx(Conversion& c);  // instead of these two
 
-// Whether the file has metadata and class names that no flag gives: not without names, and not on a
-// microcontroller.
+// Whether the file has metadata and class names that no flag gives: not without names, not on a
+// microcontroller, and not one of ONNX, which keeps its own.
 bool keeps_facts(const ConversionOptions& options);
 // The diagnostics of a shape set: what the first one has as well is there once, the rest names its set.
 void add_of_set(const Diagnostics& own, size_t set, Conversion& c);

@@ -55,7 +55,7 @@ void carry_all(bool without_names, Conversion& c) {
   const auto take = [&](const std::string& key, const std::string& value) { carry(key, value, &bytes, c); };
   take("model.domain", m.domain);
   take("model.version", m.version == 0 ? "" : fmt::format("{}", m.version));
-  take("model.description", m.description);
+  take("model.description", m.doc);
   for (const auto& [key, value] : m.metadata)
     if (!without_names || key != kNamesKey) take(key, value);
 }
@@ -202,7 +202,7 @@ bool carry_names(Conversion& c) {
 }  // namespace
 
 bool keeps_facts(const ConversionOptions& options) {
-  return !options.emit.strip_names &&
+  return !options.onnx && !options.emit.strip_names &&
          std::any_of(options.targets.begin(), options.targets.end(),
                      [](const Target& t) { return t.architecture != Architecture::kCortexM; });
 }
