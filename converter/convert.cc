@@ -15,6 +15,7 @@ struct StageOfConversion {
 constexpr StageOfConversion kStages[] = {
     {"reading", read_model},
     {nullptr, lower_entries},
+    {nullptr, settle_texts},
     {"reading samples", open_calibration, [](const Conversion& c) { return !c.options.calibrate.empty(); }},
     {nullptr, open_evaluation, [](const Conversion& c) { return !c.options.evaluate.empty(); }},
     {nullptr, refuse_warnings},

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +38,11 @@ struct WrittenFile {
 };
 // A stage of the written file, which may rewrite it; what it throws leaves no file.
 using FileStage = std::function<void(const WrittenFile&)>;
+
+// A file of class names, one a line, for an output of the model; empty: for its only one.
+struct LabelFile {
+  std::string output, file;
+};
 
 // How an ONNX model is written.
 struct OnnxOutput {
@@ -87,6 +94,9 @@ struct ConversionOptions {
   Metric metric;
   LabelSource labels;  // of `evaluate`, where the metric has labels
   std::vector<FileStage> file_stages;
+  std::vector<LabelFile> label_files;           // --labels
+  std::map<std::string, std::string> metadata;  // --meta; an empty value leaves the key out
+  bool reads_data() const { return !calibrate.empty() || !evaluate.empty(); }
   // Writes the graph as an ONNX model, and makes no plan.
   std::optional<OnnxOutput> onnx;
   // Is called with the files of the model's external data, before anything is written. What it throws ends
@@ -167,6 +177,9 @@ struct ConversionReport {
   std::vector<ProfileReport> profiles;  // in the order of the file
   std::vector<EntryReport> entries;     // with --shapes; all else is of the first one
   EmitSummary file;
+  ModelTexts texts;                    // of the file
+  std::set<std::string> replaced;      // keys whose value is that of --meta in place of the ONNX file's
+  std::vector<std::string> not_kept;   // metadata of the ONNX file, with the reason
   std::optional<OnnxFileReport> onnx;  // with ConversionOptions::onnx; there is no plan and no `file` then
   std::optional<QuantizeSummary> quantized;
   std::optional<ProgramValues> metric;  // whose share of the float one is quantized->accuracy

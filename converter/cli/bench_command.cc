@@ -15,10 +15,12 @@
 #include "converter/cli/made_up_inputs.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/model_source.h"
+#include "converter/cli/output_paths.h"
 #include "converter/cli/process_facts.h"
 #include "converter/cli/session_flags.h"
 #include "converter/cli/shape_entries.h"
 #include "converter/cli/step_profile.h"
+#include "converter/cli/step_trace.h"
 #include "converter/cli/terminal.h"
 #include "converter/import/read/arrays.h"
 #include "converter/target/native_target.h"
@@ -35,7 +37,7 @@ struct BenchArguments {
   EntryFlag entry;
   SessionFlags session;
   ConvertArguments conversion;
-  std::string model, inputs;
+  std::string model, inputs, trace;
   double seconds = 1.0;
   bool profile = false;
 };
@@ -55,15 +57,21 @@ void warn_of_other_processor(const Model& model) {
                     cpu_name(cpu_of(*planned)), cpu_name(here)));
 }
 
-// Returns the milliseconds of each of at least five runs. A session whose state is full begins again.
-std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, double seconds) {
+// Returns the milliseconds of each of at least five runs. A session whose state is full begins again. A
+// trace, if any, ends the runs when it is full.
+std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, double seconds,
+                                  StepTrace* trace = nullptr) {
   std::vector<double> times;
   size_t at_reset = 0;  // the number of runs before the last reset
   const auto begin = ProfileClock::now();
-  while (times.size() < 5 || (ms_since(begin) < 1000 * seconds && times.size() < 100000)) {
+  const auto is_full = [&] { return trace != nullptr && trace->full(); };
+  while (!is_full() && (times.size() < 5 || (ms_since(begin) < 1000 * seconds && times.size() < 100000))) {
     host.set_inputs(inputs);  // a run may overwrite its inputs' memory; setting them is not timed
+    if (trace != nullptr) trace->begin_run();
     const auto t = ProfileClock::now();
-    if (host.session().run().ok()) {
+    const bool ran = host.session().run().ok();
+    if (trace != nullptr) trace->end_run();
+    if (ran) {
       times.push_back(ms_since(t));
       continue;
     }
@@ -75,6 +83,7 @@ std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, doubl
 }
 
 void run_bench(const BenchArguments& a, Outcome& outcome) {
+  check_outputs({{"--trace", a.trace}}, {{"the model", a.model}, {"--inputs", a.inputs}});
   ModelSource source;
   if (!source.open(a.model, a.conversion, a.common, a.trust, outcome)) return;
   Arrays inputs;
@@ -108,6 +117,13 @@ void run_bench(const BenchArguments& a, Outcome& outcome) {
     times_of_runs(host, inputs, a.seconds);
     host.session().set_observer(nullptr);
   }
+  StepTrace trace;
+  if (!a.trace.empty()) {
+    trace.attach(host.session());
+    times_of_runs(host, inputs, a.seconds, &trace);
+    host.session().set_observer(nullptr);
+    trace.write(a.trace, host, loaded, a.session.threads);
+  }
   nlohmann::json json{{"model", a.model},
                       {"backend", a.session.backend.empty() ? "planned" : a.session.backend},
                       {"threads", a.session.threads},
@@ -127,6 +143,7 @@ void run_bench(const BenchArguments& a, Outcome& outcome) {
                       {"file_bytes", loaded.file().size()},
                       {"peak_rss_bytes", peak_rss_bytes()}};
   if (a.profile) json["profile"] = profile.json(host, loaded.model());
+  if (!a.trace.empty()) json["trace"] = trace.json();
   if (a.common.json) {
     print_json(json);
     return;
@@ -140,6 +157,7 @@ void run_bench(const BenchArguments& a, Outcome& outcome) {
       percentile(times, 0.9), percentile(times, 0.99), times.front(), load_ms, first_ms,
       host.requirements().arena, readable_bytes(peak_rss_bytes())));
   if (a.profile) print_text(profile.text(host, loaded.model()));
+  if (!a.trace.empty()) print_text(trace.text());
 }
 
 }  // namespace
@@ -159,6 +177,8 @@ void add_bench(CLI::App& app, Outcome& outcome) {
       ->check(CLI::Range(0.0, 3600.0));
   c->add_flag("--profile", a->profile,
               "Measure the steps in further runs, and print the percentiles and the minimum of each");
+  add_value(*c, "--trace", a->trace, "FILE.json",
+            "Write the times of the steps in further runs for chrome://tracing and Perfetto");
   a->data.add_to(*c);
   add_source_flags(*c, a->conversion);
   c->footer(

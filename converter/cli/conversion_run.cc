@@ -48,6 +48,7 @@ void check_conversion_files(const ConvertArguments& a, ConversionOptions* option
                               {"--evaluate", a.evaluate_data},
                               {"--sign", a.sign}};
   for (const std::string& file : constant_files(a)) read.push_back({"--const", file});
+  for (const LabelFile& labels : options->label_files) read.push_back({"--labels", labels.file});
   check_output(a.out);
   const std::vector<NamedFile> written{{"-o", a.out}, {"--report", a.report}};
   check_outputs(written, read);

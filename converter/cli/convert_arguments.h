@@ -29,7 +29,7 @@ struct ConvertArguments {
   bool strict = false, pack = false, packed_only = false, no_trial = false, no_winograd = false;
   bool prefer_float16 = false, prefer_bfloat16 = false;
   std::string float64 = "auto";
-  std::vector<std::string> keep, states, initial_states;
+  std::vector<std::string> keep, states, initial_states, labels, metadata;
   std::string kv_cache;  // empty: not given
   OnnxOutput onnx;       // of commands that write ONNX files
 };

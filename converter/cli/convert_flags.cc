@@ -233,7 +233,15 @@ void add_memory_flags(CLI::App& c, ConvertArguments& a) {
 
 void add_output_flags(CLI::App& c, ConvertArguments& a) {
   begin_group(c, flag_group::kOutput);
-  c.add_flag("--strip", a.options.emit.strip_names, "Omits the names of values and steps from the file");
+  add_value(c, "--labels", a.labels, "[OUTPUT=]FILE",
+            "The names of an output's classes, one a line in the order of its scores, for sinter run and for "
+            "applications; OUTPUT where the model has several");
+  add_value(
+      c, "--meta", a.metadata, "KEY=VALUE",
+      "A fact about the model for people and applications, such as license=MIT. It replaces one that the "
+      "ONNX file has under this key; KEY= leaves that out");
+  c.add_flag("--strip", a.options.emit.strip_names,
+             "Omits the names of values and steps, and the metadata of the ONNX file, from the file");
   c.add_flag("--pack", a.pack,
              "Stores the weights as this machine's kernels read them as well, so that opening the file "
              "prepares nothing (sinter pack)");

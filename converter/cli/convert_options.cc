@@ -7,13 +7,16 @@
 #include <map>
 
 #include "converter/cli/host_session.h"
+#include "converter/cli/terminal.h"
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
+#include "converter/diagnostics/printable.h"
 #include "converter/import/input_shapes.h"
 #include "converter/quantize/weights/weight_only.h"
 #include "converter/target/target_names.h"
 #include "converter/target/target_platforms.h"
+#include "runtime/model/model_state.h"
 
 namespace sinter::convert {
 namespace {
@@ -340,7 +343,54 @@ void check_backends_here(const ConvertArguments& a, const ConversionOptions& opt
                       target_text(*options.native_target)));
 }
 
+// Returns the keys and values of --meta, of which only a value may contain '='.
+std::map<std::string, std::string> metadata_of(const ConvertArguments& a) {
+  std::map<std::string, std::string> metadata;
+  for (const std::string& item : a.metadata) {
+    const size_t equals = item.find('=');
+    const std::string key = item.substr(0, equals), shown = printable(key);
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError(fmt::format("--meta {}: the argument must have the form --meta KEY=VALUE", item));
+    const std::string value = item.substr(equals + 1);
+    if (key.size() > detail::kMaxKeyBytes)
+      throw UsageError(fmt::format("--meta {}: the key has {} bytes, more than {}; shorten it", shown,
+                                   key.size(), detail::kMaxKeyBytes));
+    if (key.starts_with(kOwnKeys) && !value.empty())
+      throw UsageError(fmt::format(
+          "--meta {}: the program keeps the keys {}* for what it was given; give --mean, --scale, "
+          "--resize, --layout or --channel-order, or choose another key",
+          shown, kOwnKeys));
+    if (value.size() > detail::kMaxMetadataBytes)
+      throw UsageError(fmt::format("--meta {}: the value has {} bytes, more than {}; shorten it", shown,
+                                   value.size(), detail::kMaxMetadataBytes));
+    if (as_utf8(item) != item)
+      throw UsageError(fmt::format("--meta {}: the text is not UTF-8; give it in UTF-8", printable(item)));
+    enter(metadata, "--meta", key, value);
+  }
+  return metadata;
+}
+
 }  // namespace
+
+// Names of outputs and paths may hold '=': the longest text that is a file is the path.
+std::vector<LabelFile> label_files(const ConvertArguments& a) {
+  std::vector<LabelFile> files;
+  for (const std::string& item : a.labels) {
+    std::error_code ignored;
+    LabelFile labels{"", item};
+    for (size_t at = 0; !std::filesystem::exists(labels.file, ignored);) {
+      const size_t equals = item.find('=', at);
+      if (equals == std::string::npos) break;
+      labels = {item.substr(0, equals), item.substr(equals + 1)};
+      at = equals + 1;
+    }
+    if (labels.file.empty() || (item.starts_with('=')))
+      throw UsageError(
+          fmt::format("--labels {}: the argument must have the form --labels [OUTPUT=]FILE", item));
+    files.push_back(std::move(labels));
+  }
+  return files;
+}
 
 std::vector<std::string> constant_files(const ConvertArguments& a) {
   std::vector<std::string> files;
@@ -392,6 +442,7 @@ ConversionOptions conversion_options(const ConvertArguments& a) {
   if (a.shape_sets) options.shape_sets = parse_shape_sets(*a.shape_sets);
   set_targets(a, &options);
   options.strict = a.strict;
+  options.label_files = label_files(a), options.metadata = metadata_of(a);
   options.evaluate = a.evaluate_data, options.metric = parse_metric(a.metric);
   if (a.metric_seconds > 0) options.metric.seconds = a.metric_seconds;
   options.narrow_float64 = a.float64 == "narrow";

@@ -15,6 +15,9 @@ namespace sinter::convert {
 // command. Reads the arrays of --const.
 ConversionOptions conversion_options(const ConvertArguments& a);
 
+// Returns the output and the file of each --labels.
+std::vector<LabelFile> label_files(const ConvertArguments& a);
+
 // Returns the files that --const and --state-init name.
 std::vector<std::string> constant_files(const ConvertArguments& a);
 

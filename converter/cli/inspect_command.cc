@@ -22,6 +22,7 @@
 #include "converter/cli/step_facts.h"
 #include "converter/cli/target_memory.h"
 #include "converter/cli/terminal.h"
+#include "converter/cli/text_facts.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/printable.h"
 #include "converter/files/pending_file.h"
@@ -197,6 +198,7 @@ nlohmann::json Inspection::to_json() const {
   const Requirements& need = host_.requirements();
   nlohmann::json json = ports_json(model_, entry_);
   json["producer"] = model_.producer();
+  json.update(texts_json(model_));
   json["target"] = model_.profile_target(profile_);
   json["profiles"] = profiles_json(model_);
   if (!entries_.empty()) {
@@ -242,7 +244,7 @@ nlohmann::json Inspection::to_json() const {
 
 std::string Inspection::to_text() const {
   const Requirements& need = host_.requirements();
-  std::string text = ports_text(model_, entry_) + profiles_text(model_);
+  std::string text = ports_text(model_, entry_) + texts_text(model_) + profiles_text(model_);
   text += fmt::format(
       "target    {}\nsigned    {}\nsteps     {}, computed by {}\nwork      {}\nfallbacks {}\nfile      {} "
       "bytes\nweights   {} bytes, {} of them widened when a session is created\narena     {} bytes, {} of "

@@ -19,6 +19,7 @@
 #include "converter/cli/shape_entries.h"
 #include "converter/cli/step_profile.h"
 #include "converter/cli/terminal.h"
+#include "converter/cli/text_facts.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/printable.h"
 #include "converter/import/read/arrays.h"
@@ -171,13 +172,20 @@ void run_run(const RunArguments& a, Outcome& outcome) {
   if (a.profile) print_profile(profile, session, loaded.model(), first_ms, warm_runs, a.common.json);
   if (!a.outputs.empty() && !a.common.json) return;
   nlohmann::json all = nlohmann::json::array();
-  for (const auto& [name, array] : outputs) all.push_back(summary(name, *array));
+  for (const auto& [name, array] : outputs) {
+    all.push_back(summary(name, *array));
+    const Model& model = loaded.model();
+    const PortInfo port = model.output(static_cast<uint32_t>(model.find_output(name.c_str(), entry)), entry);
+    if (nlohmann::json best = best_classes(model, port, array); !best.empty())
+      all.back()["best"] = std::move(best);
+  }
   if (a.common.json && !a.profile) {
     nlohmann::json json{{"outputs", all}, {"fallbacks", fallbacks_json(session)}};
     if (!inputs.skipped().empty()) json["skipped"] = inputs.skipped();
     print_json(json);
   } else if (!a.common.quiet && !a.common.json) {
-    for (const nlohmann::json& s : all) print_text(line(printable_json(s)) + "\n");
+    for (const nlohmann::json& s : all)
+      print_text(line(printable_json(s)) + "\n" + (s.contains("best") ? best_text(s["best"]) : ""));
   }
 }
 

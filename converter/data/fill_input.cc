@@ -147,23 +147,16 @@ ConstantPtr picture_input(Picture picture, const std::string& what, const DataIn
 
 ConstantPtr sound_input(const Sound& sound, const std::string& what, const DataInput& input,
                         const Preprocessing& how) {
-  Dims long_axes = input.dims;
-  std::erase(long_axes, 1);
+  const std::optional<SoundAxes> axes = sound_axes(input.dims);
   const auto refuse = [&](const std::string& remedy) {
     return DataError(fmt::format("{}: the sound has {} but input '{}' is {}; {}", what, frames_text(sound),
                                  input.name, to_string(input.dtype, input.dims), remedy));
   };
   if (how.resize == Resize::kExact)
     throw UsageError("--resize exact is for pictures; sounds take crop and letterbox");
-  // The channels are the first axis, the last, or a single one.
-  bool first = true;
-  int64_t channels = 1, frames = long_axes.empty() ? 1 : long_axes[0];
-  if (long_axes.size() == 2) {
-    first = long_axes[0] <= long_axes[1];
-    channels = std::min(long_axes[0], long_axes[1]), frames = std::max(long_axes[0], long_axes[1]);
-  }
-  if (long_axes.size() > 2 || (channels > 1 && channels != sound.channels))
+  if (!axes || (axes->channels > 1 && axes->channels != sound.channels))
     throw refuse("compute the input from the sound beforehand, and give arrays");
+  const auto [frames, channels, first] = *axes;
   int64_t start = 0;
   if (sound.frames > frames) {
     if (how.resize != Resize::kCrop) throw refuse("--resize crop takes the middle of longer sounds");

@@ -148,6 +148,16 @@ PictureAxes picture_axes(const DataInput& input, const Preprocessing& how) {
   return takes_first ? PictureAxes{own[1], own[2], own[0], true} : PictureAxes{own[0], own[1], own[2], false};
 }
 
+std::optional<SoundAxes> sound_axes(const Dims& dims) {
+  Dims long_axes = dims;
+  std::erase(long_axes, 1);
+  if (long_axes.size() > 2) return {};
+  if (long_axes.empty()) return SoundAxes{};
+  if (long_axes.size() == 1) return SoundAxes{long_axes[0], 1, true};
+  const auto [channels, frames] = std::minmax(long_axes[0], long_axes[1]);
+  return SoundAxes{frames, channels, long_axes[0] <= long_axes[1]};
+}
+
 std::vector<float> mean_of_channels(const Preprocessing& how, int64_t channels) {
   return of_channels("--mean", how.mean, channels, 0);
 }

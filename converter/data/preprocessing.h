@@ -6,6 +6,7 @@
 // [H,W], with N = 1 and C = 1 or 3; sounds fill inputs of one long axis, or of two, one of them channels.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,13 @@ struct PictureAxes {
 };
 // Throws DataError where the input does not take one picture, or its shape does not decide the axes' order.
 PictureAxes picture_axes(const DataInput& input, const Preprocessing& how);
+// The axes of an input's sound. The channels are the first axis, the last, or a single one.
+struct SoundAxes {
+  int64_t frames = 1, channels = 1;
+  bool channels_first = true;
+};
+// Returns nothing where the input has more than two axes of several entries.
+std::optional<SoundAxes> sound_axes(const Dims& dims);
 // Return the number of each channel: a default, the only one of `how`, or the channel's own. Throw UsageError
 // where `how` has another number of them.
 std::vector<float> mean_of_channels(const Preprocessing& how, int64_t channels);

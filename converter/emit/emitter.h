@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "converter/emit/model_texts.h"
 #include "converter/plan/planned_model.h"
 #include "converter/sign/keys.h"
 
@@ -18,6 +19,7 @@ struct EmitOptions {
   // JSON objects, one a line (the type ledger), for the debug segment (debug_lines.h); omitted if empty.
   std::string debug_text;
   std::string producer = "sinter 0.1";
+  ModelTexts texts;  // within the limits of the reader
   // The key that signs the file, whose digests are BLAKE2b then; null: it is not signed.
   std::shared_ptr<const SecretKey> signer;
   // A function that is called with the whole file before it takes its name. Its exceptions leave no file.

@@ -91,7 +91,9 @@ class ModelWriter {
     const auto constant_list = builder_.CreateVector(constants);
     const auto program_list = builder_.CreateVector(programs_);
     const auto producer = builder_.CreateString(options_.producer);
-    const auto root = fb::CreateModel(builder_, producer, program_list, constant_list, profile_list, debug);
+    const auto metadata = metadata_list();
+    const auto root = fb::CreateModel(builder_, producer, program_list, constant_list, profile_list, debug,
+                                      metadata, labels_list());
     fb::FinishModelBuffer(builder_, root);
     return {{builder_.GetBufferPointer(), builder_.GetBufferPointer() + builder_.GetSize()},
             std::move(pool_)};
@@ -243,6 +245,24 @@ class ModelWriter {
     const auto subs = b.list_or_none(subprograms);
     return fb::CreateStep(b, static_cast<uint16_t>(node.op()), op_info(node.op())->version, inputs, outputs,
                           ints, floats, bytes, subs);
+  }
+
+  Offset<flatbuffers::Vector<Offset<fb::Metadata>>> metadata_list() {
+    std::vector<Offset<fb::Metadata>> list;
+    for (const auto& [key, text] : options_.texts.metadata) {
+      const auto name = builder_.CreateString(key), value = builder_.CreateString(text);
+      list.push_back(fb::CreateMetadata(builder_, name, value));
+    }
+    return list.empty() ? 0 : builder_.CreateVector(list);
+  }
+
+  Offset<flatbuffers::Vector<Offset<fb::Labels>>> labels_list() {
+    std::vector<Offset<fb::Labels>> list;
+    for (const auto& [output, texts] : options_.texts.labels) {
+      const auto name = builder_.CreateString(output);
+      list.push_back(fb::CreateLabels(builder_, name, builder_.CreateVectorOfStrings(texts)));
+    }
+    return list.empty() ? 0 : builder_.CreateVector(list);
   }
 
   Offset<fb::Profile> profile(size_t index, uint32_t base) {

@@ -12,7 +12,8 @@
 namespace sinter::convert {
 namespace {
 
-constexpr size_t kMostPorts = 4, kMostPairs = 4, kMostRules = 6, kMostPasses = 6, kMostStates = 4;
+constexpr size_t kMostPorts = 4, kMostPairs = 4, kMostRules = 6, kMostPasses = 6, kMostStates = 4,
+                 kMostKeys = 8;
 
 // Returns the first lines of a list, each with the label, and the number of further ones. `things` is their
 // name, `where` the command or file that lists all of them.
@@ -178,6 +179,18 @@ std::string arena_text(const ConversionReport& r) {
   return labelled("arena", text);
 }
 
+// Returns the keys of the metadata and the outputs with labels.
+std::string texts_text(const ConversionReport& r) {
+  std::vector<std::string> keys, lists;
+  for (const auto& [key, value] : r.texts.metadata)
+    keys.push_back(key + (r.replaced.contains(key) ? " (by --meta, in place of the ONNX file's)" : ""));
+  for (const auto& [output, names] : r.texts.labels)
+    lists.push_back(fmt::format("'{}' {}", output, names.size()));
+  return (keys.empty() ? "" : labelled("metadata", some_of(keys, kMostKeys))) +
+         (r.not_kept.empty() ? "" : labelled("", "not kept: " + some_of(r.not_kept, kMostKeys))) +
+         (lists.empty() ? "" : labelled("labels", some_of(lists, kMostPorts)));
+}
+
 // Returns the targets of the file, and the sizes of their plans if there are several.
 std::string targets_text(const ConversionReport& r) {
   std::string text;
@@ -228,7 +241,7 @@ std::string to_text(const ConversionReport& r, size_t columns) {
   }
   text += labelled("file", fmt::format("{} bytes (ONNX: {}), weights {}", r.file.file_bytes, r.onnx_bytes,
                                        r.file.weight_bytes));
-  text += arena_text(r) + states_text(r);
+  text += arena_text(r) + texts_text(r) + states_text(r);
   for (const StripedSteps& s : r.stripes)
     text += labelled("stripes", s.steps == 1 ? fmt::format("'{}' in {} parts", s.last, s.parts)
                                              : fmt::format("{} operations from '{}' to '{}' in {} parts",
@@ -259,6 +272,8 @@ nlohmann::json summary_json(const ConversionReport& r) {
   for (const auto& [dtype, count] : r.multiply_adds) by_type[dtype_name(dtype)] = count;
   return {{"inputs", ports(r.inputs)},
           {"outputs", ports(r.outputs)},
+          {"metadata", r.texts.metadata},
+          {"labels", r.texts.labels},
           {"open_dims", dims},
           {"multiply_adds",
            {{"onnx", r.onnx_multiply_adds}, {"file", total(r.multiply_adds)}, {"by_type", by_type}}}};

@@ -53,6 +53,7 @@ struct Conversion {
 // A stage that sets report.withheld is the last one. Each throws FileError.
 bool read_model(Conversion& c);
 bool lower_entries(Conversion& c);
+bool settle_texts(Conversion& c);  // metadata and labels
 bool open_calibration(Conversion& c);
 bool open_evaluation(Conversion& c);
 bool refuse_warnings(Conversion& c);  // with --strict
@@ -68,6 +69,9 @@ bool plan(Conversion& c);
 bool write(Conversion& c);
 bool write_onnx(Conversion& c);  // instead of these two
 
+// Whether the file has metadata and class names that no flag gives: not without names, not on a
+// microcontroller, and not one of ONNX, which keeps its own.
+bool keeps_facts(const ConversionOptions& options);
 // The diagnostics of a shape set: what the first one has as well is there once, the rest names its set.
 void add_of_set(const Diagnostics& own, size_t set, Conversion& c);
 void describe_ports(Conversion& c);

@@ -72,7 +72,8 @@ bool lower_entries(Conversion& c) {
   c.report.lowered_nodes = count_nodes(c.graph());
   // Data that does not fit is refused before anything runs.
   c.inputs = sample_inputs(c.graph(), &c.imported->graph);
-  check_preprocessing(c.options.preprocessing, {c.options.calibrate, c.options.evaluate}, c.inputs);
+  if (c.options.reads_data() || !keeps_facts(c.options))
+    check_preprocessing(c.options.preprocessing, {c.options.calibrate, c.options.evaluate}, c.inputs);
   return true;
 }
 

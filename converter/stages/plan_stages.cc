@@ -173,6 +173,7 @@ bool plan(Conversion& c) {
 
 bool write(Conversion& c) {
   EmitOptions emit = c.options.emit;
+  emit.texts = c.report.texts;
   emit.debug_text =
       to_lines(*c.report.ledger) + to_lines(c.report.fates, *c.plans.front().programs.front().graph);
   if (!c.options.file_stages.empty())

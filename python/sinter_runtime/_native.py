@@ -106,6 +106,11 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "sinter_model_output_quantization": (c_int32, c_void_p, c_uint32, c_uint32, POINTER(Quantization)),
     "sinter_model_input_range": (c_int32, c_void_p, c_uint32, c_uint32, c_int32, POINTER(c_int64), POINTER(c_int64)),
     "sinter_model_profile_name": (c_char_p, c_void_p, c_uint32),
+    "sinter_model_metadata_count": (c_uint32, c_void_p),
+    "sinter_model_metadata_key": (c_char_p, c_void_p, c_uint32),
+    "sinter_model_metadata_value": (c_char_p, c_void_p, c_uint32),
+    "sinter_model_label_count": (c_uint32, c_void_p, c_char_p),
+    "sinter_model_label": (c_char_p, c_void_p, c_char_p, c_uint32),
     "sinter_model_step_count": (c_uint32, c_void_p, c_uint32),
     "sinter_model_step_op": (c_char_p, c_void_p, c_uint32, c_uint32),
     "sinter_model_step_name": (c_char_p, c_void_p, c_uint32, c_uint32),
@@ -476,6 +481,16 @@ class Session:
 
     def fallbacks(self) -> int:
         return int(_lib.sinter_session_fallbacks(self._session.pointer))
+
+    def metadata(self) -> dict[str, str]:
+        model = self._model.pointer
+        return {_text(_lib.sinter_model_metadata_key(model, i)): _text(_lib.sinter_model_metadata_value(model, i))
+                for i in range(_lib.sinter_model_metadata_count(model))}
+
+    def labels(self, output: bytes) -> list[str]:
+        """Returns the class names of an output; none where the file has none."""
+        model = self._model.pointer
+        return [_text(_lib.sinter_model_label(model, output, i)) for i in range(_lib.sinter_model_label_count(model, output))]
 
     def profile(self) -> str:
         name: bytes = _lib.sinter_model_profile_name(self._model.pointer, _lib.sinter_session_profile(self._session.pointer))

@@ -156,6 +156,20 @@ class Model:
         return [slot.port for slot in self._outputs.values()]
 
     @property
+    def metadata(self) -> dict[str, str]:
+        """Facts about the model for people and applications, as `sinter convert` wrote them."""
+        return self._session.metadata()
+
+    def labels(self, output: str | None = None) -> list[str]:
+        """The class names of an output, by index; of the only output without a name. Empty where the file has none."""
+        if output is None and len(self._outputs) > 1:
+            raise InputError(f"labels(): the model has {len(self._outputs)} outputs; give one of {', '.join(map(repr, self._outputs))}")
+        name = next(iter(self._outputs)) if output is None else output
+        if name not in self._outputs:
+            raise InputError(_unknown("output", name, self._outputs))
+        return self._session.labels(name.encode("utf-8", "surrogateescape"))
+
+    @property
     def shapes(self) -> list[dict[str, tuple[int, ...]]]:
         """The shapes of the inputs, by name, of each shape set. `inputs` and `outputs` are those of the set that ran last."""
         return [{name: slot.port.shape for name, slot in ports.inputs.items()} for ports in self._sets.values()]

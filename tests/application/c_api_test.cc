@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sinter/sinter_c.h"
+#include "tests/common/source_dir.h"
 #include "tests/unit/running.h"
 
 namespace sinter::testing {
@@ -42,6 +43,24 @@ void expect_results(sinter_session* session) {
   ASSERT_EQ(sinter_run(session, &error), SINTER_OK) << error.text;
   ASSERT_EQ(sinter_get(session, "y", SINTER_FLOAT32, y, sizeof y, &error), SINTER_OK) << error.text;
   EXPECT_THAT(y, ElementsAre(0, 2, 4, 3, 0, 6));
+}
+
+// A file as sinter convert --labels --meta wrote it.
+TEST_F(CApi, GivesTheTextsOfTheFile) {
+  sinter_model* model = nullptr;
+  const std::string path = (source_dir() / "tests/format/corpus/v3_texts.sinter").string();
+  ASSERT_EQ(sinter_model_open(path.c_str(), nullptr, &model, &error_), SINTER_OK) << error_.text;
+  ASSERT_EQ(sinter_model_metadata_count(model), 3u);
+  EXPECT_STREQ(sinter_model_metadata_key(model, 1), "model.domain");
+  EXPECT_STREQ(sinter_model_metadata_value(model, 1), "org.example");
+  EXPECT_EQ(sinter_model_metadata_key(model, 3), nullptr);
+  EXPECT_STREQ(sinter_model_metadata(model, "license"), "MIT");
+  EXPECT_EQ(sinter_model_metadata(model, "none"), nullptr);
+  ASSERT_EQ(sinter_model_label_count(model, "y"), 3u);
+  EXPECT_STREQ(sinter_model_label(model, "y", 2), "dog");
+  EXPECT_EQ(sinter_model_label(model, "y", 3), nullptr);
+  EXPECT_EQ(sinter_model_label(model, "x", 0), nullptr);
+  sinter_model_close(model);
 }
 
 TEST_F(CApi, RunsAModel) {

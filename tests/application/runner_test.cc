@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/common/source_dir.h"
 #include "tests/unit/running.h"
 
 namespace sinter::testing {
@@ -26,6 +27,22 @@ AlignedBytes file() {
 }
 
 const std::vector<float> kX = {-4, 0, 1, 2, -8, 3};
+
+// A file as sinter convert --labels --meta wrote it.
+TEST(Runner, HasTheTextsOfTheFile) {
+  const Runner net = Runner::open((source_dir() / "tests/format/corpus/v3_texts.sinter").c_str());
+  ASSERT_TRUE(net.ok()) << net.error();
+  const Model& model = net.model();
+  ASSERT_EQ(model.metadata_count(), 3u);
+  EXPECT_STREQ(model.metadata_key(0), "license");
+  EXPECT_STREQ(model.metadata_value(0), "MIT");
+  EXPECT_STREQ(model.metadata("model.version"), "7");
+  EXPECT_EQ(model.metadata("none"), nullptr);
+  ASSERT_EQ(model.label_count("y"), 3u);
+  EXPECT_STREQ(model.label("y", 1), "h\xc3\xbchner");
+  EXPECT_EQ(model.label("y", 3), nullptr);
+  EXPECT_EQ(model.label_count("x"), 0u);
+}
 
 TEST(Runner, RunsAModelInMemory) {
   const AlignedBytes bytes = file();

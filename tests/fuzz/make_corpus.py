@@ -251,6 +251,11 @@ def plans(sinter):
                               ("device", chain(1, 2, 8, 6), ["--target", "cuda"]),
                               ("device_profiles", chain(1, 2, 8, 6), ["--target", "cuda,portable"])]:
         yield name, convert(sinter, data, flags, 4 * LARGEST_MODEL)[0]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as names:
+        names.write("".join(f"class {i}\n" for i in range(8)))
+        names.flush()
+        flags = ["--dim", "rows=1", "--labels", names.name, "--meta", "license=MIT", "--meta", "model.version=7"]
+        yield "texts", convert(sinter, shared, flags)[0]
 
 
 def arrays():

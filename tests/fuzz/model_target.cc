@@ -141,6 +141,13 @@ void look_around(const Model& model) {
       letters += std::strlen(state.input) + std::strlen(state.output) + state.dims.size();
     }
   }
+  for (uint32_t i = 0; i < model.metadata_count(); ++i) {
+    letters += std::strlen(model.metadata_value(i));
+    if (model.metadata(model.metadata_key(i)) != model.metadata_value(i)) broken("a fact is not found");
+  }
+  for (uint32_t i = 0; i < model.output_count(); ++i)
+    for (uint32_t k = 0; k < model.label_count(model.output(i).name); ++k)
+      letters += std::strlen(model.label(model.output(i).name, k));
   for (uint32_t p = 0; p < model.program_count(); ++p)
     for (uint32_t s = 0; s < model.step_count(p); ++s)
       letters += std::strlen(model.step_op(s, p)) + std::strlen(model.step_name(s, p));

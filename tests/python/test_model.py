@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 from pathlib import Path
@@ -48,6 +49,19 @@ class Arrays(Loaded):
         self.assertGreater(model.memory_bytes, 0)
         self.assertEqual(model.fallbacks, 0)
         self.assertIn("x86_64" if os.uname().machine == "x86_64" else "a", model.profile)
+
+    def test_texts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            labels = Path(folder, "labels.txt")
+            labels.write_text("\n".join(f"class {i}" for i in range(8)), encoding="utf-8")
+            model = sinter.load(sinter.convert(models.affine()[0], labels=labels, meta={"license": "MIT", "name": "h\u00fchner"}))
+        self.assertEqual(model.metadata, {"license": "MIT", "name": "h\u00fchner"})
+        self.assertEqual(model.labels("y"), [f"class {i}" for i in range(8)])
+        self.assertEqual(model.labels(), model.labels("y"))
+        with self.assertRaisesRegex(sinter.InputError, "'z'.*'y'"):
+            model.labels("z")
+        model = sinter.load(self.file)
+        self.assertEqual((model.metadata, model.labels()), ({}, []))
 
     def test_results_never_change(self):
         model = sinter.load(self.file)

@@ -112,14 +112,16 @@ class Beside(unittest.TestCase):
 
     def test_facts(self):
         model = add_bias()
-        model.producer_name, model.model_version = "tests", 3
+        model.producer_name, model.model_version, model.domain, model.doc_string = "tests", 3, "org.example", "adds"
+        model.graph.doc_string = "a graph"
         helper.set_model_props(model, {"classes": "a,b"})
 
         def facts(m):
             s = m.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
             meta = s.get_modelmeta()
             ports = [[(a.name, a.type, a.shape) for a in side()] for side in (s.get_inputs, s.get_outputs, s.get_overridable_initializers)]
-            return repr([ports, meta.producer_name, meta.version, meta.custom_metadata_map, meta.graph_name, s.get_providers()])
+            return repr([ports, meta.producer_name, meta.version, meta.custom_metadata_map, meta.graph_name, meta.domain, meta.description,
+                         meta.graph_description, s.get_providers()])
 
         self.assertIn("['n', 3]", self.check(facts))
         open_dims = models.model_of([helper.make_node("ReduceSum", ["x"], ["y"], keepdims=0)], [value("x", [None, ""])], [value("y", [])])

@@ -183,7 +183,7 @@ SINTER_API uint32_t sinter_model_metadata_count(const sinter_model* model);
 SINTER_API const char* sinter_model_metadata_key(const sinter_model* model, uint32_t index);
 SINTER_API const char* sinter_model_metadata_value(const sinter_model* model, uint32_t index);
 SINTER_API const char* sinter_model_metadata(const sinter_model* model, const char* key);
-/* The class names of an output, one for each entry of its last axis; 0 and NULL if the file has none. */
+/* The class names of an output, one for each of its classes; 0 and NULL if the file has none. */
 SINTER_API uint32_t sinter_model_label_count(const sinter_model* model, const char* output);
 SINTER_API const char* sinter_model_label(const sinter_model* model, const char* output, uint32_t index);
 

@@ -8,9 +8,9 @@
 #include <optional>
 #include <set>
 
+#include "converter/data/class_names.h"
 #include "converter/data/file_list.h"
 #include "converter/diagnostics/errors.h"
-#include "converter/files/input_file.h"
 #include "converter/import/read/arrays.h"
 #include "converter/quantize/samples/listed_samples.h"
 
@@ -25,23 +25,14 @@ std::optional<int64_t> whole_number(std::string_view text) {
 
 using Numbers = std::map<std::string, int64_t, std::less<>>;
 
-// The names in a file of classes, one a line.
+// Returns the numbers of the names in a file of classes.
 Numbers read_classes(const std::string& file) {
-  const std::vector<std::byte> bytes = bytes_of_file(file);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   Numbers numbers;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view name = text.substr(at, end - at);
-    at = end + 1;
-    while (!name.empty() && (name.back() == '\r' || name.back() == ' ')) name.remove_suffix(1);
-    if (name.empty())
-      throw DataError(
-          fmt::format("{}, line {}: the name is missing; give one name a line", file, numbers.size() + 1));
+  for (const std::string& name : read_class_names(file)) {
     const auto number = static_cast<int64_t>(numbers.size());
     if (!numbers.emplace(name, number).second)
-      throw DataError(
-          fmt::format("{}, line {}: '{}' occurs twice; give each class once", file, number + 1, name));
+      throw DataError(fmt::format("{}: '{}' occurs twice; give each class once",
+                                  place_of_name(file, static_cast<size_t>(number)), name));
   }
   return numbers;
 }

@@ -121,7 +121,7 @@ class Model {
   const char* metadata_value(uint32_t i) const;
   // Returns the value of a key, or null.
   const char* metadata(const char* key) const;
-  // Returns the number of class names that the file has for this output, one for each entry of its last axis;
+  // Returns the number of class names that the file has for this output, one for each of its classes;
   // 0 if it has none.
   uint32_t label_count(const char* output) const;
   // Returns the name of a class by its index, or null.
