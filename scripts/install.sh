@@ -9,7 +9,7 @@
 #   --cross       also ARM cross compilers, their libraries and qemu
 #   --cross-all   also cross compilers for RISC-V and Windows (./release)
 #   --zig         also zig, for static programs and WebAssembly (docs/devices.md)
-#   --release     also zig, and what checks a wheel (./release)
+#   --release     also zig, and what packs and checks a wheel (./release)
 #
 # Steps, each skipped when done: apt packages (root or sudo), a venv in .venv (or SINTER_VENV) with the exact versions of
 # scripts/requirements.txt (and of requirements-zig.txt and requirements-release.txt), third-party libraries (scripts/deps.sh). SINTER_SKIP_APT=1 leaves the system alone.
@@ -44,6 +44,7 @@ packages=(g++ cmake ninja-build ccache make patch xz-utils ca-certificates binut
 [ -z "$fuzz" ] || packages+=(clang-14 clang libclang-rt-14-dev llvm)
 [ -z "$cross" ] || packages+=(g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user
   gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm)
+[ -z "$release" ] || packages+=(advancecomp)
 [ -z "$cross_all" ] || packages+=(g++-riscv64-linux-gnu g++-mingw-w64-x86-64-posix)
 
 install_packages() {
