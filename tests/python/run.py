@@ -107,6 +107,14 @@ def check_wheel(wheel, package):
         raise SystemExit(f"the wheel lacks {missing}")
 
 
+def check_programs(python):
+    """The command line under both of its names."""
+    said = {subprocess.run([Path(python).with_name(name), "--version"], capture_output=True, text=True, check=True).stdout
+            for name in ("sinter", "sinter-runtime")}
+    if len(said) != 1 or not said.pop().strip():
+        raise SystemExit("sinter and sinter-runtime print other versions")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build-type", default="RelWithDebInfo")
@@ -119,6 +127,7 @@ def main():
         wheel = Path(args.wheel) if args.wheel else build(args, folder)
         python, package = fresh_venv(f"{folder}/venv", wheel)
         check_wheel(wheel, package)
+        check_programs(python)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         failed = 0
         files = [REPO / "examples/digits/digits.onnx", REPO / "examples/digits/digits_eval.npz",
