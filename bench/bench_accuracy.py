@@ -149,6 +149,8 @@ def onnxruntime_quantized(case, setting):
         more["per_channel"] = True
     if setting == "percentile":
         more |= dict(calibrate_method=CalibrationMethod.Percentile, extra_options={"CalibPercentile": 99.99})
+    elif setting == "entropy":
+        more["calibrate_method"] = CalibrationMethod.Entropy
     elif setting == "symmetric":
         more["extra_options"] = {"ActivationSymmetric": True}
     elif setting == "int16":

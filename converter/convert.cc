@@ -30,8 +30,9 @@ constexpr StageOfConversion kStages[] = {
     {nullptr, publish_types, [](const Conversion& c) { return c.options.public_types.any(); }},
     {nullptr, check_all_types, [](const Conversion& c) { return c.options.passes.runs_all(); }},
     {nullptr, report_rounding},
-    {"planning", plan},
-    {"writing", write},
+    {"planning", plan, [](const Conversion& c) { return !c.options.onnx; }},
+    {"writing", write, [](const Conversion& c) { return !c.options.onnx; }},
+    {"writing", write_onnx, [](const Conversion& c) { return c.options.onnx.has_value(); }},
 };
 
 }  // namespace

@@ -37,6 +37,13 @@ struct WrittenFile {
 // A stage of the written file, which may rewrite it; what it throws leaves no file.
 using FileStage = std::function<void(const WrittenFile&)>;
 
+// How an ONNX model is written.
+struct OnnxOutput {
+  int opset = 0;           // of ai.onnx; 0: the oldest that has what the graph needs
+  bool microsoft = false;  // operators of com.microsoft where ai.onnx has none
+  bool external_data = false;
+};
+
 struct ConversionOptions {
   LoweringOptions lowering;
   // --shapes: an entry program for each, in this order. Empty: one, by `lowering` alone. Data to calibrate
@@ -80,6 +87,8 @@ struct ConversionOptions {
   Metric metric;
   LabelSource labels;  // of `evaluate`, where the metric has labels
   std::vector<FileStage> file_stages;
+  // Writes the graph as an ONNX model, and makes no plan.
+  std::optional<OnnxOutput> onnx;
   // Is called with the files of the model's external data, before anything is written. What it throws ends
   // the conversion.
   std::function<void(const std::vector<std::filesystem::path>&)> external_files;
@@ -126,6 +135,14 @@ struct EntryReport {
   uint64_t arena_bytes = 0;
 };
 
+// The ONNX file that was written in place of a plan.
+struct OnnxFileReport {
+  int opset = 0;            // of ai.onnx
+  size_t nodes = 0;         // of the main graph
+  uint64_t bytes = 0;       // of the model
+  uint64_t data_bytes = 0;  // of the file of external data; 0: there is none
+};
+
 struct ConversionReport {
   std::vector<PortReport> inputs, outputs;  // without states
   std::vector<SettledDim> settled_dims;
@@ -150,6 +167,7 @@ struct ConversionReport {
   std::vector<ProfileReport> profiles;  // in the order of the file
   std::vector<EntryReport> entries;     // with --shapes; all else is of the first one
   EmitSummary file;
+  std::optional<OnnxFileReport> onnx;  // with ConversionOptions::onnx; there is no plan and no `file` then
   std::optional<QuantizeSummary> quantized;
   std::optional<ProgramValues> metric;  // whose share of the float one is quantized->accuracy
   std::vector<std::string> skipped;     // why samples were left out by --skip-damaged

@@ -68,6 +68,7 @@ struct Outcome {
 };
 
 void add_convert(CLI::App& app, Outcome& outcome);
+void add_quantize(CLI::App& app, Outcome& outcome);
 void add_inspect(CLI::App& app, Outcome& outcome);
 void add_embed(CLI::App& app, Outcome& outcome);
 void add_explain(CLI::App& app, Outcome& outcome);
@@ -80,6 +81,7 @@ void add_sign(CLI::App& app, Outcome& outcome);
 void add_pack(CLI::App& app, Outcome& outcome);
 void add_repair(CLI::App& app, Outcome& outcome);
 void add_tune(CLI::App& app, Outcome& outcome);
+void add_simplify(CLI::App& app, Outcome& outcome);
 // Adds help, completion and man, which describe the commands added before and themselves.
 void add_self_description(CLI::App& app);
 // Prints the help of a command, or of the program if `command` is null.

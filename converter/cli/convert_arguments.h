@@ -31,12 +31,15 @@ struct ConvertArguments {
   std::string float64 = "auto";
   std::vector<std::string> keep, states, initial_states;
   std::string kv_cache;  // empty: not given
+  OnnxOutput onnx;       // of commands that write ONNX files
 };
 
 // Adds the flags for an ONNX model's shapes and constants, with their descriptions.
 void add_shape_flags(CLI::App& command, ConvertArguments& a);
 
-// Adds all flags of the command, with their descriptions.
+// Adds all flags of `sinter convert`, with their descriptions.
 void add_convert_flags(CLI::App& command, ConvertArguments& a);
+// Adds those that have a meaning for `sinter quantize`, which writes an ONNX file.
+void add_quantize_flags(CLI::App& command, ConvertArguments& a);
 
 }  // namespace sinter::convert

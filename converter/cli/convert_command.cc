@@ -1,47 +1,26 @@
 // sinter convert
 #include <fmt/format.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/conversion_run.h"
 #include "converter/cli/convert_arguments.h"
 #include "converter/cli/convert_options.h"
 #include "converter/cli/device_places.h"
 #include "converter/cli/file_stages.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/input_data.h"
-#include "converter/cli/output_paths.h"
-#include "converter/cli/progress.h"
 #include "converter/cli/terminal.h"
 #include "converter/convert.h"
-#include "converter/diagnostics/errors.h"
-#include "converter/files/pending_file.h"
 #include "converter/import/read/arrays.h"
 #include "converter/quantize/search/metric.h"
 #include "converter/quantize/search/metric_program.h"
 #include "converter/report/conversion_report.h"
-#include "converter/report/quantize_report.h"
 #include "converter/report/summary.h"
 
 namespace sinter::convert {
 namespace {
-
-// Returns the stages that convert_file() names, with their usual shares of the time.
-std::vector<ProgressStage> stages_of(const ConvertArguments& a) {
-  if (a.quantize.empty() && a.activations.empty())
-    return {{"reading", 2}, {"rewriting", 4}, {"planning", 4}, {"writing", 2}};
-  if (a.calibrate.empty())
-    return {{"reading", 1}, {"rewriting", 2}, {"quantizing weights", 4}, {"planning", 2}, {"writing", 2}};
-  if (a.quantize.empty() || a.quantize.ends_with('w'))
-    return {{"reading", 1},  {"reading samples", 1}, {"rewriting", 2}, {"quantizing weights", 20},
-            {"planning", 3}, {"writing", 2}};
-  return {{"reading", 1},     {"reading samples", 1}, {"rewriting", 1},
-          {"quantizing", 90}, {"planning", 1},        {"writing", 1}};
-}
 
 // A session of the written file, whose samples' states begin anew every `sequence` samples (0: never).
 class SequenceSession {
@@ -95,85 +74,26 @@ std::pair<std::string, double> measure_by_program(const std::filesystem::path& f
   return {program.name(), value};
 }
 
-// Folding makes and drops large arrays; clearing new pages for each would take longer than the arithmetic.
-void keep_freed_memory() {
-#ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 256 << 20);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-#endif
-}
-
 void run_convert(const ConvertArguments& a, Outcome& outcome) {
-  if (outcome.listener == nullptr) keep_freed_memory();  // other programs keep their allocator's settings
   ConversionOptions options = conversion_options(a);
-  if (!a.report.empty()) check_report_name(a.report);
-  std::vector<NamedFile> read{{"the model", a.model},
-                              {"--calibrate", a.calibrate},
-                              {"--evaluate", a.evaluate_data},
-                              {"--sign", a.sign}};
-  for (const std::string& file : constant_files(a)) read.push_back({"--const", file});
-  check_output(a.out);
-  const std::vector<NamedFile> written{{"-o", a.out}, {"--report", a.report}};
-  check_outputs(written, read);
-  options.external_files = [written](const std::vector<std::filesystem::path>& files) {
-    std::vector<NamedFile> data;
-    for (const std::filesystem::path& file : files)
-      data.push_back({"the model's external data", file.string()});
-    check_outputs(written, data);
-  };
-  check_labels(a);
+  check_conversion_files(a, &options);
   Diagnostics diagnostics;
   FileStages file(a, options, diagnostics);
-  Progress progress(stages_of(a), a.common.quiet, outcome.listener);
-  options.progress = [&](const char* stage) { progress.begin(stage); };
-  options.quantization.progress = [&](const Phase& phase, int64_t done, int64_t total,
-                                      const std::optional<TimeLeft>& left) {
-    progress.step(phase, done, total, left);
-  };
-  std::optional<ConversionReport> report;
-  try {
-    report = convert_file(a.model, a.out, options, diagnostics);
-  } catch (const RefusedByTrial&) {
-  }
-  progress.finish();
-  if (!report && diagnostics.refused()) return outcome.refuse(a.common, diagnostics);
-  if (outcome.listener == nullptr) print_messages(diagnostics.to_text(Severity::kWarning));
-  if (!report) {
-    constexpr char kStrict[] = "--strict: the model is refused because of its warnings";
-    outcome.exit_code = 1;
-    if (outcome.takes_json(a.common))
-      outcome.give({{"withheld", kStrict}, {"error", kStrict}, {"diagnostics", diagnostics.to_json()}});
-    if (outcome.listener == nullptr) print_messages(fmt::format("sinter: {}, which are above\n", kStrict));
-    return;
-  }
+  const std::optional<ConversionReport> report = run_conversion(a, options, diagnostics, outcome);
+  if (!report) return;
   nlohmann::json json = to_json(*report, diagnostics);
   json["model"] = a.model, json["out"] = a.out;
   if (file.signer) json["key_id"] = file.signer->id();
   if (file.packs()) json["packed"] = file.packed.to_json();
   if (!file.sizes.is_null()) json.update(file.sizes);
-  if (!report->withheld.empty()) {
-    json["withheld"] = json["error"] = report->withheld;
-    outcome.exit_code = 1;
-    const std::string text = report->quantized ? to_text(*report->quantized) : "";
-    if (outcome.takes_json(a.common))
-      outcome.give(json, text);
-    else if (!a.common.quiet)
-      print_text(text);
-    if (outcome.listener == nullptr)
-      print_messages(fmt::format("sinter: {}\n        no file is written\n", report->withheld));
-    return;
-  }
+  if (is_withheld(*report, a, json, outcome)) return;
   if (!options.evaluate.empty() && options.metric.has_labels()) json[a.metric] = share_right(a.out, options);
   if (options.metric.kind == Metric::Kind::kProgram) {
     const auto [name, value] = measure_by_program(a.out, options, report->outputs);
     json["metric"] = {{"name", name}, {"value", value}};
     if (report->metric) json["metric"]["in_float"] = report->metric->in_float;
   }
-  if (!a.report.empty()) {
-    nlohmann::json all = json;
-    all.update(details_json(*report));
-    write_report(a.report, all);
-  }
+  write_conversion_report(*report, a, json);
   std::string text = to_text(*report, terminal_columns(stdout));
   if (json.contains("metric"))
     text += fmt::format("metric    {}: {:g} on this machine\n", json["metric"]["name"].get<std::string>(),
@@ -186,10 +106,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
                         file.sizes["session_bytes"].get<size_t>());
   if (file.packs()) text += file.packed.to_text();
   if (file.signer) text += fmt::format("signed    with key {}\n", file.signer->id());
-  if (outcome.takes_json(a.common))
-    outcome.give(json, text);
-  else if (!a.common.quiet)
-    print_text(fmt::format("{}wrote     {}\n", text, a.out));
+  give_conversion(a, json, text, outcome);
 }
 
 }  // namespace

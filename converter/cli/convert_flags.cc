@@ -5,6 +5,7 @@
 #include "converter/cli/convert_arguments.h"
 #include "converter/cli/flags.h"
 #include "converter/convert.h"
+#include "converter/export/onnx_export.h"
 #include "converter/quantize/weights/weight_only.h"
 
 namespace sinter::convert {
@@ -41,6 +42,14 @@ void add_state_flags(CLI::App& c, ConvertArguments& a) {
       "the report proposes by their names and shapes");
   add_value(c, "--state-init", a.initial_states, "IN=FILE.npy",
             "The initial state of this input, instead of zeros");
+  add_value(c, "--sequence", a.options.sequence, "N",
+            "With --state: N samples in a row of --calibrate's and --evaluate's data are one sequence, which "
+            "begins with the initial state (default: all of them)")
+      ->check(CLI::Range(1, 1 << 30));
+}
+
+void add_cache_flags(CLI::App& c, ConvertArguments& a) {
+  begin_group(c, flag_group::kState);
   add_value(c, "--max-context", a.options.lowering.max_context, "N",
             "A decoder's past keys and values become states with room for N tokens, and the session keeps "
             "the position "
@@ -51,10 +60,6 @@ void add_state_flags(CLI::App& c, ConvertArguments& a) {
             "int8 (default: "
             "the model's)")
       ->check(one_of({"float16", "bfloat16", "float8", "int8"}));
-  add_value(c, "--sequence", a.options.sequence, "N",
-            "With --state: N samples in a row of --calibrate's and --evaluate's data are one sequence, which "
-            "begins with the initial state (default: all of them)")
-      ->check(CLI::Range(1, 1 << 30));
 }
 
 void add_type_flags(CLI::App& c, ConvertArguments& a) {
@@ -63,6 +68,10 @@ void add_type_flags(CLI::App& c, ConvertArguments& a) {
             "auto: float64 is kept where float32 could lose accuracy; keep: everywhere; narrow: nowhere")
       ->check(one_of({"auto", "keep", "narrow"}));
   add_value(c, "--keep", a.keep, "TENSOR=TYPE", "Computes and keeps a value in this type");
+}
+
+void add_narrow_type_flags(CLI::App& c, ConvertArguments& a) {
+  begin_group(c, flag_group::kTypes);
   c.add_flag(
       "--prefer-float16", a.prefer_float16,
       "Computes in float16 the values that are float16 in the model (all values of a float32 model), "
@@ -75,6 +84,10 @@ void add_type_flags(CLI::App& c, ConvertArguments& a) {
       "stored: weights keep their narrow type (float16, float8, int4 with scales, ...) in the file and are "
       "widened when a session is created (default); widened: the file holds the widened weights")
       ->check(one_of({"stored", "widened"}));
+}
+
+void add_port_type_flags(CLI::App& c, ConvertArguments& a) {
+  begin_group(c, flag_group::kTypes);
   add_value(c, "--input-type", a.input_types, "[INPUT=]uint8|int8",
             "uint8: inputs that take a picture get bytes, and (pixel - mean) * scale, the model's own layout "
             "and order of channels are built into the model; --layout is that of the bytes. int8: the caller "
@@ -91,7 +104,7 @@ std::vector<std::string> quantize_modes() {
   return modes;
 }
 
-void add_quantization_flags(CLI::App& c, ConvertArguments& a) {
+void add_mode_flags(CLI::App& c, ConvertArguments& a) {
   begin_group(c, flag_group::kQuantization);
   const std::vector<std::string> all = quantize_modes();
   const std::string modes = fmt::format("{}", fmt::join(all, "|"));
@@ -109,12 +122,15 @@ void add_quantization_flags(CLI::App& c, ConvertArguments& a) {
       "activations to 8 bits, each block with a scale of its own, and are faster. --calibrate measures the "
       "effect")
       ->check(one_of({"int8"}));
-  add_value(
-      c, "--calibrate", a.calibrate, "DATA",
-      fmt::format(
-          "Samples for --quantize: {}, or cmd:COMMAND that writes them. int3w to int8w and --activations "
-          "are only measured with them",
-          kDataFormats));
+}
+
+void add_calibration_flags(CLI::App& c, ConvertArguments& a) {
+  begin_group(c, flag_group::kQuantization);
+  add_value(c, "--calibrate", a.calibrate, "DATA",
+            fmt::format(
+                "Samples for --quantize: {}, or cmd:COMMAND that writes them. Weights alone (int3w to int8w, "
+                "--activations) are only measured with them",
+                kDataFormats));
   add_value(c, "--samples", a.options.samples, "N",
             "Calibrates with N samples, spread evenly over the data (with --state: the first N)")
       ->check(CLI::Range(1, 1 << 30));
@@ -226,13 +242,14 @@ void add_output_flags(CLI::App& c, ConvertArguments& a) {
       "As --pack, without the constants that kernels read packed: the file is smaller, and other machines "
       "are refused");
   add_value(c, "--sign", a.sign, "NAME.key", "Signs the file with this secret key (sinter keygen)");
-  c.add_flag("--strict", a.strict, "Treats every warning as an error (exit code 1)");
   c.add_flag("--no-trial", a.no_trial,
              "Skips the trial run on synthetic inputs, which finds NaN and infinity that the model does not "
              "produce");
 }
 
-void add_pass_flags(CLI::App& c, ConvertArguments& a) {
+void add_report_flags(CLI::App& c, ConvertArguments& a) {
+  begin_group(c, flag_group::kOutput);
+  c.add_flag("--strict", a.strict, "Treats every warning as an error (exit code 1)");
   begin_group(c, flag_group::kReports);
   add_value(c, "--report", a.report, "FILE.json|.jsonl|.html",
             "Writes a report of every decision of the conversion");
@@ -275,13 +292,54 @@ void add_convert_flags(CLI::App& c, ConvertArguments& a) {
             "dimensions by name (as --dim) or the shapes of inputs (as --shape)");
   a.data.add_to(c);
   add_state_flags(c, a);
+  add_cache_flags(c, a);
   add_type_flags(c, a);
-  add_quantization_flags(c, a);
+  add_narrow_type_flags(c, a);
+  add_port_type_flags(c, a);
+  add_mode_flags(c, a);
+  add_calibration_flags(c, a);
   add_accuracy_flags(c, a);
   add_target_flags(c, a);
   add_memory_flags(c, a);
   add_output_flags(c, a);
-  add_pass_flags(c, a);
+  add_report_flags(c, a);
+  a.custom_ops.add_to(c);
+}
+
+void add_quantize_flags(CLI::App& c, ConvertArguments& a) {
+  c.add_option("model", a.model, "The ONNX file")->required();
+  add_value(c, "-o,--output", a.out, "FILE", "The ONNX file to write")
+      ->required()
+      ->group(flag_group::kOutput);
+  add_shape_flags(c, a);
+  a.data.add_to(c);
+  add_state_flags(c, a);
+  add_type_flags(c, a);
+  begin_group(c, flag_group::kQuantization);
+  const std::vector<std::string> modes{"int8", "int8x16", "int8w", "int4w"};
+  add_value(c, "--quantize", a.quantize, fmt::format("{}", fmt::join(modes, "|")).c_str(),
+            "int8 (default): products, and the operations between them, on 8-bit integers, with ranges from "
+            "--calibrate's samples. int8x16: the same with 16-bit activations, which need opset 21. int8w, "
+            "int4w: weights in that many bits and activations in float, which need no samples")
+      ->check(one_of(modes));
+  add_calibration_flags(c, a);
+  add_accuracy_flags(c, a);
+  begin_group(c, flag_group::kOutput);
+  add_value(
+      c, "--opset", a.onnx.opset, "N",
+      fmt::format(
+          "The version of ai.onnx of the new model, {} to {} (default: {}, and 21 for integers of 4 or 16 "
+          "bits and scales for blocks)",
+          kOldestWrittenOpset, kNewestWrittenOpset, kUsualOpset))
+      ->check(CLI::Range(kOldestWrittenOpset, kNewestWrittenOpset));
+  c.add_flag(
+      "--microsoft", a.onnx.microsoft,
+      "Writes products with weights of few bits as MatMulNBits of com.microsoft, which onnxruntime computes "
+      "without widening them, and other operators of that domain where ai.onnx has none");
+  c.add_flag("--external-data", a.onnx.external_data,
+             "Writes weights to FILE.data beside the model; without the flag only where the model has more "
+             "than 2 GB");
+  add_report_flags(c, a);
   a.custom_ops.add_to(c);
 }
 

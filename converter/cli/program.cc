@@ -140,6 +140,8 @@ class Parser {
     add_tune(app_, outcome);
     add_pack(app_, outcome);
     add_ranges(app_, outcome);
+    add_quantize(app_, outcome);
+    add_simplify(app_, outcome);
     add_keygen(app_, outcome);
     add_sign(app_, outcome);
     add_self_description(app_);

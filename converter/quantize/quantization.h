@@ -164,7 +164,7 @@ Observations observe_samples(Quantization& q, const std::vector<Role>& roles);
 // Recurrent layers that lose too much on integers compute in float, with weights of 8 bits; those that lose
 // too much with these keep all in float.
 void spare_recurrent(Quantization& q, const Observations& seen);
-// Returns the scales of the graph's recurrent layers that have an integer form.
+// Returns the scales of the graph's recurrent layers that have an integer form, which no standard form has.
 RecurrentScales recurrent_scales(const Quantization& q, const Graph& graph, const Observations& seen);
 // Returns the scales of those layers that the plan computes on integers.
 RecurrentScales planned_layers(const Quantization& q, RecurrentScales scales);
@@ -195,6 +195,10 @@ void keep_accuracy(Quantization& q);
 // ---- phases/finish.cc
 // Builds and measures the plan, refits it, and reports it.
 void finish(Quantization& q);
+
+// ---- phases/standard.cc
+// Replaces the finished result, integer operations or weights of few bits, by the form of the ONNX standard.
+void take_standard_form(Quantization& q);
 
 // Returns the noise of the outputs on all samples of `trials`, with intervals.
 std::vector<OutputNoise> judged_outputs(const Graph& exact, const Graph& rounded, const Trials& trials);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/quantize/integers/standard_form.h"
 #include "converter/quantize/phases.h"
 #include "converter/quantize/ranges/calibrators.h"
 #include "converter/quantize/ranges/observe.h"
@@ -53,6 +54,8 @@ struct QuantizeOptions {
   std::set<ValueId> integer_ports;
   std::string byte_flags;      // PublicTypes::byte_flags(): settings with other integers go without these
   Cpu cpu = Cpu::kAvx512Vnni;  // of the device: its costs decide where float is faster
+  // The result has the form of the ONNX standard, in which recurrent layers compute in float.
+  bool standard_form = false;
   // Operations in float will be refused: integers that nothing gains by too, and rather 16 bits than float.
   bool require_int8 = false;
   // SQNR that every output must have, in dB, on samples that the ranges were not chosen by;
@@ -101,6 +104,16 @@ struct Suggestion {
   std::optional<double> evaluated_db;  // of the worst output on the data of QuantizeOptions::evaluate
 };
 
+// The result in the form of the ONNX standard, beside the integer operations that were measured.
+struct StandardSummary {
+  StandardForm form;
+  size_t tables = 0;     // operations that are tables of integers here
+  size_t wide = 0;       // values of int16
+  size_t recurrent = 0;  // layers in float with weights of 8 bits
+  // The SQNR of the form against the integer operations; empty: weights alone, or nothing was measured.
+  std::vector<OutputNoise> agreement;
+};
+
 // Returns " without FLAGS", which settings with other integers need besides; empty: they need nothing.
 std::string without_flags(const std::string& flags);
 
@@ -125,9 +138,10 @@ struct QuantizeSummary {
   std::vector<NoiseSource> sources;  // the loudest first
   std::optional<double> float_accuracy, accuracy;
   std::optional<Evaluation> evaluation;
-  std::string byte_flags;  // QuantizeOptions::byte_flags
-  bool reached = true;     // the targets min_sqnr and max_drop are met
-  double wanted_db = 0;    // below which an output is one of these:
+  std::string byte_flags;                   // QuantizeOptions::byte_flags
+  bool reached = true;                      // the targets min_sqnr and max_drop are met
+  double wanted_db = 0;                     // below which an output is one of these:
+  std::optional<StandardSummary> standard;  // with QuantizeOptions::standard_form
   std::vector<LowOutput> low;
   std::vector<Suggestion> remedies;  // the one to try first comes first
 };

@@ -54,6 +54,11 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
                                 {"copied_bytes", s.in_place ? 0 : s.bytes}});
   for (const auto& [output, input] : r.proposed_states)
     result["proposed_states"].push_back({{"input", input}, {"output", output}});
+  if (r.onnx)
+    result["onnx"] = {{"opset", r.onnx->opset},
+                      {"nodes", r.onnx->nodes},
+                      {"bytes", r.onnx->bytes},
+                      {"data_bytes", r.onnx->data_bytes}};
   if (r.quantized) result["quantized"] = to_json(*r.quantized);
   if (!r.skipped.empty()) result["skipped"] = r.skipped;
   if (!r.stripes.empty()) {

@@ -8,6 +8,7 @@
 #include "converter/diagnostics/printable.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/samples/sample_split.h"
+#include "converter/report/standard_report.h"
 
 namespace sinter::convert {
 namespace {
@@ -249,6 +250,7 @@ nlohmann::json to_json(const QuantizeSummary& q) {
     result["cpu"] = cpu_name(q.cpu);
     result["integer_multiply_adds_share"] = shares.multiply_adds, result["integer_time_share"] = shares.time;
   }
+  if (q.standard) result["standard"] = to_json(*q.standard);
   if (q.variation) result["output_variation"] = *q.variation;
   if (q.float_accuracy) result["float_accuracy"] = *q.float_accuracy;
   if (q.accuracy) result["accuracy"] = *q.accuracy;
@@ -332,6 +334,7 @@ std::string to_text(const QuantizeSummary& q) {
     text += fmt::format("accuracy  {:.2f} % in float, {:.2f} % now\n", 100 * *q.float_accuracy,
                         100 * *q.accuracy);
   text += evaluation_text(q);
+  if (q.standard) text += to_text(*q.standard);
   if (const std::string next = q.remedies.empty() && q.low.empty() ? advice(q) : remedies_text(q);
       !next.empty())
     text += "next      " + next + "\n";

@@ -202,9 +202,13 @@ std::string to_text(const ConversionReport& r, size_t columns) {
   for (const EntryReport& e : r.entries)
     text += labelled("shapes", fmt::format("{}: {} steps, {} multiply-adds, arena {} bytes", e.shapes,
                                            e.steps, readable_count(e.multiply_adds), e.arena_bytes));
-  text += labelled("graph", fmt::format("{} ONNX nodes -> {} operations -> {} steps, {} of them free",
-                                        r.onnx_nodes, r.lowered_nodes, r.steps, r.elided_steps));
-  text += passes_text(r) + work_text(r) + types_text(r);
+  if (r.onnx)
+    text += labelled("graph", fmt::format("{} ONNX nodes -> {} operations -> {} ONNX nodes", r.onnx_nodes,
+                                          r.lowered_nodes, r.onnx->nodes));
+  else
+    text += labelled("graph", fmt::format("{} ONNX nodes -> {} operations -> {} steps, {} of them free",
+                                          r.onnx_nodes, r.lowered_nodes, r.steps, r.elided_steps));
+  text += passes_text(r) + (r.onnx ? "" : work_text(r)) + types_text(r);
   std::string result = wrapped_lines(text, columns, kLabelColumns);
   if (r.quantized) result += to_text(*r.quantized);
   text.clear();
@@ -213,6 +217,15 @@ std::string to_text(const ConversionReport& r, size_t columns) {
                      fmt::format("{}: {:g} in float, {:g} now; the accuracy above is the share of the float "
                                  "one",
                                  r.metric->name, r.metric->in_float, r.metric->now));
+  if (r.onnx) {
+    text +=
+        labelled("file", fmt::format("{} bytes{} (before: {}), opset {}", r.onnx->bytes,
+                                     r.onnx->data_bytes > 0
+                                         ? fmt::format(" and {} bytes of external data", r.onnx->data_bytes)
+                                         : std::string(),
+                                     r.onnx_bytes, r.onnx->opset));
+    return result + wrapped_lines(text, columns, kLabelColumns);
+  }
   text += labelled("file", fmt::format("{} bytes (ONNX: {}), weights {}", r.file.file_bytes, r.onnx_bytes,
                                        r.file.weight_bytes));
   text += arena_text(r) + states_text(r);

@@ -66,6 +66,7 @@ bool report_rounding(Conversion& c);
 bool check_all_types(Conversion& c);
 bool plan(Conversion& c);
 bool write(Conversion& c);
+bool write_onnx(Conversion& c);  // instead of these two
 
 // The diagnostics of a shape set: what the first one has as well is there once, the rest names its set.
 void add_of_set(const Diagnostics& own, size_t set, Conversion& c);

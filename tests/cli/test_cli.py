@@ -31,8 +31,8 @@ import sinter_cli as cli  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 DIGITS = os.path.join(cli.REPO, "examples", "digits", "digits.onnx")
-COMMANDS = ("convert", "inspect", "embed", "explain", "run", "compare", "bench", "ranges", "keygen", "sign", "tune", "pack",
-            "repair")
+COMMANDS = ("convert", "quantize", "simplify", "repair", "inspect", "embed", "explain", "run", "compare", "bench", "ranges",
+            "keygen", "sign", "tune", "pack")
 SINTER = None
 
 
@@ -1276,20 +1276,22 @@ class Json(Case):
         self.failure(2, "run", "-", "--json")
         places = {"convert": ["-o", out], "run": ["--inputs", x], "explain": ["probabilities"], "embed": ["-o", self.path("failed")],
                   "sign": ["--key", none, "-o", out], "tune": ["--seconds", "0"], "compare": [self.digits, "--inputs", x],
-                  "ranges": ["--calibrate", x], "repair": ["-o", out]}
+                  "ranges": ["--calibrate", x], "quantize": ["-o", out, "--calibrate", x], "simplify": ["-o", out], "repair": ["-o", out]}
         for command in COMMANDS:
             if command == "keygen":
                 continue
             with self.subTest(command=command):
-                onnx_file = command in ("convert", "ranges", "repair")
+                onnx_file = command in ("convert", "quantize", "simplify", "repair", "ranges")
                 absent = "none.onnx" if onnx_file else none
                 self.assertIn("none", self.failure(6, command, absent, *places.get(command, []), "--json")["error"])
-                if command not in ("sign", "ranges", "convert"):
-                    # repair takes ONNX files alone.
-                    self.failure(3 if command == "repair" else 4, command, broken, *places.get(command, []), "--json")
+                if command != "sign" and not onnx_file:
+                    self.failure(4, command, broken, *places.get(command, []), "--json")
+                if command in ("simplify", "repair"):  # which take ONNX files alone
+                    self.failure(3, command, broken, *places.get(command, []), "--json")
         self.failure(6, "keygen", os.path.join(self.dir, "no folder", "k"), "--json")
         self.failure(3, "convert", not_onnx, "-o", out, "--json")
-        for args in (["convert", "-o", out], ["inspect"], ["bench"], ["run", "--random", "1"], ["ranges", "--calibrate", x]):
+        for args in (["convert", "-o", out], ["inspect"], ["bench"], ["run", "--random", "1"], ["ranges", "--calibrate", x],
+                     ["quantize", "-o", out, "--calibrate", x]):
             said = self.failure(3, args[0], refused, *args[1:], "--json")
             self.assertIn("NoSuchOp", json.dumps(said["diagnostics"]))
         for args in (["run", self.digits, "--inputs", wrong], ["compare", DIGITS, self.digits, "--inputs", wrong],

@@ -63,6 +63,8 @@ AREAS = [
     ("converter/cost/", BASE + ("converter/ir/",)),
     ("converter/plan/", BASE + CORE + ("converter/target/", "converter/cost/")),
     ("converter/sign/", BASE + CORE),
+    # What it writes are the messages that import reads.
+    ("converter/export/", BASE + CORE + ("converter/import/read/",)),
     ("converter/emit/", BASE + CORE + ("converter/plan/", "converter/sign/")),
     # Quantization tries what it proposes: it plans and writes graphs, and runs them on samples that it reads as arrays.
     ("converter/quantize/", BASE + CORE + ("converter/target/", "converter/cost/", "converter/data/", "converter/import/",

@@ -128,8 +128,10 @@ struct ImportedFunction {
 
 struct ImportedModel {
   int64_t ir_version = 0;
-  std::string producer;
-  std::map<std::string, int64_t> opsets;  // by domain, "" for ai.onnx
+  std::string producer, domain, doc;
+  int64_t version = 0;                           // of the model itself
+  std::map<std::string, std::string> node_docs;  // by node
+  std::map<std::string, int64_t> opsets;         // by domain, "" for ai.onnx
   std::map<std::string, std::string> metadata;
   ImportedGraph graph;
   std::vector<ImportedFunction> functions;

@@ -84,7 +84,8 @@ class Reader {
   ImportedModel model(const onnx_pb::ModelProto& proto) {
     ImportedModel m;
     m.ir_version = proto.ir_version();
-    m.producer = proto.producer_name();
+    m.producer = proto.producer_name(), m.domain = proto.domain(), m.doc = proto.doc_string();
+    m.version = proto.model_version();
     for (const auto& entry : proto.metadata_props()) m.metadata[entry.key()] = entry.value();
     m.opsets = opsets(proto.opset_import(), "the model");
     if (m.opsets.empty()) {
@@ -102,6 +103,7 @@ class Reader {
       places_ = fmt::format("f{}:", m.functions.size()), next_place_ = 0;
       m.functions.push_back(function(f, m.opsets));
     }
+    m.node_docs = std::move(node_docs_);
     m.external_files = tensors_.external_files();
     return m;
   }
@@ -232,6 +234,7 @@ class Reader {
     n.inputs.assign(proto.input().begin(), proto.input().end());
     n.outputs.assign(proto.output().begin(), proto.output().end());
     n.name = unique_name(proto.name(), n.op_type);
+    if (!proto.doc_string().empty()) node_docs_[n.name] = proto.doc_string();
     const auto found = opsets.find(n.domain);
     n.opset = found == opsets.end() ? 1 : static_cast<int>(std::min<int64_t>(found->second, 1 << 20));
     if (found == opsets.end() && n.domain.empty() && !said_missing_) {
@@ -320,6 +323,7 @@ class Reader {
   }
 
   TensorDecoder tensors_;
+  std::map<std::string, std::string> node_docs_;
   Diagnostics* diagnostics_;
   std::set<std::string> names_;
   std::map<std::string, int> counters_;

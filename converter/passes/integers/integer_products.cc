@@ -94,8 +94,7 @@ std::optional<Sums> sums_of(const IntegerWeights& w, int64_t axis, const QuantPa
   for (size_t c = 0; c < w.scales.size(); ++c) {
     // A channel without weights is its bias, in steps of the result or fine ones.
     const double scale =
-        w.scales[c] != 0 ? w.scales[c]
-                         : (integer ? y.scale : std::max(std::fabs(bias[c]) * 0x1p-24, 0x1p-60)) / x.scale;
+        w.scales[c] != 0 ? w.scales[c] : empty_channel_scale(bias[c], x.scale, integer ? y.scale : 0);
     const double step = x.scale * scale, m = step / y.scale;
     if (integer && !is_product_multiplier(m)) return std::nullopt;
     ChannelProduct channel{bias[c] / step, w.magnitudes[c] * reach,

@@ -51,4 +51,8 @@ KeptBias keep_bias(const ChannelProduct& c) {
   return {finest, sum, c.multiplier > 0 ? error * c.multiplier : error};
 }
 
+double empty_channel_scale(double bias, double x_scale, double y_scale) {
+  return (y_scale > 0 ? y_scale : std::max(std::fabs(bias) * 0x1p-24, 0x1p-60)) / x_scale;
+}
+
 }  // namespace sinter::convert

@@ -28,4 +28,8 @@ struct KeptBias {
 // The coarsest steps that keep every result, else the finest ones.
 KeptBias keep_bias(const ChannelProduct& channel);
 
+// Returns the scale of the weights of a channel that has none but 0, whose result is its bias: with whole
+// steps of the result (`y_scale`), or with fine ones where the result is float (0).
+double empty_channel_scale(double bias, double x_scale, double y_scale);
+
 }  // namespace sinter::convert

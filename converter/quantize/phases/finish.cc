@@ -72,6 +72,7 @@ void finish(Quantization& q) {
   summary.layers = std::move(q.built.layers);
   hand_over(q, q.exact, std::move(q.built.graph), &q.graph);
   file_left_float(q.plan.graph, summary.layers, q.graph.ledger.get());
+  if (options.standard_form) take_standard_form(q);
   if (q.others.empty()) return;
   const CorrectedBiases corrected = corrected_biases(q.plan);
   for (Graph* other : q.others) {

@@ -17,6 +17,7 @@ constexpr double kLeastRecurrent = 35, kRecurrentMargin = 6;
 RecurrentScales recurrent_scales(const Quantization& q, const Graph& graph, const Observations& seen) {
   const LeftMap& left = q.plan.left;
   RecurrentScales scales;
+  if (q.options.standard_form) return scales;
   for (const Node& node : graph.nodes) {
     const ValueId result = recurrent_result(node);
     if (result == kAbsent || left.contains(result) || !no_integer_form(graph, node).empty()) continue;

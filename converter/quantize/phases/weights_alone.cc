@@ -5,6 +5,21 @@
 
 namespace sinter::convert {
 
+namespace {
+
+void measure_weights(Quantization& q) {
+  QuantizeSummary& summary = q.summary;
+  q.source->rewind();
+  KeptSamples kept(Trials::most_samples(q.exact), q.source->count());
+  for (Sample sample; q.source->next(&sample);) kept.offer(sample);
+  q.judges.emplace(q.exact, kept.take(), q.options.runner);
+  summary.measured = static_cast<int64_t>(q.judges->size());
+  summary.outputs = judged_outputs(q.exact, q.graph, *q.judges);
+  advise(q, q.graph);
+}
+
+}  // namespace
+
 void quantize_weights_alone(Quantization& q) {
   const WeightOnlyOptions& how = *q.options.weights;
   QuantizeSummary& summary = q.summary;
@@ -15,14 +30,8 @@ void quantize_weights_alone(Quantization& q) {
   summary.layers = std::move(done.layers);
   summary.bytes_before = done.bytes_before, summary.bytes_after = done.bytes_after;
   if (q.options.evaluate) summary.evaluation = q.options.evaluate(q.exact, q.graph);
-  if (q.source == nullptr) return;
-  q.source->rewind();
-  KeptSamples kept(Trials::most_samples(q.exact), q.source->count());
-  for (Sample sample; q.source->next(&sample);) kept.offer(sample);
-  q.judges.emplace(q.exact, kept.take(), q.options.runner);
-  summary.measured = static_cast<int64_t>(q.judges->size());
-  summary.outputs = judged_outputs(q.exact, q.graph, *q.judges);
-  advise(q, q.graph);
+  if (q.source != nullptr) measure_weights(q);
+  if (q.options.standard_form) take_standard_form(q);
 }
 
 }  // namespace sinter::convert

@@ -80,11 +80,15 @@ Graph with_rounded_weights(const QuantizationPlan& plan, const std::vector<Role>
   return graph;
 }
 
-IntegerGraph build(const QuantizationPlan& plan) {
-  IntegerGraph result;
-  const std::vector<Role> roles = assign_roles(plan.graph, plan.left, &result.layers);
-  result.graph = with_rounded_weights(plan, roles);
-  tell_wide(plan, roles, &result.layers);
+namespace {
+
+// The plan's graph with everything rounded, before it is put on integers.
+struct RoundedGraph {
+  Graph graph;
+  int rounded = 0;  // values
+};
+RoundedGraph rounded_graph(const QuantizationPlan& plan, const std::vector<Role>& roles) {
+  RoundedGraph result{with_rounded_weights(plan, roles)};
   std::map<ValueId, QuantParams> params = plan.params;
   for (const auto& [id, wide] : plan.wide) params[id] = wide.params;
   for (const Node& node : plan.graph.nodes)
@@ -93,15 +97,38 @@ IntegerGraph build(const QuantizationPlan& plan) {
         at->second = *given;
   result.rounded = place_quantizers(result.graph, roles, params);
   if (plan.correct) plan.correct(result.graph, plan.graph);
+  return result;
+}
+
+// Recurrent layers that compute in float have weights that the file holds in 8 bits.
+void narrow_recurrent(const QuantizationPlan& plan, Graph* graph) {
+  WeightOnlyOptions recurrent{.recurrent_only = true};
+  for (const auto& [id, why] : plan.left) recurrent.skipped.insert(id);
+  narrow_weights(*graph, recurrent);
+}
+
+}  // namespace
+
+Graph build_standard(const QuantizationPlan& plan, StandardForm* form) {
+  Graph graph = rounded_graph(plan, assign_roles(plan.graph, plan.left)).graph;
+  narrow_recurrent(plan, &graph);
+  *form = give_standard_form(graph);
+  run_pass(graph, "dead-code-last");
+  return graph;
+}
+
+IntegerGraph build(const QuantizationPlan& plan) {
+  IntegerGraph result;
+  const std::vector<Role> roles = assign_roles(plan.graph, plan.left, &result.layers);
+  RoundedGraph rounded = rounded_graph(plan, roles);
+  result.graph = std::move(rounded.graph), result.rounded = rounded.rounded;
+  tell_wide(plan, roles, &result.layers);
   RecurrentScales scales = plan.recurrent;
   std::erase_if(scales, [&](const auto& entry) { return plan.left.contains(entry.first); });
   integer_recurrent(result.graph, scales);
   for (LayerFate& layer : result.layers)
     if (scales.contains(layer.output)) layer.integer = true, layer.left = {};
-  // Other recurrent layers compute in float, with weights that the file holds in 8 bits.
-  WeightOnlyOptions recurrent{.recurrent_only = true};
-  for (const auto& [id, why] : plan.left) recurrent.skipped.insert(id);
-  narrow_weights(result.graph, recurrent);
+  narrow_recurrent(plan, &result.graph);
   rounded_integer_form(result.graph);
   for (const char* pass : {"common-subexpressions-last", "dead-code-last"}) run_pass(result.graph, pass);
   tell_float(result.graph, &result.layers);

@@ -7,6 +7,7 @@
 
 #include "converter/quantize/integers/insert_quantizers.h"
 #include "converter/quantize/integers/integer_recurrent.h"
+#include "converter/quantize/integers/standard_form.h"
 
 namespace sinter::convert {
 
@@ -48,5 +49,7 @@ std::map<ValueId, RoundedWeights> rounded_weights(const Graph& graph, const Grap
 Graph with_rounded_weights(const QuantizationPlan& plan, const std::vector<Role>& roles);
 
 IntegerGraph build(const QuantizationPlan& plan);
+// Returns the same roundings in the form of the ONNX standard; recurrent layers compute in float.
+Graph build_standard(const QuantizationPlan& plan, StandardForm* form);
 
 }  // namespace sinter::convert
