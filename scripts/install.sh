@@ -40,7 +40,7 @@ packages=(g++ cmake ninja-build ccache make patch xz-utils ca-certificates binut
   protobuf-compiler libprotobuf-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libzip-dev libpng-dev libjpeg62-turbo-dev
   libxxhash-dev libsodium-dev)
 [ -z "$tests" ] || packages+=(googletest libgtest-dev libgmock-dev libbenchmark-dev libboost-context-dev clang-format-14 lld
-  zsh fish chromium)
+  zsh fish chromium advancecomp)
 [ -z "$fuzz" ] || packages+=(clang-14 clang libclang-rt-14-dev llvm)
 [ -z "$cross" ] || packages+=(g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user
   gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm)

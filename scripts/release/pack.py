@@ -54,6 +54,8 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     folder, archive = Path(sys.argv[1]), Path(sys.argv[2])
+    if not files_of(folder):
+        sys.exit(f"pack: {folder} has no files; build the package first")
     epoch = int(os.environ["SOURCE_DATE_EPOCH"])
     partial = archive.with_name(archive.name + ".partial")
     if archive.name.endswith(".tar.xz"):

@@ -67,6 +67,15 @@ class Packing(unittest.TestCase):
         self.assertFalse(list(self.work.glob("*.partial")))
 
 
+    def test_nothing(self):
+        """An empty folder is no package."""
+        (self.work / "empty").mkdir()
+        run = subprocess.run([sys.executable, ROOT / "scripts/release/pack.py", self.work / "empty", self.work / "e.tar.xz"],
+                             capture_output=True, text=True, env=dict(os.environ, SOURCE_DATE_EPOCH=str(EPOCH)))
+        self.assertEqual((run.returncode, (self.work / "e.tar.xz").exists()), (1, False))
+        self.assertIn("has no files", run.stderr)
+
+
 class Components(unittest.TestCase):
     def test_every_archive_is_listed(self):
         """Every source archive of a library has a row with a licence, but those that no package contains."""
