@@ -12,7 +12,8 @@
 #   --release     also zig, and what packs and checks a wheel (./release)
 #
 # Steps, each skipped when done: apt packages (root or sudo), a venv in .venv (or SINTER_VENV) with the exact versions of
-# scripts/requirements.txt (and of requirements-zig.txt and requirements-release.txt), third-party libraries (scripts/deps.sh). SINTER_SKIP_APT=1 leaves the system alone.
+# scripts/requirements.txt (and of requirements-zig.txt and requirements-release.txt), third-party libraries (scripts/deps.sh).
+# SINTER_SKIP_APT=1 leaves the system alone.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"

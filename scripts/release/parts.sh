@@ -25,6 +25,17 @@ ROWS
 # names PREFIX: the parts with this name, or whose names begin with it and a dash.
 names() { part_rows | sed 's/|.*//' | awk -v p="$1" 'p == "" || $0 == p || index($0, p "-") == 1'; }
 
+# The files that have been built, as a table of Markdown.
+size_table() {
+  local name what file
+  printf '| name | file | bytes |\n| --- | --- | ---: |\n'
+  part_rows | while IFS='|' read -r name what; do
+    file=$(cat "$stage/$name.made" 2>/dev/null) && [ -f "$files/$file" ] || continue
+    # shellcheck disable=SC2016  # a code span
+    printf '| %s | `%s` | %s |\n' "$name" "$file" "$(stat -c %s "$files/$file" | sed ':a; s/\B[0-9]\{3\}\>/,&/; ta')"
+  done
+}
+
 version() { sed -n 's/^project(Sinter VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt; }
 
 # toolchain_of PART: the name of its toolchain file; nothing for g++ on this machine.

@@ -70,11 +70,11 @@ def build(args, folder):
 
 
 def contents(wheel):
-    """The names of a wheel's files, but those of licences, and what its programs are."""
+    """The names of a wheel's files, but those of licences, and what its programs are. Folders are not files."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         programs, = (archive.read(name).decode().split() for name in names if name.endswith("/entry_points.txt"))
-    return {name for name in names if "/licenses/" not in name and "/sboms/" not in name}, programs
+    return {name for name in names if "/licenses/" not in name and "/sboms/" not in name and not name.endswith("/")}, programs
 
 
 def laid_out_again(wheel, folder):

@@ -4,9 +4,9 @@
 #
 #     micro.sh SINTER PYTHON PACKAGE.zip
 #
-# 25 s of processor time. Without the compiler or the emulator the exit code is 77.
+# 2 minutes of processor time. Without the compiler or the emulator the exit code is 77.
 set -euo pipefail
-sinter=$1 python=$2 package=$(realpath "$3")
+sinter=$(realpath "$1") python=$2 package=$(realpath "$3")
 root=$(cd "$(dirname "$0")/../.." && pwd)
 for tool in arm-none-eabi-g++ qemu-system-arm make; do
   command -v $tool >/dev/null || { echo "skipped: $tool is not installed; scripts/install.sh --cross installs it"; exit 77; }
