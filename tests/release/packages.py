@@ -66,7 +66,6 @@ class Packing(unittest.TestCase):
             self.assertEqual(oct(archive.getinfo("bin/run").external_attr >> 16), "0o100755")
         self.assertFalse(list(self.work.glob("*.partial")))
 
-
     def test_nothing(self):
         """An empty folder is no package."""
         (self.work / "empty").mkdir()
@@ -91,6 +90,8 @@ class Components(unittest.TestCase):
     def test_commands(self):
         listed = subprocess.run([ROOT / "release", "--list"], capture_output=True, text=True, check=True).stdout.splitlines()
         self.assertIn("wheel-x86_64", [line.split()[0] for line in listed])
+        sizes = subprocess.run([ROOT / "release", "--sizes"], capture_output=True, text=True, check=True).stdout.splitlines()
+        self.assertEqual(sizes[0], "| name | file | bytes |")
         for wrong in (["--only", "nothing"], ["--only"], ["--nothing"]):
             run = subprocess.run([ROOT / "release", *wrong], capture_output=True, text=True)
             self.assertEqual((run.returncode, run.stdout), (2, ""), wrong)
