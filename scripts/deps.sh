@@ -2,13 +2,16 @@
 # Builds the third-party libraries that Sinter links into a prefix, from source tarballs that are checked by hash. CMake calls
 # it for what is missing (SINTER_BUILD_DEPS).
 #
-#   scripts/deps.sh [--toolchain FILE] [-DNAME=VALUE]... [--only NAME]... [--where] [--fetch-only] [-h]
+#   scripts/deps.sh [--toolchain FILE] [-DNAME=VALUE]... [--only NAME]... [--where] [--fetch-only] [--source NAME] [-h]
 #
 #   --toolchain FILE  CMake's toolchain file of the target; without it, for this machine
 #   -DNAME=VALUE      a variable that the toolchain file reads
 #   --only NAME       xxhash, flatbuffers, highway, pthreadpool, xnnpack (these five if not given; xnnpack on x86-64 and ARM),
-#                     sodium; for this machine only: flatc, onednn (x86_64; minutes)
+#                     sodium; what the converter links: protobuf, fmt, zlib, png, jpeg, zip, headers; for this machine only:
+#                     flatc, onednn (x86_64; minutes)
 #   --where           prints the folder of the results and builds nothing
+#   --fetch-only      downloads the source tarballs and builds nothing
+#   --source NAME     prints the path of the source tarball NAME and builds nothing
 #
 # Results: ${SINTER_DEPS_PREFIX:-build/deps}/TARGET, TARGET being this machine's processor or the toolchain file's name (with a
 # hash of its place and of the variables if it is not one of toolchains/); tools that run here go to host/bin beside it.
@@ -156,10 +159,15 @@ stamp_of() {  # NAME: what its result depends on
     xnnpack) sources='xnnpack pthreadpool cpuinfo fxdiv' ;;
     pthreadpool) sources='pthreadpool fxdiv' ;;
     sodium) sources=libsodium ;;
+    fmt) sources=fmtlib ;;
+    png) sources='libpng1.6 zlib' ;;
+    jpeg) sources=libjpeg-turbo ;;
+    zip) sources='libzip zlib' ;;
   esac
   {
     declare -f "build_$1" keep_reachable make_own hide_symbols windows no_stack_note set_target
     [ "$1" != xnnpack ] || { printf '%s\n' "$xnnpack_left_out"; xnnpack_roots; }
+    case $1 in protobuf | fmt | zlib | png | jpeg | zip) declare -f quick_build quick_flags zlib_flags ;; esac
     [ "$1" != sodium ] || cat "$root"/third_party/libsodium/*
     [ "$1" != onednn ] || { printf '%s\n' "$onednn_left_out" "${onednn_hooks[@]}"; cat "$root"/third_party/onednn/*; }
     for source in $sources; do cat "$root/third_party/patches/$source"/*.patch 2>/dev/null || true; done
@@ -192,6 +200,7 @@ cmake_build() {  # SRC BUILD TARGET [CMAKE-OPTION]...
 }
 
 . "$root/third_party/recipes.sh"
+. "$root/third_party/recipes_converter.sh"
 
 build() {  # NAME
   local stamp_file=$prefix/stamps/$1 stamp start=$SECONDS
@@ -210,6 +219,7 @@ while [ $# -gt 0 ]; do
     --toolchain) toolchain=$2; shift 2 ;;
     --only) only+=("$2"); shift 2 ;;
     --fetch-only) fetch_only=1; shift ;;
+    --source) fetch "$2"; exit ;;
     --where) where=1; shift ;;
     -D?*=*) defines+=("$1"); shift ;;
     -h | --help) usage; exit 0 ;;

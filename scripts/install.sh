@@ -7,10 +7,13 @@
 #   --no-venv     without the Python packages that make test data
 #   --fuzz        also clang with libFuzzer
 #   --cross       also ARM cross compilers, their libraries and qemu
+#   --cross-all   also cross compilers for RISC-V and Windows (./release)
 #   --zig         also zig, for static programs and WebAssembly (docs/devices.md)
+#   --release     also zig, and what packs and checks a wheel (./release)
 #
 # Steps, each skipped when done: apt packages (root or sudo), a venv in .venv (or SINTER_VENV) with the exact versions of
-# scripts/requirements.txt (and of requirements-zig.txt), third-party libraries (scripts/deps.sh). SINTER_SKIP_APT=1 leaves the system alone.
+# scripts/requirements.txt (and of requirements-zig.txt and requirements-release.txt), third-party libraries (scripts/deps.sh).
+# SINTER_SKIP_APT=1 leaves the system alone.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -18,14 +21,16 @@ cd "$root"
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
 say() { printf 'install: %s\n' "$*" >&2; }
 
-venv=1 cross='' fuzz='' zig='' tests=1
+venv=1 cross='' cross_all='' fuzz='' zig='' release='' tests=1
 while [ $# -gt 0 ]; do
   case $1 in
     --build-only) venv='' tests='' ;;
     --no-venv) venv='' ;;
     --cross) cross=1 ;;
     --fuzz) fuzz=1 ;;
+    --cross-all) cross=1 cross_all=1 ;;
     --zig) zig=1 ;;
+    --release) zig=1 release=1 ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -36,10 +41,12 @@ packages=(g++ cmake ninja-build ccache make patch xz-utils ca-certificates binut
   protobuf-compiler libprotobuf-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libzip-dev libpng-dev libjpeg62-turbo-dev
   libxxhash-dev libsodium-dev)
 [ -z "$tests" ] || packages+=(googletest libgtest-dev libgmock-dev libbenchmark-dev libboost-context-dev clang-format-14 lld
-  zsh fish chromium)
+  zsh fish chromium advancecomp)
 [ -z "$fuzz" ] || packages+=(clang-14 clang libclang-rt-14-dev llvm)
 [ -z "$cross" ] || packages+=(g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user
   gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm)
+[ -z "$release" ] || packages+=(advancecomp)
+[ -z "$cross_all" ] || packages+=(g++-riscv64-linux-gnu g++-mingw-w64-x86-64-posix)
 
 install_packages() {
   command -v dpkg-query >/dev/null || {
@@ -87,6 +94,7 @@ install_venv() {
 
 install_packages
 [ -z "$zig" ] || install_venv requirements-zig
+[ -z "$release" ] || install_venv requirements-release
 venv_job=''
 if [ -n "$venv" ]; then
   install_venv requirements &  # It waits for the network while libraries compile.

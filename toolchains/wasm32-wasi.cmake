@@ -5,6 +5,6 @@ set(CMAKE_SYSTEM_PROCESSOR wasm32)
 set(zig_target wasm32-wasi)
 include("${CMAKE_CURRENT_LIST_DIR}/zig_cross.cmake")
 # Sinter throws nothing, and there is nothing here to throw with.
-set(CMAKE_C_FLAGS_INIT -msimd128)
-set(CMAKE_CXX_FLAGS_INIT "-msimd128 -fno-exceptions")
+string(APPEND CMAKE_C_FLAGS_INIT " -msimd128")
+string(APPEND CMAKE_CXX_FLAGS_INIT " -msimd128 -fno-exceptions")
 set(CMAKE_CROSSCOMPILING_EMULATOR "node;--no-warnings;${CMAKE_CURRENT_LIST_DIR}/wasi.mjs")

@@ -10,12 +10,14 @@ foreach(language C CXX ASM)
   # zig's linker lacks the option by which CMake asks for the files that it reads.
   set(CMAKE_${language}_LINKER_DEPFILE_SUPPORTED FALSE)
   set(CMAKE_${language}_LINK_DEPENDS_USE_LINKER FALSE)
+  # zig compiles with debug information unless it is told otherwise.
+  string(APPEND CMAKE_${language}_FLAGS_INIT " -g0")
 endforeach()
 
-# zig compiles with debug information unless it is told otherwise.
 set(CMAKE_EXE_LINKER_FLAGS_RELEASE_INIT -s)
+set(CMAKE_SHARED_LINKER_FLAGS_RELEASE_INIT -s)
 set(CMAKE_EXE_LINKER_FLAGS_MINSIZEREL_INIT -s)
-# A static program cannot open NVIDIA's driver.
+# A static program cannot open NVIDIA's driver, and the wheel has no kernels for it.
 set(SINTER_CUDA_BACKEND OFF CACHE BOOL "")
 
 set(CMAKE_FIND_ROOT_PATH ${CMAKE_PREFIX_PATH})

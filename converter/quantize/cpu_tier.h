@@ -2,6 +2,8 @@
 // machine has.
 #pragma once
 
+#include "converter/target/x86_features.h"
+
 namespace sinter::convert {
 
 enum class CpuTier { kPortable, kAvx2, kAvx512 };
@@ -9,10 +11,9 @@ enum class CpuTier { kPortable, kAvx2, kAvx512 };
 // Returns the best tier that this machine runs. Results are the same on every tier.
 inline CpuTier cpu_tier() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-    return CpuTier::kAvx512;
-  if (__builtin_cpu_supports("avx2")) return CpuTier::kAvx2;
+  static const X86Features has = x86_features();
+  if (has.avx512f && has.avx512vl && has.avx512dq && has.avx512bw) return CpuTier::kAvx512;
+  if (has.avx2) return CpuTier::kAvx2;
 #endif
   return CpuTier::kPortable;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "converter/target/target_names.h"
+#include "converter/target/x86_features.h"
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
@@ -18,13 +19,12 @@ namespace {
 uint32_t processor_features() {
 #if defined(__x86_64__)
   uint32_t features = Feature::kAvx2;
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl");
+  const X86Features has = x86_features();
+  const bool avx512 = has.avx512f && has.avx512bw && has.avx512cd && has.avx512dq && has.avx512vl;
   if (avx512) features |= Feature::kAvx512;
-  if (avx512 && __builtin_cpu_supports("avx512vnni")) {
+  if (avx512 && has.avx512vnni) {
     features |= Feature::kAvx512Vnni;
-    if (__builtin_cpu_supports("avx512bf16")) features |= Feature::kAvx512Bf16;
+    if (has.avx512bf16) features |= Feature::kAvx512Bf16;
   }
   return features;
 #elif defined(__aarch64__) && defined(__linux__)

@@ -13,6 +13,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/diagnostics/printable.h"
+#include "converter/files/ending.h"
 #include "converter/files/unfinished.h"
 
 struct sinter_python_operators {
@@ -130,8 +131,10 @@ void sinter_python_call(const char* const* words, size_t count, sinter_python_li
   });
 }
 int32_t sinter_python_run_program(const char* const* words, size_t count) {
+  const Words all = words_of(words, count);
   convert::remove_unfinished_on_signals();
-  return convert::run_program(words_of(words, count));
+  if (std::find(all.begin(), all.end(), "--json") != all.end()) convert::print_json_on_signals();
+  return convert::run_program(all);
 }
 char* sinter_python_flags(const char* command) {
   return copy_or_null([&] {

@@ -1,4 +1,4 @@
-"""The command line: `sinter-runtime convert ...`, or `python -m sinter_runtime convert ...`."""
+"""The command line: `sinter convert ...`, `sinter-runtime convert ...`, or `python -m sinter_runtime convert ...`."""
 import os
 import sys
 

@@ -1,7 +1,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#if __has_include(<sys/random.h>)
+#ifdef __linux__
+#include <sys/syscall.h>
+#elif __has_include(<sys/random.h>)
 #include <sys/random.h>
 #endif
 
@@ -43,7 +45,14 @@ namespace detail {
 
 const int64_t kExists = EEXIST, kNoSuchFile = ENOENT, kTooLong = ENAMETOOLONG;
 
-bool draw_random(std::span<uint8_t> bytes) { return getentropy(bytes.data(), bytes.size()) == 0; }
+bool draw_random(std::span<uint8_t> bytes) {
+#ifdef __linux__
+  // The system call itself, because glibc before 2.25 has no function for it. Up to 256 bytes come at once.
+  return syscall(SYS_getrandom, bytes.data(), bytes.size(), 0) == static_cast<long>(bytes.size());
+#else
+  return getentropy(bytes.data(), bytes.size()) == 0;
+#endif
+}
 
 intptr_t create_exclusive(const char* path, bool secret, int64_t* fault) {
   int fd = -1;

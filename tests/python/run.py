@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The Python package as a user gets it: builds the source distribution and from it a wheel, installs that in a fresh virtual
-environment, and tests it there.
+environment, and tests it there. What is installed has been laid out again by the script that ./release uses.
 
     run.py [--build-type TYPE] [--deps FOLDER] [--cc PROGRAM] [--cxx PROGRAM] [--wheel FILE] [unittest options]
 
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -68,6 +69,34 @@ def build(args, folder):
     return wheel
 
 
+def contents(wheel):
+    """The names of a wheel's files, but those of licences, and what its programs are. Folders are not files."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        programs, = (archive.read(name).decode().split() for name in names if name.endswith("/entry_points.txt"))
+    return {name for name in names if "/licenses/" not in name and "/sboms/" not in name and not name.endswith("/")}, programs
+
+
+def laid_out_again(wheel, folder):
+    """A wheel with the library of this one, made by the scripts of ./release: it has the same files and programs."""
+    built, licences, tree = (Path(folder) / name for name in ("built", "licences", "tree"))
+    shutil.unpack_archive(wheel, built, "zip")
+    tree.mkdir()
+    scripts = REPO / "scripts/release"
+    # The libraries of pip's wheel are the system's, but these.
+    subprocess.run([sys.executable, scripts / "licences.py", licences, "sinter_runtime", "0", "FlatBuffers", "xxHash", "Highway", "XNNPACK",
+                    "pthreadpool"], env=dict(os.environ, SOURCE_DATE_EPOCH="1700000000"), check=True)
+    tag = wheel.stem.split("-py3-none-")[1]
+    name = subprocess.run([sys.executable, scripts / "wheel.py", tree, tag, built / "sinter_runtime", licences], check=True,
+                          capture_output=True, text=True).stdout.strip()
+    again = Path(folder) / "again" / name
+    shutil.make_archive(str(again), "zip", tree)
+    again.with_name(name + ".zip").rename(again)
+    if contents(again) != contents(wheel):
+        raise SystemExit(f"{name}: ./release and pip make wheels of other contents: {contents(again)}, {contents(wheel)}")
+    return again
+
+
 def fresh_venv(folder, wheel):
     """A virtual environment with the wheel; its python."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
@@ -107,6 +136,14 @@ def check_wheel(wheel, package):
         raise SystemExit(f"the wheel lacks {missing}")
 
 
+def check_programs(python):
+    """The command line under both of its names."""
+    said = {subprocess.run([Path(python).with_name(name), "--version"], capture_output=True, text=True, check=True).stdout
+            for name in ("sinter", "sinter-runtime")}
+    if len(said) != 1 or not said.pop().strip():
+        raise SystemExit("sinter and sinter-runtime print other versions")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build-type", default="RelWithDebInfo")
@@ -116,9 +153,10 @@ def main():
     parser.add_argument("--wheel", help="test this one instead of building one")
     args, rest = parser.parse_known_args()
     with tempfile.TemporaryDirectory(prefix="python-package-") as folder:
-        wheel = Path(args.wheel) if args.wheel else build(args, folder)
+        wheel = Path(args.wheel) if args.wheel else laid_out_again(build(args, folder), folder)
         python, package = fresh_venv(f"{folder}/venv", wheel)
         check_wheel(wheel, package)
+        check_programs(python)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         failed = 0
         files = [REPO / "examples/digits/digits.onnx", REPO / "examples/digits/digits_eval.npz",

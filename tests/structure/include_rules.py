@@ -74,7 +74,7 @@ AREAS = [
     ("converter/", BASE + ("converter/",)),
     # The Python package calls the commands and, as an application does, the runtime.
     ("python/", ("converter/cli/program.h", "converter/diagnostics/errors.h", "converter/diagnostics/nearest_name.h",
-                 "converter/diagnostics/printable.h", "converter/files/unfinished.h", "runtime/include/")),
+                 "converter/diagnostics/printable.h", "converter/files/ending.h", "converter/files/unfinished.h", "runtime/include/")),
     ("bench/", ("",)),
     ("tests/", ("",)),
     # Runner and the C API are built from the public headers, as an application is.

@@ -165,7 +165,8 @@ Status lower_Concat(Lowering& l) {
     part.data = behind(part.data, x.dims[axis] * y.strides[axis]);
     if (count == 0 || (count < kMovesTogether && i + 1 < inputs)) continue;
     SINTER_RETURN_IF_ERROR(l.launch<Kernel::k_moves>({.blocks = {blocks, static_cast<uint32_t>(count)}}, a));
-    a = {}, count = 0, blocks = 1;
+    for (auto& move : a.moves) move = {};  // a = {} takes the stack of a second one
+    count = 0, blocks = 1;
   }
   return ok_status();
 }

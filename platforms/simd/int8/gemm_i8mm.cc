@@ -26,8 +26,8 @@ namespace {
 // Copies n bytes of each of two rows; n is at least eight. The rest is filled up with zeros.
 void copy_pair(const int8_t* p, const int8_t* q, int64_t n, int8_t* to) {
   for (; n >= 16; n -= 16, p += 16, q += 16, to += 32) {
-    vst2q_s64(reinterpret_cast<int64_t*>(to),
-              {vreinterpretq_s64_s8(vld1q_s8(p)), vreinterpretq_s64_s8(vld1q_s8(q))});
+    const int64x2x2_t both = {vreinterpretq_s64_s8(vld1q_s8(p)), vreinterpretq_s64_s8(vld1q_s8(q))};
+    vst2q_s64(reinterpret_cast<int64_t*>(to), both);
   }
   if (n >= 8) {
     vst1q_s8(to, vcombine_s8(vld1_s8(p), vld1_s8(q)));

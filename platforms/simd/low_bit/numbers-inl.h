@@ -164,7 +164,13 @@ class RowNumbers {
   HWY_INLINE const float* zeros(int c) const { return zeros_[c < kColumns ? c : 0]; }
 
  private:
+#ifdef __clang__
+  // The frames of the callers stay below 4,096 bytes, although clang keeps 32 vectors of 64 bytes there for
+  // rows of 7 bits.
+  static constexpr int64_t kRoom = 160 / kColumns;
+#else
   static constexpr int64_t kRoom = 192 / kColumns;
+#endif
   static constexpr bool kHalf = !std::is_same_v<Scale, float>;
 
   HWY_NOINLINE int64_t copy(const int64_t* rows, int64_t group, bool with_scales) {

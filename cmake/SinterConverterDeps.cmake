@@ -1,0 +1,48 @@
+# The libraries that the converter alone links, as protobuf::libprotobuf-lite, protobuf::protoc, fmt::fmt, nlohmann_json::nlohmann_json,
+# ZLIB::ZLIB, PNG::PNG, JPEG::JPEG, SINTER_LIBZIP and SINTER_CLI11_INCLUDE: this machine's, or, with a toolchain file, archives that
+# scripts/deps.sh builds with it.
+
+if(NOT CMAKE_CROSSCOMPILING)
+  find_package(Protobuf REQUIRED)
+  find_package(fmt REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+  find_package(ZLIB REQUIRED)
+  find_package(PNG REQUIRED)
+  find_package(JPEG REQUIRED)
+  find_library(SINTER_LIBZIP zip REQUIRED)
+  find_path(SINTER_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
+  mark_as_advanced(SINTER_LIBZIP SINTER_CLI11_INCLUDE)
+  return()
+endif()
+
+# protoc runs here; the library that it is used with has its version.
+find_program(SINTER_PROTOC protoc REQUIRED)
+mark_as_advanced(SINTER_PROTOC)
+execute_process(COMMAND "${SINTER_PROTOC}" --version OUTPUT_VARIABLE protoc_version COMMAND_ERROR_IS_FATAL ANY)
+file(STRINGS "${PROJECT_SOURCE_DIR}/scripts/deps.sha256" protobuf_version REGEX " protobuf_")
+string(REGEX REPLACE ".* protobuf_3\\.([0-9.]+)\\.orig.*" "\\1" protobuf_version "${protobuf_version}")
+if(NOT protoc_version MATCHES " (3\\.)?${protobuf_version}\n")
+  message(FATAL_ERROR "Sinter: ${SINTER_PROTOC} is ${protoc_version}and the library for the target is 3.${protobuf_version}; install "
+    "the protobuf-compiler of Debian 12, or set SINTER_BUILD_CONVERTER=OFF")
+endif()
+add_executable(protobuf::protoc IMPORTED)
+set_target_properties(protobuf::protoc PROPERTIES IMPORTED_LOCATION "${SINTER_PROTOC}")
+
+# sinter_converter_archive(TARGET FILE)
+function(sinter_converter_archive target file)
+  add_library(${target} STATIC IMPORTED)
+  set_target_properties(${target} PROPERTIES IMPORTED_LOCATION "${SINTER_DEPS_DIR}/lib/${file}")
+  target_include_directories(${target} SYSTEM INTERFACE "${SINTER_DEPS_DIR}/include")
+endfunction()
+sinter_converter_archive(protobuf::libprotobuf-lite libprotobuf-lite.a)
+sinter_converter_archive(fmt::fmt libfmt.a)
+sinter_converter_archive(ZLIB::ZLIB libz.a)
+sinter_converter_archive(PNG::PNG libpng16.a)
+sinter_converter_archive(JPEG::JPEG libjpeg.a)
+sinter_converter_archive(sinter_deps::zip libzip.a)
+target_link_libraries(PNG::PNG INTERFACE ZLIB::ZLIB m)
+target_link_libraries(sinter_deps::zip INTERFACE ZLIB::ZLIB)
+set(SINTER_LIBZIP sinter_deps::zip)
+add_library(nlohmann_json::nlohmann_json INTERFACE IMPORTED)
+target_include_directories(nlohmann_json::nlohmann_json SYSTEM INTERFACE "${SINTER_DEPS_DIR}/include")
+set(SINTER_CLI11_INCLUDE "${SINTER_DEPS_DIR}/include")

@@ -1,0 +1,22 @@
+# `cpack -G DEB` packs the component `program`: the program, its manual page and the completions of shells. ./release builds it static,
+# so that the package needs no other.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME sinter)
+set(CPACK_PACKAGE_CONTACT "The Sinter Authors <sinter@localhost>")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_COMPONENTS_ALL program)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_NAME sinter)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE amd64)
+if(SINTER_PROCESSOR STREQUAL "aarch64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+endif()
+if(NOT CMAKE_CROSSCOMPILING)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+endif()
+# The texts that ./release writes there.
+install(DIRECTORY "${PROJECT_BINARY_DIR}/licences/" DESTINATION share/doc/sinter COMPONENT program OPTIONAL)
+include(CPack)

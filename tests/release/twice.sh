@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Packages built a second time, from a clone of the commit in a folder of another name, have the same bytes.
+#
+#     twice.sh NAME...      names of ./release --list, which ./release has built in this checkout
+#
+# The clone has no object of this checkout: the compiler cache is off, and zig's cache is the clone's. It takes as long as ./release.
+# SINTER_DEPS_PREFIX names libraries of scripts/deps.sh that both use; without it the clone builds its own.
+set -euo pipefail
+[ $# -gt 0 ] || { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//' >&2; exit 2; }
+root=$(cd "$(dirname "$0")/../.." && pwd)
+first=$root/build/release-files/SHA256SUMS
+[ -f "$first" ] || { echo "$first is missing; run ./release first" >&2; exit 2; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+clone=$work/a-clone-whose-path-has-another-length
+git clone --quiet "$root" "$clone"
+options=()
+for name in "$@"; do options+=(--only "$name"); done
+(cd "$clone" && CCACHE_DISABLE=1 ZIG_LOCAL_CACHE_DIR=$work/zig SINTER_VENV=${SINTER_VENV:-$root/.venv} ./release "${options[@]}")
+differ=0
+while read -r digest file; do
+  if grep -qxF "$digest  $file" "$first"; then
+    echo "same bytes: $file"
+  else
+    echo "other bytes: $file ($(grep -F "  $file" "$first" | cut -c1-16 || true)... here, ${digest:0:16}... in the clone)"
+    differ=1
+  fi
+done <"$clone/build/release-files/SHA256SUMS"
+exit $differ

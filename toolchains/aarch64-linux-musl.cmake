@@ -1,0 +1,10 @@
+# 64-bit ARM Linux of any distribution: static programs with musl, by zig; programs run under qemu-user.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(zig_target aarch64-linux-musl)
+include("${CMAKE_CURRENT_LIST_DIR}/zig_cross.cmake")
+if(CMAKE_HOST_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(CMAKE_CROSSCOMPILING_EMULATOR env)
+else()
+  set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
+endif()
