@@ -146,7 +146,7 @@ class Cache:
                 continue  # another process removed it
             if path.suffix == ".sinter":
                 found.append((state.st_mtime_ns, state.st_size, path))
-            elif time.time() - state.st_mtime > DAY:
+            elif ".sinter." in path.name and time.time() - state.st_mtime > DAY:
                 self.remove(path)  # a process was killed while it wrote this
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found)[:-1]:
