@@ -168,6 +168,7 @@ struct PlainProduct : Sketch {
   enum { kNone, kConstant, kComputed } zero = kNone;
   int64_t group = 1;
   bool depthwise = false, cast = true;
+  double highest = 100;  // of the weights, int8 or, above 127, uint8
   std::vector<int64_t> pads = {1, 0, 2, 1};
 
   void build() {
@@ -180,7 +181,8 @@ struct PlainProduct : Sketch {
     IntList padding;
     for (const int64_t p : pads) padding.push(p);
     const Dims dims = depthwise ? Dims{3, 2, 8} : Dims{6, 3, 2, 4 / group};
-    const ValueId w = emit(to(DType::kInt32), {emit(to(DType::kInt8), {constant(dims, -100, 100)})});
+    const DType bytes = highest > 127 ? DType::kUint8 : DType::kInt8;
+    const ValueId w = emit(to(DType::kInt32), {emit(to(bytes), {constant(dims, highest - 200, highest)})});
     ValueId y = depthwise ? emit(DepthwiseConvAttrs{{2, 1}, {1, 2}, padding}, {x, w})
                           : emit(ConvAttrs{{2, 1}, {1, 2}, padding, group}, {x, w});
     y = emit(TransposeAttrs{IntList{0, 3, 1, 2}}, {y});
@@ -229,6 +231,15 @@ TEST(DynamicProducts, WithABiasOfIntegers) {
       added_integers += node.op() == Op::kAdd && s.graph.value(node.outputs[0]).dtype == DType::kInt32;
     EXPECT_EQ(added_integers, of_floats ? 0 : 2);
   }
+}
+
+// Kernels of depthwise convolutions subtract no zero points of weights.
+TEST(DynamicProducts, NotOfDepthwiseWeightsBeyondInt8) {
+  PlainProduct p;
+  p.depthwise = true, p.highest = 250;
+  p.build();
+  EXPECT_EQ(dynamic_products(p.graph), 0);
+  EXPECT_EQ(count_ops(p.graph, Op::kDepthwiseConv), 1);
 }
 
 TEST(DynamicProducts, NotWhereSomethingElseIsMeant) {
