@@ -24,7 +24,7 @@ os.environ["SINTER_CACHE_DIR"] = CACHE.name
 os.environ.pop("SINTER_ONNXRUNTIME_FALLBACK", None)
 
 import sinter_runtime.onnxruntime as ort  # noqa: E402
-from sinter_runtime.onnxruntime import _background, _converter, _real  # noqa: E402
+from sinter_runtime.onnxruntime import _background, _cache, _converter, _real  # noqa: E402
 from sinter_runtime.onnxruntime.capi import onnxruntime_pybind11_state as state  # noqa: E402
 
 REAL = importlib.util.find_spec("onnxruntime") is not None
@@ -401,6 +401,15 @@ class Cache(unittest.TestCase):
         entry.write_bytes(b"damaged")
         with read_only(entry.parent):
             self.check()
+
+    def test_a_package_that_cannot_be_read(self):
+        self.addCleanup(setattr, _cache, "_build", _cache._build)
+        _cache._build = lambda: os.listdir("/does-not-exist")
+        with self.assertLogs("sinter_runtime.onnxruntime", logging.WARNING) as said:
+            self.check()
+            self.check()
+        self.assertEqual(len(said.output), 1, said.output)
+        self.assertEqual(cached(), [])
 
     def test_it_is_trimmed(self):
         os.environ["SINTER_CACHE_BYTES"] = "4000"

@@ -6,6 +6,7 @@ which another user can put files, too: such a file would decide what this progra
 """
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -36,8 +37,10 @@ def folder() -> Path | None:
     return root / "sinter" / "onnxruntime"
 
 
+@functools.cache
 def _build() -> list[Any]:
-    """Returns what tells this build of Sinter from others of the same version: its native files."""
+    """Returns what tells this build of Sinter from others of the same version: its native files. A process has one build, even if it
+    gives up the right to read them."""
     files = sorted(p for p in Path(__file__).resolve().parents[1].iterdir() if ".so" in p.suffixes)
     return [[p.name, p.stat().st_size, p.stat().st_mtime_ns] for p in files]
 
@@ -84,8 +87,14 @@ class Cache:
 
     def __init__(self, enabled: bool = True) -> None:
         self._folder = folder() if enabled else None
-        self._common = [__version__, _build(), _machine()] if self._folder is not None else []
+        self._common: list[Any] = []
         self._writable = True
+        if self._folder is not None:
+            try:
+                self._common = [__version__, _build(), _machine()]
+            except OSError as error:
+                self.stop_writing(f"the package's own folder cannot be read ({error.strerror})")
+                self._folder = None
 
     def __bool__(self) -> bool:
         return self._folder is not None
