@@ -16,7 +16,7 @@ from generated_doc import write_or_check  # noqa: E402
 
 RACES = ('race-epyc-avx512', 'race-epyc-avx2-capped', 'race-epyc-avx2', 'race-xeon-avx512')
 SHORT_MS = 1.0
-LONGEST = 200  # lines of the page
+LONGEST = 220  # lines of the page
 # Networks of which float32 takes less on one thread are in the results alone.
 SHOWN_US = 200
 LINKED = set()  # names of the results that the page has shown
@@ -195,6 +195,28 @@ def arm():
             f"Sinter's int8 takes {mean(saved):.2f} of its float32 ({min(saved):.2f} to {max(saved):.2f}). {provenance('arm-instructions')}.")
 
 
+def drop_in():
+    """By package: ratios of onnxruntime's times to Sinter's, and the slowest first call."""
+    found = load('drop-in')['tables']['packages']
+    at = {column: i for i, column in enumerate(found['columns'])}
+    packages = {}
+    for row in found['rows']:
+        packages.setdefault(row[0], []).append(row)
+    rows = []
+    for name, tasks in packages.items():
+        ratios = [number(row[at['ratio']]) for row in tasks]
+        other = [row[1] for row in tasks if row[at['result']] == 'other']
+        slowest = max(tasks, key=lambda row: number(row[at['first: Sinter']]))
+        rows.append([name, len(tasks), ', '.join(other) or 'none', max((row[at['outputs']] for row in tasks), key=lambda cell: math.inf if cell == 'other' else float(cell)),
+                     f'{mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})', sum(ratio < 1 for ratio in ratios),
+                     *(slowest[at[column]] for column in ('first: onnxruntime', 'first: Sinter', 'from the cache'))])
+    head = ['package', 'tasks', 'other results', 'outputs differ by', 'ratio', 'slower', 'slowest first call, ms: onnxruntime', 'Sinter', 'with the cache']
+    return ['## In place of onnxruntime', '',
+            'Packages of PyPI, unmodified, with their own models, on one thread. A ratio is the time of a call of the package with onnxruntime over',
+            'that with Sinter: above 1 Sinter is faster. The time includes what the package does itself. Outputs: of the models, relative to the largest number.', '',
+            *lines_of(head, rows), '', *notes_of('drop-in'), '', f"{provenance('drop-in')}, all tasks.", '']
+
+
 def accuracy():
     found = load('accuracy')['tables']['quantizers']
     at = {column: i for i, column in enumerate(found['columns'])}
@@ -230,7 +252,7 @@ def document():
     out = ['# Benchmarks', '',
            'This page is generated from the files in `bench/results/`, which the benchmarks write; do not edit it. The files have',
            'all numbers, the commands, and notes on how the numbers are to be read. [`bench/README.md`](../bench/README.md) describes the programs.', '']
-    out += races() + [''] + decoders() + prefill() + gpu()
+    out += races() + [''] + drop_in() + decoders() + prefill() + gpu()
     out += ['## ARM, accuracy, microcontrollers', '', arm(), accuracy(), microcontrollers(), '']
     out += results()
     if len(out) > LONGEST:

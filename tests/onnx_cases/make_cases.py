@@ -10,6 +10,7 @@ import expert_forms
 import experts
 import forms
 import found
+import integer_products
 import machine_learning
 import masks
 import microsoft
@@ -19,7 +20,7 @@ import refusals
 import structure
 
 MODULES = (contrib, control, decoder, machine_learning, masks, microsoft, old_opsets, structure, bounded, bounded_layers, detection, experts,
-           narrow_experts, expert_forms, attention_forms, forms, found, refusals)
+           narrow_experts, expert_forms, attention_forms, forms, found, integer_products, refusals)
 
 
 def cases():

@@ -149,6 +149,11 @@ def quantized():
     yield simple("dynamicquantizelstm", ms("DynamicQuantizeLSTM", ["x", "w", "r", "b", "", "", "", "", "ws", "z", "rs", "z"],
                                            ["y", "h"], hidden_size=5), {"x": floats("lx", 7, 2, 6)}, "y h", gates,
                  rtol=0.02, atol=0.02)
+    real = {k: v for k, v in gates.items() if k == "b"}
+    real.update({k: np.ascontiguousarray((gates[k].astype(np.float32) * gates[s]).transpose(0, 2, 1)) for k, s in (("w", "ws"), ("r", "rs"))})
+    yield simple("dynamicquantizelstm_exact", ms("DynamicQuantizeLSTM", ["x", "w", "r", "b", "", "", "", "", "ws", "z", "rs", "z"],
+                                                 ["y", "h"], hidden_size=5), {"x": floats("lx", 7, 2, 6)}, "y h", gates,
+                 twin=(node("LSTM", "x w r b", "y h", hidden_size=5), real), rtol=1e-5)
     packed, scales = ints("pk", 6, 2, 16, high=255, dtype=u), floats("sc", 12, low=0.01, high=0.1)
     yield simple("matmulnbits_4", ms("MatMulNBits", "x w s", "y", K=64, N=6, bits=4, block_size=32),
                  {"x": floats("nb", 3, 64)}, constants={"w": packed, "s": scales}, wanted=True, rtol=1e-3, atol=1e-3)

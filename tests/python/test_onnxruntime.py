@@ -1,4 +1,5 @@
 """sinter_runtime.onnxruntime: the API of onnxruntime, beside the real one where that is installed."""
+import contextlib
 import ctypes
 import importlib.util
 import logging
@@ -9,10 +10,11 @@ import tempfile
 import threading
 import time
 import unittest
+import warnings
 from pathlib import Path
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import models  # noqa: E402
@@ -22,7 +24,7 @@ os.environ["SINTER_CACHE_DIR"] = CACHE.name
 os.environ.pop("SINTER_ONNXRUNTIME_FALLBACK", None)
 
 import sinter_runtime.onnxruntime as ort  # noqa: E402
-from sinter_runtime.onnxruntime import _background, _real  # noqa: E402
+from sinter_runtime.onnxruntime import _background, _cache, _converter, _real  # noqa: E402
 from sinter_runtime.onnxruntime.capi import onnxruntime_pybind11_state as state  # noqa: E402
 
 REAL = importlib.util.find_spec("onnxruntime") is not None
@@ -106,9 +108,43 @@ class Beside(unittest.TestCase):
 
     def test_files(self):
         Path("junk.onnx").write_bytes(b"junkjunk")
-        for model in ("/does-not-exist.onnx", "junk.onnx", b"junk", b"", 3, "/tmp"):
+        for model in ("/does-not-exist.onnx", "junk.onnx", b"junk", b"", 3, None, "/tmp", "a\0b.onnx"):
             with self.subTest(model):
                 self.check(lambda m: m.InferenceSession(model, providers=["CPUExecutionProvider"]))
+
+    def test_names_and_bytes(self):
+        data = add_bias().SerializeToString()
+        folder = Path("models of März – 模型")
+        folder.mkdir(exist_ok=True)
+        path = folder / "a 'ü' & \"x\" $b.onnx"
+        path.write_bytes(data)
+        for model in (str(path), path, path.absolute(), data):
+            self.assertIsInstance(self.check(lambda m: m.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": X})), list)
+        for model in (bytearray(data), memoryview(data), np.frombuffer(data, np.uint8), data[:-3], os.fsencode(path)):
+            self.assertIsInstance(self.check(lambda m: m.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": X})), str)
+
+    def test_providers(self):
+        data, cpu = add_bias().SerializeToString(), "CPUExecutionProvider"
+        cuda = ("CUDAExecutionProvider", {"device_id": 0})
+        fine = [(None,), ([],), ([cpu],), ((cpu,),), ([(cpu, {})],), ([(cpu, {"a": "b"})],), ([cpu], [{}]), ([cpu], None), (None, [{}]), ({cpu},),
+                ({cpu: {}},), (np.array([cpu]),)]
+        odd = [([cuda[0]],), ([cuda[0], cpu],), ([cuda, cpu],), ([cpu, cuda],), (["NoSuchProvider"],), ([""],), ([cpu, cpu],), (cpu,), ([3],), ([(cpu,)],),
+               ([(cpu, {}, 1)],), ([(cpu, 3)],), ([[cpu, {}]],), ([cpu], [{}, {}]), ([cpu], [3]), ([(cpu, {})], [{}])]
+
+        def made(m, form):
+            with warnings.catch_warnings(record=True) as said, contextlib.redirect_stdout(None):
+                warnings.simplefilter("always")
+                s = m.InferenceSession(data, None, *form)
+            return repr([s.get_providers(), s.get_provider_options()]), said
+
+        for form in [*fine, *odd]:
+            with self.subTest(form):
+                self.check(lambda m: made(m, form)[0])
+                self.assertEqual(bool(made(ort, form)[1]), any(form is one for one in odd))
+        self.check(lambda m: made(m, (3,)))
+        for form in (([cpu],), ((cpu,),), ([(cpu, {})],), ([cpu], [{}]), (None,), ([3],), ([(cpu, 3)],), ([cpu], [{}, {}]), ([cpu], [3]), ([(cpu, {})], [{}]), (3,)):
+            with self.subTest(set=form):
+                self.check(lambda m: repr(m.InferenceSession(data, providers=[cpu]).set_providers(*form)))
 
     def test_facts(self):
         model = add_bias()
@@ -288,6 +324,24 @@ assert (y == 2).all()
 """
 
 
+@contextlib.contextmanager
+def read_only(folder):
+    """Makes the folder one that cannot be written; root, who writes to every folder, mounts it."""
+    if os.geteuid() != 0:
+        folder.chmod(0o500)
+    elif subprocess.run(["mount", "--bind", folder, folder], capture_output=True).returncode != 0:
+        raise unittest.SkipTest("root writes to every folder, and mounting is not allowed")
+    try:
+        if os.geteuid() == 0:
+            subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
+        yield
+    finally:
+        if os.geteuid() == 0:
+            subprocess.run(["umount", folder], check=True)
+        else:
+            folder.chmod(0o700)
+
+
 class Cache(unittest.TestCase):
     def setUp(self):
         self.before = os.environ["SINTER_CACHE_DIR"]
@@ -336,11 +390,28 @@ class Cache(unittest.TestCase):
         os.environ["SINTER_CACHE_DIR"] = "off"
         self.check()
 
-    @unittest.skipIf(os.geteuid() == 0, "root writes to every folder")
     def test_a_read_only_folder(self):
         self.check()
-        os.chmod(Path(self.folder, "onnxruntime"), 0o500)
-        self.check()
+        entry, = cached()
+        with read_only(entry.parent):
+            self.check()  # from the cache
+            with self.assertLogs("sinter_runtime.onnxruntime", logging.WARNING) as said:
+                for n in (1, 1, 0):
+                    np.testing.assert_array_equal(session(add_bias()).run(None, {"x": X[:n]})[0], X[:n] + 1)
+            self.assertEqual(len(said.output), 1, said.output)
+            self.assertEqual(list(entry.parent.iterdir()), [entry])
+        entry.write_bytes(b"damaged")
+        with read_only(entry.parent):
+            self.check()
+
+    def test_a_package_that_cannot_be_read(self):
+        self.addCleanup(setattr, _cache, "_build", _cache._build)
+        _cache._build = lambda: os.listdir("/does-not-exist")
+        with self.assertLogs("sinter_runtime.onnxruntime", logging.WARNING) as said:
+            self.check()
+            self.check()
+        self.assertEqual(len(said.output), 1, said.output)
+        self.assertEqual(cached(), [])
 
     def test_it_is_trimmed(self):
         os.environ["SINTER_CACHE_BYTES"] = "4000"
@@ -348,9 +419,217 @@ class Cache(unittest.TestCase):
             s = session(add_bias())
             for n in range(1, 8):
                 s.run(None, {"x": np.ones((n, 3), np.float32)})
+            settle()  # a file with ranges is written in the background, and others removed
             self.assertLess(sum(path.stat().st_size for path in cached()), 8000)
         finally:
             del os.environ["SINTER_CACHE_BYTES"]
+
+    def entry_of(self, constant):
+        """Returns the bytes of the cached file of y = x + constant."""
+        model = add_bias()
+        model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.full(3, constant, np.float32), "b"))
+        session(model).run(None, {"x": X})
+        entry, = cached()
+        data = entry.read_bytes()
+        entry.unlink()
+        return data
+
+    def test_foreign_entries(self):
+        other = self.entry_of(5)
+        renamed = models.model_of([helper.make_node("Neg", ["x"], ["z"])], [value("x", ["n", 3])], [value("z", ["n", 3])])
+        session(renamed).run(None, {"x": X})
+        entry, = cached()
+        of_other_outputs = entry.read_bytes()
+        entry.unlink()
+        self.check()
+        entry, = cached()
+        whole = entry.read_bytes()
+        later = bytearray(whole)
+        later[8:12] = b"\xff\xff\xff\x7f"  # near the magic number is the version of the format
+        for foreign in (of_other_outputs, bytes(later)):
+            entry.unlink()
+            entry.write_bytes(foreign)
+            self.check()
+            self.assertEqual(cached()[0].read_bytes(), whole)
+        self.assertNotEqual(other, whole)
+
+    def test_folders_that_others_can_write(self):
+        planted = self.entry_of(5)
+        self.check()
+        entry, = cached()
+        folder = entry.parent
+        entry.unlink()
+        entry.write_bytes(planted)
+        np.testing.assert_array_equal(session(add_bias()).run(None, {"x": X})[0], X + 5)  # a private folder is trusted
+        moved = folder.with_name("elsewhere")
+        hostile = {"others": lambda: folder.chmod(0o777), "group": lambda: folder.chmod(0o770),
+                   "link": lambda: (folder.chmod(0o700), folder.rename(moved), folder.symlink_to(moved))}
+        if os.geteuid() == 0:
+            hostile["owner"] = lambda: (folder.unlink(), moved.rename(folder), os.chown(folder, 12345, 12345))
+        for name, make in hostile.items():
+            with self.subTest(name):
+                make()
+                with self.assertLogs("sinter_runtime.onnxruntime", logging.WARNING) as said:
+                    self.check()
+                    self.check()
+                self.assertEqual(len(said.output), 1, said.output)
+                self.assertEqual(entry.read_bytes(), planted)
+
+    def test_a_full_disk(self):
+        place = Path(self.folder, "small")
+        place.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True).returncode != 0:
+            self.skipTest("mounting is not allowed")
+        try:
+            os.environ["SINTER_CACHE_DIR"] = str(place)
+            weights = np.random.default_rng(1).standard_normal((3, 40000)).astype(np.float32)
+            model = models.model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], [value("x", ["n", 3])], [value("y", ["n", 40000])],
+                                    [numpy_helper.from_array(weights, "w")])
+            with self.assertLogs("sinter_runtime.onnxruntime", logging.WARNING) as said:
+                s = session(model)
+                for n in (2, 1):
+                    np.testing.assert_allclose(s.run(None, {"x": X[:n]})[0], X[:n] @ weights, rtol=1e-4, atol=1e-5)
+            self.assertEqual(len(said.output), 1, said.output)
+            self.assertEqual(list(Path(place, "onnxruntime").iterdir()), [])
+        finally:
+            subprocess.run(["umount", place], check=True)
+
+    def test_what_a_killed_process_left(self):
+        self.check()
+        left = cached()[0].with_suffix(".sinter.123")
+        left.write_bytes(b"half")
+        session(add_bias()).run(None, {"x": X[:1]})
+        self.assertTrue(left.exists())  # it may be written now
+        os.utime(left, (0, 0))
+        session(add_bias()).run(None, {"x": X[:0]})
+        self.assertFalse(left.exists())
+
+
+class ExternalData(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="external-", dir=CACHE.name))
+        model = add_bias()
+        external_data_helper.set_external_data(model.graph.initializer[0], "weights.bin", 0, 12)
+        model.graph.initializer[0].ClearField("raw_data")
+        self.path, self.weights = self.folder / "model.onnx", self.folder / "weights.bin"
+        self.path.write_bytes(model.SerializeToString())
+        self.weights.write_bytes(np.ones(3, np.float32).tobytes())
+
+    def test_it_is_read(self):
+        for constant in (1, 4):  # the cache tells the weights apart
+            self.weights.write_bytes(np.full(3, constant, np.float32).tobytes())
+            for module in [ort, *([real] if REAL else [])]:
+                s = module.InferenceSession(str(self.path), providers=["CPUExecutionProvider"])
+                np.testing.assert_array_equal(s.run(None, {"x": X})[0], X + constant)
+
+    def test_changed_weights(self):
+        s = ort.InferenceSession(str(self.path))
+        s.run(None, {"x": X})
+        self.weights.write_bytes(np.full(3, 4, np.float32).tobytes() + b"more")
+        np.testing.assert_array_equal(s.run(None, {"x": X})[0], X + 1)
+        with self.assertRaisesRegex(state.Fail, "weights.bin: the file has changed"):
+            s.run(None, {"x": X[:1]})
+
+    def test_missing_weights(self):
+        self.weights.unlink()
+        with self.assertRaisesRegex(state.Fail, "weights.bin"):
+            ort.InferenceSession(str(self.path))
+
+    def test_a_replaced_model(self):
+        s = ort.InferenceSession(str(self.path))
+        s.run(None, {"x": X})
+        self.path.unlink()
+        np.testing.assert_array_equal(s.run(None, {"x": X})[0], X + 1)
+        with self.assertRaisesRegex(state.Fail, "model.onnx: the file has been replaced"):
+            s.run(None, {"x": X[:1]})
+
+
+FORK = """
+import multiprocessing, os, sys, numpy as np, sinter_runtime.onnxruntime as ort
+s = ort.InferenceSession(sys.argv[1])
+def run(n):
+    y = s.run(None, {"x": np.zeros((1, n), np.float32)})[0]
+    assert np.allclose(y, 1 / n), y
+for n in (3, 4, 5, 6):  # the last ones begin a conversion in the background
+    run(n)
+children = []
+for i in range(4):
+    child = os.fork()
+    if child == 0:
+        for n in (3, 7 + i, 3):  # a shape of the parent's, and a new one
+            run(n)
+        os._exit(0)
+    children.append(child)
+    run(20 + i)
+failed = any(os.waitpid(child, 0)[1] != 0 for child in children)
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    pool.map(run, [3, 30, 31, 30, 3], 1)
+sys.exit(failed)
+"""
+
+
+class Meanwhile(unittest.TestCase):
+    def test_a_fork(self):
+        Path("fork.onnx").write_bytes(seq_model().SerializeToString())
+        self.assertEqual(subprocess.run([sys.executable, "-c", FORK, "fork.onnx"], timeout=100).returncode, 0)
+
+    def held_conversions(self):
+        """Makes conversions wait for the event that this returns."""
+        go = threading.Event()
+        convert = _converter.conversion.convert
+
+        def waits(*arguments, **options):
+            self.assertTrue(go.wait(30))
+            return convert(*arguments, **options)
+
+        _converter.conversion.convert = waits
+        self.addCleanup(setattr, _converter.conversion, "convert", convert)
+        self.addCleanup(go.set)
+        return go
+
+    def test_known_shapes_run_during_a_conversion(self):
+        s = session(seq_model())
+        run = lambda n: s.run(None, {"x": np.zeros((1, n), np.float32)})[0]  # noqa: E731
+        run(31)
+        go = self.held_conversions()
+        got = []
+        waiting = threading.Thread(target=lambda: got.append(run(32)))
+        waiting.start()
+        for _ in range(20):
+            self.assertEqual(run(31).shape, (1, 31))
+        self.assertEqual(got, [])
+        go.set()
+        waiting.join()
+        self.assertEqual(got[0].shape, (1, 32))
+
+    def test_a_file_with_ranges_serves_new_shapes(self):
+        s = session(seq_model())
+        run = lambda n: s.run(None, {"x": np.zeros((1, n), np.float32)})[0]  # noqa: E731
+        for n in (33, 34, 35, 36):
+            run(n)
+        settle()
+        self.assertIsNotNone(s._engine._bounded)
+        run(37)
+        go = self.held_conversions()
+        for n in (37, 38, 37):  # the second run of a shape begins its conversion
+            np.testing.assert_allclose(run(n), 1 / n, rtol=1e-5)
+        self.assertTrue(_background._running)
+        go.set()
+        settle()
+
+    @unittest.skipUnless(REAL, "onnxruntime is not installed")
+    def test_the_real_one_serves_new_shapes(self):
+        o = ort.SessionOptions()
+        o.add_session_config_entry("sinter.fallback", "1")
+        s = session(seq_model(), sess_options=o)
+        run = lambda n: s.run(None, {"x": np.zeros((1, n), np.float32)})[0]  # noqa: E731
+        run(41)
+        go = self.held_conversions()
+        np.testing.assert_allclose(run(42), 1 / 42, rtol=1e-5)
+        go.set()
+        settle()
+        self.assertEqual(len(s._engine._kept), 2)
+        np.testing.assert_allclose(run(42), 1 / 42, rtol=1e-5)
 
 
 if __name__ == "__main__":

@@ -139,13 +139,114 @@ TEST(DynamicProducts, OfConvolutions) {
       }
 }
 
+// Others read the sums as integers: exact where the weights prove that float32 holds them.
+TEST(DynamicProducts, OfSumsThatAreRead) {
+  for (const double highest : {100.0, -99.0})
+    for (const int64_t depth : {40, 1100}) {
+      DynamicProduct p;
+      p.reads_sum = true, p.depth = depth, p.highest = highest;
+      p.build();
+      const bool exact =
+          depth == 40 || highest > 0;  // 1100 * 100 * 255 > 2^24 where all weights are near -100
+      EXPECT_EQ(apply(p) > 0, exact);
+      EXPECT_EQ(count_ops(p.graph, Op::kQFullyConnected), exact ? 1 : 0);
+    }
+}
+
+// Two zero points of different quantizations are numbers like any other.
+TEST(DynamicProducts, OfAnotherZeroPoint) {
+  DynamicProduct p;
+  p.other_zero_point = true;
+  p.build();
+  EXPECT_GT(apply(p), 0);
+  EXPECT_EQ(count_ops(p.graph, Op::kQFullyConnected), 1);
+}
+
+// x that nothing has quantized in this graph, with zero points that are absent, constant, or inputs.
+struct PlainProduct : Sketch {
+  DType type = DType::kUint8;
+  enum { kNone, kConstant, kComputed } zero = kNone;
+  int64_t group = 1;
+  bool depthwise = false, cast = true;
+  double highest = 100;  // of the weights, int8 or, above 127, uint8
+  std::vector<int64_t> pads = {1, 0, 2, 1};
+
+  void build() {
+    const double low = type == DType::kUint8 ? 0 : -128;
+    ValueId x = emit(to(DType::kInt32), {emit(to(type), {input({1, 4, 6, 5}, low, low + 255)})});
+    if (zero == kConstant) x = emit(SubAttrs{}, {x, emit(to(DType::kInt32), {scalar(low + 101)})});
+    if (zero == kComputed)
+      x = emit(SubAttrs{}, {x, emit(to(DType::kInt32), {emit(to(type), {input({}, low + 30, low + 200)})})});
+    x = emit(TransposeAttrs{IntList{0, 2, 3, 1}}, {x});
+    IntList padding;
+    for (const int64_t p : pads) padding.push(p);
+    const Dims dims = depthwise ? Dims{3, 2, 8} : Dims{6, 3, 2, 4 / group};
+    const DType bytes = highest > 127 ? DType::kUint8 : DType::kInt8;
+    const ValueId w = emit(to(DType::kInt32), {emit(to(bytes), {constant(dims, highest - 200, highest)})});
+    ValueId y = depthwise ? emit(DepthwiseConvAttrs{{2, 1}, {1, 2}, padding}, {x, w})
+                          : emit(ConvAttrs{{2, 1}, {1, 2}, padding, group}, {x, w});
+    y = emit(TransposeAttrs{IntList{0, 3, 1, 2}}, {y});
+    output(cast ? emit(to(DType::kFloat32), {y}) : y);
+  }
+};
+
+TEST(DynamicProducts, OfBytesThatAreGiven) {
+  for (const DType type : {DType::kUint8, DType::kInt8})
+    for (const auto zero : {PlainProduct::kNone, PlainProduct::kConstant, PlainProduct::kComputed})
+      for (const int form : {0, 1, 2})  // plain, in groups, depthwise
+        for (const bool cast : {true, false})
+          for (const bool pad : {true, false}) {
+            PlainProduct p;
+            p.type = type, p.zero = zero, p.group = form == 1 ? 2 : 1, p.depthwise = form == 2, p.cast = cast;
+            if (!pad) p.pads = {0, 0, 0, 0};
+            p.build();
+            EXPECT_GT(apply(p), 0);
+            EXPECT_EQ(count_ops(p.graph, p.depthwise ? Op::kQDepthwiseConv : Op::kQConv), 1);
+          }
+}
+
+// A bias of integers is added before the Cast, as old quantizers write it.
+TEST(DynamicProducts, WithABiasOfIntegers) {
+  for (const bool of_floats : {true, false}) {
+    Sketch s;
+    Builder builder(s.graph);
+    std::vector<ValueId> q;
+    EXPECT_TRUE(builder.emit(DynamicQuantizeAttrs{}, {s.input({1, 4, 6, 5}, -1, 2)}, 3, &q).ok());
+    ValueId x = s.emit(SubAttrs{}, {s.emit(to(DType::kInt32), {q[0]}), s.emit(to(DType::kInt32), {q[2]})});
+    x = s.emit(TransposeAttrs{IntList{0, 2, 3, 1}}, {x});
+    const ValueId w =
+        s.emit(to(DType::kInt32), {s.emit(to(DType::kInt8), {s.constant({6, 3, 3, 4}, -100, 100)})});
+    ValueId y = s.emit(ConvAttrs{{1, 1}, {1, 1}, {1, 1, 1, 1}, 1}, {x, w});
+    y = s.emit(TransposeAttrs{IntList{0, 3, 1, 2}}, {y});
+    const ValueId numbers = s.input({6}, -30000000, 30000000);
+    ValueId bias = s.emit(to(DType::kInt32), {numbers});
+    if (!of_floats) bias = s.emit(AddAttrs{}, {bias, bias});
+    bias = s.emit(ViewAttrs{IntList{1, 6, 1, 1}}, {bias});
+    s.output(s.emit(to(DType::kFloat32), {s.emit(AddAttrs{}, {y, bias})}));
+    EXPECT_GT(apply(s), 0);
+    EXPECT_EQ(count_ops(s.graph, Op::kQConv), 1);
+    // Sums of large numbers may be no float32; they are added as integers.
+    int added_integers = 0;
+    for (const Node& node : s.graph.nodes)
+      added_integers += node.op() == Op::kAdd && s.graph.value(node.outputs[0]).dtype == DType::kInt32;
+    EXPECT_EQ(added_integers, of_floats ? 0 : 2);
+  }
+}
+
+// Kernels of depthwise convolutions subtract no zero points of weights.
+TEST(DynamicProducts, NotOfDepthwiseWeightsBeyondInt8) {
+  PlainProduct p;
+  p.depthwise = true, p.highest = 250;
+  p.build();
+  EXPECT_EQ(dynamic_products(p.graph), 0);
+  EXPECT_EQ(count_ops(p.graph, Op::kDepthwiseConv), 1);
+}
+
 TEST(DynamicProducts, NotWhereSomethingElseIsMeant) {
-  DynamicProduct read, other, wide, deep;
-  read.reads_sum = true;
-  other.other_zero_point = true;
+  DynamicProduct wide, deep;
   wide.weights = DType::kInt16, wide.lowest = -200, wide.highest = 200;
   deep.depth = 65537;
-  for (DynamicProduct* p : {&read, &other, &wide, &deep}) {
+  for (DynamicProduct* p : {&wide, &deep}) {
     p->build();
     EXPECT_EQ(dynamic_products(p->graph), 0);
     EXPECT_EQ(count_ops(p->graph, Op::kFullyConnected), 1);

@@ -1,14 +1,15 @@
-// dynamic-products: products of integers by constants whose x DynamicQuantize has rounded, and whose sums
-// only a Cast to float32 reads, are computed on integers of 8 bits (rule int.exact). This is how dynamically
-// quantized models are written: DynamicQuantizeLinear, MatMulInteger or ConvInteger, Cast, and a product with
-// the scales.
+// dynamic-products: products of integers of 8 bits by constants are computed on integers of 8 bits. This is
+// how dynamically quantized models are written: DynamicQuantizeLinear, MatMulInteger or ConvInteger, Cast,
+// and a product with the scales; some add a bias of integers before the Cast.
 //
-// With q = x' + 128 and z = z' + 128, the sum of (q - z) * w is that of x' * w, less z' times the sum of w:
-// one number for each column, which is subtracted behind the product. Sums are whole numbers, and so exact in
-// float32 up to 2^24.
+// uint8 becomes int8: with x = x' + 128 and z = z' + 128, the sum of (x - z) * w is that of x' * w, less z'
+// times the sum of w. This is one number for each column. It is subtracted behind the product where z is
+// known when the model runs, and is the bias of the product where z is constant. Sums come out in float32,
+// which holds whole numbers exactly up to 2^24. Where only a Cast to float32 reads them, they stay there
+// (rule int.exact). Others become integers again, provided that the weights prove that no sum is larger.
 #include <algorithm>
+#include <cstdlib>
 #include <map>
-#include <numeric>
 
 #include "converter/ir/integer_weights.h"
 #include "converter/passes/integers/integer_rows.h"
@@ -18,95 +19,173 @@
 namespace sinter::convert {
 namespace {
 
-// Constant weights, whose first axis is that of the columns.
+// Constant weights by columns, the outputs of the product.
 struct ColumnWeights {
-  IntegerWeights integers;  // with one zero point at most
-  std::vector<float> sums;  // of each column, less its zero points
+  IntegerWeights integers;    // with one zero point at most
+  std::vector<int64_t> sums;  // of each column, less its zero points
+  bool exact = false;         // float32 holds each sum of products with x less its zero point
 };
 
 class DynamicProducts {
  public:
   explicit DynamicProducts(Graph& graph) : e_(graph) {}
 
-  int run() {
-    return sweep_cast_sums(e_, [this](const CastSum& sum) { convert(sum); });
+  int float_sums() {
+    return sweep_cast_sums(e_, [this](const CastSum& sum) {
+      const auto p = product(sum.cast, sum.product, false);
+      if (!p) return;
+      if (p->shift == kAbsent) return give_float_sum(e_, sum, p->attrs, p->inputs);
+      const ValueId products = insert_like(sum.cast, sum.sum, p->attrs, p->inputs);
+      if (products != kAbsent) give_float_sum(e_, sum, SubAttrs{}, {products, p->shift});
+    });
+  }
+  int integer_sums() {
+    return e_.sweep([this](int n) {
+      if (!is_product(e_.node(n))) return;
+      const auto p = product(n, n, true);
+      if (!p) return;
+      ValueId sums = insert_like(n, e_.result(n), p->attrs, p->inputs);
+      if (sums != kAbsent && p->shift != kAbsent)
+        sums = insert_like(n, e_.result(n), SubAttrs{}, {sums, p->shift});
+      if (sums != kAbsent) e_.replace(n, CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {sums});
+    });
   }
 
  private:
-  void convert(const CastSum& sum) {
-    const int n = sum.cast;
-    if (e_.value(sum.sum).dtype != DType::kInt32) return;
-    const Node node = e_.node(sum.product);
-    const bool conv = unclamped(node.as<ConvAttrs>());
-    if ((!conv && !unclamped(node.as<FullyConnectedAttrs>())) || node.inputs.size() != 2 ||
-        !e_.graph().is_constant(node.inputs[1]) || (conv && !e_.value(node.inputs[0]).bounded_dims.empty()))
-      return;
-    const int moved = conv ? e_.made_by<TransposeAttrs>(node.inputs[0]) : -1;
-    bool zeros = false;
-    const int quantize = quantizer(moved >= 0 ? e_.node(moved).inputs[0] : node.inputs[0], &zeros);
-    if (quantize < 0) return;
-    const auto weights = column_weights(e_.value(node.inputs[1]).constant);
-    if (!weights) return;
-    const auto x = quantized(quantize);
-    if (!x) return;
+  // x as int8, and its zero point, which is int8, too.
+  struct Bytes {
+    ValueId numbers = kAbsent, zero = kAbsent;
+    std::optional<int64_t> known;  // the zero point, if it is constant
+  };
+  // An operation that gives sums in float32, from which `shift` has to be subtracted unless it is absent.
+  struct Product {
+    OpAttrs attrs;
+    std::vector<ValueId> inputs;
+    ValueId shift = kAbsent;
+  };
 
+  // Returns the product of node `made`, if it is one of bytes by constants, by operations before node n.
+  std::optional<Product> product(int n, int made, bool only_exact) {
+    const Node node = e_.node(made);
+    const ValueId sum = e_.result(made);
+    const bool depthwise = unclamped(node.as<DepthwiseConvAttrs>());
+    const bool windows = depthwise || unclamped(node.as<ConvAttrs>());
+    if (sum < 0 || e_.value(sum).dtype != DType::kInt32 || node.inputs.size() != 2 ||
+        !(windows || unclamped(node.as<FullyConnectedAttrs>())) || !e_.graph().is_constant(node.inputs[1]) ||
+        (windows && !e_.value(node.inputs[0]).bounded_dims.empty()))
+      return std::nullopt;
+    const auto weights = column_weights(e_.value(node.inputs[1]).constant, depthwise);
+    if (!weights || (only_exact && !weights->exact)) return std::nullopt;
+    int moved = windows ? e_.made_by<TransposeAttrs>(node.inputs[0]) : -1;
+    if (windows && moved < 0) moved = e_.made_by<ViewAttrs>(node.inputs[0]);
+    const auto x = bytes_of(n, moved >= 0 ? e_.node(moved).inputs[0] : node.inputs[0]);
+    if (!x) return std::nullopt;
     ValueId numbers = x->numbers;
-    const ValueId zero = zeros ? x->zero : e_.constant(Constant::scalar_int(DType::kInt8, -128));
     if (moved >= 0) numbers = e_.insert(n, e_.node(moved).attrs, {numbers});
-    if (conv && numbers != kAbsent) numbers = padded(n, *node.as<ConvAttrs>(), numbers, zero);
-    if (numbers == kAbsent) return;
-    std::vector<ValueId> inputs{
-        numbers, e_.constant(weights->integers.q),
-        e_.constant(vector_of(DType::kInt32, std::vector<int32_t>(weights->sums.size()))),
-        e_.constant(vector_of<float>(DType::kFloat32, {1.0f}))};
-    if (const auto& zeros_of = weights->integers.zeros; !zeros_of.empty())
-      inputs.push_back(e_.constant(vector_of<int8_t>(DType::kInt8, zeros_of)));
-    const ValueId products = e_.insert(n, integer_attrs(node, weights->integers.wide), inputs);
-    const ValueId steps = e_.insert(n, CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {zero});
-    if (products == kAbsent || steps == kAbsent) return;
-    e_.graph().value(products).bounded_dims = e_.value(sum.sum).bounded_dims;
-    const ValueId shift =
-        e_.insert(n, MulAttrs{}, {e_.constant(vector_of(DType::kFloat32, weights->sums)), steps});
-    if (shift != kAbsent) give_float_sum(e_, sum, SubAttrs{}, {products, shift});
+    if (numbers != kAbsent && windows)
+      numbers = padded(n, depthwise ? node.as<DepthwiseConvAttrs>()->pads : node.as<ConvAttrs>()->pads,
+                       numbers, x->zero);
+    if (numbers == kAbsent) return std::nullopt;
+
+    std::vector<int32_t> bias(weights->sums.size());
+    Product p{integer_attrs(node, weights->integers.wide), {}};
+    if (x->known && weights->exact) {
+      for (size_t i = 0; i < bias.size(); ++i) bias[i] = static_cast<int32_t>(-*x->known * weights->sums[i]);
+    } else {
+      const ValueId steps = e_.insert(n, CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {x->zero});
+      if (steps == kAbsent) return std::nullopt;
+      const std::vector<float> sums(weights->sums.begin(), weights->sums.end());
+      p.shift = e_.insert(n, MulAttrs{}, {e_.constant(vector_of(DType::kFloat32, sums)), steps});
+      if (p.shift == kAbsent) return std::nullopt;
+    }
+    p.inputs = {numbers, e_.constant(weights->integers.q), e_.constant(vector_of(DType::kInt32, bias)),
+                e_.constant(vector_of<float>(DType::kFloat32, {1.0f}))};
+    if (const auto& zeros = weights->integers.zeros; !zeros.empty())
+      p.inputs.push_back(e_.constant(vector_of<int8_t>(DType::kInt8, zeros)));
+    return p;
+  }
+
+  ValueId insert_like(int n, ValueId like, const OpAttrs& attrs, const std::vector<ValueId>& inputs) {
+    const ValueId made = e_.insert(n, attrs, inputs);
+    if (made != kAbsent) e_.graph().value(made).bounded_dims = e_.value(like).bounded_dims;
+    return made;
   }
 
   // Nothing is beyond the edges of an x that is padded.
   static OpAttrs integer_attrs(const Node& node, bool wide) {
     OpAttrs attrs =
         integer_product(node, {.to = static_cast<int64_t>(DType::kFloat32), .wide = wide ? 1 : 0});
-    if (auto* q = std::get_if<QConvAttrs>(&attrs))
-      for (int i = 0; i < q->pads.size(); ++i) q->pads[i] = 0;
+    const auto clear = [](auto* q) {
+      for (int i = 0; q != nullptr && i < q->pads.size(); ++i) q->pads[i] = 0;
+    };
+    clear(std::get_if<QConvAttrs>(&attrs));
+    clear(std::get_if<QDepthwiseConvAttrs>(&attrs));
     return attrs;
   }
 
-  // Pads x with the zero point, which is a number of the run, so that no window leaves x.
-  ValueId padded(int n, const ConvAttrs& conv, ValueId x, ValueId zero) {
-    if (std::all_of(conv.pads.begin(), conv.pads.end(), [](int64_t p) { return p == 0; })) return x;
-    const int axes = conv.pads.size() / 2;
+  // Pads x with the zero point, which may be a number of the run, so that no window leaves x.
+  ValueId padded(int n, const IntList& pads, ValueId x, ValueId zero) {
+    if (std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; })) return x;
+    const int axes = pads.size() / 2;
     PadAttrs pad{};
     for (const int end : {0, 1}) {
       pad.pads.push(0);  // the batch
-      for (int i = 0; i < axes; ++i) pad.pads.push(conv.pads[end * axes + i]);
+      for (int i = 0; i < axes; ++i) pad.pads.push(pads[end * axes + i]);
       pad.pads.push(0);  // channels
     }
     return e_.insert(n, pad, {x, zero});
   }
 
-  // The DynamicQuantize whose numbers are `x`, as int32, or as int32 less its zero point (*zeros). -1:
-  // another value.
-  int quantizer(ValueId x, bool* zeros) {
+  // Returns int32 numbers as bytes less one zero point, if they are that.
+  std::optional<Bytes> bytes_of(int n, ValueId x) {
     const int difference = e_.made_by<SubAttrs>(x);
-    *zeros = difference >= 0;
-    const ValueId numbers = *zeros ? e_.node(difference).inputs[0] : x;
-    const int quantize = quantizer_of(numbers, 0);
-    return *zeros && quantizer_of(e_.node(difference).inputs[1], 2) != quantize ? -1 : quantize;
+    const ValueId wide = difference >= 0 ? e_.node(difference).inputs[0] : x;
+    const ValueId from = cast_byte(wide);
+    if (from == kAbsent || !same_dims(e_.graph(), x, wide)) return std::nullopt;
+    const DType type = e_.value(from).dtype;
+    Bytes b;
+    ValueId zero = kAbsent;
+    if (difference < 0) {
+      b.known = 0;
+    } else if (const ValueId less = e_.node(difference).inputs[1]; e_.graph().is_constant(less)) {
+      const Constant& number = *e_.value(less).constant;
+      if (number.size() != 1) return std::nullopt;
+      b.known = number.as_int64s()[0];
+    } else {
+      zero = cast_byte(e_.node(difference).inputs[1]);
+      if (zero == kAbsent || e_.value(zero).dtype != type || !e_.value(zero).dims.empty())
+        return std::nullopt;
+    }
+    if (b.known) {
+      *b.known -= type == DType::kUint8 ? 128 : 0;
+      if (*b.known < -128 || *b.known > 127) return std::nullopt;
+      b.zero = e_.constant(Constant::scalar_int(DType::kInt8, *b.known));
+    }
+    const int quantize = type == DType::kUint8 ? e_.made_by<DynamicQuantizeAttrs>(from) : -1;
+    if (quantize >= 0 && e_.node(quantize).outputs[0] == from) {
+      const auto q = quantized(quantize);
+      if (!q) return std::nullopt;
+      b.numbers = q->numbers;
+      if (zero != kAbsent && e_.node(quantize).outputs[2] == zero) b.zero = q->zero;
+    }
+    if (b.numbers == kAbsent) b.numbers = as_signed(n, from);
+    if (b.zero == kAbsent) b.zero = as_signed(n, zero);
+    return b.numbers == kAbsent || b.zero == kAbsent ? std::nullopt : std::optional(b);
   }
-  int quantizer_of(ValueId id, size_t output) {
+  // The bytes that a value is cast from; kAbsent: it is something else.
+  ValueId cast_byte(ValueId id) {
     const int cast = e_.made_by<CastAttrs>(id);
-    if (cast < 0) return -1;
+    if (cast < 0) return kAbsent;
     const ValueId from = e_.node(cast).inputs[0];
-    const int n = e_.made_by<DynamicQuantizeAttrs>(from);
-    return n >= 0 && e_.node(n).outputs[output] == from && e_.value(from).dtype == DType::kUint8 ? n : -1;
+    const DType type = e_.value(from).dtype;
+    return type == DType::kUint8 || type == DType::kInt8 ? from : kAbsent;
+  }
+  // int8 numbers as they are, and uint8 less 128.
+  ValueId as_signed(int n, ValueId id) {
+    if (e_.value(id).dtype == DType::kInt8) return id;
+    std::vector<int8_t> less(256);
+    for (size_t i = 0; i < less.size(); ++i) less[i] = static_cast<int8_t>(static_cast<int>(i) - 128);
+    return insert_like(n, id, LutAttrs{}, {id, e_.constant(vector_of(DType::kInt8, less))});
   }
 
   // The results of a DynamicQuantize of the same x to int8.
@@ -129,19 +208,51 @@ class DynamicProducts {
     return quantized_[quantize] = {results[0], results[2]};
   }
 
-  static std::optional<ColumnWeights> column_weights(const ConstantPtr& numbers) {
+  // Returns integers as int8 less a zero point for each column; nothing if a column spans more than 8 bits.
+  static std::optional<IntegerWeights> column_bytes(const Constant& numbers, const Channels& columns) {
+    const std::vector<int64_t> items = numbers.as_int64s();
+    std::vector<int8_t> q(items.size());
+    IntegerWeights w;
+    for (size_t c = 0; c < columns.count(); ++c) {
+      int64_t low = 0, high = 0;
+      columns.each(c, items.size(),
+                   [&](size_t i) { low = std::min(low, items[i]), high = std::max(high, items[i]); });
+      if (low < -255 || high > 255 || high - low > 255) return std::nullopt;
+      const int64_t less = std::clamp<int64_t>(0, high - 127, low + 128);
+      w.zeros.push_back(static_cast<int8_t>(-less));
+      columns.each(c, items.size(), [&](size_t i) { q[i] = static_cast<int8_t>(items[i] - less); });
+    }
+    w.wide = std::find(q.begin(), q.end(), int8_t{-128}) != q.end();
+    w.q = Constant::of<int8_t>(DType::kInt8, numbers.dims(), q);
+    return w;
+  }
+
+  static std::optional<ColumnWeights> column_weights(const ConstantPtr& numbers, bool depthwise) {
     if (numbers->dims().size() < 2 || numbers->size() == 0) return std::nullopt;
     // Sums of products of int8, and sums of weights in float32, are exact.
-    const int64_t columns = numbers->dims()[0], depth = numbers->size() / columns;
-    if (depth > (int64_t{1} << 24) / 256) return std::nullopt;
+    const Channels columns(numbers->dims(), depthwise ? static_cast<int64_t>(numbers->dims().size()) - 1 : 0);
+    const int64_t depth = numbers->size() / static_cast<int64_t>(columns.count());
+    if (depth > kExactInFloat / 256) return std::nullopt;
     auto integers = byte_weights(numbers);
-    if (!integers) return std::nullopt;
+    if (!integers) integers = column_bytes(*numbers, columns);
+    // Kernels of depthwise convolutions subtract no zero points; float_products takes those.
+    if (!integers || (depthwise && !integers->zeros.empty())) return std::nullopt;
     ColumnWeights w{std::move(*integers), {}};
-    const int64_t zeros = w.integers.zeros.empty() ? 0 : depth * w.integers.zeros[0];
+    const std::vector<int8_t>& zeros = w.integers.zeros;
     const LoadedBytes loaded = w.integers.q->load();
-    const auto* at = reinterpret_cast<const int8_t*>(loaded.bytes.data());
-    for (int64_t c = 0; c < columns; ++c, at += depth)
-      w.sums.push_back(static_cast<float>(std::accumulate(at, at + depth, -zeros)));
+    const auto* q = reinterpret_cast<const int8_t*>(loaded.bytes.data());
+    int64_t most = 0;
+    for (size_t c = 0; c < columns.count(); ++c) {
+      const int64_t zero = zeros.empty() ? 0 : zeros.size() == 1 ? zeros[0] : zeros[c];
+      int64_t sum = 0, magnitude = 0;
+      columns.each(c, static_cast<size_t>(numbers->size()), [&](size_t i) {
+        sum += q[i] - zero;
+        magnitude += std::abs(q[i] - zero);
+      });
+      w.sums.push_back(sum);
+      most = std::max(most, magnitude);
+    }
+    w.exact = 255 * most <= kExactInFloat;
     return w;
   }
 
@@ -151,6 +262,9 @@ class DynamicProducts {
 
 }  // namespace
 
-int dynamic_products(Graph& graph) { return DynamicProducts(graph).run(); }
+int dynamic_products(Graph& graph) {
+  const int changes = DynamicProducts(graph).float_sums();
+  return changes + DynamicProducts(graph).integer_sums();
+}
 
 }  // namespace sinter::convert

@@ -1,14 +1,18 @@
 """Converted models on disk: one file for each model, shape, machine and version of Sinter.
 
 Files appear by renaming, so that processes need no lock: two that convert the same model write the same file twice. A file that
-cannot be opened is removed. Where the folder cannot be used, there is no cache, which is said once.
+cannot be opened is removed. Where the folder cannot be used, there is no cache, which is said once. This holds for a folder in
+which another user can put files, too: such a file would decide what this program computes.
 """
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 import platform
+import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from .. import __version__, errors
 from . import _notes
 
 MOST_BYTES = 4 << 30  # of all files; SINTER_CACHE_BYTES
+DAY = 24 * 3600
 _OFF = ("", "0", "off", "none")
 
 
@@ -32,8 +37,10 @@ def folder() -> Path | None:
     return root / "sinter" / "onnxruntime"
 
 
+@functools.cache
 def _build() -> list[Any]:
-    """Returns what tells this build of Sinter from others of the same version: its native files."""
+    """Returns what tells this build of Sinter from others of the same version: its native files. A process has one build, even if it
+    gives up the right to read them."""
     files = sorted(p for p in Path(__file__).resolve().parents[1].iterdir() if ".so" in p.suffixes)
     return [[p.name, p.stat().st_size, p.stat().st_mtime_ns] for p in files]
 
@@ -47,6 +54,20 @@ def _machine() -> str:
     except OSError:
         pass
     return f"{platform.machine()} {' '.join(sorted(features.split()))}"
+
+
+def _foreign(folder: Path) -> str:
+    """Returns why files in the folder may be another user's; nothing where only this user and root can put files in it."""
+    state = folder.lstat()
+    if not stat.S_ISDIR(state.st_mode):
+        return "it is a link"
+    if not hasattr(os, "geteuid"):
+        return ""
+    if state.st_uid not in (0, os.geteuid()):
+        return "it is another user's"
+    if state.st_mode & stat.S_IWOTH:
+        return "other users can write to it"
+    return "its group can write to it" if state.st_mode & stat.S_IWGRP else ""
 
 
 def digest_of_files(paths: list[str]) -> str:
@@ -66,8 +87,14 @@ class Cache:
 
     def __init__(self, enabled: bool = True) -> None:
         self._folder = folder() if enabled else None
-        self._common = [__version__, _build(), _machine()] if self._folder is not None else []
+        self._common: list[Any] = []
         self._writable = True
+        if self._folder is not None:
+            try:
+                self._common = [__version__, _build(), _machine()]
+            except OSError as error:
+                self.stop_writing(f"the package's own folder cannot be read ({error.strerror})")
+                self._folder = None
 
     def __bool__(self) -> bool:
         return self._folder is not None
@@ -82,8 +109,11 @@ class Cache:
             return None
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            problem = _foreign(self._folder)
         except OSError as error:
-            self.stop_writing(f"it cannot be made ({error.strerror})")
+            problem = f"it cannot be made ({error.strerror})"
+        if problem:
+            self.stop_writing(problem)
             self._folder = None
             return None
         key = json.dumps([self._common, model_digest, options], sort_keys=True)
@@ -118,12 +148,15 @@ class Cache:
         except ValueError:
             raise errors.UsageError("SINTER_CACHE_BYTES is not a whole number; give the bytes that cached models may take") from None
         found = []
-        for path in self._folder.glob("*.sinter"):
+        for path in self._folder.iterdir():
             try:
                 state = path.stat()
             except OSError:
                 continue  # another process removed it
-            found.append((state.st_mtime_ns, state.st_size, path))
+            if path.suffix == ".sinter":
+                found.append((state.st_mtime_ns, state.st_size, path))
+            elif ".sinter." in path.name and time.time() - state.st_mtime > DAY:
+                self.remove(path)  # a process was killed while it wrote this
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found)[:-1]:
             if total <= most:

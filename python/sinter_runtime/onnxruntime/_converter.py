@@ -92,7 +92,8 @@ class Converter:
         except errors.Error:
             self._cache.remove(path)
             return None
-        if all(port.name in self._inputs and (shapes is None or shapes[port.name] == port.shape) for port in model.inputs):
+        fits = all(port.name in self._inputs and (shapes is None or shapes[port.name] == port.shape) for port in model.inputs)
+        if fits and [port.name for port in model.outputs] == [value.name for value in self._source.facts.outputs]:
             self._cache.used(path)
             return model
         self._cache.remove(path)
@@ -107,7 +108,7 @@ class Converter:
                     self._cache.trim()
                     return load(report, threads=self._threads)
                 except errors.FileError as error:
-                    self._cache.stop_writing(str(error))
+                    self._cache.stop_writing(str(error).replace(f"{path}: ", "a file "))
             return load(conversion.convert(source, progress=progress or False, **options), threads=self._threads)
         except (errors.UsageError, errors.DataError) as error:
             raise InvalidArgument(str(error)) from None

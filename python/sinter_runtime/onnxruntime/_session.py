@@ -155,7 +155,10 @@ class InferenceSession(Session):
         options = sess_options or SessionOptions()
         if options.log_severity_level >= 0:
             _notes.set_severity(min(options.log_severity_level, 4))
-        check_providers(providers, provider_options)
+        try:
+            check_providers(providers, provider_options)
+        except ValueError as error:  # the real one then runs on the CPU, too
+            warnings.warn(f"{error}; Sinter runs on '{PROVIDER}'", stacklevel=2)
         options.list_unused()
         for name in kwargs:
             if name not in ("disabled_optimizers", "enable_fallback", "read_config_from_model"):
@@ -190,16 +193,25 @@ class InferenceSession(Session):
 
 
 def check_providers(providers: Any, provider_options: Any = None) -> None:
-    """Warns about providers that do not exist here, and refuses what is no list of providers."""
+    """Warns about providers that do not exist here, and raises ValueError about what is no list of providers."""
     if providers is None:
         return
-    if not isinstance(providers, Sequence):
-        raise ValueError("'providers' is a list of names, or of names with options")
-    if provider_options is not None and len(provider_options) != len(providers):
-        raise ValueError("'providers' and 'provider_options' have different lengths")
-    for provider in [providers] if isinstance(providers, str) else providers:
-        name = provider[0] if isinstance(provider, tuple) and len(provider) == 2 else provider
-        if not isinstance(name, str):
+    named = list(providers)  # TypeError where it is none
+    if isinstance(providers, str):
+        raise ValueError(f"'providers' is the text {providers!r}; give a list of names")
+    if provider_options is not None:
+        if len(provider_options) != len(named):
+            raise ValueError("'providers' and 'provider_options' have different lengths")
+        if not all(isinstance(options, dict) for options in provider_options) or not all(isinstance(name, str) for name in named):
+            raise ValueError("with 'provider_options', which are dicts, 'providers' are names")
+    names = []
+    for provider in named:
+        name, options = provider if isinstance(provider, tuple) and len(provider) == 2 else (provider, {})
+        if not isinstance(name, str) or not isinstance(options, dict):
             raise ValueError(f"the provider {provider!r} is neither a name nor a pair of a name and a dict of options")
+        names.append(name)
+    for name in dict.fromkeys(names):
         if name != PROVIDER:
             warnings.warn(f"Specified provider '{name}' is not in available provider names; Sinter runs on '{PROVIDER}'", stacklevel=3)
+        elif names.count(name) > 1:
+            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring", stacklevel=3)

@@ -47,6 +47,14 @@ class Source:
             self._read(b"", path)
         with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             self.facts = self._read(data, path)
+        self._others = {other: self._other(other) for other in _onnx_file.external_paths(self.facts, path)}
+
+    def _other(self, path: str) -> tuple[int, int, int, int]:
+        """Returns the state of a file that holds weights of the model."""
+        try:
+            return _state(os.stat(path))
+        except OSError as error:
+            raise Fail(f"{self.path}: its weights are in {path}, which cannot be read ({error.strerror}); put the file there") from None
 
     @staticmethod
     def _read(data: Any, name: str) -> _onnx_file.Facts:
@@ -66,8 +74,7 @@ class Source:
                 self._digest = hashlib.sha256(self.data).hexdigest()
             else:
                 assert self.path is not None
-                others = _onnx_file.external_paths(self.facts, self.path)
-                self._digest = _cache.digest_of_files([self._readable(), *(path for path in others if os.path.isfile(path))])
+                self._digest = _cache.digest_of_files([self._readable(), *self._others])
         return self._digest
 
     @property
@@ -78,11 +85,18 @@ class Source:
     def _readable(self) -> str:
         """Returns a path of the file that was opened, even if it has been removed or another one has its name."""
         assert self.path is not None
+        now = {path: self._other(path) for path in self._others}
+        changed = [path for path, state in now.items() if state != self._others[path]]
         if _state(os.fstat(self._file.fileno())) != self._state:
-            raise Fail(f"{self.path}: the file has changed since the session was made; make the session again")
+            changed = [self.path]
+        if changed:
+            raise Fail(f"{changed[0]}: the file has changed since the session was made; make the session again")
         try:
             if _state(os.stat(self.path)) == self._state:
                 return self.path
         except OSError:
             pass
+        if self._others:
+            raise Fail(f"{self.path}: the file has been replaced since the session was made, and its weights are in other files; "
+                       "make the session again")
         return f"/proc/self/fd/{self._file.fileno()}"
