@@ -44,6 +44,10 @@ class DynamicProducts {
       if (!is_product(e_.node(n))) return;
       const auto p = product(n, n, true);
       if (!p) return;
+      e_.graph().decide(e_.value(e_.result(n)), e_.node(n), DType::kFloat32, TypeRule::kIntExact,
+                        TypeEffect::kWidened,
+                        "sums of products of 8 bits, none of them larger than 2^24, are computed in float32: "
+                        "exactly");
       ValueId sums = insert_like(n, e_.result(n), p->attrs, p->inputs);
       if (sums != kAbsent && p->shift != kAbsent)
         sums = insert_like(n, e_.result(n), SubAttrs{}, {sums, p->shift});
