@@ -96,6 +96,9 @@ class DynamicProducts {
     if (x->known && weights->exact) {
       for (size_t i = 0; i < bias.size(); ++i) bias[i] = static_cast<int32_t>(-*x->known * weights->sums[i]);
     } else {
+      e_.graph().decide(e_.value(x->zero), e_.node(made), DType::kFloat32, TypeRule::kIntExact,
+                        TypeEffect::kCast,
+                        "the zero point meets the sums of the weights in float32, which holds both exactly");
       const ValueId steps = e_.insert(n, CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {x->zero});
       if (steps == kAbsent) return std::nullopt;
       const std::vector<float> sums(weights->sums.begin(), weights->sums.end());
