@@ -33,9 +33,10 @@ class InputData {
 
   // Returns the arrays of a file; null if the data is none.
   const Arrays* arrays() const { return samples_wanted_ || seed_ ? nullptr : &arrays_; }
-  // Begins reading for shape set `entry`; called once. Arrays of a file are one sample if `stacks` is null,
-  // else stacks of samples for this session of the model, which are read one by one. Throws DataError and
-  // UsageError where data and model do not fit.
+  // Begins reading for shape set `entry`; called once. Pictures and sounds without flags get the
+  // preprocessing that the file states. Arrays of a file are one sample if `stacks` is null, else stacks of
+  // samples for this session of the model, which are read one by one. Throws DataError and UsageError where
+  // data and model do not fit.
   void begin(const Model& model, const HostSession* stacks = nullptr, uint32_t entry = 0);
   // Whether there are several samples, whose outputs are stacked.
   bool several() const { return several_; }

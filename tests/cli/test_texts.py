@@ -286,6 +286,19 @@ class Metadata(Case):
         os.remove(self.out)
         self.refuse(2, DIGITS, "--meta", "preprocessing.scale=1", words=("preprocessing.scale", "--scale", "another key"))
 
+    def test_run_takes_what_the_file_states(self):
+        picture, array = self.path("one.png"), self.path("one.npz")
+        pixels = np.random.default_rng(4).integers(0, 17, (8, 8), np.uint8)
+        with open(picture, "wb") as f:
+            f.write(grey_png(pixels))
+        np.savez(array, image=(pixels.astype(np.float32) - 2)[None, None] / 16)
+        self.convert(DIGITS, "--scale", "1/16", "--mean", "2")
+        said = [self.call("run", self.out, "--inputs", *data).out for data in ((array,), (picture,), (picture, "--scale", "1/16"))]
+        self.assertEqual(said[0], said[1])
+        self.assertNotEqual(said[0], said[2])  # the flag is in place of the scale and the mean
+        self.convert(DIGITS)
+        self.call("run", self.out, "--inputs", picture, code=5, words=("--scale",))
+
     def test_preprocessing_without_data(self):
         """The flags are for the application alone."""
         said = self.convert(DIGITS, "--scale", "1/16", "--layout", "nchw")["metadata"]
