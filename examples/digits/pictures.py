@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes the images of digits_eval.npz as PNG files, in folders by class: the data of docs/guides/pictures.md.
 
-    pictures.py FOLDER    writes FOLDER/calibrate/CLASS/N.png and, of other images, FOLDER/evaluate/CLASS/N.png
+    pictures.py FOLDER    writes FOLDER/calibrate/CLASS/N.png and, of other images, FOLDER/evaluate/CLASS/N.png,
+                          and the names of the classes as FOLDER/classes.txt
 """
 import os
 import struct
@@ -36,6 +37,8 @@ def main(folder):
         pixels = bytes(min(round(x * 16), 255) for x in numbers[i * size:(i + 1) * size])
         with open(os.path.join(place, f'{i:03}.png'), 'wb') as f:
             f.write(png(pixels, width))
+    with open(os.path.join(folder, 'classes.txt'), 'w', encoding='utf-8') as f:
+        f.write(''.join(f'{label}\n' for label in sorted(set(data['label'][1]))))
 
 
 if __name__ == '__main__':

@@ -178,6 +178,7 @@ mkdir "$work/readme-source"
 example "$root/README.md" cpp 'best_class' > "$work/readme-source/runner_example.h"
 example "$root/docs/application.md" cpp 'sinter::Status classify' > "$work/readme-source/session_example.h"
 example "$root/docs/application.md" c 'sinter_model_open' > "$work/readme-source/c_example.h"
+example "$root/README.md" c 'sinter_model_open' | diff "$work/readme-source/c_example.h" -  # README has the same lines
 for file in "$work/readme-source"/*; do
   [ "$(wc -l < "$file")" -ge 8 ] || { echo "an example is missing: $file"; exit 1; }
 done
