@@ -52,9 +52,10 @@ says() { grep -Eq "$1" "$work/said" || { echo "failed on $suite: expected /$1/ i
 echo "== $(inside '. /etc/os-release && echo "$PRETTY_NAME"'), $(inside 'python3 --version'), $(inside 'ldd --version 2>&1' | sed -n 1p)"
 inside 'python3 digits/pictures.py pictures'
 timed "python3 -m venv venv && pip install --quiet --disable-pip-version-check ./$(basename "$wheel")"
-timed 'sinter convert digits/digits.onnx -o digits8.sinter --quantize int8 --calibrate pictures/calibrate --evaluate pictures/evaluate --scale 1/16'
+timed 'sinter convert digits/digits.onnx -o digits8.sinter --quantize int8 --calibrate pictures/calibrate --evaluate pictures/evaluate --scale 1/16 --labels pictures/classes.txt'
 says '^accuracy +9[78]\.[0-9]+ % in float, 9[78]\.[0-9]+ % now'
-timed 'sinter run digits8.sinter --inputs pictures/evaluate/7/215.png --scale 1/16'
+timed 'sinter run digits8.sinter --inputs pictures/evaluate/7/215.png'
+says '^ *7 0\.9'
 timed 'sinter-runtime bench digits8.sinter'
 says 'median'
 cat >"$home/first.py" <<'PY'
@@ -75,5 +76,5 @@ if [ -n "$program" ]; then
   timed "tar xf $(basename "$program")"
   top=$(basename "$program" .tar.xz)
   timed "$top/bin/sinter convert digits/digits.onnx -o program.sinter --quantize int8 --calibrate pictures/calibrate --scale 1/16"
-  timed "$top/bin/sinter run program.sinter --inputs pictures/evaluate/7/215.png --scale 1/16"
+  timed "$top/bin/sinter run program.sinter --inputs pictures/evaluate/7/215.png"
 fi
