@@ -44,10 +44,11 @@ def with_float_lstm(model):
 
 
 def nudged(model, rng):
-    """Returns the model with each float32 constant moved up by one last bit, down, or not."""
+    """Returns the model with each float32 constant moved up by one last bit, down, or not; but for those that decide shapes."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
+    fixed = {name for node in model.graph.node if node.op_type in ("Resize", "Upsample") for name in node.input[1:]}
     for constant in model.graph.initializer:
-        if constant.data_type == onnx.TensorProto.FLOAT:
+        if constant.data_type == onnx.TensorProto.FLOAT and constant.name not in fixed:
             a = numpy_helper.to_array(constant)
             to = rng.choice(np.array([-np.inf, 0, np.inf], np.float32), a.shape)
             constant.CopyFrom(numpy_helper.from_array(np.where(to == 0, a, np.nextafter(a, to)), constant.name))
