@@ -106,6 +106,8 @@ class NodeLowering {
   void ignore_attr(std::string_view name);  // understood, has no effect here
 
   // ---- building
+  // A call has at most one argument that adds nodes or constants: compilers evaluate arguments in different
+  // orders, and their files would differ.
   ValueId emit(OpAttrs attrs, std::vector<ValueId> inputs);  // one output
   std::vector<ValueId> emit_many(OpAttrs attrs, std::vector<ValueId> inputs, size_t output_count);
   std::vector<ValueId> emit_many(OpAttrs attrs, std::vector<ValueId> inputs, const std::vector<bool>& wanted);

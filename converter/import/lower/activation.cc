@@ -119,7 +119,8 @@ bool lower_prelu(NodeLowering& n) {
 }
 bool lower_softsign(NodeLowering& n) {
   const ValueId x = n.input(0);
-  return n.output(0, n.div(x, n.add(n.scalar(n.dtype(x), 1), n.emit(AbsAttrs{}, {x}))));
+  const ValueId size = n.emit(AbsAttrs{}, {x});
+  return n.output(0, n.div(x, n.add(n.scalar(n.dtype(x), 1), size)));
 }
 
 ValueId where_compare(NodeLowering& n, CompareFn fn, ValueId x, double bound, ValueId yes, ValueId no) {
@@ -134,7 +135,8 @@ bool lower_shrink(NodeLowering& n) {
   const DType t = n.dtype(n.input(0));
   const ValueId x = as_float(n, n.input(0));
   const DType f = n.dtype(x);
-  ValueId y = where_compare(n, CompareFn::kGreater, x, lambda, n.sub(x, n.scalar(f, bias)), n.scalar(f, 0));
+  const ValueId none = n.scalar(f, 0);
+  ValueId y = where_compare(n, CompareFn::kGreater, x, lambda, n.sub(x, n.scalar(f, bias)), none);
   y = where_compare(n, CompareFn::kLess, x, -lambda, n.add(x, n.scalar(f, bias)), y);
   return n.output(0, n.cast(y, t));
 }
@@ -149,7 +151,8 @@ bool lower_thresholded_relu(NodeLowering& n) {
 bool lower_affine(NodeLowering& n) {
   const double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 0);
   const ValueId x = n.input(0);
-  return n.output(0, n.add(n.mul(x, n.scalar(n.dtype(x), alpha)), n.scalar(n.dtype(x), beta)));
+  const ValueId shift = n.scalar(n.dtype(x), beta);
+  return n.output(0, n.add(n.mul(x, n.scalar(n.dtype(x), alpha)), shift));
 }
 bool lower_scaled_tanh(NodeLowering& n) {
   const double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
@@ -177,7 +180,8 @@ bool lower_bias_split_gelu(NodeLowering& n) {
   if (x < 0 || axis < 0 || n.dims(x).back() % 2 != 0)
     return n.refuse_shapes("X {} cannot be split in halves", to_string(n.dims(n.input(0))));
   const int64_t half = n.dims(x).back() / 2;
-  return n.output(0, n.mul(n.slice(x, axis, 0, half), n.emit(GeluAttrs{0}, {n.slice(x, axis, half, half)})));
+  const ValueId gate = n.emit(GeluAttrs{0}, {n.slice(x, axis, half, half)});
+  return n.output(0, n.mul(n.slice(x, axis, 0, half), gate));
 }
 bool lower_fast_gelu(NodeLowering& n) {
   const ValueId x = n.has_input(1) ? n.add(n.input(0), n.input(1)) : n.input(0);

@@ -89,14 +89,16 @@ bool lower_attention(NodeLowering& n) {
   // From opset 24 on, causality counts the keys before the query block; Attention-23 starts at the first key.
   const bool one_pass = fits_one_pass(form) && !n.wants_output(3);
   AttentionBias bias(n, t, batch, queries, keys);
-  if (const ValueId rows = past_key == kAbsent ? kAbsent : bounded_rows(n, past_key); rows != kAbsent)
+  if (const ValueId rows = past_key == kAbsent ? kAbsent : bounded_rows(n, past_key); rows != kAbsent) {
     bias.set_offset(n.broadcast(n.reshape(rows, {1}), {batch}));
-  else if (past_key != kAbsent)
+  } else if (past_key != kAbsent) {
     bias.set_offset(n.dims(past_key)[2]);
-  else if (valid != kAbsent)
-    bias.set_offset(n.sub(n.cast(valid, DType::kInt64), n.int64(queries)));
-  else
+  } else if (valid != kAbsent) {
+    const ValueId count = n.int64(queries);
+    bias.set_offset(n.sub(n.cast(valid, DType::kInt64), count));
+  } else {
     bias.set_offset(int64_t{0});
+  }
   if (mask != kAbsent && n.dtype(mask) == DType::kBool) bias.allow(mask);
   if (mask != kAbsent && n.dtype(mask) != DType::kBool) bias.add(mask);
   // One pass needs no bias where the last query attends to the last key that exists.
@@ -159,8 +161,8 @@ bool lower_microsoft_rotary(NodeLowering& n) {
   if (n.size(positions) == 1) {
     std::vector<int64_t> counts(static_cast<size_t>(length));
     for (int64_t i = 0; i < length; ++i) counts[static_cast<size_t>(i)] = i;
-    positions = n.add(n.reshape(positions, {1, 1}),
-                      n.add_constant(Constant::of<int64_t>(DType::kInt64, {1, length}, counts)));
+    const ValueId row = n.add_constant(Constant::of<int64_t>(DType::kInt64, {1, length}, counts));
+    positions = n.add(n.reshape(positions, {1, 1}), row);
     positions = n.broadcast(positions, {batch, length});
   }
   return rotary(n, x, n.input(2), n.input(3), positions, n.attr_int("rotary_embedding_dim", 0));

@@ -98,8 +98,8 @@ bool lower_nhwc_conv(NodeLowering& n) {
            (kernel.empty() || kernel == std::vector<int64_t>{wd[spatial], wd[spatial + 1]});
   };
   const bool last = n.node().op_type == "NhwcConv" && (fits(3, 1) || !fits(1, 2));
-  return fused_convolution(n, n.to_channels_first(n.input(0)),
-                           last ? n.to_channels_first(n.input(1)) : n.input(1), true);
+  const ValueId w = last ? n.to_channels_first(n.input(1)) : n.input(1);
+  return fused_convolution(n, n.to_channels_first(n.input(0)), w, true);
 }
 
 // ConvTranspose-1 to 22.

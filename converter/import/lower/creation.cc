@@ -44,7 +44,8 @@ bool range_bounded(NodeLowering& n, LengthId start, LengthId limit, int64_t delt
   const LengthId rounded = lengths.add(lengths.max(span, lengths.constant(0)), lengths.constant(step - 1));
   const auto count = b.with_maximum(lengths.div(rounded, lengths.constant(step)));
   if (!count) return false;
-  ValueId at = n.mul(index_row(n, lengths.high(*count)), n.int64(delta));
+  const ValueId apart = n.int64(delta);
+  ValueId at = n.mul(index_row(n, lengths.high(*count)), apart);
   at = n.cast(n.add(at, lengths.value(start)), t);
   return n.output(0, b.with_lengths(at, {*count}));
 }
@@ -102,7 +103,8 @@ bool lower_range(NodeLowering& n) {
 
 // [rows, columns] of column - row.
 ValueId diagonals(NodeLowering& n, int64_t rows, int64_t columns) {
-  return n.sub(n.reshape(index_row(n, columns), {1, columns}), n.reshape(index_row(n, rows), {rows, 1}));
+  const ValueId row = n.reshape(index_row(n, rows), {rows, 1});
+  return n.sub(n.reshape(index_row(n, columns), {1, columns}), row);
 }
 
 bool lower_eye_like(NodeLowering& n) {

@@ -44,7 +44,7 @@ bool lower_gemma_rotary(NodeLowering& n) {
     if (n.dims(x).size() != 4 || n.dims(x) != n.dims(turned))
       return n.refuse_shapes("{} and its rotated copy {} do not fit", to_string(n.dims(x)),
                              to_string(n.dims(turned)));
-    const ValueId y = n.add(n.mul(x, cos), n.mul(turned, sin));
+    const ValueId across = n.mul(turned, sin), y = n.add(n.mul(x, cos), across);
     if (y >= 0 && n.dims(y) != n.dims(x))
       return n.refuse_shapes("emb {} does not fit {}", to_string(n.dims(n.input(0))), to_string(n.dims(x)));
     if (n.wants_output(i) && !n.output(i, y)) return false;

@@ -56,7 +56,8 @@ bool lower_deform_conv(NodeLowering& n) {
       const ValueId own = n.reshape(n.slice(offsets, 2, axis, 1), {d[0], cells * rows, columns});
       // (2 p + 1) / size - 1 is pixel p where corners are not aligned.
       const auto size = static_cast<double>(d[static_cast<size_t>(2 + axis)]);
-      normal[axis] = n.add(n.mul(n.add(own, base[axis]), n.scalar(t, 2 / size)), n.scalar(t, 1 / size - 1));
+      const ValueId shift = n.scalar(t, 1 / size - 1), step = n.scalar(t, 2 / size);
+      normal[axis] = n.add(n.mul(n.add(own, base[axis]), step), shift);
     }
     const ValueId grid = n.emit(ConcatAttrs{3}, {n.unsqueeze(normal[1], 3), n.unsqueeze(normal[0], 3)});
     const int64_t width = channels / offset_groups;

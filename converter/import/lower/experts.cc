@@ -96,7 +96,8 @@ Routes nearest_route(NodeLowering& n, ValueId scores, ValueId all) {
   constexpr double kReach = 2 * 0.01;
   const DType t = n.dtype(scores);
   const std::vector<ValueId> top = n.emit_many(TopKAttrs{1, 1, 1, 1}, {scores}, 2);
-  const ValueId apart = n.div(n.sub(top[0], all), n.emit(MaxAttrs{}, {n.emit(AbsAttrs{}, {all}), top[0]}));
+  const ValueId larger = n.emit(MaxAttrs{}, {n.emit(AbsAttrs{}, {all}), top[0]});
+  const ValueId apart = n.div(n.sub(top[0], all), larger);
   const ValueId far = n.compare(CompareFn::kGreater, {apart, n.scalar(t, kReach)});
   const ValueId near = n.where({far, n.scalar(t, -kInfinity), scores});
   return {top[1], n.emit(GatherElementsAttrs{1}, {n.emit(SoftmaxAttrs{1, 0}, {near}), top[1]})};

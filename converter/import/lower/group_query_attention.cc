@@ -246,10 +246,12 @@ bool lower_group_query_attention(NodeLowering& n) {
   ValueId values = g.first_prompt ? g.v : v;
   // Queries that were multiplied by scales are float32, and values are not wider.
   if (g.keys && n.dtype(values) == DType::kFloat64) values = n.cast(values, DType::kFloat32);
-  if (!causal)
-    form.lengths = n.add(n.reshape(n.cast(n.input(5), DType::kInt64), {d[0]}), n.scalar(DType::kInt64, 1));
-  else if (!g.first_prompt)
+  if (!causal) {
+    const ValueId one = n.scalar(DType::kInt64, 1);
+    form.lengths = n.add(n.reshape(n.cast(n.input(5), DType::kInt64), {d[0]}), one);
+  } else if (!g.first_prompt) {
     form.lengths = n.add(g.past, n.int64(queries));
+  }
   if (n.has_input(10)) {
     ValueId given = n.input(10);
     const int64_t count = n.dims(keys)[2], columns = n.rank(given) > 0 ? n.dims(given).back() : 1;

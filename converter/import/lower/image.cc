@@ -88,11 +88,12 @@ ValueId bin_members(NodeLowering& n, ValueId rois, double scale, int64_t column,
                     int64_t length) {
   const DType t = n.dtype(rois);
   const auto edge = [&](int64_t c) {
-    const ValueId v = n.mul(n.slice(rois, 1, c, 1), n.scalar(t, scale));
+    const ValueId factor = n.scalar(t, scale), v = n.mul(n.slice(rois, 1, c, 1), factor);
     return n.round(RoundFn::kFloor, {n.add(v, n.scalar(t, 0.5))});
   };
   const ValueId start = edge(column), end = edge(column + 2);
-  const ValueId extent = n.emit(ClampAttrs{1, kInfinity}, {n.add(n.sub(end, start), n.scalar(t, 1))});
+  const ValueId one = n.scalar(t, 1);
+  const ValueId extent = n.emit(ClampAttrs{1, kInfinity}, {n.add(n.sub(end, start), one)});
   const ValueId width = n.div(extent, n.scalar(t, static_cast<double>(bins)));
   const ValueId index = n.reshape(n.cast(index_row(n, bins), t), {1, bins});
   const auto border = [&](ValueId at, RoundFn round) {
@@ -124,8 +125,8 @@ bool lower_max_roi_pool(NodeLowering& n) {
   };
   ValueId y = n.unsqueeze(n.emit(GatherAttrs{0}, {x, batch}), 2);
   y = most(y, bin_members(n, rois, scale, 2, pooled[0], d[2]), {regions, 1, pooled[0], d[2], 1}, 3);
-  y = most(n.unsqueeze(y, 3), bin_members(n, rois, scale, 1, pooled[1], d[3]),
-           {regions, 1, 1, pooled[1], d[3]}, 4);
+  const ValueId columns = bin_members(n, rois, scale, 1, pooled[1], d[3]);
+  y = most(n.unsqueeze(y, 3), columns, {regions, 1, 1, pooled[1], d[3]}, 4);
   const ValueId empty = n.compare(CompareFn::kEqual, {y, lowest});
   return n.output(0, n.where({empty, n.scalar(n.dtype(x), 0), y}));
 }
@@ -291,7 +292,8 @@ bool lower_crop_and_resize(NodeLowering& n) {
         n.add_constant(Constant::of<double>(DType::kFloat64, {1, count}, std::span<const double>(shares))),
         t);
     const ValueId begin = n.slice(rois, 1, axis, 1), end = n.slice(rois, 1, axis + 2, 1);
-    const ValueId place = n.mul(n.add(begin, n.mul(n.sub(end, begin), share)), n.scalar(t, last));
+    const ValueId most = n.scalar(t, last);
+    const ValueId place = n.mul(n.add(begin, n.mul(n.sub(end, begin), share)), most);
     Axis& a = axes[axis];
     a.inside = n.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)},
                       {n.compare(CompareFn::kGreaterOrEqual, {place, n.scalar(t, 0)}),
@@ -324,7 +326,8 @@ bool lower_crop_and_resize(NodeLowering& n) {
   if (mode == "bilinear") {
     const DType own = n.dtype(x);
     const auto between = [&](ValueId a, ValueId b, ValueId share) {
-      return n.add(a, n.mul(n.sub(b, a), n.cast(share, own)));
+      const ValueId part = n.cast(share, own);
+      return n.add(a, n.mul(n.sub(b, a), part));
     };
     const ValueId share = columns(axes[1].share);
     y = between(between(y, pixels(axes[0].low, axes[1].high), share),

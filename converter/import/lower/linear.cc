@@ -38,9 +38,12 @@ ValueId gemm(NodeLowering& n) {
     // Factors that the integers do not have: the sums are scaled in float64, and what is behind the point is
     // cut off.
     ValueId y = n.emit(FullyConnectedAttrs{}, {a, trans_b ? b : n.transpose(b, {1, 0})});
-    y = n.mul(n.cast(y, DType::kFloat64), n.scalar(DType::kFloat64, alpha));
-    if (c != kAbsent && beta != 0)
-      y = n.add(y, n.mul(n.cast(c, DType::kFloat64), n.scalar(DType::kFloat64, beta)));
+    const ValueId factor = n.scalar(DType::kFloat64, alpha);
+    y = n.mul(n.cast(y, DType::kFloat64), factor);
+    if (c != kAbsent && beta != 0) {
+      const ValueId share = n.scalar(DType::kFloat64, beta);
+      y = n.add(y, n.mul(n.cast(c, DType::kFloat64), share));
+    }
     return n.cast(y, t);
   }
   if (c != kAbsent && beta != 1) c = n.mul(c, n.scalar(t, beta));

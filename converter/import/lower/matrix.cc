@@ -60,7 +60,11 @@ ValueId determinant(NodeLowering& n, ValueId x) {
     return n.slice(n.slice(x, rank - 2, row, 1), rank - 1, column, 1);
   };
   if (size == 1) return x;
-  if (size == 2) return n.sub(n.mul(element(0, 0), element(1, 1)), n.mul(element(0, 1), element(1, 0)));
+  if (size == 2) {
+    const ValueId lower = element(1, 0), rising = n.mul(element(0, 1), lower);
+    const ValueId last = element(1, 1), falling = n.mul(element(0, 0), last);
+    return n.sub(falling, rising);
+  }
   ValueId sum = kAbsent;
   for (int64_t column = 0; column < size; ++column) {
     const ValueId rows = n.slice(x, rank - 2, 1, size - 1);
@@ -114,7 +118,10 @@ bool lower_inverse(NodeLowering& n) {
   const DType inner = t == DType::kFloat64 ? t : DType::kFloat32;
   const int64_t batch = n.size(x) / cells;
   const ValueId flat = n.reshape(n.cast(x, inner), {batch, cells});
-  if (size == 1) return n.output(0, n.cast(n.div(n.scalar(inner, 1), n.reshape(flat, d)), t));
+  if (size == 1) {
+    const ValueId x_again = n.reshape(flat, d);
+    return n.output(0, n.cast(n.div(n.scalar(inner, 1), x_again), t));
+  }
   // Cofactor (i, j) is the determinant of what is left without row i and column j. They are laid out
   // transposed.
   std::vector<int64_t> minors;
@@ -128,11 +135,11 @@ bool lower_inverse(NodeLowering& n) {
   const ValueId index = n.add_constant(
       Constant::of<int64_t>(DType::kInt64, {cells, size - 1, size - 1}, std::span<const int64_t>(minors)));
   const ValueId left = determinant(n, n.emit(GatherAttrs{1}, {flat, index}));
-  const ValueId adjugate =
-      n.mul(n.reshape(left, {batch, size, size}), in_type(n, {size, size}, signs, inner));
+  const ValueId sign = in_type(n, {size, size}, signs, inner);
+  const ValueId adjugate = n.mul(n.reshape(left, {batch, size, size}), sign);
   // Row 0 of x times column 0 of its adjugate.
-  const ValueId terms = n.mul(n.slice(n.reshape(flat, {batch, size, size}), 1, 0, 1),
-                              n.transpose(n.slice(adjugate, 2, 0, 1), {0, 2, 1}));
+  const ValueId column = n.transpose(n.slice(adjugate, 2, 0, 1), {0, 2, 1});
+  const ValueId terms = n.mul(n.slice(n.reshape(flat, {batch, size, size}), 1, 0, 1), column);
   const ValueId whole = n.reduce(ReduceFn::kSum, IntList{2}, 1, {terms});
   return n.output(0, n.cast(n.reshape(n.div(adjugate, whole), d), t));
 }
@@ -154,10 +161,12 @@ bool lower_cdist(NodeLowering& n) {
   const int64_t rows = n.dims(a)[0], columns = n.dims(b)[0], length = n.dims(a)[1];
   ValueId y;
   if (rows == 0 || columns == 0 || length <= kMostDifferences / rows / columns) {
-    y = squares(n.sub(n.unsqueeze(a, 1), n.unsqueeze(b, 0)), 2);
+    const ValueId others = n.unsqueeze(b, 0);
+    y = squares(n.sub(n.unsqueeze(a, 1), others), 2);
   } else {
     const ValueId product = n.emit(MatMulAttrs{0, 1}, {a, b});
-    const ValueId sum = n.add(n.reshape(squares(a, 1), {rows, 1}), n.reshape(squares(b, 1), {1, columns}));
+    const ValueId of_b = n.reshape(squares(b, 1), {1, columns});
+    const ValueId sum = n.add(n.reshape(squares(a, 1), {rows, 1}), of_b);
     y = n.emit(ClampAttrs{0, kInfinity}, {n.sub(sum, n.add(product, product))});
   }
   return n.output(0, metric == "euclidean" ? n.emit(SqrtAttrs{}, {y}) : y);

@@ -33,8 +33,8 @@ ValueId fused_product(NodeLowering& n) {
   const double alpha = n.attr_float("alpha", 1);
   const bool trans_a = n.attr_int("transA", 0) != 0, trans_b = n.attr_int("transB", 0) != 0;
   const bool batch_a = n.attr_int("transBatchA", 0) != 0, batch_b = n.attr_int("transBatchB", 0) != 0;
-  const ValueId y =
-      matrix_product(n, arranged(n, n.input(0), trans_a, batch_a), arranged(n, n.input(1), trans_b, batch_b));
+  const ValueId b = arranged(n, n.input(1), trans_b, batch_b);
+  const ValueId y = matrix_product(n, arranged(n, n.input(0), trans_a, batch_a), b);
   return alpha != 1 ? n.mul(y, n.scalar(n.dtype(y), alpha)) : y;
 }
 

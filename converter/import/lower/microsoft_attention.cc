@@ -62,7 +62,8 @@ ValueId kept_keys(NodeLowering& n, ValueId mask, const KeyCounts& l) {
 
 // Query i attends to key j if j <= past + i; the last query attends to all of them. Constant, [1, 1, S, T].
 ValueId causal_keys(NodeLowering& n, const KeyCounts& l) {
-  ValueId last = n.add(n.reshape(index_row(n, l.queries), {1, 1, l.queries, 1}), n.int64(l.past));
+  const ValueId past = n.int64(l.past);
+  ValueId last = n.add(n.reshape(index_row(n, l.queries), {1, 1, l.queries, 1}), past);
   if (l.past + l.queries < l.keys) {
     const ValueId before = n.slice(last, 2, 0, l.queries - 1);
     last = n.emit(ConcatAttrs{2}, {before, n.reshape(n.int64(l.keys), {1, 1, 1, 1})});
@@ -109,8 +110,8 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
   ValueId lengths = kAbsent;
   if (h.past_rows != kAbsent) {
     h.mask = up_to_room(n, h.mask, l.keys), h.bias = up_to_room(n, h.bias, l.keys);
-    lengths =
-        n.broadcast(n.reshape(n.add(n.cast(h.past_rows, DType::kInt64), n.int64(l.queries)), {1}), {l.batch});
+    const ValueId queries = n.int64(l.queries);
+    lengths = n.broadcast(n.reshape(n.add(n.cast(h.past_rows, DType::kInt64), queries), {1}), {l.batch});
   }
   auto rule = AttentionRule::kHides;
   ValueId bias = h.bias, keep = h.mask == kAbsent ? kAbsent : kept_keys(n, h.mask, l);

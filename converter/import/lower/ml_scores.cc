@@ -26,10 +26,12 @@ ValueId softmax_zero(NodeLowering& n, ValueId scores) {
 ValueId probit(NodeLowering& n, ValueId p) {
   constexpr double kA = 0.147, kPi = 3.14159265358979323846;
   const auto number = [&](double x) { return n.scalar(kScore, x); };
-  const ValueId x = n.sub(n.mul(p, number(2)), number(1));
-  const ValueId log = n.emit(LogAttrs{}, {n.mul(n.sub(number(1), x), n.add(number(1), x))});
-  const ValueId v = n.add(n.mul(log, number(0.5)), number(2 / (kPi * kA)));
-  const ValueId root = n.emit(SqrtAttrs{}, {n.sub(n.mul(v, v), n.mul(log, number(1 / kA)))});
+  const ValueId one = number(1), x = n.sub(n.mul(p, number(2)), one);
+  const ValueId above = n.add(number(1), x);
+  const ValueId log = n.emit(LogAttrs{}, {n.mul(n.sub(number(1), x), above)});
+  const ValueId least = number(2 / (kPi * kA)), v = n.add(n.mul(log, number(0.5)), least);
+  const ValueId part = n.mul(log, number(1 / kA));
+  const ValueId root = n.emit(SqrtAttrs{}, {n.sub(n.mul(v, v), part)});
   const ValueId size = n.emit(SqrtAttrs{}, {n.sub(root, v)});
   const ValueId negative = n.compare(CompareFn::kLess, {x, number(0)});
   const ValueId inverse = n.where({negative, n.emit(NegAttrs{}, {size}), size});

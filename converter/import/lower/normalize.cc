@@ -116,8 +116,9 @@ bool batch_statistics(NodeLowering& n, BatchNorm* b) {
     const ValueId running = n.input(3 + i);
     b->p[2 + i] = n.reshape(statistics[i], {n.size(statistics[i])});
     if (!n.wants_output(1 + i)) continue;
-    const ValueId moved = n.add(n.mul(n.cast(running, inner), n.scalar(inner, momentum)),
-                                n.mul(b->p[2 + i], n.scalar(inner, 1 - momentum)));
+    const ValueId own = n.mul(b->p[2 + i], n.scalar(inner, 1 - momentum));
+    const ValueId kept = n.scalar(inner, momentum);
+    const ValueId moved = n.add(n.mul(n.cast(running, inner), kept), own);
     if (!n.output(1 + i, n.cast(moved, n.dtype(running)))) return false;
   }
   return true;

@@ -85,7 +85,8 @@ bool lower_lp_pool(NodeLowering& n) {
     }
   }
   const ValueId powered = n.emit(PowAttrs{}, {n.emit(AbsAttrs{}, {x}), n.scalar(t, p)});
-  const ValueId sum = n.mul(average(n, powered, s, false, true), n.scalar(t, cells));
+  const ValueId count = n.scalar(t, cells);
+  const ValueId sum = n.mul(average(n, powered, s, false, true), count);
   return n.output(0, n.emit(PowAttrs{}, {sum, n.scalar(t, 1 / p)}));
 }
 

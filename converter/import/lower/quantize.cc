@@ -138,7 +138,8 @@ ValueId real(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, int6
 // float32 of a sum of products in units of both scales.
 ValueId scaled(NodeLowering& n, ValueId sum, ValueId a_scale, ValueId b_scale) {
   const ValueId b = n.cast(n.size(b_scale) == 1 ? n.reshape(b_scale, {}) : b_scale, DType::kFloat32);
-  return n.mul(n.cast(sum, DType::kFloat32), n.mul(n.cast(n.reshape(a_scale, {}), DType::kFloat32), b));
+  const ValueId scale = n.mul(n.cast(n.reshape(a_scale, {}), DType::kFloat32), b);
+  return n.mul(n.cast(sum, DType::kFloat32), scale);
 }
 // Returns x in integers of the zero point's type, else of `fallback`.
 ValueId store(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, DType fallback) {
@@ -170,8 +171,8 @@ bool lower_matmul_integer(NodeLowering& n) {
   const ValueId a = n.input(0), b = n.input(1);
   const int64_t row_axis = std::max<int64_t>(n.rank(a) - 2, 0),
                 column_axis = std::max<int64_t>(n.rank(b) - 1, 0);
-  return n.output(
-      0, matrix_product(n, integer(n, a, n.input(2), row_axis), integer(n, b, n.input(3), column_axis)));
+  const ValueId columns = integer(n, b, n.input(3), column_axis);
+  return n.output(0, matrix_product(n, integer(n, a, n.input(2), row_axis), columns));
 }
 
 // `last`: x and the result are channels-last.
@@ -189,8 +190,8 @@ bool qlinear_conv(NodeLowering& n, bool last) {
 }
 bool lower_qlinear_conv(NodeLowering& n) { return qlinear_conv(n, false); }
 bool lower_conv_integer(NodeLowering& n) {
-  return n.output(0, convolution(n, integer(n, n.input(0), n.input(2), 1),
-                                 integer(n, n.input(1), n.input(3), 0), kAbsent));
+  const ValueId w = integer(n, n.input(1), n.input(3), 0);
+  return n.output(0, convolution(n, integer(n, n.input(0), n.input(2), 1), w, kAbsent));
 }
 
 // ---- com.microsoft
@@ -292,8 +293,8 @@ bool lower_qgemm(NodeLowering& n) {
 ValueId scaled_product(NodeLowering& n, ValueId a, ValueId a_scale, ValueId a_zero, ValueId b,
                        ValueId b_scale, ValueId b_zero, ValueId bias) {
   const int64_t columns = std::max<int64_t>(n.rank(b) - 1, 0);
-  const ValueId sum = matrix_product(n, integer(n, a, a_zero, std::max<int64_t>(n.rank(a) - 2, 0)),
-                                     integer(n, b, b_zero, columns));
+  const ValueId w = integer(n, b, b_zero, columns);
+  const ValueId sum = matrix_product(n, integer(n, a, a_zero, std::max<int64_t>(n.rank(a) - 2, 0)), w);
   const ValueId y = scaled(n, sum, a_scale, b_scale);
   return bias == kAbsent ? y : n.add(y, n.cast(bias, DType::kFloat32));
 }

@@ -215,8 +215,8 @@ bool lower_gather_block_quantized(NodeLowering& n) {
   if (const ValueId y = gather(n, t, gather_axis, indices); y != kAbsent) return n.output(0, y);
   // Elsewhere the whole table is widened, once.
   const ValueId zero = t.zero ? n.add_constant(t.zero) : kAbsent;
-  const ValueId table =
-      dequantize(n, n.add_constant(t.data), n.add_constant(t.scale), zero, axis, block, t.to);
+  const ValueId scale = n.add_constant(t.scale);
+  const ValueId table = dequantize(n, n.add_constant(t.data), scale, zero, axis, block, t.to);
   return n.output(0, n.emit(GatherAttrs{gather_axis}, {table, indices}));
 }
 
