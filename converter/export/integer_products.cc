@@ -100,19 +100,19 @@ std::string zero_of(NodeExport& n, const ByteOperand& x) {
 
 }  // namespace
 
-bool write_integer_conv(NodeExport& n, const ConvAttrs& a) {
+bool write_integer_conv(NodeExport& n, const ConvAttrs& a, const Axes& weight_axes,
+                        const std::vector<int64_t>& kernel) {
   const OperandTracer tracer(n);
   const Axes first = channels_first(n.rank(0));
   const auto x = tracer.trace(n.node().inputs[0], first);
-  const auto weights = tracer.trace(n.node().inputs[1], channels_first(n.rank(1)));
+  const auto weights = tracer.trace(n.node().inputs[1], weight_axes);
   if (!x || !weights || n.has(2) || a.act_min != -kInfinity || a.act_max != kInfinity)
     return n.refuse("ONNX has no convolution of these integers: ConvInteger takes 8 bits with one zero point",
                     "convolve floats in the model");
   const std::string operands[] = {tensor_of(n, *x, 0), tensor_of(n, *weights, 1), zero_of(n, *x),
                                   zero_of(n, *weights)};
   OnnxNode node = n.add("ConvInteger", {operands, operands + 4}, {n.out(0, first)});
-  const Dims& d = n.dims(1);
-  node.set_ints("kernel_shape", std::vector<int64_t>(d.begin() + 1, d.end() - 1));
+  node.set_ints("kernel_shape", kernel);
   node.set_ints("strides", a.strides).set_ints("dilations", a.dilations).set_ints("pads", a.pads);
   node.set("group", a.group);
   return true;

@@ -56,11 +56,12 @@ std::string transposed_weights(NodeExport& n, int64_t group) {
 }  // namespace
 
 bool write_row(NodeExport& n, const ConvAttrs& a) {
-  if (!is_float(n.dtype(0))) return write_integer_conv(n, a);
-  const Axes first = channels_first(n.rank(0));
-  const std::string x = n.in(0, first), weights = weights_in(n, channels_first(n.rank(1))), bias = n.in(2);
+  const Axes first = channels_first(n.rank(0)), axes = channels_first(n.rank(1));
+  const std::vector<int64_t> kernel = spatial_of(n.dims(1), 1, n.rank(1) - 1);
+  if (!is_float(n.dtype(0))) return write_integer_conv(n, a, axes, kernel);
+  const std::string x = n.in(0, first), weights = weights_in(n, axes), bias = n.in(2);
   OnnxNode node = n.add("Conv", {x, weights, bias}, {n.clamped_out(first, a.act_min, a.act_max)});
-  set_window(node, a, spatial_of(n.dims(1), 1, n.rank(1) - 1), a.group);
+  set_window(node, a, kernel, a.group);
   return n.done();
 }
 
@@ -70,9 +71,14 @@ bool write_row(NodeExport& n, const DepthwiseConvAttrs& a) {
   const size_t spatial = n.rank(1) - 1;
   Axes axes{static_cast<int>(spatial), -1};
   for (size_t i = 0; i < spatial; ++i) axes.push_back(static_cast<int>(i));
+  const std::vector<int64_t> kernel = spatial_of(n.dims(1), 0, spatial);
+  if (!is_float(n.dtype(0))) {
+    const ConvAttrs conv{a.strides, a.dilations, a.pads, n.dims(0).back(), a.act_min, a.act_max};
+    return write_integer_conv(n, conv, axes, kernel);
+  }
   const std::string x = n.in(0, first), weights = weights_in(n, axes), bias = n.in(2);
   OnnxNode node = n.add("Conv", {x, weights, bias}, {n.clamped_out(first, a.act_min, a.act_max)});
-  set_window(node, a, spatial_of(n.dims(1), 0, spatial), n.dims(0).back());
+  set_window(node, a, kernel, n.dims(0).back());
   return n.done();
 }
 
