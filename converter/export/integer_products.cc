@@ -20,7 +20,7 @@ struct ByteOperand {
 
 class OperandTracer {
  public:
-  explicit OperandTracer(NodeExport& n) : n_(n), graph_(n.graph()), uses_(n.scope().uses()) {}
+  explicit OperandTracer(NodeExport& n) : graph_(n.graph()), uses_(n.scope().uses()) {}
 
   std::optional<ByteOperand> trace(ValueId id, const Axes& axes) const {
     if (graph_.is_constant(id)) return of_constant(*graph_.value(id).constant, axes);
@@ -83,7 +83,6 @@ class OperandTracer {
     return found;
   }
 
-  NodeExport& n_;
   const Graph& graph_;
   const Uses& uses_;
 };
