@@ -262,24 +262,34 @@ def technique_table(rows, names):
     return out
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(doc, command):
+    """The parser of a benchmark whose networks cases() finds and whose earlier rows earlier_rows() reads."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sinter", required=True)
     parser.add_argument("--data")
     parser.add_argument("--nets", help="the folder tests/quantize/nets")
     parser.add_argument("--shared", default=os.environ.get("SINTER_SHARED", "../shared"))
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--options", default="", help="more options for sinter convert")
-    parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--options", default="", help=f"more options for {command}")
     parser.add_argument("--reuse")
     parser.add_argument("--json")
     parser.add_argument("--results")
+    return parser
+
+
+def earlier_rows(args):
+    """The rows of the --json FILE that --reuse names, by model."""
+    if not args.reuse or not os.path.exists(args.reuse):
+        return {}
+    with open(args.reuse) as f:
+        return {r["model"]: r for r in json.load(f)["rows"]}
+
+
+def main():
+    parser = parser_of(__doc__, "sinter convert")
+    parser.add_argument("--without", nargs="*", default=[])
     args = parser.parse_args()
-    known = {}
-    if args.reuse and os.path.exists(args.reuse):
-        with open(args.reuse) as f:
-            known = {r["model"]: r for r in json.load(f)["rows"]}
-    rows = []
+    known, rows = earlier_rows(args), []
     with tempfile.TemporaryDirectory() as scratch:
         for case in cases(args, scratch):
             row = {"model": case.name, "float": None if case.label is None else case.judge(case.exact)["top1"], "ort": {}}

@@ -12,7 +12,6 @@ settings are quantize_static with MinMax per tensor (its default), and per chann
 --disable-technique leave-float of `sinter quantize` are in --options. --reuse takes onnxruntime's columns from an earlier
 --json FILE. Needs numpy, onnx and onnxruntime.
 """
-import argparse
 import json
 import os
 import shlex
@@ -62,27 +61,14 @@ def table(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sinter", required=True)
-    parser.add_argument("--data")
-    parser.add_argument("--nets", help="the folder tests/quantize/nets")
-    parser.add_argument("--shared", default=os.environ.get("SINTER_SHARED", "../shared"))
-    parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--options", default="", help="more options for sinter quantize")
-    parser.add_argument("--reuse")
-    parser.add_argument("--json")
-    parser.add_argument("--results")
-    args = parser.parse_args()
-    known, rows = {}, []
-    if args.reuse and os.path.exists(args.reuse):
-        with open(args.reuse) as f:
-            known = {r["model"]: r["ort"] for r in json.load(f)["rows"]}
+    args = accuracy.parser_of(__doc__, "sinter quantize").parse_args()
+    known, rows = accuracy.earlier_rows(args), []
     with tempfile.TemporaryDirectory() as scratch:
         for case in accuracy.cases(args, scratch):
             row = {"model": case.name, "float": None if case.label is None else case.judge(case.exact)["top1"], "ort": {}}
             row["sinter"] = quantized(case, args.sinter, shlex.split(args.options))
             for setting in SETTINGS:
-                row["ort"][setting] = known.get(case.name, {}).get(setting) or accuracy.onnxruntime_quantized(case, setting)
+                row["ort"][setting] = known.get(case.name, {}).get("ort", {}).get(setting) or accuracy.onnxruntime_quantized(case, setting)
             rows.append(row)
             print(f"{case.name}: sinter {accuracy.cell(row['sinter'])} {row['sinter'].get('failed', '')}; "
                   + ", ".join(f"{k} {accuracy.cell(v)}" for k, v in row["ort"].items()), flush=True)
