@@ -52,12 +52,7 @@ void check_conversion_files(const ConvertArguments& a, ConversionOptions* option
   check_output(a.out);
   const std::vector<NamedFile> written{{"-o", a.out}, {"--report", a.report}};
   check_outputs(written, read);
-  options->external_files = [written](const std::vector<std::filesystem::path>& files) {
-    std::vector<NamedFile> data;
-    for (const std::filesystem::path& file : files)
-      data.push_back({"the model's external data", file.string()});
-    check_outputs(written, data);
-  };
+  options->external_files = check_of_external_data(written);
   check_labels(a);
 }
 

@@ -34,4 +34,14 @@ void check_outputs(const std::vector<NamedFile>& written, const std::vector<Name
   }
 }
 
+std::function<void(const std::vector<std::filesystem::path>&)> check_of_external_data(
+    std::vector<NamedFile> written) {
+  return [written = std::move(written)](const std::vector<std::filesystem::path>& files) {
+    std::vector<NamedFile> data;
+    for (const std::filesystem::path& file : files)
+      data.push_back({"the model's external data", file.string()});
+    check_outputs(written, data);
+  };
+}
+
 }  // namespace sinter::convert

@@ -33,11 +33,7 @@ void run_simplify(const SimplifyArguments& a, Outcome& outcome) {
   options.lowering = conversion_options(a.conversion).lowering;
   options.opset = a.opset;
   options.external_data = a.external_data;
-  options.external_files = [&](const std::vector<std::filesystem::path>& files) {
-    std::vector<NamedFile> external;
-    for (const auto& file : files) external.push_back({"the model's external data", file.string()});
-    check_outputs(written, external);
-  };
+  options.external_files = check_of_external_data(written);
   Diagnostics diagnostics;
   const std::optional<SimplifyReport> report = simplify_file(a.model, a.out, options, diagnostics);
   if (!report) return outcome.refuse(a.common, diagnostics);
