@@ -9,6 +9,7 @@
 #include "converter/cli/host_session.h"
 #include "converter/cli/terminal.h"
 #include "converter/data/file_list.h"
+#include "converter/data/stated_preprocessing.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/diagnostics/printable.h"

@@ -5,9 +5,9 @@
 #include "converter/cli/made_up_inputs.h"
 #include "converter/cli/terminal.h"
 #include "converter/data/file_list.h"
+#include "converter/data/stated_preprocessing.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/diagnostics/printable.h"
-#include "converter/emit/model_texts.h"
 
 namespace sinter::convert {
 
@@ -29,24 +29,6 @@ Arrays as_arrays(const Sample& sample, const std::vector<SampleInput>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) arrays.emplace_back(inputs[i].name, sample[i]);
   return arrays;
 }
-
-namespace {
-
-// Returns the preprocessing that the file states. Throws DataError where its texts are none.
-Preprocessing stated_preprocessing(const Model& model) {
-  const auto text = [&](const char* name) {
-    const char* value = model.metadata((std::string(kOwnKeys) + name).c_str());
-    return std::string(value != nullptr ? value : "");
-  };
-  try {
-    return parse_preprocessing(
-        {text("resize"), text("mean"), text("scale"), text("layout"), text("channel_order")});
-  } catch (const UsageError& e) {
-    throw DataError(fmt::format("the file's preprocessing cannot be read: {}", printable(e.what())));
-  }
-}
-
-}  // namespace
 
 InputData::InputData(std::string data, Preprocessing how) : data_(std::move(data)), how_(std::move(how)) {
   if (data_.starts_with("cmd:"))
@@ -72,7 +54,7 @@ void InputData::begin(const Model& model, const HostSession* stacks, uint32_t en
     const std::optional<FileList> list = list_files(data_, names_of(inputs_));
     if (how_.given().empty() && !how_.built_in && list && list->has_media()) {
       const bool skip_damaged = how_.skip_damaged;
-      how_ = stated_preprocessing(model);
+      how_ = read_preprocessing([&](const char* key) { return model.metadata(key); });
       how_.skip_damaged = skip_damaged;
     }
     several_ = stacks != nullptr || !list || !list->single;

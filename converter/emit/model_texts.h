@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace sinter::convert {
@@ -15,9 +14,6 @@ struct ModelTexts {
 
   bool empty() const { return metadata.empty() && labels.empty(); }
 };
-
-// How the keys begin that only a conversion's flags give, so that they state what was done.
-inline constexpr std::string_view kOwnKeys = "preprocessing.";
 
 // The most bytes of a file's texts, because a device keeps them in memory. The reader has limits for each
 // text besides (runtime/model/model_state.h).

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "converter/data/class_names.h"
+#include "converter/data/stated_preprocessing.h"
 #include "converter/diagnostics/nearest_name.h"
 #include "converter/diagnostics/printable.h"
 #include "converter/import/byte_inputs.h"
@@ -87,25 +88,6 @@ void check_stated(const Preprocessing& how, const Graph& graph) {
   throw UsageError(
       fmt::format("{}: pictures and sounds are converted by this, but the model takes neither; leave it out",
                   how.given()));
-}
-
-// Adds the steps from pictures and sounds to inputs (docs/data.md has the form).
-void state_preprocessing(Conversion& c) {
-  using Resize = Preprocessing::Resize;
-  const Preprocessing& how = c.options.preprocessing;
-  const auto state = [&](const char* name, std::string value) {
-    c.report.texts.metadata[std::string(kOwnKeys) + name] = std::move(value);
-  };
-  if (how.resize == Resize::kExact) state("resize", "exact");
-  if (how.resize == Resize::kCrop) state("resize", how.side > 0 ? fmt::format("crop={}", how.side) : "crop");
-  if (how.resize == Resize::kLetterbox) state("resize", fmt::format("letterbox={}", how.fill));
-  if (how.layout != Preprocessing::Layout::kByShape)
-    state("layout", how.layout == Preprocessing::Layout::kChannelsLast ? "nhwc" : "nchw");
-  if (how.built_in) state("uint8", "pixels");
-  if (how.built_in && !takes_numbers_of_pictures(c.graph())) return;
-  if (!how.mean.empty()) state("mean", fmt::format("{}", fmt::join(how.mean, ",")));
-  if (!how.scale.empty()) state("scale", fmt::format("{}", fmt::join(how.scale, ",")));
-  if (how.bgr) state("channel_order", "bgr");
 }
 
 std::vector<std::string> output_names(const Graph& graph) {
@@ -212,7 +194,9 @@ bool settle_texts(Conversion& c) {
   for (const LabelFile& labels : c.options.label_files) read_labels(labels, c);
   if (keeps_facts(c.options)) {
     if (!c.options.reads_data()) check_stated(c.options.preprocessing, c.graph());
-    carry_all(carry_names(c), c), state_preprocessing(c);
+    carry_all(carry_names(c), c);
+    const Preprocessing& how = c.options.preprocessing;
+    texts.metadata.merge(stated_preprocessing(how, !how.built_in || takes_numbers_of_pictures(c.graph())));
   }
   for (const auto& [key, value] : c.options.metadata) {
     if (texts.metadata.erase(key) > 0 && !value.empty()) c.report.replaced.insert(key);

@@ -298,6 +298,14 @@ class Metadata(Case):
         self.assertNotEqual(said[0], said[2])  # the flag is in place of the scale and the mean
         self.convert(DIGITS)
         self.call("run", self.out, "--inputs", picture, code=5, words=("--scale",))
+        # An input of bytes takes pixels as they are, and the other one their numbers.
+        shape = (1, 1, 8, 8)
+        two = model_of([helper.make_node("Add", ["x", "z"], ["y"])], [value("x", shape), value("z", shape)], [value("y", shape)])
+        listed = self.put("two.json", json.dumps([{"x": picture, "z": picture}]))
+        self.convert(self.put("two.onnx", two), "--scale", "1/16")
+        numbers = self.call("run", self.out, "--inputs", listed).out
+        self.convert(self.path("two.onnx"), "--scale", "1/16", "--input-type", "x=uint8")
+        self.assertEqual(self.call("run", self.out, "--inputs", listed).out, numbers)
 
     def test_preprocessing_without_data(self):
         """The flags are for the application alone."""
