@@ -180,7 +180,7 @@ struct ConversionReport {
   ModelTexts texts;                    // of the file
   std::set<std::string> replaced;      // keys whose value is that of --meta in place of the ONNX file's
   std::vector<std::string> not_kept;   // metadata of the ONNX file, with the reason
-  std::optional<OnnxFileReport> onnx;  // with ConversionOptions::onnx; there is no plan and no `file` then
+  std::optional<OnnxFileReport> onnx;  // with ConversionOptions::onnx, in place of the plan and `file`
   std::optional<QuantizeSummary> quantized;
   std::optional<ProgramValues> metric;  // whose share of the float one is quantized->accuracy
   std::vector<std::string> skipped;     // why samples were left out by --skip-damaged

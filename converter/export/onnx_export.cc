@@ -76,7 +76,7 @@ void drop_unread_nodes(onnx_pb::GraphProto* graph, std::unordered_set<std::strin
 
 // Gives nodes names of their own, and lists the values that they read, in the order of reading.
 void finish_nodes(ModelParts& parts, onnx_pb::GraphProto* graph, std::vector<std::string>* names) {
-  // Of several nodes with one name the last one keeps it, which gives the result that the model's node gave.
+  // The last of several nodes with one name keeps it, because it gives the result that the model's node gave.
   for (int i = graph->node_size() - 1; i >= 0; --i)
     graph->mutable_node(i)->set_name(parts.unique_node(graph->node(i).name()));
   const auto& docs = parts.options().node_docs;

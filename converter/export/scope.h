@@ -40,7 +40,7 @@ class Scope {
   std::string tensor(ValueId id) { return tensor(id, same_axes(graph_.value(id).dims.size())); }
   // Returns the name of a new tensor that holds the value: the value's, if its axes have their order.
   std::string result(ValueId id, const Axes& axes);
-  // Adds a node to the graph. Names that several nodes have are told apart in the end.
+  // Adds a node to the graph. finish_nodes() gives nodes of one name different ones.
   onnx_pb::NodeProto* add(const char* op, const std::string& name, const std::vector<std::string>& inputs,
                           const std::vector<std::string>& outputs);
   // Gives the graph's outputs names, which are reserved; without it they have the values'.

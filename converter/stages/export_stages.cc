@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kOpsetOfBlocks = 21;  // QuantizeLinear and DequantizeLinear of 4 and 16 bits, and in blocks
 
-bool is_wide_or_half(DType type) {
+// Whether QuantizeLinear and DequantizeLinear take these integers since opset 21 only.
+bool is_of_opset_21(DType type) {
   return is_sub_byte(type) || type == DType::kInt16 || type == DType::kUint16;
 }
 
@@ -19,14 +20,14 @@ bool is_wide_or_half(DType type) {
 bool has_new_form(const Constant& constant) {
   const auto& recipe = constant.recipe();
   const auto* attrs = recipe ? std::get_if<DequantizeAttrs>(&recipe->attrs) : nullptr;
-  return attrs != nullptr && (attrs->block_size > 0 || is_wide_or_half(recipe->inputs[0]->dtype()));
+  return attrs != nullptr && (attrs->block_size > 0 || is_of_opset_21(recipe->inputs[0]->dtype()));
 }
 
 bool needs_blocks(const Graph& graph, const Node& node) {
   if (node.as<LowBitFullyConnectedAttrs>() != nullptr) return true;
   if ((node.as<QuantizeAttrs>() || node.as<DequantizeAttrs>()) &&
-      (is_wide_or_half(graph.value(node.outputs[0]).dtype) ||
-       is_wide_or_half(graph.value(node.inputs[0]).dtype)))
+      (is_of_opset_21(graph.value(node.outputs[0]).dtype) ||
+       is_of_opset_21(graph.value(node.inputs[0]).dtype)))
     return true;
   return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
     return graph.is_constant(id) && has_new_form(*graph.value(id).constant);
