@@ -151,10 +151,10 @@ def rows_of(turns):
 
 
 NOTES = [
-    'Times in milliseconds: the least, in brackets the median. `first`: of the first call, with the conversion; `from the cache`: in later '
-    "processes. Ratio: onnxruntime's least time over Sinter's.",
-    "`result`: what the package returns, the largest difference of its numbers; texts and lists are equal unless it says 'other'. `outputs`: "
-    'of the arrays that its sessions return, over the largest number.',
+    'Times are in milliseconds: the least one, and the median in brackets. `first` is the time of the first call, with the conversion, and '
+    "`from the cache` that of later processes. The ratio is onnxruntime's least time over Sinter's.",
+    "`result` is the largest difference of the numbers that the package returns; its texts and lists are equal unless it is 'other'. "
+    '`outputs` is the largest difference in the arrays of its sessions, over the largest number.',
     "ddddocr's default and old models were quantized dynamically: 21 ConvInteger and a DynamicQuantizeLSTM. Three quarters of Sinter's time "
     'is the LSTM, which it computes in float32, where onnxruntime rounds x and h to 8 bits at each step. Their outputs differ because a number '
     'that is halfway between two of 255 steps is rounded by its last bit: `bench/dropin/last_bits.py` moves the constants of the model by '

@@ -17,8 +17,8 @@ struct OwnLabels {
 };
 
 // Returns the labels of ai.onnx.ml's classifiers and maps whose scores are an output of the graph, and the
-// list or dict of names in the metadata, in JSON or as Python prints it. Numbers that only count are no
-// names.
+// list or dict of names in the metadata, in JSON or as Python prints it. Labels 0, 1, 2, ... are left out,
+// because they name nothing.
 std::vector<OwnLabels> own_labels(const ImportedModel& model);
 
 }  // namespace sinter::convert

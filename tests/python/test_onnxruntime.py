@@ -516,7 +516,7 @@ class ExternalData(unittest.TestCase):
         self.weights.write_bytes(np.ones(3, np.float32).tobytes())
 
     def test_it_is_read(self):
-        for constant in (1, 4):  # the cache tells the weights apart
+        for constant in (1, 4):  # each has an entry of its own in the cache
             self.weights.write_bytes(np.full(3, constant, np.float32).tobytes())
             for module in [ort, *([real] if REAL else [])]:
                 s = module.InferenceSession(str(self.path), providers=["CPUExecutionProvider"])
