@@ -10,6 +10,7 @@
 
 #include "converter/ir/quant_params.h"
 #include "converter/quantize/ranges/observe.h"
+#include "converter/quantize/search/sqnr_interval.h"
 #include "converter/quantize/work_left.h"
 
 namespace sinter::convert {
@@ -33,16 +34,6 @@ double to_db(double noise);
 Noise measure_all(const Graph& exact, const Graph& candidate, SampleSource& samples,
                   const RunnerOptions& options, const std::function<void(int64_t, int64_t)>& progress,
                   int64_t* count);
-
-// The SQNR of an output, in dB, that all samples like the measured ones have with 95 % confidence.
-struct Interval {
-  double low = 0, high = 0;
-};
-// The jackknife in dB with Student's t. The low end also allows for three samples that are louder than the
-// loudest one, as many as may have been missed (rule of three): 2 to 30 times as loud, the more the heavier
-// the tail of the measured noise is. `signal` and `noise` hold the squares of each sample. nullopt: of fewer
-// than two samples, or where leaving one out leaves no signal or no noise.
-std::optional<Interval> sqnr_interval(std::span<const double> signal, std::span<const double> noise);
 
 // Which of the kept samples: what is chosen on one half shows on the other what it is worth. All of them,
 // where they are too few to be halved.
