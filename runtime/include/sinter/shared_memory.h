@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace sinter {
@@ -17,12 +18,13 @@ class SharedMemory {
   std::span<std::byte> memory() const { return memory_; }
 
   // Takes the memory for a run of a session, which fails where another one has it.
-  bool take() { return !taken_.exchange(true, std::memory_order_acquire); }
-  void give_back() { taken_.store(false, std::memory_order_release); }
+  bool take() { return taken_.exchange(1, std::memory_order_acquire) == 0; }
+  void give_back() { taken_.store(0, std::memory_order_release); }
 
  private:
   std::span<std::byte> memory_;
-  std::atomic<bool> taken_{false};
+  // Of 32 bits: RISC-V has no instruction that exchanges fewer, and its compiler calls libatomic for them.
+  std::atomic<uint32_t> taken_{0};
 };
 
 }  // namespace sinter
