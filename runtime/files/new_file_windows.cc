@@ -1,5 +1,4 @@
 // A file that is open or mapped elsewhere is not replaced, but a symbolic link is.
-#define _CRT_RAND_S
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): rand_s
 #include <windows.h>
 
