@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Packages built a second time, from a clone of the commit in a folder of another name, have the same bytes.
+# Packages built a second time, from a clone of the commit in a folder of another name, have the same bytes. Others are kept in
+# build/release-twice.
 #
 #     twice.sh NAME...      names of ./release --list, which ./release has built in this checkout
 #
@@ -23,6 +24,8 @@ while read -r digest file; do
     echo "same bytes: $file"
   else
     echo "other bytes: $file ($(grep -F "  $file" "$first" | cut -c1-16 || true)... here, ${digest:0:16}... in the clone)"
+    mkdir -p "$root/build/release-twice"
+    cp "$clone/build/release-files/$file" "$root/build/release-twice/"
     differ=1
   fi
 done <"$clone/build/release-files/SHA256SUMS"
