@@ -14,7 +14,6 @@ namespace {
 // Measurements on few samples must differ by this many dB to count.
 constexpr double kSurelyBetter = 1, kSurelyBetterOfFew = 3;
 constexpr size_t kMostRulesMixed = 5;  // that a single value is tried with
-constexpr double kWideMargin = 0.25;   // int16 has steps to spare for what was not seen
 
 using Params = std::map<ValueId, QuantParams>;
 
@@ -138,7 +137,7 @@ void leave_not_finite(Quantization& q, const Observations& seen) {
 
 RangeRule wide_rule(const Quantization& q) {
   RangeRule rule = q.asked_rule();
-  rule.type = DType::kInt16, rule.margin = kWideMargin;
+  rule.type = DType::kInt16, rule.calibrator = {};
   return rule;
 }
 

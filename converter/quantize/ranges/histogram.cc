@@ -153,6 +153,7 @@ void TensorStatistics::scan(const float* values, int64_t n) {
   const double share = std::max(1.0 / static_cast<double>(samples_), 0.01);
   average_min_ += share * (least - average_min_);
   average_max_ += share * (most - average_max_);
+  maxima_.add(most), negated_minima_.add(-least);
 }
 
 // Runs of 64 elements, each from a place of its own stretch of the tensor, another one in every sample.
@@ -186,6 +187,7 @@ TensorSummary TensorStatistics::summary() const {
     s.all.sum += m.sum;
   }
   s.average_min = static_cast<float>(average_min_), s.average_max = static_cast<float>(average_max_);
+  s.maxima = maxima_.largest(), s.negated_minima = negated_minima_.largest();
   if (options_.channels > 0) {
     s.channels = channels_;
     for (Moments& m : s.channels)

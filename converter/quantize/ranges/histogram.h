@@ -14,6 +14,8 @@
 #include <span>
 #include <vector>
 
+#include "converter/quantize/ranges/tail.h"
+
 namespace sinter::convert {
 
 inline constexpr int kBinsPerOctave = 64;
@@ -44,8 +46,10 @@ struct TensorSummary {
   uint64_t not_finite = 0;  // NaN and infinities: in no other number here
   Moments all;
   float average_min = 0, average_max = 0;  // of the samples' extremes (moving-average)
-  std::vector<Moments> channels;           // empty: not requested
-  uint64_t channel_elements = 0;           // finite and not, of each channel
+  // The largest maxima of samples, descending, and their smallest minima, negated: both sides' SampleMaxima.
+  std::vector<float> maxima, negated_minima;
+  std::vector<Moments> channels;  // empty: not requested
+  uint64_t channel_elements = 0;  // finite and not, of each channel
   Histogram histogram;
 
   double mean() const { return elements == 0 ? 0 : all.sum / static_cast<double>(elements); }
@@ -76,6 +80,7 @@ class TensorStatistics {
   Options options_;
   uint64_t samples_ = 0, elements_ = 0, not_finite_ = 0;
   double average_min_ = 0, average_max_ = 0;
+  SampleMaxima maxima_, negated_minima_;
   std::vector<Moments> channels_;  // one if none were requested
   uint64_t channel_elements_ = 0;
   std::unique_ptr<uint64_t[], Free> counts_;

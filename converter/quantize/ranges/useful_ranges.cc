@@ -199,6 +199,8 @@ void cut(TensorSummary* s, const Range& range) {
   };
   s->all.min = inside(s->all.min), s->all.max = inside(s->all.max);
   s->average_min = inside(s->average_min), s->average_max = inside(s->average_max);
+  for (float& x : s->maxima) x = inside(x);
+  for (float& x : s->negated_minima) x = -inside(-x);
   std::vector<Histogram::Bin> bins;
   for (Histogram::Bin bin : s->histogram.bins) {
     bin.low = inside(bin.low), bin.high = inside(bin.high);
