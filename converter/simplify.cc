@@ -71,8 +71,7 @@ std::optional<Round> simplify_once(const std::filesystem::path& onnx, const std:
   with.external_data = options.external_data;
   with.microsoft = model->opsets.count("com.microsoft") != 0;
   with.producer = "sinter simplify";
-  with.domain = model->domain, with.doc = model->doc, with.model_version = model->version;
-  with.metadata = model->metadata, with.node_docs = model->node_docs;
+  keep_texts(*model, &with);
   const std::optional<WrittenOnnx> written = export_onnx(*graph, out, with, diagnostics);
   if (!written) return std::nullopt;
   return Round{model->graph.nodes.size(), with.opset, *written};

@@ -96,7 +96,7 @@ void StepTrace::write(const std::filesystem::path& path, const HostSession& host
   put(name_of("thread_name", fmt::format("session of {} thread{}", threads, threads == 1 ? "" : "s")));
   for (size_t i = 0; i < runs_.size(); ++i) {
     nlohmann::json run = event(fmt::format("run {}", i), "run", runs_[i]);
-    run["args"] = {{"thread", threads}};
+    run["args"] = {{"threads", threads}};
     put(run);
   }
   std::map<std::pair<uint32_t, uint32_t>, nlohmann::json> arguments;
@@ -107,7 +107,7 @@ void StepTrace::write(const std::filesystem::path& path, const HostSession& host
     nlohmann::json step =
         event(fmt::format("{} {}", model.step_op(s.step, s.program), kernel), "step", s.time);
     step["args"] = at->second;
-    step["args"]["backend"] = s.backend, step["args"]["thread"] = threads;
+    step["args"]["backend"] = s.backend, step["args"]["threads"] = threads;
     put(step);
   }
   text.replace(text.size() - 2, 2, "\n]}\n");  // the comma behind the last event

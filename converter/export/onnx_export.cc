@@ -109,6 +109,11 @@ void set_frame(const OnnxExport& options, bool microsoft, onnx_pb::ModelProto* m
 
 }  // namespace
 
+void keep_texts(const ImportedModel& model, OnnxExport* options) {
+  options->domain = model.domain, options->doc = model.doc, options->model_version = model.version;
+  options->metadata = model.metadata, options->node_docs = model.node_docs;
+}
+
 std::optional<WrittenOnnx> export_onnx(const Graph& graph, const std::filesystem::path& out,
                                        const OnnxExport& options, Diagnostics& diagnostics) {
   check_ports(graph, diagnostics);

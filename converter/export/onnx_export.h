@@ -7,6 +7,7 @@
 #include <string>
 
 #include "converter/diagnostics/diagnostics.h"
+#include "converter/import/read/imported_graph.h"
 #include "converter/ir/graph.h"
 
 namespace sinter::convert {
@@ -27,6 +28,9 @@ struct OnnxExport {
   std::map<std::string, std::string> metadata;
   std::map<std::string, std::string> node_docs;  // by node
 };
+
+// Takes over what an ONNX model states about itself: domain, version, texts and metadata.
+void keep_texts(const ImportedModel& model, OnnxExport* options);
 
 // Returns the name of the file of external data beside a model.
 std::filesystem::path external_data_path(const std::filesystem::path& model);

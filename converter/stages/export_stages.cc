@@ -52,7 +52,7 @@ bool write_onnx(Conversion& c) {
   to.opset = how.opset != 0 ? how.opset : needs_blocks(c.graph()) ? kOpsetOfBlocks : kUsualOpset;
   to.microsoft = how.microsoft, to.external_data = how.external_data;
   to.producer = "sinter quantize";
-  to.metadata = c.imported->metadata;
+  keep_texts(*c.imported, &to);
   const std::optional<WrittenOnnx> written = export_onnx(c.graph(), c.out, to, c.diagnostics);
   if (!written) return false;
   OnnxFileReport& file = c.report.onnx.emplace();

@@ -60,9 +60,9 @@ class Trace(ProgramCase):
             self.assertTrue(e["ts"] >= 0 and e["dur"] >= 0)
             around = [r for r in runs if r["ts"] <= e["ts"] and e["ts"] + e["dur"] <= r["ts"] + r["dur"] + 1e-3]
             self.assertEqual(len(around), 1)
-            self.assertEqual(set(e["args"]), {"step", "name", "inputs", "outputs", "bytes", "backend", "thread"})
+            self.assertEqual(set(e["args"]), {"step", "name", "inputs", "outputs", "bytes", "backend", "threads"})
             self.assertGreater(e["args"]["bytes"], 0)
-            self.assertEqual(e["args"]["thread"], 2)
+            self.assertEqual(e["args"]["threads"], 2)
         self.assertIn("float32[1,10]", {t for e in steps for t in e["args"]["outputs"]})
         self.assertEqual(trace["otherData"], {"model": self.out, "threads": 2, "left_out": 0})
         self.call("bench", self.out, "--seconds", "0", "--trace", self.path("t.json"), words=("trace ",))

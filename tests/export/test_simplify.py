@@ -92,6 +92,14 @@ class Simplify(unittest.TestCase):
         self.assertEqual({v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in m.graph.value_info}["r"],
                          [1, 8, 6, 6])
 
+    def test_quantized_models_state_the_same(self):
+        out = self.path("int8w.onnx")
+        r = cli.call(SINTER, "quantize", self.model, "-o", out, "--quantize", "int8w", "--opset", "21")
+        self.assertEqual(r.code, 0, r.why())
+        m = onnx.load(out)
+        self.assertEqual((m.domain, m.model_version, m.doc_string, m.graph.name), ("test.example", 7, "a test", "net"))
+        self.assertEqual({p.key: p.value for p in m.metadata_props}, {"author": "nobody"})
+
     def test_open_dimension(self):
         onnx.save(network(batch="N"), self.model)
         self.refuses(3, ["'x'", "'N'", "--dim N=N"], self.model, "-o", self.path("out.onnx"))
