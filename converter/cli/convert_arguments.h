@@ -19,7 +19,7 @@ struct ConvertArguments {
   ConversionOptions options;  // the flags that are options of the conversion as they are given
   std::vector<std::string> targets = {target_text(host_target())};
   std::string model, out, report, metric = "top1", evaluate_data, weights = "stored", sign, quantize,
-                                  activations, calibrate, calibrator, max_drop;
+                                  activations, calibrate, calibrator, quantize_config, max_drop;
   std::optional<std::string> shape_sets;
   int64_t block = 0;
   std::vector<std::string> backends, shapes, dims, constants, trips, bounds, input_types, output_types;

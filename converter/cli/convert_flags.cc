@@ -142,6 +142,10 @@ void add_calibration_flags(CLI::App& c, ConvertArguments& a) {
       ->check(CLI::Range(16, 65536));
   add_value(c, "--keep-float", a.options.quantization.keep_float, "NODE",
             "Keeps in float this operation, or the one that computes this value (names: --report FILE.json)");
+  add_value(
+      c, "--quantize-config", a.quantize_config, "FILE",
+      "Takes ranges, bits and the operations on integers from FILE: an earlier run's --report FILE.json, "
+      "AIMET's encodings, or torch's observers as JSON (docs/quantization.md)");
   c.add_flag(
       "--require-int8", a.options.require_int8,
       "If operations are kept in float, writes no file and lists them with their reasons (exit code 1). "

@@ -177,6 +177,7 @@ void check_flags(const ConvertArguments& a) {
       {!a.max_drop.empty(), "--max-drop"},
       {!a.options.quantization.keep_float.empty(), "--keep-float"},
       {!a.options.quantization.disabled.empty(), "--disable-technique"},
+      {!a.quantize_config.empty(), "--quantize-config"},
       {a.options.require_int8, "--require-int8"},
       {a.options.quantization.adaptive_rounding, "--adaptive-rounding"},
       {a.options.quantization.force_int8, "--force-int8"}};
@@ -252,6 +253,7 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   if (a.quantize == "int8x16") options->quantization.activations = DType::kInt16;
   options->calibrate = a.calibrate;
   options->quantization.calibrator = *rule;
+  if (!a.quantize_config.empty()) options->quantization.settings = read_quantize_settings(a.quantize_config);
   options->quantization.runner.backends = options->backends;
   if (!a.max_drop.empty()) {
     if (a.evaluate_data.empty())

@@ -53,6 +53,7 @@ QuantizeSummary Quantization::run() {
   keep_named_in_float(*this);
   if (!options.force_int8)
     for (auto& [id, why] : slower_on_integers(plan.graph, plan.left)) plan.left.emplace(id, std::move(why));
+  apply_layers(*this);
   const auto observe_plan = [this] { return observe_samples(*this, assign_roles(plan.graph, plan.left)); };
   Observations seen = observe_plan();
   summary.samples = seen.samples;
@@ -63,7 +64,9 @@ QuantizeSummary Quantization::run() {
     plan.recurrent = planned_layers(*this, recurrent_scales(*this, plan.graph, seen));
   }
   begin(phase::kWeighingRules);
+  find_given_values(*this);
   choose_ranges(*this, seen);
+  give_wide_values(*this);
   begin(phase::kRounding);
   now_db = measured(from_half(plan), Part::kOdd);
   propose(phase::kRounding);
@@ -82,7 +85,16 @@ QuantizeSummary Quantization::run() {
 }
 
 bool Quantization::uses(const Technique& technique) const {
-  return std::ranges::count(options.disabled, technique.name) == 0;
+  if (std::ranges::count(options.disabled, technique.name) > 0) return false;
+  if (!options.settings) return true;
+  if (const auto& listed = options.settings->techniques)
+    return std::ranges::find(*listed, technique.name) != listed->end();
+  // Ranges that are given are those of channels that nothing rescales.
+  const auto has_range = [](const auto& entry) { return entry.second.range.has_value(); };
+  return std::ranges::none_of(options.settings->values, has_range) ||
+         std::ranges::none_of(kTurns, [&](const Turn& turn) {
+           return turn.technique == &technique && turn.phase == &phase::kRewriting;
+         });
 }
 
 std::vector<Turn> Quantization::turns(const Phase& phase, size_t kept) const {

@@ -94,7 +94,8 @@ struct Quantization {
   std::vector<Rewriting*> tried_rewritings, possible_rewritings, taken_rewritings;
 
   // ---- what choosing ranges hands on
-  std::map<ValueId, QuantParams> fine;  // for values that may get 16 bits instead of 8
+  std::map<ValueId, ValueSetting> given;  // by --quantize-config
+  std::map<ValueId, QuantParams> fine;    // for values that may get 16 bits instead of 8
   Sensitivity sensitivity;
   // How the plan was estimated from samples, for refitting.
   struct {
@@ -159,6 +160,16 @@ void keep_named_in_float(Quantization& q);
 // Observes what these roles round, in all samples that choose; the first time some of them are kept for
 // trials.
 Observations observe_samples(Quantization& q, const std::vector<Role>& roles);
+
+// ---- phases/apply_settings.cc: what QuantizeOptions::settings gives
+// Keeps layers in float, or on integers that are slower. Throws UsageError for a name that is not there.
+void apply_layers(Quantization& q);
+// Finds the values of the plan's graph that have a setting. Throws UsageError for a name that is not there.
+void find_given_values(Quantization& q);
+// Gives 16 bits to the values that have that setting. Throws UsageError where a layer has no kernel for it.
+void give_wide_values(Quantization& q);
+// Returns the finished plan as settings.
+QuantizeSettings stated_settings(const Quantization& q);
 
 // ---- phases/recurrent_layers.cc
 // Recurrent layers that lose too much on integers compute in float, with weights of 8 bits; those that lose

@@ -19,6 +19,7 @@
 #include "converter/quantize/ranges/observe.h"
 #include "converter/quantize/search/output_trials.h"
 #include "converter/quantize/search/quantization_plan.h"
+#include "converter/quantize/settings/quantize_settings.h"
 #include "converter/quantize/techniques.h"
 #include "converter/quantize/weights/weight_only.h"
 
@@ -48,8 +49,9 @@ struct QuantizeOptions {
   RunnerOptions runner;
   std::vector<std::string> disabled;    // names of techniques
   std::vector<std::string> keep_float;  // names of nodes, or of what they compute
-  bool adaptive_rounding = false;       // however long it takes
-  bool force_int8 = false;              // also where float is faster
+  std::optional<QuantizeSettings> settings;
+  bool adaptive_rounding = false;  // however long it takes
+  bool force_int8 = false;         // also where float is faster
   // Results of View that enter or leave the graph as integers (integers/public_integers.h).
   std::set<ValueId> integer_ports;
   std::string byte_flags;      // PublicTypes::byte_flags(): settings with other integers go without these
@@ -142,6 +144,8 @@ struct QuantizeSummary {
   bool reached = true;                      // the targets min_sqnr and max_drop are met
   double wanted_db = 0;                     // below which an output is one of these:
   std::optional<StandardSummary> standard;  // with QuantizeOptions::standard_form
+  QuantizeSettings settings;                // of the result
+  std::optional<AppliedSettings> applied;   // of QuantizeOptions::settings
   std::vector<LowOutput> low;
   std::vector<Suggestion> remedies;  // the one to try first comes first
 };

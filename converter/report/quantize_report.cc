@@ -180,6 +180,19 @@ std::string evaluation_text(const QuantizeSummary& q) {
                      unlike ? "; calibrate with samples more like these" : "");
 }
 
+// Returns what became of the file of settings.
+std::string applied_text(const AppliedSettings& a) {
+  std::string text = fmt::format("config    {} values and {} operations as {} gives them", a.values, a.layers,
+                                 printable(a.file));
+  const auto add = [&](size_t count, const char* what) {
+    if (count > 0) text += fmt::format("; {} {}", count, what);
+  };
+  add(a.rescaled, "ranges do not fit their rescaled channels and were chosen anew");
+  add(a.not_found, "names belong to no value that is rounded");
+  add(a.parameters, "encodings of parameters, or of other bits, were left out");
+  return text + "\n";
+}
+
 }  // namespace
 
 nlohmann::json to_json(const QuantizeSummary& q) {
@@ -248,6 +261,7 @@ nlohmann::json to_json(const QuantizeSummary& q) {
   if (q.bytes_before == 0 && q.mode != "activations") {
     const Shares shares = integer_shares(q);
     result["cpu"] = cpu_name(q.cpu);
+    result["quantize_config"] = to_json(q.settings);
     result["integer_multiply_adds_share"] = shares.multiply_adds, result["integer_time_share"] = shares.time;
   }
   if (q.standard) result["standard"] = to_json(*q.standard);
@@ -282,6 +296,7 @@ std::string to_text(const QuantizeSummary& q) {
   if (const auto wide =
           std::count_if(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return !l.wide.empty(); }))
     text += fmt::format("int16     {} operations have int16 activations (accuracy)\n", wide);
+  if (q.applied) text += applied_text(*q.applied);
   std::string tried;
   for (const TechniqueGain& t : q.techniques)
     if (t.kept && t.after_db > t.before_db)

@@ -173,7 +173,7 @@ class Usage(Case):
             self.expect(2, "convert", DIGITS, "-o", out, *flags, words=words, lines=4)
             self.assertFalse(os.path.exists(out), flags)
         for flag in (["--min-sqnr", "30"], ["--max-drop", "1%"], ["--keep-float", "x"], ["--require-int8"], ["--force-int8"],
-                     ["--disable-technique", "smooth"], ["--adaptive-rounding"]):
+                     ["--disable-technique", "smooth"], ["--adaptive-rounding"], ["--quantize-config", "x"]):
             self.expect(2, "convert", DIGITS, "-o", out, "--quantize", "int8w", *flag, words=[flag[0], "int8x16"], lines=2)
         for mode in ([], int8):
             self.expect(5, "convert", DIGITS, "-o", out, *mode, "--evaluate", test, "--label", "digits",

@@ -145,6 +145,9 @@ Params ranges(const Quantization& q, const RangeRule& rule, const Observations& 
               const std::vector<Role>& roles) {
   const std::vector<ValueId> values = values_to_round(q.plan.graph, roles);
   Params params = rule.params(q.plan.graph, values, seen);
+  for (auto& [id, p] : params)
+    if (const auto at = q.given.find(id); at != q.given.end() && at->second.range)
+      p = params_of(*at->second.range, rule.type);
   const ValueScales scales(q.plan.graph, roles, {values.begin(), values.end()}, params);
   for (auto& [id, p] : params)
     if (const QuantParams* own = scales.find(id)) p = *own;

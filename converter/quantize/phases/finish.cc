@@ -69,6 +69,7 @@ void finish(Quantization& q) {
   if (options.evaluate && !summary.evaluation) summary.evaluation = options.evaluate(q.exact, q.built.graph);
   summary.rounded = q.built.rounded;
   summary.integer_steps = q.built.integer_steps;
+  summary.settings = stated_settings(q);
   summary.layers = std::move(q.built.layers);
   hand_over(q, q.exact, std::move(q.built.graph), &q.graph);
   file_left_float(q.plan.graph, summary.layers, q.graph.ledger.get());

@@ -8,15 +8,6 @@ namespace {
 
 constexpr int64_t kInt8Lowest = -128;
 
-QuantParams params_of(const Range& range, DType type) {
-  if (type == DType::kInt16) {
-    const QuantScale s = scale_of(range, kInt16Levels);
-    return {type, static_cast<double>(static_cast<float>(s.scale)), 0};
-  }
-  const QuantScale s = scale_of(range, kInt8Levels);
-  return {DType::kInt8, static_cast<double>(static_cast<float>(s.scale)), s.zero_point + kInt8Lowest};
-}
-
 // One sample in so many is expected to exceed a range of 16 bits,
 constexpr double kSamplesToSpan = 1e5;
 // which reaches at least, and may reach in any case, so many times as far as the observations; beyond that
@@ -59,6 +50,15 @@ std::map<ValueId, QuantParams> RangeRule::params(const Graph& graph, const std::
     result[id] = params_of(range, type);
   }
   return result;
+}
+
+QuantParams params_of(const Range& range, DType type) {
+  if (type == DType::kInt16) {
+    const QuantScale s = scale_of(range, kInt16Levels);
+    return {type, static_cast<double>(static_cast<float>(s.scale)), 0};
+  }
+  const QuantScale s = scale_of(range, kInt8Levels);
+  return {DType::kInt8, static_cast<double>(static_cast<float>(s.scale)), s.zero_point + kInt8Lowest};
 }
 
 std::vector<RangeRule> rules_to_try(const RangeRule& asked, bool several) {

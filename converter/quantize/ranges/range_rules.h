@@ -23,6 +23,9 @@ struct RangeRule {
                                         const Observations& seen) const;
 };
 
+// Returns the parameters of int8 or int16 (symmetric) that hold a range.
+QuantParams params_of(const Range& range, DType type);
+
 // Returns `asked` first, then, if `several` may be tried, all other rules with its type and cut.
 std::vector<RangeRule> rules_to_try(const RangeRule& asked, bool several);
 
