@@ -1137,6 +1137,8 @@ class Scales(Case):
         for given in ("0 to 1", "-1 to 1"):
             found, = self.messages("bias", self.FLAGS[given])
             self.assertIn("0 to 255 (pictures: --scale 1) fits", found)
+        found, = self.messages("bias", ["--scale", "1/16"])
+        self.assertIn("multiplied by 16, so that it reaches from 0 to 255, it fits", found)
 
     def test_one_class_for_every_sample(self):
         """A classifier without a bias in front: on numbers that are too small its last bias decides alone."""

@@ -16,11 +16,11 @@ namespace {
 // How often the deviation of a BatchNormalization's input may be that of training, and how many deviations
 // its mean may be off. On right data these were 0.89 to 1.03 and at most 0.57 (docs/quantization.md).
 constexpr double kMostSpread = 3, kLeastSpread = 1 / kMostSpread, kMostShift = 1.25;
-// Beyond this a warning needs no usual scale that fits.
-constexpr double kAnySpread = 10;
-// A bias in deviations of what it is added to. On right data it was 0.08 to 1.7; data divided by 255 gave 21
-// to 440.
-constexpr double kLargeBias = 15, kUsualBias = 0.5;
+// Beyond this a warning needs no other scale that fits.
+constexpr double kAnySpread = 5;
+// A bias in deviations of what it is added to. On right data it was at most 2.2; data divided by 8 gave 4.7
+// to 7.1, data divided by 255 21 to 440.
+constexpr double kLargeBias = 4, kUsualBias = 0.5;
 constexpr double kFits = 0.75;           // the distance of a scale that is named, in e-folds
 constexpr size_t kMostBytes = 64 << 20;  // of samples held
 
@@ -126,7 +126,7 @@ struct Reading {
     if (gauge.normalizes()) return spread > kMostSpread || spread < kLeastSpread || shift > kMostShift;
     return bias > kLargeBias && shift > kLargeBias;
   }
-  // Whether that is certain even where no usual scale fits.
+  // Whether that is certain even where no other scale fits.
   bool certain(const Gauge& gauge) const {
     return gauge.normalizes() && (spread > kAnySpread || spread < 1 / kAnySpread);
   }
@@ -181,7 +181,7 @@ class ScaleCheck {
                              now.shift);
     diagnostics.warn(
         gauge_.node, gauge_.op, std::move(message),
-        !ranges.empty() ? "scale the data as for training: of the usual scales, " + ranges
+        !ranges.empty() ? "scale the data as for training: " + ranges
         : now.spread > 1
             ? fmt::format("scale the data as for training: divided by about {:.2g}", now.spread)
             : fmt::format("scale the data as for training: multiplied by about {:.2g}", 1 / now.spread));
@@ -232,7 +232,8 @@ class ScaleCheck {
     return result;
   }
 
-  // The usual scales that fit, the best first; empty: none does, or the data has none of them now.
+  // The usual scales that fit, the best first, else a factor that brings the data to the reach of one and
+  // fits; empty: there is none.
   std::string fitting(GraphRunner& runner) {
     std::vector<std::pair<double, const UsualScale*>> fits;
     for (const UsualScale* scale : other_scales(reach_)) {
@@ -243,7 +244,22 @@ class ScaleCheck {
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<const UsualScale*> scales;
     for (const auto& [distance, scale] : fits) scales.push_back(scale);
-    return scales.empty() ? "" : names_of_scales(scales) + (scales.size() == 1 ? " fits" : " fit");
+    if (scales.empty()) return fitting_factor(runner);
+    return "of the usual scales, " + names_of_scales(scales) + (scales.size() == 1 ? " fits" : " fit");
+  }
+
+  std::string fitting_factor(GraphRunner& runner) {
+    double least = kFits;
+    std::string text;
+    for (const double end : {1.0, 255.0}) {
+      const double factor = end / std::max(reach_.high, -reach_.low);
+      const double distance = read(runner, multiplied(samples_, factor)).distance(gauge_);
+      if (!(distance < least)) continue;
+      least = distance;
+      text = fmt::format("multiplied by {:.3g}, so that it reaches from {:.3g} to {:.3g}, it fits", factor,
+                         reach_.low * factor, reach_.high * factor);
+    }
+    return text;
   }
 
   const Gauge gauge_;

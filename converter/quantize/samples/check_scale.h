@@ -13,7 +13,7 @@ namespace sinter::convert {
 inline constexpr int64_t kScaleSamples = 16;
 
 // Runs the beginning of the graph, up to the first affine function of an input that shows a scale, and warns
-// where this is another one, with the usual scales that would fit:
+// where this is another one, with the usual scale or the factor that would fit:
 //  - a BatchNormalization holds the mean and the deviation that its input had in training;
 //  - a bias is of the size of the products that it is added to. Where it is far larger, the data is too
 //  small.

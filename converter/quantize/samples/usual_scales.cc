@@ -71,6 +71,15 @@ std::vector<Sample> rescaled(const std::vector<Sample>& samples, Reach reach, co
   return result;
 }
 
+std::vector<Sample> multiplied(const std::vector<Sample>& samples, double factor) {
+  std::vector<Sample> result;
+  for (const Sample& sample : samples) {
+    result.emplace_back();
+    for (const ConstantPtr& array : sample) result.back().push_back(moved(array, factor, 0));
+  }
+  return result;
+}
+
 std::string names_of_scales(const std::vector<const UsualScale*>& scales) {
   std::vector<std::string> names;
   for (const UsualScale* scale : scales)

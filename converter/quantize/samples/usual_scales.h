@@ -25,6 +25,8 @@ Reach reach_of(const std::vector<Sample>& samples);  // of float32 arrays
 std::vector<const UsualScale*> other_scales(Reach reach);
 // The samples' float32 arrays on another scale than that of their reach.
 std::vector<Sample> rescaled(const std::vector<Sample>& samples, Reach reach, const UsualScale& to);
+// The samples' float32 arrays times a number.
+std::vector<Sample> multiplied(const std::vector<Sample>& samples, double factor);
 // "0 to 1 (pictures: --scale 1/255), or ...".
 std::string names_of_scales(const std::vector<const UsualScale*>& scales);
 
