@@ -14,7 +14,7 @@ namespace sinter::convert {
 namespace {
 
 // How often the deviation of a BatchNormalization's input may be that of training, and how many deviations
-// its mean may be off. On right data these were 0.89 to 1.03 and at most 0.57 (docs/quantization.md).
+// its mean may be off. On right data these were 0.77 to 1.03 and at most 0.61 (docs/quantization.md).
 constexpr double kMostSpread = 3, kLeastSpread = 1 / kMostSpread, kMostShift = 1.25;
 // Beyond this a warning needs no other scale that fits.
 constexpr double kAnySpread = 5;
