@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """The SQNR that `sinter convert` reports beside that of fresh samples, over many draws of the same data.
 
-    bench/bench_held_out.py --sinter PROGRAM [--nets FOLDER] [--data FOLDER] [--only NAME...] [--draws N] [--first N]
-                            [--calibration N] [--options OPTIONS] [--json FILE]
+    bench/bench_held_out.py --sinter PROGRAM [--nets FOLDER] [--trained FOLDER] [--data FOLDER] [--only NAME...] [--draws N]
+                            [--first N] [--calibration N] [--options OPTIONS] [--json FILE]
 
 Each draw makes calibration samples, converts, and evaluates the written file on other samples of the same distribution
 (--evaluate, which decides nothing). --nets: the networks of tests/quantize/nets, whose data are made anew for each draw
-(400 samples to evaluate). --data: the output of accuracy_data.py; each draw is a new partition of the samples of a model
+(400 samples to evaluate). --trained: what trained/train.py wrote, with 1000 samples to evaluate. --data: the output of accuracy_data.py; each draw is a new partition of the samples of a model
 into calibration and evaluation, so that only models with independent samples are of use (one crop per photograph). Models
 that are cut, and exact ones, are left out.
 
 The table has, for each model: the mean SQNR of the fresh samples and its standard deviation over the draws; the mean of
-the reported SQNR; in how many draws the fresh samples were inside the reported interval, below and above it; and the
-mean distance of the interval's ends from the reported SQNR. An interval of 95 % should be missed in one draw of 20. The
+the reported SQNR; in how many draws the fresh samples were inside the reported interval, below and above it; the
+mean distance of the interval's ends from the reported SQNR, and its median width. An interval of 95 % should be missed in one draw of 20. The
 written file is fitted to all samples, and the reported SQNR is that of a file built without the judges: give
 --options="--disable-technique refit" to judge the interval itself.
 """
@@ -27,7 +27,7 @@ import tempfile
 
 import numpy as np
 
-EVALUATION, MOST_EVALUATED = 400, 600
+EVALUATION, TRAINED_EVALUATION, MOST_EVALUATED = 400, 1000, 600
 EXACT = 999  # dB that stand for no noise
 
 
@@ -40,6 +40,16 @@ class Net:
     def draw(self, number, calibration):
         return (self.task(np.random.RandomState(31000 + number), calibration)[0],
                 self.task(np.random.RandomState(62000 + number), EVALUATION)[0])
+
+
+class Trained:
+    """A network of trained/train.py: every draw has fresh samples."""
+
+    def __init__(self, folder, name, draw):
+        self.name, self.model, self.flags, self.make = name, os.path.join(folder, name, "model.onnx"), [], draw
+
+    def draw(self, number, calibration):
+        return self.make(self.name, 31000 + number, calibration), self.make(self.name, 62000 + number, TRAINED_EVALUATION)
 
 
 class Pool:
@@ -68,6 +78,11 @@ def cases(args):
         sys.path.insert(0, args.nets)
         import nets_data
         found += [Net(args.nets, name, task) for name, (task, _) in nets_data.NETS.items()]
+    if args.trained:
+        sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "trained"))
+        import trained_data
+        found += [Trained(args.trained, name, trained_data.draw) for name in trained_data.TASKS
+                  if os.path.exists(os.path.join(args.trained, name, "model.onnx"))]
     for name in sorted(os.listdir(args.data)) if args.data else []:
         if os.path.exists(os.path.join(args.data, name, "meta.json")):
             found.append(Pool(os.path.join(args.data, name), name, args.shared))
@@ -101,15 +116,17 @@ def row(name, draws):
     mean = statistics.fmean
     fresh, reported = [d["fresh"] for d in draws], [d["reported"] for d in draws]
     sure, below, above = coverage(draws)
+    width = f"{statistics.median(d['high'] - d['low'] for d in sure):.1f} dB" if sure else ""
     ends = f"-{mean(d['reported'] - d['low'] for d in sure):.1f} +{mean(d['high'] - d['reported'] for d in sure):.1f}" if sure else ""
     return (f"| {name} | {mean(fresh):.1f} dB | {statistics.pstdev(fresh):.1f} | {mean(reported):.1f} dB | {len(sure) - below - above} of "
-            f"{len(sure)} | {below} | {above} | {ends} | {mean(d['integer'] for d in draws):.1f} of {draws[0]['layers']} |")
+            f"{len(sure)} | {below} | {above} | {ends} | {width} | {mean(d['integer'] for d in draws):.1f} of {draws[0]['layers']} |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sinter", required=True)
     parser.add_argument("--nets", help="the folder tests/quantize/nets")
+    parser.add_argument("--trained", help="the folder that trained/train.py wrote")
     parser.add_argument("--data")
     parser.add_argument("--shared", default=os.environ.get("SINTER_SHARED", "../shared"))
     parser.add_argument("--only", nargs="*", default=[])
@@ -119,8 +136,8 @@ def main():
     parser.add_argument("--options", default="", help="more options for sinter convert")
     parser.add_argument("--json")
     args = parser.parse_args()
-    print("| model | fresh samples | deviation | reported | inside | below | above | ends | operations on integers |\n"
-          "| --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+    print("| model | fresh samples | deviation | reported | inside | below | above | ends | width | operations on integers |\n"
+          "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
     draws = []
     with tempfile.TemporaryDirectory() as scratch:
         for case in cases(args):

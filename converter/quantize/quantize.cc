@@ -23,9 +23,9 @@ std::vector<OutputNoise> noise_by_output(const Graph& graph, const Noise& noise)
 }
 
 std::vector<OutputNoise> judged_outputs(const Graph& exact, const Graph& rounded, const Trials& trials) {
-  std::vector<std::optional<Interval>> intervals;
-  std::vector<OutputNoise> outputs = noise_by_output(exact, trials.measure(rounded, &intervals));
-  for (size_t i = 0; i < outputs.size(); ++i) outputs[i].interval = intervals[i];
+  std::vector<SqnrSpread> spreads;
+  std::vector<OutputNoise> outputs = noise_by_output(exact, trials.measure(rounded, &spreads));
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i].spread = spreads[i];
   return outputs;
 }
 

@@ -30,8 +30,8 @@ struct OutputNoise {
   std::string name;
   double db = 0;                     // 999: no difference, or integers that nothing is chosen by
   std::optional<double> equal = {};  // of integers: the share of elements that are those of the float graph
-  // The interval of samples of the same kind with 95 % confidence; it states nothing about other kinds.
-  std::optional<Interval> interval = {};
+  // Of samples of the same kind, with 95 % confidence; it states nothing about other kinds.
+  SqnrSpread spread = {};
 };
 
 // The noise over all samples of --evaluate.

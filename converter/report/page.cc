@@ -47,10 +47,15 @@ std::string summary(const Json& r) {
                                 !q.at("weights").is_null()   ? ""
                                 : q.value("held_out", false) ? " held out"
                                                              : " that also chose the ranges",
-                                worst->contains("low_db")
-                                    ? fmt::format("; with 95 % confidence {:.1f} to {:.1f} dB",
-                                                  number_of(*worst, "low_db"), number_of(*worst, "high_db"))
-                                    : ""));
+                                (worst->contains("low_db")
+                                     ? fmt::format("; with 95 % confidence {:.1f} to {:.1f} dB",
+                                                   number_of(*worst, "low_db"), number_of(*worst, "high_db"))
+                                     : "") +
+                                    (worst->contains("median_sample_db")
+                                         ? fmt::format("; median sample {:.1f} dB, worst {:.1f} dB",
+                                                       number_of(*worst, "median_sample_db"),
+                                                       number_of(*worst, "worst_sample_db"))
+                                         : "")));
     const Json* evaluated =
         q.contains("evaluation") ? worst_output(q.at("evaluation").at("outputs")) : nullptr;
     if (evaluated != nullptr)

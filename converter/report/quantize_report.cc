@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "converter/diagnostics/printable.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
@@ -49,7 +50,10 @@ std::string value_text(const OutputNoise& o) {
 nlohmann::json to_json(const OutputNoise& o) {
   nlohmann::json json = {{"name", o.name}, {"sqnr_db", o.db}};
   if (o.equal) json["sqnr_db"] = nullptr, json["equal"] = *o.equal;
-  if (o.interval) json["low_db"] = o.interval->low, json["high_db"] = o.interval->high;
+  if (const auto& interval = o.spread.interval)
+    json["low_db"] = interval->low, json["high_db"] = interval->high;
+  if (const auto& single = o.spread.single)
+    json["median_sample_db"] = single->median, json["worst_sample_db"] = single->worst;
   return json;
 }
 
@@ -61,7 +65,23 @@ nlohmann::json to_json(const std::vector<OutputNoise>& outputs) {
 
 // Returns " (28.4 to 31.9)", the confidence interval of the SQNR.
 std::string interval_text(const OutputNoise& o) {
-  return o.interval ? fmt::format(" ({:.1f} to {:.1f})", o.interval->low, o.interval->high) : "";
+  const auto& interval = o.spread.interval;
+  return interval ? fmt::format(" ({:.1f} to {:.1f})", interval->low, interval->high) : "";
+}
+
+// Returns ", median sample 47.9, worst 31.2", in dB; empty: of one sample or none.
+std::string samples_text(const QuantizeSummary& q, const OutputNoise& o) {
+  if (!o.spread.single || q.measured < 2) return {};
+  return fmt::format(", median sample {:.1f}, worst {:.1f}", o.spread.single->median, o.spread.single->worst);
+}
+
+// Returns " (cannot tell from 12 samples to within 10 dB)" if an interval among `outputs` is wide, else "".
+std::string doubt_text(const QuantizeSummary& q, std::span<const OutputNoise> outputs) {
+  const bool wide = std::any_of(outputs.begin(), outputs.end(), [](const OutputNoise& o) {
+    return o.spread.interval && o.spread.interval->high - o.spread.interval->low > kTellingWidth;
+  });
+  return wide ? fmt::format(" (cannot tell from {} samples to within {:.0f} dB)", q.measured, kTellingWidth)
+              : "";
 }
 
 // Returns the number and kind of the samples on which the SQNR was measured.
@@ -313,12 +333,14 @@ std::string to_text(const QuantizeSummary& q) {
     text +=
         outputs[i].db >= 999
             ? fmt::format("signal    '{}' is exact, on {}\n", printable(outputs[i].name), measured_text(q))
-            : fmt::format("signal    {}{} over noise in '{}', on {}{}\n", decibels(outputs[i].db),
-                          interval_text(outputs[i]), printable(outputs[i].name), measured_text(q),
+            : fmt::format("signal    {}{} over noise in '{}'{}, on {}{}\n", decibels(outputs[i].db),
+                          interval_text(outputs[i]), printable(outputs[i].name), samples_text(q, outputs[i]),
+                          measured_text(q),
                           outputs[i].db < kLittleSignal ? ": too little for most uses" : "");
   if (!outputs.empty() && q.held_out && q.bytes_before == 0 && q.mode != "activations")
     text +=
-        fmt::format("          for data of this kind; other data can give less{}\n",
+        fmt::format("          for data of this kind{}; other data can give less{}\n",
+                    doubt_text(q, std::span(outputs).first(std::min(outputs.size(), kMostOutputs))),
                     q.refitted > 0 ? fmt::format("; the file was then fitted to all {} samples", q.refitted)
                                    : std::string());
   if (!outputs.empty() && q.measured < kManyJudges)

@@ -131,16 +131,44 @@ TEST(SqnrInterval, HoldsTheRatioAndNarrowsWithTheSamples) {
     EXPECT_LT(interval->high - interval->low, width);
     width = interval->high - interval->low;
   }
-  // The mean of 256 such noises is known to 0.5 / 16 of itself: 0.14 dB, 1.97 times. Three of 0.04 more among
-  // noise of 2.56 are 0.21 dB.
+  // The mean of 256 such noises is known to 0.5 / 16 of itself: 0.14 dB, 1.97 times. Three of 50 times the
+  // mean more among noise of 2.56 are 2.00 dB.
   EXPECT_NEAR(of(256)->high - 20, 0.27, 0.02);
-  EXPECT_NEAR(20 - of(256)->low, 0.27, 0.02);
+  EXPECT_NEAR(20 - of(256)->low, 2.00, 0.02);
   // One loud sample may not have been the loudest there is.
   std::vector<double> signal(25, 1), noise(25, 1e-5);
   noise[7] = 1e-2;
   EXPECT_LT(sqnr_interval(signal, noise)->low, 34 - 10);
   const double none[] = {0, 0, 0}, some[] = {1, 1, 1};
   EXPECT_FALSE(sqnr_interval(some, none).has_value());
+}
+
+TEST(SqnrInterval, HoldsWhereOneSampleInFiveHundredIsLoud) {
+  std::mt19937 random(2);
+  std::normal_distribution<double> logarithm(0, 0.5);
+  std::bernoulli_distribution leaves(0.002);
+  // 1500 times the noise: four times the noise of all others together.
+  const double truth = -10 * std::log10(std::exp(0.125) * (0.998 + 0.002 * 1500));
+  int held = 0;
+  constexpr int kDraws = 2000;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const std::vector<double> signal(40, 1);
+    std::vector<double> noise;
+    for (int i = 0; i < 40; ++i) noise.push_back(std::exp(logarithm(random)) * (leaves(random) ? 1500 : 1));
+    const auto interval = sqnr_interval(signal, noise);
+    held += interval->low <= truth && truth <= interval->high;
+  }
+  EXPECT_GE(held, kDraws * 90 / 100);
+}
+
+TEST(SampleSqnr, OrdersSamplesByTheirOwnRatio) {
+  const double signal[] = {1, 100, 0, 10, 1}, noise[] = {0.1, 0.1, 0.1, 0.1, 0};
+  const auto of = [&](size_t n) { return *sample_sqnr(std::span(signal, n), std::span(noise, n)); };
+  EXPECT_NEAR(of(2).median, 20, 1e-9);
+  EXPECT_NEAR(of(2).worst, 10, 1e-9);
+  EXPECT_NEAR(of(5).median, 20, 1e-9);  // -999, 10, 20, 30, 999
+  EXPECT_EQ(of(5).worst, -999);
+  EXPECT_FALSE(sample_sqnr({}, {}).has_value());
 }
 
 // Noise whose logarithm has a normal distribution: the networks of tests/quantize/nets have deviations of 0.1

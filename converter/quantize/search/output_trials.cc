@@ -176,7 +176,7 @@ Noise Trials::measure(const Graph& candidate, size_t most, Part part) const {
   return ratio(types_, signal, noise);
 }
 
-Noise Trials::measure(const Graph& candidate, std::vector<std::optional<Interval>>* intervals) const {
+Noise Trials::measure(const Graph& candidate, std::vector<SqnrSpread>* spreads) const {
   GraphRunner runner(candidate, options_);
   // By output, by sample.
   std::vector<std::vector<double>> signals(outputs_), noises(outputs_);
@@ -191,9 +191,10 @@ Noise Trials::measure(const Graph& candidate, std::vector<std::optional<Interval
     }
   }
   did(Work::kTrial, trial_units(size()));
-  intervals->clear();
+  spreads->assign(outputs_, {});
   for (size_t i = 0; i < outputs_; ++i)
-    intervals->push_back(is_float(types_[i]) ? sqnr_interval(signals[i], noises[i]) : std::nullopt);
+    if (is_float(types_[i]))
+      (*spreads)[i] = {sqnr_interval(signals[i], noises[i]), sample_sqnr(signals[i], noises[i])};
   return ratio(types_, signal, noise);
 }
 

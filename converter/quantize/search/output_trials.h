@@ -70,8 +70,8 @@ class Trials {
   // A graph with the same inputs and outputs, on `most` samples, evenly spread over the part.
   Noise measure(const Graph& candidate, size_t most, Part part = Part::kAll) const;
   Noise measure(const Graph& candidate) const { return measure(candidate, size()); }
-  // The same on all samples, with the interval of every output.
-  Noise measure(const Graph& candidate, std::vector<std::optional<Interval>>* intervals) const;
+  // The same on all samples, with what every output's samples say; nothing of outputs of integers.
+  Noise measure(const Graph& candidate, std::vector<SqnrSpread>* spreads) const;
 
   // The exact graph again, with one value rounded at a time.
   class Probe {

@@ -11,6 +11,9 @@ namespace {
 
 // Samples that an interval allows for, and by what power of the tail they are louder than the loudest judge.
 constexpr double kUnseen = 3, kTailPower = 2.5, kLeastLouder = 2, kMostLouder = 30;
+// How much louder than the mean they are at least: where nearly all samples are alike, one in some hundred
+// that leaves the ranges can still have most of the noise, and nothing in the others tells of it.
+constexpr double kLeastOverMean = 50;
 
 // Beyond which 2.5 % of Student's distribution are.
 double student_t(size_t freedom) {
@@ -57,9 +60,21 @@ std::optional<Interval> sqnr_interval(std::span<const double> signal, std::span<
   const double whole = 10 * std::log10(all_signal / all_noise), reach = student_t(n - 1) * error;
   // Unobserved samples: by the rule of three, of as many samples again three may be louder than the loudest
   // one.
-  const double unseen = kUnseen * louder_unseen(noise) * *std::max_element(noise.begin(), noise.end());
+  const double unseen =
+      kUnseen * std::max(louder_unseen(noise) * *std::max_element(noise.begin(), noise.end()),
+                         kLeastOverMean * all_noise / static_cast<double>(n));
   const double low = std::min(whole - reach, 10 * std::log10(all_signal / (all_noise + unseen)));
   return Interval{low, whole + reach};
+}
+
+std::optional<SampleSqnr> sample_sqnr(std::span<const double> signal, std::span<const double> noise) {
+  if (signal.empty()) return std::nullopt;
+  std::vector<double> sorted;
+  for (size_t s = 0; s < signal.size(); ++s)
+    sorted.push_back(!(noise[s] > 0) ? 999
+                                     : std::clamp(10 * std::log10(signal[s] / noise[s]), -999.0, 999.0));
+  std::sort(sorted.begin(), sorted.end());
+  return SampleSqnr{(sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2, sorted.front()};
 }
 
 }  // namespace sinter::convert
