@@ -208,8 +208,11 @@ def held_out(s):
             (bare["outputs"], q["outputs"]))
     s.check("the interval holds what comes later", reported["low_db"] < later < reported["high_db"], (reported, later))
     s.check("and is narrow enough to be of use", reported["high_db"] - reported["low_db"] < 20, reported)
-    s.check("the table has them", any(re.search(r"dB \(\d+\.\d to \d+\.\d\) over noise in 'y', on 1\d samples held out", line) for line in table),
-            table)
+    signal = r"dB \(\d+\.\d to \d+\.\d\) over noise in 'y', median sample \d+\.\d, worst \d+\.\d, on 1\d samples held out"
+    s.check("the table has them", any(re.search(signal, line) for line in table), table)
+    s.check("the worst sample is below the median one", reported["worst_sample_db"] < reported["median_sample_db"], reported)
+    s.check("more than 10 dB are said to be in doubt", (reported["high_db"] - reported["low_db"] > 10) ==
+            any("(cannot tell from 1" in line for line in table), table)
     s.check("all multiply-adds on integers", q["integer_multiply_adds_share"] == 1 and "100 % of the multiply-adds" in table[0], table)
     np.savez(s.path("three.npz"), x=x[:3])
     outcome = cli.call(s.sinter, "convert", s.path("tabular.onnx"), "-o", s.path("q.sinter"), "--quantize", "int8", "--calibrate",
