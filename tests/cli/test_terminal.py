@@ -204,7 +204,8 @@ class Help(Case):
 
         self.assertEqual(complete("sinter", "con"), ["convert"])
         self.assertEqual(complete("sinter", "help", "con"), ["convert"])
-        self.assertEqual(sorted(complete("sinter", "convert", "--quant")), ["--quantize"])
+        self.assertEqual(sorted(complete("sinter", "convert", "--quant")), ["--quantize", "--quantize-config"])
+        self.assertEqual(complete("sinter", "convert", "--require"), ["--require-int8"])
         self.assertEqual(complete("sinter", "convert", "--quantize", "int8"), ["int8", "int8x16", "int8w"])
         self.assertEqual(complete("sinter", "convert", "prod"), ["product.onnx"])
         self.assertEqual(complete("sinter", "completion", ""), ["bash", "zsh", "fish"])
@@ -230,7 +231,8 @@ class Help(Case):
 
         self.assertEqual(complete("sinter con"), ["convert"])
         self.assertEqual(complete("sinter help con"), ["convert"])
-        self.assertEqual(complete("sinter convert --quant"), ["--quantize"])
+        self.assertEqual(sorted(complete("sinter convert --quant")), ["--quantize", "--quantize-config"])
+        self.assertEqual(complete("sinter convert --require"), ["--require-int8"])
         self.assertEqual(complete("sinter convert --quantize int8"), ["int8", "int8w", "int8x16"])
         self.assertEqual(complete("sinter convert prod"), ["product.onnx"])
         self.assertEqual(complete("sinter completion "), ["bash", "fish", "zsh"])
@@ -267,7 +269,7 @@ class Help(Case):
             return typed(line + "\t", line).rsplit("<", 1)[1].split(">")[0]
 
         self.assertEqual(complete("sinter con"), "sinter convert ")
-        self.assertEqual(complete("sinter convert --quant"), "sinter convert --quantize ")
+        self.assertEqual(complete("sinter convert --require"), "sinter convert --require-int8 ")
         self.assertEqual(complete("sinter convert prod"), "sinter convert product.onnx ")
         self.assertIn("bash  fish  zsh", typed("sinter completion \x18", "zsh"))
 
